@@ -10,16 +10,16 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # the NCCL communicator
-cuda_nccl_all_c = %D%/comm_nccl.h %D%/comm_nccl.c %D%/comm_nccl_calls.c %D%/comm_nccl_waits.c %D%/nccl_check.c
+cuda_nccl_all_c = %D%/nccl/comm_nccl.h %D%/nccl/comm_nccl.c %D%/nccl/comm_nccl_calls.c %D%/nccl/comm_nccl_waits.c %D%/nccl/nccl_check.c
 EXTRA_DIST += $(cuda_nccl_all_c)
 if HAVE_NCCL
 cuda_nccl_c = $(cuda_nccl_all_c)
 endif
 # implementation of product.h
-cuda_products_c = %D%/products.h %D%/products.c \
-  %D%/conv_dnn.c %D%/conv_run.c %D%/conv_store.c %D%/conv_tune.c $(cuda_dnn_c)
+cuda_products_c = %D%/library_handles.h %D%/library_handles.c \
+  %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c $(cuda_dnn_c)
 # the part that needs no device
-cuda_dnn_c = %D%/dnn.h %D%/dnn_graph.c %D%/dnn_plan.c %D%/conv_plan.h %D%/conv_graph.c %D%/conv_plan.c %D%/conv_file.c
+cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu

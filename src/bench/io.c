@@ -143,7 +143,6 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (workers >= 0) s.cfg.data.workers = workers;
   CT_TRY(ct_setup_data(&s, 1, 0));
   CT_TRY(ct_setup_order(&s, &order));
-  CT_TRY(ct_setup_stage(&s));
   CT_TRY(ct_setup_cache(&s));
   ct_bench_io_t r = {.ranks = topo->size,
                      .threads = s.cfg.data.workers > 0 ? (int)s.cfg.data.workers : 1,

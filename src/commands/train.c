@@ -442,8 +442,7 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   r.at.order = ct_setup_order_hash(&r.order);
-  CT_TRY(ct_setup_stage(&r.s)); /* last: the longest, and in vain if anything else is wrong */
-  CT_TRY(ct_setup_cache(&r.s));
+  CT_TRY(ct_setup_cache(&r.s)); /* last: it may take long, and any other error makes it useless */
   ct_beat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));

@@ -1,4 +1,5 @@
-/** \file ct_label_count.h  Which class numbers occur, and what is odd about them.  Layer 2. */
+/** \file ct_label_count.h  Counts which class labels occur, and warns of suspicious ones.  Layer 2.
+ * All functions are local. */
 #ifndef CT_LABEL_COUNT_H
 #define CT_LABEL_COUNT_H
 #include <stdint.h>
@@ -7,13 +8,14 @@
 typedef struct ct_label_count {
   unsigned char *seen; /**< a bit for each class number */
   int64_t cap;
-  int64_t lowest, highest, different; /**< of those seen; different 0: none */
+  int64_t lowest, highest, different; /**< of the labels seen; different: their number; 0: none
+                                         yet */
 } ct_label_count_t;
 
-/** A label from 0 on.  CT_ERR_NOMEM. */
+/** Adds a label, which must not be negative.  CT_ERR_NOMEM. */
 int ct_label_count_add(ct_label_count_t *c, int64_t label);
-/** Local.  Warns of labels that seem to count from 1, and of far fewer different ones than the
- * numbers go up to, since a model gets an output for each number.  \a of begins the line. */
+/** Warns if labels seem to start at 1, or if far fewer labels occur than the highest one suggests,
+ * since a model has one output for each class number.  \a of begins the message. */
 void ct_label_count_warn(const ct_label_count_t *c, const char *of);
 void ct_label_count_clear(ct_label_count_t *c);
 

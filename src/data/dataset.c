@@ -1,5 +1,5 @@
-/* A data set: a reader that fits its files, what is done to its samples, and what their labels may
- * be. */
+/* A data set: chooses the reader of its files, plans the transforms, and checks labels; the options
+ * of section `data`. */
 #include "data/ct_dataset.h"
 
 #include <math.h>
@@ -22,75 +22,76 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_PATHS(ct_data_opts_t, val, "", "synthetic",
                  "files or globs to evaluate on, or 'synthetic'"),
     CT_OPT_TEXTS(ct_data_opts_t, input, "images",
-                 "name of the array of samples; of several, those that are like the first but for "
-                 "their channels are joined to it along these, and others are inputs of their own, "
-                 "which layers read by from: input.NAME"),
+                 "name of the sample array; of several arrays, those that differ from the first in "
+                 "channels alone are concatenated with it along the channels, and the others are "
+                 "extra inputs, which layers read by from: input.NAME"),
     CT_OPT_BOOL(ct_data_opts_t, join_inputs, "true",
-                "false: each array of data.input is an input of its own"),
-    CT_OPT_TEXTS(
-        ct_data_opts_t, target, "labels",
-        "name of the array of labels, real-valued targets, or labels or values of each pixel; "
-        "several arrays of targets are joined"),
-    CT_OPT_TEXT(ct_data_opts_t, weight, "",
-                "name of the array of weights, one number for each sample; empty: all alike"),
+                "false: each array of data.input is a separate input"),
+    CT_OPT_TEXTS(ct_data_opts_t, target, "labels",
+                 "name of the array of labels, real-valued targets, or dense targets (a label or "
+                 "value for each pixel or voxel); several arrays of targets are concatenated"),
+    CT_OPT_TEXT(
+        ct_data_opts_t, weight, "",
+        "name of the array of sample weights, one number for each sample; empty: all are equal"),
     CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
     CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
                "batch of one rank, in samples; 0: batch decides"),
     CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
-               "global batch of evaluation, in samples; 0: as batch"),
-    CT_OPT_BOOL(
-        ct_data_opts_t, drop_last, "false",
-        "leave out the last batch of an epoch in training if it is smaller than the others"),
+               "global batch in evaluation, in samples; 0: as batch"),
+    CT_OPT_BOOL(ct_data_opts_t, drop_last, "false",
+                "in training, drop the last batch of an epoch if it is smaller than the others"),
     CT_OPT_CHOICE(ct_data_opts_t, shuffle, "true", "false|true|blocks",
-                  "train in a new random order each epoch; blocks: in one that reads each chunk of "
-                  "the files once, for data that do not fit into memory"),
+                  "train in a new random order each epoch; blocks: in an order that reads each "
+                  "chunk of the files once, for data that do not fit into memory"),
     CT_OPT_INT(ct_data_opts_t, lanes, "0", 0, 1e6,
-               "shuffle: blocks takes the samples of a batch from so many chunks at a time; 0: as "
-               "the batch suggests, from 64 on"),
+               "shuffle: blocks: number of chunks from which a batch takes its samples at a time; "
+               "0: chosen from the batch size"),
     CT_OPT_INT(ct_data_opts_t, workers, "1", 0, 64,
-               "threads of a rank that read ahead; 0: read when asked"),
-    CT_OPT_INT(
-        ct_data_opts_t, readahead, "4", 0, 1000,
-        "batches that the system is asked to read from disks ahead of the reading threads; 0: "
-        "off"),
+               "threads of a rank that prefetch batches; 0: read a batch when it is needed"),
+    CT_OPT_INT(ct_data_opts_t, readahead, "4", 0, 1000,
+               "batches ahead of the reading threads for which the operating system is asked to "
+               "read from disk; 0: off"),
     CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
                   "order of the dims of the stored samples"),
     CT_OPT_DOUBLES(ct_data_opts_t, shape, "",
-                   "C, H, W (or C, D, H, W) of a sample: any array of as many elements is seen so; "
-                   "of synthetic data"),
+                   "C, H, W (or C, D, H, W) of a sample; samples with as many elements are "
+                   "reshaped to it; also the shape of synthetic data"),
     CT_OPT_CHOICE(ct_data_opts_t, cf, "auto", "auto|off",
-                  "HDF5 and netCDF-4: scale_factor, add_offset, _FillValue, missing_value, "
-                  "valid_range, valid_min, valid_max and _Unsigned of an array are applied, as the "
-                  "CF conventions say; missing numbers become NaN"),
+                  "HDF5 and netCDF-4: apply the attributes scale_factor, add_offset, _FillValue, "
+                  "missing_value, valid_range, valid_min, valid_max and _Unsigned of an array by "
+                  "the CF conventions; missing numbers become NaN"),
     CT_OPT_TEXT(ct_data_opts_t, missing, "nan",
-                "with data.cf: the number that stands for a missing one; nan: none, and training "
-                "refuses the sample"),
+                "with data.cf: the number that replaces missing numbers; nan: none, and training "
+                "refuses samples with missing numbers"),
     CT_OPT_INT(ct_data_opts_t, cache_mb, "256", 0, 1e7,
-               "decoded samples kept in memory by a rank, in MB"),
+               "memory of a rank for decoded samples, in MB"),
     CT_OPT_DOUBLE(ct_data_opts_t, retry_s, "30", 0, 86400,
-                  "seconds for which a file that cannot be read just now is tried again"),
-    CT_OPT_CHOICE(ct_data_opts_t, on_error, "stop", "stop|skip",
-                  "a damaged sample ends the training, or the next good one takes its place"),
+                  "seconds for which a failed read of a file is retried"),
+    CT_OPT_CHOICE(
+        ct_data_opts_t, on_error, "stop", "stop|skip",
+        "stop: a damaged sample ends the training; skip: the next valid sample replaces it"),
     CT_OPT_INT(ct_data_opts_t, max_skipped, "100", 0, 1e15,
-               "on_error: skip: more damaged samples in an epoch end the training after all"),
+               "on_error: skip: abort when more samples than this are skipped in an epoch"),
     CT_OPT_TEXT(ct_data_opts_t, stage, "",
-                "directory on each node that train and bench io copy the files to first, such as "
-                "$TMPDIR; empty: off"),
-    CT_OPT_BOOL(ct_data_opts_t, stage_keep, "false", "leave the copies there at the end"),
-    CT_OPT_TEXT(ct_data_opts_t, cache_dir, "",
-                "directory on each node, such as $TMPDIR, where train and bench io keep what they "
-                "have read of the samples' files, so that it is read once; empty: off"),
-    CT_OPT_BOOL(ct_data_opts_t, cache_keep, "false", "leave it there at the end"),
-    CT_OPT_BOOL(ct_data_opts_t, exact_decode, "false",
-                "encoded images: no JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which "
-                "training else does where it is made that much smaller anyway"),
+                "directory on each node, such as $TMPDIR, to which train and bench io copy the "
+                "files before they read them; empty: off"),
+    CT_OPT_BOOL(ct_data_opts_t, stage_keep, "false", "keep the copies at the end"),
+    CT_OPT_TEXT(
+        ct_data_opts_t, cache_dir, "",
+        "directory on each node, such as $TMPDIR, where train and bench io cache the stored bytes "
+        "of samples, so that they are read once from the file server; empty: off"),
+    CT_OPT_BOOL(ct_data_opts_t, cache_keep, "false", "keep the cache at the end"),
+    CT_OPT_BOOL(
+        ct_data_opts_t, exact_decode, "false",
+        "encoded images: always decode JPEGs at full size; otherwise training decodes them at 1/2, "
+        "1/4 or 1/8 of their size where transforms downscale them at least that much"),
     CT_OPT_INT(ct_data_opts_t, samples, "1024", 1, 1e15, "synthetic: number of samples"),
     CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),
     CT_OPT_INT(ct_data_opts_t, synthetic_targets, "0", 0, 1e6,
-               "synthetic: real-valued targets of a sample, instead of a class; 0: a class"),
+               "synthetic: real-valued targets per sample, instead of a class; 0: a class"),
     CT_OPT_END};
 
-/* The first file that a pattern means. */
+/* Opens the first file that a pattern matches. */
 static int find_by_file(const ct_format_t *const formats[], int n, const ct_reader_spec_t *spec,
                         int *row)
 {
@@ -111,7 +112,7 @@ int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_
   const char *first = spec->files->v[0];
   for (; readers[n] && n < CT_FORMATS; n++)
     formats[n] = &readers[n]->format;
-  for (; found < n; found++) { /* a pattern's suffix will do: no directory is read */
+  for (; found < n; found++) { /* the suffix of a pattern suffices: no directory is read */
     int named = !formats[found]->probe && spec->files->n == 1;
     if (named && strcmp(first, formats[found]->name) == 0) break;
     if (ct_format_has_suffix(formats[found], first)) break;
@@ -143,8 +144,8 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
   if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)
-    CT_FAIL(CT_ERR_USAGE, "data.stage and data.cache_dir: one of them will do, the copies of "
-                          "data.stage are read of the node's disk already");
+    CT_FAIL(CT_ERR_USAGE, "data.stage and data.cache_dir: use one of them; the copies of "
+                          "data.stage are on the node's disk already");
   if (o->shape.n > CT_MAX_DIMS - 1)
     CT_FAIL(CT_ERR_USAGE, "data.shape: has %d numbers, a sample up to %d", o->shape.n,
             CT_MAX_DIMS - 1);
@@ -183,7 +184,7 @@ out:
   return rc;
 }
 
-/* 1 if a sample is of as many dims and channels as the largest, and no larger. */
+/* 1 if a sample has the dims and channels of the largest one and is not larger. */
 static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 {
   int within = x->ndim == largest->ndim && x->dim[1] == largest->dim[1];
@@ -192,7 +193,7 @@ static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
   return within;
 }
 
-/* The transforms make all samples alike; each is looked at now, and not when a batch is made. */
+/* Checks that the transforms make all samples equal in size, before any batch is made. */
 static int fit_samples(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
@@ -222,7 +223,7 @@ out:
   return rc;
 }
 
-/* With more than samples and labels, several readers. */
+/* Opens several readers if there are more arrays than samples and labels. */
 static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
   int rc = CT_OK, by_place = 0, several = ct__parts_wanted(spec);
@@ -247,15 +248,15 @@ static int is_integer(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
-/* An answer goes where its sample goes: the transforms have made its height and width those of
- * the sample. */
+/* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
+ * height and width. */
 static int set_answer(ct_dataset_t *d, int values, const char *where)
 {
   int rc = CT_OK;
   if (ct__transforms_mixes(d->transforms))
     CT_FAIL(CT_ERR_USAGE,
             "%s: transforms: mixup and cutmix mix one label of a sample, but here it "
-            "has an answer for each place",
+            "has a dense target",
             where);
   if (!ct__convert_can(d->info.answer.dtype))
     CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
@@ -264,7 +265,7 @@ static int set_answer(ct_dataset_t *d, int values, const char *where)
   d->answer = d->x;
   d->answer.dim[1] = d->info.answer.dim[1];
   if (d->by_class && d->answer.dim[1] != 1)
-    CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each place, expected one",
+    CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each pixel or voxel, expected one",
             (long long)d->answer.dim[1]);
   d->places = d->by_class ? ct_shape_sample(&d->answer) : 1;
   if (d->by_class) d->classes = d->info.classes;
@@ -275,7 +276,7 @@ out:
   return rc;
 }
 
-/* Further inputs are float32 for the model, and nothing else is done to them. */
+/* Extra inputs are only converted to float32. */
 static int set_more(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
@@ -370,7 +371,7 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
   return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
 }
 
-/* A damaged label would be all that is odd. */
+/* A single damaged label may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   char place[256];

@@ -1,4 +1,4 @@
-/* Class numbers that leave numbers out are allowed, but seldom meant. */
+/* Counts labels.  Class numbers with gaps are allowed, but seldom intended. */
 #include "data/ct_label_count.h"
 
 #include <inttypes.h>

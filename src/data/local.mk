@@ -24,13 +24,10 @@ libctrain_a_SOURCES += \
   %D%/local/cache.c \
   %D%/local/cache.h \
   %D%/local/cache_dir.c \
+  %D%/local/cache_fill.c \
   %D%/local/ct_cache.h \
-  %D%/local/ct_stage.h \
   %D%/local/node_dir.c \
   %D%/local/node_dir.h \
-  %D%/local/stage.c \
-  %D%/local/stage.h \
-  %D%/local/stage_copy.c \
   %D%/order/blocks.c \
   %D%/order/blocks.h \
   %D%/order/ct_blocks.h \

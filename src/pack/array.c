@@ -1,4 +1,5 @@
-/* Arrays of npy and npz files: found, checked against the size of their file, read row by row. */
+/* Arrays of npy and npz files: opens them, checks them against the size of their file, reads them
+ * row by row. */
 #include "pack/array.h"
 
 #include <fcntl.h>
@@ -16,14 +17,14 @@
 #include "pack/ct_pack_in.h"
 #include "weights/pth/ct_zip.h"
 
-enum { HEAD = 65536 + 16 /* bytes that surely hold a header */ };
+enum { HEAD = 65536 + 16 /* bytes that are enough for any header */ };
 
 static size_t elem_bytes(const ct__pack_array_t *a)
 {
   return (size_t)ct_elem_bits(a->type) / 8;
 }
 
-/* The header stands at `at`, and what belongs to the array ends `bytes` behind. */
+/* Reads the header at offset `at`; the array has `bytes` bytes from there. */
 static int read_header(ct__pack_array_t *a, int64_t bytes)
 {
   int rc = CT_OK;
@@ -54,14 +55,14 @@ out:
 
 /* ---- npz ---- */
 
-/* Unpacks a record into memory. */
+/* Decompresses a record of a zip file into memory. */
 static int inflate_record(ct__pack_array_t *a, const ct_zip_record_t *r)
 {
   int rc = CT_OK;
   char *packed = NULL;
   struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
   if (!d) CT_FAIL(CT_ERR_NOMEM, "%s: no memory to decompress it", a->path);
-  if (r->plain / 1040 > r->bytes) /* deflate makes no more of a byte */
+  if (r->plain / 1040 > r->bytes) /* deflate expands a byte to at most so many */
     CT_FAIL(CT_ERR_FORMAT, "%s: the size of record '%s' is not valid", a->path, r->name);
   packed = ct_mem_alloc((size_t)r->bytes + 1, "a compressed array");
   a->data = ct_mem_alloc((size_t)r->plain + 1, "an array");
@@ -77,7 +78,7 @@ out:
   return rc;
 }
 
-/* The record that is meant. */
+/* Finds the selected record. */
 static int choose(const ct__pack_array_t *a, const ct_zip_t *z, const char *name, const char *usual,
                   const ct_zip_record_t **out)
 {
@@ -211,7 +212,7 @@ static void swap_bytes(char *p, size_t size)
   }
 }
 
-/* The elements of a row, in C's order but for last_first, little-endian, into the buffer. */
+/* Copies a row into the buffer, little-endian, in C order or with the last dim first. */
 static void gather(ct__pack_array_t *a, const char *from, int last_first)
 {
   int64_t stride[CT_MAX_DIMS], at[CT_MAX_DIMS] = {0};
@@ -237,7 +238,7 @@ static void gather(ct__pack_array_t *a, const char *from, int last_first)
   }
 }
 
-/* Training reads all real numbers as float32, so each has to be finite as one. */
+/* Training reads all real numbers as float32, so each must be finite as float32. */
 static int check_finite(const ct__pack_array_t *a)
 {
   enum { AT_ONCE = 256 };
@@ -264,7 +265,8 @@ out:
   return rc;
 }
 
-/* Numbers of the file, in the machine's order, as this program has them.  CT_ERR_DATA */
+/* Converts numbers, which are in the byte order of the machine, to the array's ct_dtype_t.
+ * CT_ERR_DATA */
 static int convert(const ct__pack_array_t *a, void *to)
 {
   int rc = CT_OK;

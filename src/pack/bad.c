@@ -1,4 +1,4 @@
-/* Samples that cannot be read: each rank takes note of its own, rank 0 lists all of them at the
+/* Records samples that cannot be read.  Each rank records its own; rank 0 lists all of them at the
  * end, in the order of the samples. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "comm/ct_mpi.h"
 #include "pack/job.h"
 
-/* More are counted, but not listed: then it is not some files that are wrong. */
+/* More are counted but not listed, since then not just some files are damaged. */
 enum { MOST_BYTES = 1 << 20, DIGITS = 19 };
 
 int ct__pack_bad_add(ct__pack_bad_t *b, int64_t position, const char *place)
@@ -27,7 +27,7 @@ static int by_text(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lines in \a text, which are cut apart, begin with the sample's position. */
+/* Splits \a text in place into lines, which begin with the position of the sample. */
 static int log_sorted(char *text, int is_error)
 {
   int rc = CT_OK;

@@ -1,6 +1,5 @@
-/* Cells of csv files.  There is no dialect to be guessed number by number: the separator is one for
- * the whole file, and a cell that is no plain number is an error, whatever strtod() would make of
- * its beginning. */
+/* Cells of csv files.  No dialect is guessed cell by cell: a file has one separator, and a cell
+ * that is not a plain number is an error, even if strtod() accepts its beginning. */
 #include "pack/cells.h"
 
 #include <math.h>
@@ -37,13 +36,13 @@ static int ends_cell(char c, char separator)
   return c == '\0' || c == separator || (separator == ' ' && c == '\t');
 }
 
-/* Text of a cell to buf; NULL: it has no end, or more than blanks behind its quotes. */
+/* Copies the text of a cell to buf; NULL: a quote is not closed, or text follows it. */
 static const char *copy_cell(const char *at, char separator, char *buf, size_t cap)
 {
-  size_t n = 0, kept = 0; /* bytes; of them before the last blanks, or in quotes */
+  size_t n = 0, kept = 0; /* bytes; of these, without trailing blanks outside quotes */
   int is_quoted = *at == '"', inside = is_quoted;
   for (at += is_quoted; inside ? *at != '\0' : !ends_cell(*at, separator); at++) {
-    if (inside && *at == '"' && *++at != '"') { /* two of them are one */
+    if (inside && *at == '"' && *++at != '"') { /* two quotes stand for one */
       inside = 0;
       at--;
       continue;
@@ -96,7 +95,7 @@ static int is_missing(const char *cell)
   return 0;
 }
 
-/* What was meant as a number: 5, 0x10, nan, and 1,5 or 1 000 too. */
+/* 1 for cells that resemble a number: 5, 0x10, nan, also 1,5 or 1 000. */
 static int is_numeric(const char *cell)
 {
   char *end;
@@ -114,5 +113,5 @@ int ct__cells_is_header(const char *line)
     if (is_numeric(cell) || is_missing(cell)) return 0;
     *(*cell ? &words : &empty) += 1;
   }
-  return words > 0 && empty <= 1; /* pandas gives its index no name */
+  return words > 0 && empty <= 1; /* pandas does not name its index */
 }

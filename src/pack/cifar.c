@@ -1,5 +1,5 @@
-/* CIFAR-10 and CIFAR-100 (Krizhevsky) as they are distributed: files of records, a byte or two of
- * labels and 3 x 32 x 32 bytes of pixels, or Python's pickles of the same. */
+/* CIFAR-10 and CIFAR-100 (Krizhevsky) as distributed: files of records (one or two bytes of labels
+ * and 3 x 32 x 32 bytes of pixels), or Python pickles of the same. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -18,23 +18,23 @@ enum { PIXELS = 3 * 32 * 32 };
 typedef struct batch {
   char *data; /* owned */
   const uint8_t *pixels;
-  size_t stride; /* of samples in pixels */
+  size_t stride; /* samples in pixels */
   int64_t samples;
 } batch_t;
 
 typedef struct cifar {
   char **path;
-  const char **input; /* the same, ended by NULL */
+  const char **input; /* the same, terminated by NULL */
   int files;
   batch_t *batch; /* [files] */
-  uint8_t *label; /* of all samples */
+  uint8_t *label; /* labels of all samples */
   int64_t samples, cap;
   int coarse;
-  int classes; /* of the set; 0: its files are of several sets */
+  int classes; /* classes of the set; 0: the files are of several sets */
   ct__cifar_names_t names;
 } cifar_t;
 
-/* Of a file: 10, 100, or 20 coarse ones. */
+/* The number of classes of a file: 10, 100, or 20 coarse ones. */
 static void note_classes(cifar_t *c, int classes)
 {
   c->classes = c->samples == 0 || c->classes == classes ? classes : 0;
@@ -51,7 +51,7 @@ out:
 
 /* ---- records ---- */
 
-/* 1: every record of so many bytes begins with a label below 10. */
+/* 1 if every record of so many bytes begins with a label below 10. */
 static int all_below_ten(const uint8_t *p, size_t bytes, size_t record)
 {
   for (size_t at = 0; at < bytes; at += record)
@@ -90,7 +90,7 @@ out:
 
 /* ---- pickles ---- */
 
-/* 1 and the arguments if it is a call of a function with that end of its name. */
+/* 1 if a node is a call of a function whose name ends with \a end. */
 static int is_call(const ct_pickle_t *p, int node, const char *end)
 {
   const ct_pickle_node_t *n = &p->node[node];
@@ -100,7 +100,7 @@ static int is_call(const ct_pickle_t *p, int node, const char *end)
   return len >= tail && strcmp(name + len - tail, end) == 0;
 }
 
-/* Latin-1 in UTF-8 back to bytes, in place; their number or -1. */
+/* Converts Latin-1 text in UTF-8 back to bytes, in place; returns their number or -1. */
 static int64_t from_latin(char *text, int64_t bytes)
 {
   int64_t n = 0;
@@ -113,7 +113,7 @@ static int64_t from_latin(char *text, int64_t bytes)
   return n;
 }
 
-/* The bytes of a NumPy array: a text of Python 2, or of Python 3 by way of _codecs.encode. */
+/* The bytes of a NumPy array: a str of Python 2, or a call of _codecs.encode of Python 3. */
 static int array_bytes(const ct_pickle_t *p, int node, const char **out, int64_t *bytes)
 {
   int arg[2], state[5];
@@ -188,7 +188,7 @@ static int read_batch(cifar_t *c, const char *path, batch_t *b)
     CT_FAIL(CT_ERR_IO, "%s: cannot be opened", path);
   }
   if (st.st_size > 0) rc = ct_file_read_at(fd, path, 0, &first, 1);
-  if (rc == CT_OK && first == 0x80) /* no label is so high, and every pickle begins so */
+  if (rc == CT_OK && first == 0x80) /* no label is so high, and every pickle begins with it */
     rc = read_pickle(c, path, fd, st.st_size, b);
   else if (rc == CT_OK)
     rc = read_records(c, path, b);
@@ -244,7 +244,7 @@ static void close_cifar(void *state)
   ct_mem_free(c);
 }
 
-/* Files of the pattern; the list of inputs has room for that of the names and a NULL. */
+/* The files of the pattern; the list of inputs has space for the file of names and a NULL. */
 static int list_files(cifar_t *c, const char *pattern)
 {
   int rc = CT_OK;
@@ -258,7 +258,7 @@ out:
   return rc;
 }
 
-/* With names the classes are all of the set, also those that no sample has. */
+/* With names, all classes of the set count, even those without samples. */
 static int name_classes(cifar_t *c, ct_pack_source_t *out)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* The names of CIFAR's classes, which lie beside its files: as lines beside the binary ones, in a
- * pickle beside Python's. */
+/* The class names of CIFAR, in a file beside the data: a text file for the binary version, a pickle
+ * for the Python version. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 static const struct {
   int classes;
-  const char *file, *key; /* key: of a pickle; NULL: lines */
+  const char *file, *key; /* key: in a pickle; NULL: a text file */
 } places[] = {{10, "batches.meta", "label_names"}, {10, "batches.meta.txt", NULL},
               {100, "meta", "fine_label_names"},   {100, "fine_label_names.txt", NULL},
               {20, "meta", "coarse_label_names"},  {20, "coarse_label_names.txt", NULL}};

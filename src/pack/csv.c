@@ -1,5 +1,5 @@
-/* csv files as a source of samples: numbers, one line a sample.  Everything is checked before the
- * first shard is written, since a row in the middle of a large file is where errors are. */
+/* csv files as a source of samples: numbers, one sample a line.  The whole file is checked before
+ * the first shard is written, since errors may be anywhere in a large file. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,15 +15,15 @@
 
 typedef struct csv {
   const char *path;
-  char *text;       /**< lines end in NUL */
-  const char **row; /**< those that are samples */
+  char *text;       /**< the text; lines end in NUL */
+  const char **row; /**< the lines that are samples */
   int64_t rows, cap;
   int64_t columns;
-  int64_t label;   /**< its column; -1: there are targets instead */
-  int64_t targets; /**< so many last columns */
+  int64_t label;   /**< column of the label; -1: targets instead */
+  int64_t targets; /**< number of last columns */
   int is_u8;       /**< every value of a sample is an integer in 0 … 255 */
   char separator;
-  int64_t names; /**< columns that its header names; 0: it has none, or it is a comment */
+  int64_t names; /**< columns that the header names; 0: no header, or a comment */
   ct__pack_labels_t labels;
   const char **class_name; /**< [labels.class_names] */
   const char *input[2];
@@ -31,7 +31,7 @@ typedef struct csv {
 
 enum { CELL = 512 /* bytes of a number or label */ };
 
-/* A cell of a line, which is the number `column`. */
+/* Reads a cell of a line, of the given column. */
 static int take_cell(const csv_t *c, int64_t line, int64_t column, const char **p, char *buf,
                      size_t cap)
 {
@@ -45,7 +45,7 @@ static int take_cell(const csv_t *c, int64_t line, int64_t column, const char **
 
 /* ---- reading and checking ---- */
 
-/* Of a column: a number of the sample, neither label nor target. */
+/* 1 if a column is part of the sample, neither label nor target. */
 static int is_input(const csv_t *c, int64_t column)
 {
   return column != c->label && column < c->columns - c->targets;
@@ -58,7 +58,7 @@ static int check_label(csv_t *c, int64_t line, char *cell)
   return ct__pack_labels_add(&c->labels, cell, where);
 }
 
-/* \a rest begins with the cell. */
+/* \a rest begins with the offending cell. */
 static int check_number(csv_t *c, int64_t line, int64_t column, const char *cell, const char *rest)
 {
   int rc = CT_OK;
@@ -101,15 +101,15 @@ out:
   return rc;
 }
 
-/* The first row says which separator the file has, and how many columns.  \a label: -1: the last.
- */
+/* Takes the separator and the number of columns from the first row.  \a label -1: the last
+ * column.. */
 static int first_row(csv_t *c, const ct_shape_t *shape, int64_t label, const char *line)
 {
   int rc = CT_OK;
   c->separator = ct__cells_separator(line);
   int64_t found = ct__cells_count(line, c->separator);
   c->columns = shape->ndim ? ct_shape_sample(shape) + (c->targets ? c->targets : 1) : found;
-  if (found < 0) return CT_OK; /* check_line() says where */
+  if (found < 0) return CT_OK; /* check_line() reports the error */
   if (c->names && c->names != found)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: its header names %" PRId64 " columns, but the first row has %" PRId64, c->path,
@@ -137,9 +137,9 @@ static const char *name_of_end(const char *end)
   return end[0] == '\n' ? "LF" : end[1] ? "CR LF" : "CR";
 }
 
-/* Ends the line in NUL and finds the next one.  *ends, the file's kind of line end, is that of its
- * first line: with two kinds in a file, or a carriage return inside of a line, nobody knows what a
- * row is. */
+/* Terminates the line with NUL and finds the next one.  *ends is the line ending of the file, that
+ * of its first line: with two kinds in a file, or a carriage return within a line, rows are
+ * ambiguous. */
 static int end_line(const csv_t *c, int64_t number, char *line, const char **ends, char **next)
 {
   int rc = CT_OK;
@@ -157,13 +157,13 @@ out:
   return rc;
 }
 
-/* 1: this line, the first that is not empty, is a header. */
+/* 1 if this line, the first that is not empty, is a header. */
 static int take_header(csv_t *c, ct_pack_header_t header, const char *line)
 {
   if (header == CT_PACK_HEADER_NO) return 0;
   if (header == CT_PACK_HEADER_AUTO && !ct__cells_is_header(line)) return 0;
   char separator = ct__cells_separator(line);
-  if (*line != '#') c->names = ct__cells_count(line, separator); /* else it may be any text */
+  if (*line != '#') c->names = ct__cells_count(line, separator); /* otherwise it may be any text */
   ct_log(CT_LOG_INFO, "%s: the first line is a header: %.60s", c->path, line);
   return 1;
 }
@@ -175,7 +175,7 @@ static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label, ct_pack_h
   const char *ends = NULL;
   char *next = c->text;
   if (strncmp(next, "\xEF\xBB\xBF", 3) == 0)
-    next += 3; /* the mark that some programs put before UTF-8 */
+    next += 3; /* the byte order mark that some programs write */
   for (char *line; *next;) {
     line = next;
     CT_TRY(end_line(c, ++number, line, &ends, &next));

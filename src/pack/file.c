@@ -1,4 +1,4 @@
-/* Whole files for `pack`, decompressed if they are gzip, and whether a file is still the same. */
+/* Reads whole files for `pack`, decompressing gzip, and identifies files. */
 #include <libdeflate.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "base/ct_mem.h"
 #include "pack/ct_pack_in.h"
 
-/* One member of a gzip file behind what is there already; *used tells its compressed bytes. */
+/* Appends one decompressed member of a gzip file; *used: its compressed size. */
 static int unpack_member(const char *path, const char *from, size_t bytes, char **to, int64_t *cap,
                          size_t *len, size_t *used)
 {

@@ -1,5 +1,5 @@
-/* Folders of images, a folder a class: the rules of torchvision's ImageFolder, so that class
- * numbers are the same as there. */
+/* Folders of images, one folder a class, by the rules of torchvision's ImageFolder, so class
+ * numbers are the same. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "base/ct_mem.h"
 #include "pack/list.h"
 
-enum { MOST_DEEP = 64 }; /* more is a link that leads back */
+enum { MOST_DEEP = 64 }; /* a deeper path means a link to a parent folder */
 
-/* Texts in memory of their own. */
+/* A list of texts with its own memory. */
 typedef struct names {
   char **v;
   int64_t n, cap;
@@ -55,7 +55,7 @@ static int is_dir(const char *path, const struct dirent *entry)
   return (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) && ct_file_is_dir(path);
 }
 
-/* What is in root/dir, with dir before it: folders and the rest, both sorted. */
+/* The entries of root/dir, prefixed with dir: folders and others, both sorted. */
 static int list_dir(const char *root, const char *dir, names_t *dirs, names_t *files)
 {
   int rc = CT_OK;
@@ -80,7 +80,7 @@ out:
   return rc;
 }
 
-/* All folders below one, and itself. */
+/* A folder and all folders below it. */
 static int find_dirs(const char *root, const char *dir, int depth, names_t *all)
 {
   int rc = CT_OK;
@@ -128,7 +128,8 @@ out:
   return rc;
 }
 
-/* Folders 2 and 10 are not numbered as they are called. */
+/* Warns if the folders are not in natural order: as in ImageFolder, a folder 10 sorts before a
+ * folder 2. */
 static void tell_order(const char *dir, const names_t *classes)
 {
   for (int64_t i = 1; i < classes->n; i++)

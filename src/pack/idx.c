@@ -10,7 +10,7 @@
 
 typedef struct idx {
   char *data;
-  const uint8_t *element; /**< the first one, in data */
+  const uint8_t *element; /**< the first element, in data */
   int dims;
   int64_t dim[4];
 } idx_t;
@@ -54,7 +54,7 @@ out:
   return rc;
 }
 
-/* Without a dim of channels there is one. */
+/* Without a channel dim there is one channel. */
 static ct_shape_t sample_shape(const idx_t *images)
 {
   ct_shape_t x = images->dims == 2 ? ct_shape(2, 1, images->dim[1])

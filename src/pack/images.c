@@ -1,5 +1,5 @@
-/* Image files as samples: decoded to one size, or left as they are.  Each is decoded in any case,
- * since a damaged one should be found now and not in the tenth hour of a training. */
+/* Image files as samples, decoded to one size or stored unchanged.  Each is decoded in any case,
+ * since damage should be found now and not after hours of training. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,19 +16,18 @@
 #include "data/image/ct_image.h"
 #include "pack/ct_pack_in.h"
 #include "pack/list.h"
-#include "pack/resize.h"
 
 typedef struct images {
   ct_pack_images_t o;
-  ct_shape_t x; /**< of a sample, decoded */
+  ct_shape_t x; /**< shape of a decoded sample */
   ct__pack_list_t list;
   const char **class_name; /**< [list.class_names] */
-  const char **input;      /**< of the source */
-  int tar_fd, tar;         /**< the tar file that is open, and its number */
-  char *file;              /**< of the image that is read, if the caller does not want it */
+  const char **input;      /**< inputs of the source */
+  int tar_fd, tar;         /**< the open tar file and its index */
+  char *file;              /**< bytes of the current image, unless the caller provides memory */
   int64_t file_cap;
   int wide;                  /**< 1: images of 16 bits a channel */
-  uint8_t *pixels, *resized; /**< decoded; in the size wanted */
+  uint8_t *pixels, *resized; /**< decoded; after resizing */
   int64_t pixels_cap, resized_cap;
 } images_t;
 
@@ -81,8 +80,7 @@ out:
 
 /* ---- pixels ---- */
 
-/* The size to which an image is brought before its middle is cut out: torchvision's
- * Resize(size). */
+/* The size of an image before the center crop: torchvision's Resize(size). */
 static void resized_size(const images_t *im, const ct_image_info_t *info, int64_t *h, int64_t *w)
 {
   int64_t side = im->o.height, shorter = info->height, longer = info->width;
@@ -98,9 +96,8 @@ static void resized_size(const images_t *im, const ct_image_info_t *info, int64_
   *w = info->height <= info->width ? longer : side;
 }
 
-/* H x W x C to C x H x W; what is left out around it is the same on both sides, as in torchvision's
- * CenterCrop. */
-static void planes(const ct__pack_image_t *in, int64_t height, int64_t width, uint8_t *to)
+/* Converts H x W x C to C x H x W and takes the center crop, as torchvision's CenterCrop. */
+static void planes(const ct_image_t *in, int64_t height, int64_t width, uint8_t *to)
 {
   int64_t top = (int64_t)nearbyint((double)(in->height - height) / 2);
   int64_t left = (int64_t)nearbyint((double)(in->width - width) / 2);
@@ -112,7 +109,8 @@ static void planes(const ct__pack_image_t *in, int64_t height, int64_t width, ui
     }
 }
 
-/* An image of another size is not damaged, but lacks an option: no sample is left out for it. */
+/* An image of another size is not a bad sample, which could be skipped: the user has to choose an
+ * option. */
 static int check_size(const images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *is)
 {
   int rc = CT_OK;
@@ -131,7 +129,7 @@ static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *i
 {
   int rc = CT_OK;
   const ct_shape_t *x = &im->x;
-  ct__pack_image_t in = {im->pixels, info->height, info->width, im->o.channels}, out = in;
+  ct_image_t in = {im->pixels, info->height, info->width, im->o.channels}, out = in;
   if (im->o.height) {
     resized_size(im, info, &out.height, &out.width);
     if (out.height * out.width > CT_IMAGE_PIXELS)
@@ -143,7 +141,7 @@ static int fit(images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *i
     if (out.height == in.height && out.width == in.width)
       out.data = in.data;
     else
-      CT_TRY(ct__pack_resize(&in, &out));
+      CT_TRY(ct_image_resize(&in, &out));
   } else {
     CT_TRY(check_size(im, e, info));
   }
@@ -152,7 +150,7 @@ out:
   return rc;
 }
 
-/* 16 bits a channel: as they are, channels first. */
+/* Reads 16 bits a channel, unchanged, channels first. */
 static int read_wide(images_t *im, const ct__pack_entry_t *e, int32_t *to)
 {
   int rc = CT_OK;
@@ -274,7 +272,7 @@ static int make_list(const ct_pack_images_t *o, ct__pack_list_t *l)
   return ct__pack_list_tar(o->tar, l);
 }
 
-/* Without --resize all have the size of the first one that can be read. */
+/* Without --resize all images must have the size of the first one that can be read. */
 static int first_size(images_t *im)
 {
   int rc = CT_ERR_FORMAT;
@@ -312,7 +310,7 @@ static uint64_t identity_of(const images_t *im)
   return hash;
 }
 
-/* Images themselves are not among the inputs: no shard has the name of an image. */
+/* Images are not listed as inputs: no shard has the name of an image. */
 static int name_parts(images_t *im)
 {
   ct__pack_list_t *l = &im->list;

@@ -1,5 +1,5 @@
-/* Packing over all ranks.  In each round every rank writes one shard, and then all agree that it
- * went well: an error ends the job within a shard's time. */
+/* Packing on all ranks.  In each round every rank writes one shard, then all agree on success, so
+ * an error ends the job within the time of one shard. */
 #include "pack/job.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "comm/ct_mpi.h"
 #include "data/ct_label_count.h"
 
-enum { VERSION = 1 }; /* of the bytes that are written */
+enum { VERSION = 1 }; /* version of the written bytes; part of a shard's hash */
 
 typedef struct job {
   const ct_topo_t *topo;
@@ -27,24 +27,24 @@ typedef struct job {
   const ct_pack_job_t *o;
   int64_t classes;
   ct__pack_order_t order;
-  ct__pack_shard_t *shard; /**< [n]: those of the output, then those of the rest */
+  ct__pack_shard_t *shard; /**< [n]: shards of the output, then of the rest */
   int n;
-  int *todo; /**< [todos] shards that are not there yet */
+  int *todo; /**< [todos] shards that are not complete yet */
   int todos;
-  ct__pack_lock_t lock[2]; /**< of the output and of the rest, held by rank 0 */
+  ct__pack_lock_t lock[2]; /**< locks of the output and of the rest, held by rank 0 */
   ct__pack_bad_t bad;
   int64_t *index; /**< samples of the shard that this rank is writing */
   int64_t count;
-  int64_t position;      /**< of its first sample */
-  int64_t *bad_position; /**< its bad samples, as places in index, and how many */
+  int64_t position;      /**< position of its first sample */
+  int64_t *bad_position; /**< its bad samples, as positions in index, and their number */
   int64_t bad_cap, bads;
   int64_t at; /**< samples of the shard that were read */
-  /* for the bar, of this rank */
+  /* samples of this rank, for the progress bar */
   int64_t done, total;
   double begun_s, shown_s, told_s;
 } job_t;
 
-/* ---- what is to be done ---- */
+/* ---- planning the shards ---- */
 
 static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
 {
@@ -53,12 +53,12 @@ static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
                           j->o->deflate,   j->classes,     j->src->encoded,
                           j->src->targets, j->src->x.ndim, j->src->x.dtype};
   hash = ct_hash(rest, sizeof rest, hash);
-  /* a file that is there is ours only if nothing was there when the job began */
+  /* an existing file is from this job only if no file existed when the job began */
   if (j->o->force) hash = ct_hash_int(1, hash);
   return ct_hash(j->src->x.dim, sizeof j->src->x.dim, hash);
 }
 
-/* \a samples from \a first on into so many files of a pattern. */
+/* Divides \a samples from \a first on into so many shards of a pattern. */
 static void deal(job_t *j, const char *pattern, int shards, int64_t first, int64_t samples)
 {
   for (int i = 0; i < shards; i++) {
@@ -101,7 +101,7 @@ out:
   return rc;
 }
 
-/* Labels are counted from the first class of --only. */
+/* Renumbers labels from the first class of --only. */
 static int count_classes(job_t *j)
 {
   int rc = CT_OK;
@@ -116,7 +116,8 @@ out:
   return rc;
 }
 
-/* Of numbers that nobody has said to be right: names leave none out, parts of a set may. */
+/* Warns of suspicious class numbers.  Class names have no gaps, and a part of a data set may have
+ * them intentionally. */
 static int look_at_labels(const job_t *j)
 {
   int rc = CT_OK;
@@ -159,7 +160,7 @@ out:
   return rc;
 }
 
-/* Collective.  Rank 0 looks, so that all ranks see the same files. */
+/* Collective.  Rank 0 looks for the files, so that all ranks see the same ones. */
 static int find_done(job_t *j, int *kept)
 {
   int rc = CT_OK;
@@ -167,7 +168,7 @@ static int find_done(job_t *j, int *kept)
   CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_find_done(j->shard, j->n, 1, &found));
   if (j->topo->size > 1)
     ct_mpi_bcast(j->topo, j->topo->world, j->shard, (size_t)j->n * sizeof *j->shard, 0);
-  for (int i = 0; i < j->n; i++) { /* a pointer of rank 0 is none of ours */
+  for (int i = 0; i < j->n; i++) { /* pointers of rank 0 are not valid here */
     j->shard[i].pattern = i < j->o->shards ? j->o->output : j->o->rest;
     if (j->shard[i].bad < 0) j->todo[j->todos++] = i;
   }
@@ -191,7 +192,7 @@ static void show(job_t *j, double now)
   snprintf(text, sizeof text, "pack [%s] %.0f %%  %.0f samples/s  %s left", bar,
            100 * (double)j->done / (double)j->total, speed * j->topo->size,
            ct_text_seconds((double)(j->total - j->done) / speed, left, sizeof left));
-  if (now - j->told_s >= 60) { /* where nobody sees the bar */
+  if (now - j->told_s >= 60) { /* for logs without a terminal: a line a minute */
     ct_log(CT_LOG_INFO, "%s", text);
     j->told_s = now;
   }
@@ -251,7 +252,7 @@ static int write_once(job_t *j, const char *path, int64_t *bad)
   return ct_pack_write_shard(j->src, &w, bad);
 }
 
-/* A file with bad samples is written again without them, unless they are an error anyway. */
+/* Writes a file with bad samples again, without them, unless bad samples are an error. */
 static int write_shard(job_t *j, ct__pack_shard_t *s)
 {
   int rc = CT_OK;
@@ -303,7 +304,7 @@ out:
   return rc;
 }
 
-/* Collective.  Rank 0 learns how many samples the others have left out of their shards. */
+/* Collective.  Sends to rank 0 the numbers of samples left out of each shard. */
 static void share_bad(job_t *j)
 {
   int64_t left_out;
@@ -315,7 +316,7 @@ static void share_bad(job_t *j)
   }
 }
 
-/* Collective.  An image of another size ends the job; what was bad before it is told too. */
+/* Collective.  An image of another size ends the job; the bad samples before it are listed too. */
 static void tell_bad_so_far(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();
@@ -347,7 +348,7 @@ out:
   return rc;
 }
 
-/* Collective.  What ranks have finished since is known to each alone, so each removes its own. */
+/* Collective.  Each rank alone knows the shards it has completed, so each removes its own. */
 static void clean_up(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();
@@ -358,7 +359,7 @@ static void clean_up(job_t *j)
       mine = j->todo[k] == i;
     if (mine) ct__pack_remove(&j->shard[i], 1);
   }
-  if (j->topo->size > 1) ct_mpi_barrier(j->topo, j->topo->world); /* nobody begins before */
+  if (j->topo->size > 1) ct_mpi_barrier(j->topo, j->topo->world); /* no rank begins before */
   ct_err_put(&why);
 }
 

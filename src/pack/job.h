@@ -1,5 +1,5 @@
-/** \file job.h  The rooms of a packing job: which samples, which names, which were bad.
- * Internal. */
+/** \file job.h  The parts of a packing job: the order of samples, the names of files, the lock, bad
+ * samples.  Internal. */
 #ifndef CT_PACK_JOB_INTERNAL_H
 #define CT_PACK_JOB_INTERNAL_H
 #include "base/ct_file.h"
@@ -12,16 +12,16 @@
 typedef struct ct__pack_order {
   ct_sampler_t sampler;
   int64_t first, samples;
-  int64_t *chosen; /**< owned: numbers of samples, if some classes alone are packed */
+  int64_t *chosen; /**< owned: sample numbers, if only some classes are packed; else NULL */
 } ct__pack_order_t;
 
-/** CT_ERR_USAGE: there is none. */
+/** CT_ERR_USAGE: no samples remain. */
 int ct__pack_order_open(const ct_pack_source_t *src, const ct_pack_job_t *job,
                         ct__pack_order_t *out);
 void ct__pack_order_close(ct__pack_order_t *o);
-/** Numbers of \a n samples from a position on. */
+/** The numbers of \a n samples from a position on. */
 void ct__pack_order_fill(const ct__pack_order_t *o, int64_t position, int64_t n, int64_t index[]);
-/** What the order depends on. */
+/** A hash of everything that determines the order. */
 uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *job);
 
 /* ---- names.c ---- */
@@ -29,29 +29,30 @@ uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *j
 /** One file of a job. */
 typedef struct ct__pack_shard {
   const char *pattern;
-  int number, of;         /**< which of how many of its pattern */
+  int number, of;         /**< index and number of the shards of its pattern */
   int64_t first, samples; /**< positions of its samples */
-  uint64_t hash;          /**< of all that its bytes follow from */
-  int64_t bad;            /**< samples left out; -1: it is not done */
+  uint64_t hash;          /**< of everything that determines its bytes */
+  int64_t bad;            /**< samples left out; -1: the shard is not complete */
 } ct__pack_shard_t;
 
-/** Its name at the end, and while it is written.  CT_ERR_USAGE: the pattern is wrong. */
+/** Its final name, and its name while it is written.  CT_ERR_USAGE: the pattern is invalid. */
 int ct__pack_name(const ct__pack_shard_t *s, char *path, size_t cap);
 int ct__pack_name_tmp(const ct__pack_shard_t *s, char *path, size_t cap);
-/** Its name when it is done. */
+/** Its name when it is complete but not yet renamed. */
 int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap);
-/** CT_ERR_USAGE if a shard would replace what is read, by whatever name, or another shard. */
+/** CT_ERR_USAGE if a shard would replace an input file, under any of its names, or another
+ * shard. */
 int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *shard, int n);
-/** CT_ERR_USAGE if a shard is there under its own name, or one of the pattern with the next number;
- * not if this very job was interrupted while it named its shards.  With \a force nothing is but
- * warned of. */
+/** CT_ERR_USAGE if a file with the final name of a shard, or of the pattern with the next number,
+ * exists, unless this job was interrupted while it renamed its shards.  With \a force it only
+ * warns. */
 int ct__pack_names_free(ct__pack_shard_t *shard, int n, int force);
-/** Finds the shards that a run before has finished (sets `bad`), and if \a clean removes what is of
- * no use. */
+/** Finds the shards that a previous run has completed (sets `bad`), and with \a clean removes
+ * useless files. */
 int ct__pack_find_done(ct__pack_shard_t *shard, int n, int clean, int *found);
-/** Gives all their names; none stays if one cannot be named. */
+/** Renames all shards to their final names; removes all if one cannot be renamed. */
 int ct__pack_rename(const ct__pack_shard_t *shard, int n);
-/** Removes what is not named yet. */
+/** Removes the shards that do not have their final names yet. */
 void ct__pack_remove(const ct__pack_shard_t *shard, int n);
 
 /* ---- lock.c: no second job writes the same files ---- */
@@ -61,8 +62,9 @@ typedef struct ct__pack_lock {
   int fd, held;
 } ct__pack_lock_t;
 
-/** Of all files of a shard's pattern, by the name of the shard number 0: NAME.lock.  CT_ERR_IO:
- * another job has it.  A file system without locks is told about, and it goes on. */
+/** Locks all files of a shard's pattern with one lock file: NAME.lock, where NAME is that of shard
+ * 0.  CT_ERR_IO: another job holds the lock.  If the file system does not support locks, it warns
+ * and continues. */
 int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out);
 void ct__pack_unlock(ct__pack_lock_t *lock);
 
@@ -73,9 +75,9 @@ typedef struct ct__pack_bad {
   int64_t n;
 } ct__pack_bad_t;
 
-/** Takes note of the last error's text. */
+/** Records the text of the last error. */
 int ct__pack_bad_add(ct__pack_bad_t *b, int64_t position, const char *place);
-/** Collective.  Rank 0 logs all of them in order; *total: of all ranks. */
+/** Collective.  Rank 0 logs the bad samples of all ranks in order; *total: their number. */
 int ct__pack_bad_tell(const ct_topo_t *t, const ct__pack_bad_t *b, int is_error, int64_t *total);
 
 #endif

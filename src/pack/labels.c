@@ -1,5 +1,5 @@
-/* Labels as text.  They are numbers or names, and the first one decides which: then an error can
- * name the line that does not fit, and no label is ever guessed. */
+/* Labels as text.  They are numbers or names, as determined by the first one, so an error can name
+ * the line that does not fit, and nothing is guessed. */
 #include "pack/labels.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #include "base/ct_text.h"
 #include "data/readers/ct_reader.h"
 
-enum { LONGEST = 255 /* bytes of a name */ };
+enum { LONGEST = 255 /* limit of a name, in bytes */ };
 
 /* ---- one label ---- */
 
@@ -39,7 +39,7 @@ static char *unwrap(char *text)
   return trim(text + 1);
 }
 
-/* A name that strtod() takes for a number: nan, inf, 0x10. */
+/* 1 for words that strtod() accepts as numbers: nan, inf, 0x10. */
 static int looks_like_number(const char *text)
 {
   char *end;
@@ -95,8 +95,7 @@ out:
   return rc;
 }
 
-/* Lists are often in the order of their classes: a name that is that of the label before is not
- * kept twice. */
+/* Lists are often sorted by class, so a name equal to the previous one is not stored again. */
 static int add_name(ct__pack_labels_t *l, const char *name)
 {
   int rc = CT_OK;

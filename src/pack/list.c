@@ -1,4 +1,4 @@
-/* Lists of image files. */
+/* Lists of image files: building them, and sending them to all ranks. */
 #include "pack/list.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l)
   if (t->rank) {
     memcpy(&head, copy, sizeof head);
     ct_mem_free(copy);
-    *l = head; /* the counts; the arrays follow */
+    *l = head; /* the counts, followed by the arrays */
     l->entry = NULL;
     l->text = NULL;
     l->target = NULL;

@@ -1,4 +1,4 @@
-/* A csv file of paths, and a label or targets for each. */
+/* Reads a csv file of paths with a label or targets for each. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,11 +16,11 @@ typedef struct reading {
   int64_t line;
   ct__pack_list_t *l;
   ct_pack_header_t header;
-  char separator; /**< '\0': no row was there yet */
+  char separator; /**< '\0': no row was read yet */
   ct__pack_labels_t labels;
 } reading_t;
 
-enum { CELL = CT_PATH_MAX /* bytes of a path, number or label */ };
+enum { CELL = CT_PATH_MAX /* limit of a path, number or label, in bytes */ };
 
 static int bad_line(const reading_t *r, const char *why, const char *at)
 {
@@ -68,14 +68,14 @@ out:
   return rc;
 }
 
-/* A path has blanks, which separate nothing here. */
+/* Paths may contain blanks, so blanks are not separators here. */
 static char separator_of(const char *line)
 {
   char separator = ct__cells_separator(line);
   return separator == ' ' ? ',' : separator;
 }
 
-/* Names of columns: neither a number nor the name of an image, and no file. */
+/* 1 for column names: neither a number nor the name of an image, and no such file exists. */
 static int names_columns(const reading_t *r, const char *line)
 {
   char name[CELL], path[CT_PATH_MAX];

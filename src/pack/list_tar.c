@@ -1,8 +1,8 @@
-/* Samples in tar files.  Members of one sample have one name but for its end behind the last dot:
- * a/b.jpg, a/b.cls and a/b.json.  They need not stand beside each other.  For names without further
- * dots that is WebDataset's rule, in which a name ends at its first dot.  f.001.jpg and f.001.cls
- * are two fields of one sample "f" there, and a sample here.  WebDataset's KEY.seg.png beside a
- * KEY.png is recognized, and left out with a word. */
+/* Samples in tar files.  The members of a sample have the same name up to the last dot: a/b.jpg,
+ * a/b.cls and a/b.json.  They need not be adjacent.  For names with a single dot this is
+ * WebDataset's rule, in which a key ends at the first dot.  There f.001.jpg and f.001.cls are two
+ * fields of one sample "f"; here they are one sample.  WebDataset's KEY.seg.png beside KEY.png is
+ * recognized and skipped, which is logged. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -17,19 +17,19 @@
 #include "pack/list.h"
 #include "pack/tar.h"
 
-enum { MOST_TEXT = 1 << 20 /* bytes of a label's member */, NONE = -1 };
+enum { MOST_TEXT = 1 << 20 /* limit of a member with a label, in bytes */, NONE = -1 };
 
 typedef enum { IMAGE, CLS, JSON, KINDS, OTHER = KINDS } kind_t;
 
-/* An image or a label.  Texts are places in the text of the reading. */
+/* An image or a label.  Texts are offsets in the text of the reader. */
 typedef struct member {
-  int64_t name, link; /* link: NONE: it is a file */
+  int64_t name, link; /* link: target; NONE: a file */
   int64_t at, bytes;
-  int32_t stem, key; /* bytes of its name up to the last dot, and to the first one */
+  int32_t stem, key; /* lengths of its name up to the last dot, and up to the first dot */
   kind_t kind;
-  int64_t label; /* what a label's member says, NONE: nothing; of an image: its label */
-  int64_t from;  /* of an image: the member that says it */
-  int used;      /* of a label: an image has it; of an image: it is left out */
+  int64_t label; /* the text of a label, NONE: empty; for an image: its label */
+  int64_t from;  /* for an image: the member that has its label */
+  int used;      /* for a label: an image uses it; for an image: it is left out */
 } member_t;
 
 typedef struct reading {
@@ -38,13 +38,13 @@ typedef struct reading {
   int32_t number;
   char *text;
   int64_t text_bytes, text_cap;
-  member_t *m; /* of one archive */
+  member_t *m; /* the members of one archive */
   int64_t n, cap;
-  member_t **order; /* [n] by stem and kind */
-  /* of each image in the list, as places in the text; NONE: none */
+  member_t **order; /* [n] sorted by stem and kind */
+  /* label of each image in the list, as an offset in the text; NONE: none */
   int64_t *label, *where, label_cap, where_cap;
   int64_t labelled;
-  /* what is told at the end: how many, and the first */
+  /* for the summary at the end: the number, and the first one */
   int64_t aside, alone, first_aside, first_alone;
 } reading_t;
 
@@ -138,7 +138,7 @@ static int sort_members(reading_t *r)
   return CT_OK;
 }
 
-/* The first member in order whose stem is that text; NULL: there is none. */
+/* The first member in sorted order with this stem; NULL: none. */
 static member_t **find_stem(const reading_t *r, const char *text, int32_t bytes)
 {
   int64_t low = 0, high = r->n;
@@ -155,7 +155,8 @@ static member_t **find_stem(const reading_t *r, const char *text, int32_t bytes)
   return compare_stems(name_of(r, m), m->stem, text, bytes) == 0 ? r->order + low : NULL;
 }
 
-/* What tar writes for a file that has several names: its content stands at the first of them. */
+/* Resolves hard links, which tar writes for further names of a file; the content is stored under
+ * the first name. */
 static int follow_link(reading_t *r, member_t *m)
 {
   const char *to = r->text + m->link, *dot = strrchr(to, '.');
@@ -181,7 +182,7 @@ static int json_text(reading_t *r, member_t *m, const char *text, size_t bytes)
   if (!o) CT_TRY(bad_member(r, m, "is not valid JSON"));
   for (int i = 0; i < 3 && !value; i++)
     value = json_object_get(o, keys[i]);
-  if (!value) goto out; /* it tells something else */
+  if (!value) goto out; /* it has another use */
   if (json_is_string(value)) {
     CT_TRY(add_text(r, json_string_value(value), &m->label));
   } else if (json_is_number(value)) {
@@ -199,7 +200,7 @@ out:
   return rc;
 }
 
-/* A label's text, once. */
+/* Reads the text of a label, once. */
 static int read_label(reading_t *r, member_t *m)
 {
   int rc = CT_OK;
@@ -223,7 +224,7 @@ out:
   return rc;
 }
 
-/* KEY.cls and KEY.json both say it: as numbers they are the same. */
+/* KEY.cls and KEY.json both have a label: equal numbers are the same label. */
 static int check_both(const reading_t *r, const member_t *cls, const member_t *json)
 {
   int64_t a, b;
@@ -237,7 +238,7 @@ static int check_both(const reading_t *r, const member_t *cls, const member_t *j
   return CT_OK;
 }
 
-/* Gives an image the label of its stem's members, CLS before JSON. */
+/* Assigns to an image the label of the members with its stem, CLS before JSON. */
 static int give_label(reading_t *r, member_t *image, member_t *cls, member_t *json)
 {
   int rc = CT_OK;
@@ -253,7 +254,7 @@ out:
   return rc;
 }
 
-/* The members of one stem, of each kind one. */
+/* The members with one stem, one of each kind. */
 static int take_group(reading_t *r, member_t **group, member_t *of[KINDS])
 {
   int rc = CT_OK;
@@ -276,7 +277,7 @@ out:
 
 /* ---- samples ---- */
 
-/* Labels of members with the same stem. */
+/* Assigns labels to images with the same stem. */
 static int pair_stems(reading_t *r)
 {
   int rc = CT_OK;
@@ -292,8 +293,8 @@ out:
   return rc;
 }
 
-/* An image KEY.x.png without a label of its own, by WebDataset's rule: a further field of a sample
- * that has its image in KEY.png, or the image of KEY.cls. */
+/* Handles an image KEY.x.png without a label by WebDataset's rule: it is another field of a sample
+ * whose image is KEY.png, or it is the image of KEY.cls. */
 static int pair_key(reading_t *r, member_t *image)
 {
   int rc = CT_OK;
@@ -342,7 +343,7 @@ out:
   return rc;
 }
 
-/* All members of an archive are known: which are samples. */
+/* Finds the samples when all members of an archive are known. */
 static int end_archive(reading_t *r)
 {
   int rc = CT_OK;
@@ -412,7 +413,7 @@ out:
   return rc;
 }
 
-/* Without any labels the folders are the classes. */
+/* If there are no labels, the folders are the classes. */
 static int add_folder(reading_t *r, int64_t i, ct__pack_labels_t *to)
 {
   int rc = CT_OK;
@@ -473,7 +474,7 @@ int ct__pack_list_tar(const char *pattern, ct__pack_list_t *l)
   CT_TRY(ct__pack_list_add_text(l, "", &l->root));
   for (int i = 0; i < files; i++) {
     CT_TRY(ct_mem_grow((void **)&l->tar_name, &l->tar_cap, i + 1, sizeof *l->tar_name));
-    const char *name = file[i]; /* glob() has put our "." before it */
+    const char *name = file[i]; /* glob() has prefixed our "." */
     if (strncmp(name, "./", 2) == 0 && strncmp(pattern, "./", 2) != 0) name += 2;
     CT_TRY(ct__pack_list_add_text(l, name, &l->tar_name[i]));
     l->tars = i + 1;

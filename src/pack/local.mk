@@ -27,7 +27,5 @@ libctrain_a_SOURCES += \
   %D%/npy.c \
   %D%/npy_header.c \
   %D%/order.c \
-  %D%/resize.c \
-  %D%/resize.h \
   %D%/tar.c \
   %D%/tar.h

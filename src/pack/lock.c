@@ -1,5 +1,6 @@
-/* One job at a time writes files of a name: a second one would remove what the first has begun,
- * as leftovers of a run that was interrupted.  The lock ends with its process. */
+/* Ensures that only one job at a time writes files of a pattern: a second one would remove the
+ * unfinished files of the first as leftovers of an interrupted run.  The lock ends with its
+ * process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "base/ct_text.h"
 #include "pack/job.h"
 
-/* 1: the file that is open is still the one of that name; another job may have removed it. */
+/* 1 if the open file still has its name; another job may have removed it. */
 static int is_still_there(int fd, const char *path)
 {
   struct stat open_one, named;
@@ -52,7 +53,7 @@ int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out)
   CT_TRY(ct_text_format(out->path, sizeof out->path, "%s.lock", name));
   for (;;) {
     out->fd = open_lock(out->path);
-    if (out->fd < 0) goto out; /* writing will say why */
+    if (out->fd < 0) goto out; /* writing will report the error */
     error = take(out->fd);
     if (error || is_still_there(out->fd, out->path)) break;
     close(out->fd);

@@ -1,6 +1,6 @@
-/* The names of shards: at the end, while they are written, and when they are done but the others
- * are not.  A name that ends in a hash of everything the file was made from is all that a restarted
- * run needs to know which files it may keep. */
+/* The names of shards: final, while they are written, and when they are complete but others are
+ * not.  The last kind of name ends in a hash of everything that determines the file, so a restarted
+ * run knows which files it may reuse. */
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
@@ -15,7 +15,8 @@
 
 #define DONE ".done-"
 
-/* The pattern's one %d (with a width: %03d), or NULL; CT_ERR_USAGE if there are more or others. */
+/* Finds the single %d of a pattern (or with a width: %03d), or NULL; CT_ERR_USAGE: there are
+ * several, or other conversions. */
 static int find_number(const char *pattern, const char **number, int *width)
 {
   *number = NULL;
@@ -73,7 +74,7 @@ int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap)
   return name_with(s, end, path, cap);
 }
 
-/* ---- what is read is not written over ---- */
+/* ---- checking that no input is overwritten ---- */
 
 static int check_inputs(const ct_pack_source_t *src, const char *path)
 {
@@ -103,9 +104,10 @@ out:
   return rc;
 }
 
-/* ---- what an interrupted run has left ---- */
+/* ---- shards of an interrupted run ---- */
 
-/* Of "train-003.h5.done-0123456789abcdef-0", for a shard of that name: the hash and the number. */
+/* Parses "train-003.h5.done-0123456789abcdef-0" for a shard of that name: the hash and the number
+ * of bad samples. */
 static int is_done(const char *entry, const char *name, uint64_t *hash, int64_t *bad)
 {
   size_t n = strlen(name);
@@ -129,7 +131,7 @@ static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, con
     ct_file_remove(path);
 }
 
-/* The entries of a shard's directory; shards of one pattern have one directory. */
+/* The entries of a shard's directory; all shards of a pattern are in one directory. */
 static int look_for(ct__pack_shard_t *s, int clean)
 {
   int rc = CT_OK;
@@ -139,7 +141,7 @@ static int look_for(ct__pack_shard_t *s, int clean)
   CT_TRY(ct_path_dir(dir, sizeof dir, name));
   const char *slash = strrchr(name, '/');
   DIR *d = opendir(dir);
-  if (!d) goto out; /* writing will say why */
+  if (!d) goto out; /* writing will report the error */
   while ((entry = readdir(d)))
     look_at(s, dir, entry->d_name, slash ? slash + 1 : name, clean);
   closedir(d);
@@ -161,8 +163,8 @@ out:
 
 /* ---- files that are there ---- */
 
-/* A file with the number behind the last one, of a pack into more shards: who reads the pattern
- * reads it too. */
+/* A file with the number after the last shard, from an earlier job with more shards: readers of the
+ * pattern would read it too. */
 static int find_further(const ct__pack_shard_t *last, char *path, size_t cap)
 {
   int width;

@@ -1,4 +1,4 @@
-/* A source of two arrays of NumPy: samples, and their labels or targets. */
+/* A source of two NumPy arrays: samples, and their labels or targets. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@
 typedef struct pair {
   ct__pack_array_t x, y;
   int channels_last;
-  int32_t *label; /* of all samples; NULL: there are targets */
-  double *room;   /* a row of the targets, as large as any type has it */
+  int32_t *label; /* labels of all samples; NULL: targets instead */
+  double *room;   /* a row of the targets, of the size of the largest type */
   const char *input[3];
 } pair_t;
 
-/* As the data sets of HDF5 are understood (FORMAT.md). */
+/* Interprets dims in the same way as for HDF5 data sets (FORMAT.md). */
 static int sample_shape(const ct__pack_array_t *a, const ct_shape_t *given, int *channels_last,
                         ct_shape_t *out)
 {

@@ -1,5 +1,5 @@
-/* The header of an npy file (numpy.lib.format, versions 1 to 3): a dict in Python's words, of which
- * only what NumPy writes is understood. */
+/* Parses the header of an npy file (numpy.lib.format, versions 1 to 3): a Python dict literal, of
+ * which only the forms that NumPy writes are accepted. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct text {
   const char *at, *end;
 } text_t;
 
-/* The next character that is no blank, if it is this one. */
+/* Skips blanks and consumes this character, if it is next. */
 static int take(text_t *t, char c)
 {
   while (t->at < t->end && isspace((unsigned char)*t->at))
@@ -23,7 +23,7 @@ static int take(text_t *t, char c)
   return 1;
 }
 
-/* A text in quotes. */
+/* Parses a quoted string. */
 static int take_quoted(text_t *t, char *out, size_t cap)
 {
   char quote = '\'';
@@ -60,7 +60,7 @@ static int take_number(text_t *t, int64_t *out)
   return t->at > begin;
 }
 
-/* "(3, 4)", "(3,)": *ndim beyond the array's room is one too many. */
+/* Parses "(3, 4)" or "(3,)"; *ndim is one more than the array holds if there are too many. */
 static int take_shape(text_t *t, ct__pack_array_t *a)
 {
   a->ndim = 0;
@@ -75,7 +75,7 @@ static int take_shape(text_t *t, ct__pack_array_t *a)
   return 1;
 }
 
-/* "<f4": byte order, kind, bytes. */
+/* Parses "<f4": byte order, kind, bytes. */
 static int find_type(const char *descr, ct__pack_array_t *a)
 {
   static const struct {

@@ -1,4 +1,4 @@
-/* Which samples are packed, in which order: shuffled or not, then a range, then some classes. */
+/* The samples that are packed and their order: shuffled or not, then a range, then some classes. */
 #include <inttypes.h>
 
 #include "base/ct_err.h"

@@ -1,5 +1,5 @@
-/* tar files, header by header.  What a header says is believed only if its checksum is right, and
- * nothing reaches beyond the file. */
+/* Reads tar files, header by header.  A header is used only if its checksum is right, and members
+ * may not exceed the file. */
 #include "pack/tar.h"
 
 #include <fcntl.h>
@@ -25,10 +25,10 @@ enum {
   MAGIC = 257,
   PREFIX = 345,
   PREFIX_BYTES = 155,
-  MOST_EXTRA = 1 << 20 /* bytes of a pax header or long name */
+  MOST_EXTRA = 1 << 20 /* limit of a pax header or long name, in bytes */
 };
 
-/* What comes before a member and changes it. */
+/* The extended headers before a member, which change it. */
 typedef struct extra {
   char name[CT_PATH_MAX], link[CT_PATH_MAX]; /**< "": none */
   int64_t bytes;                             /**< -1: none */
@@ -58,13 +58,13 @@ static int no_end(const ct__tar_t *t)
       t->path, t->last);
 }
 
-/* Octal digits up to a blank or NUL, or GNU's binary numbers.  -1: neither. */
+/* Parses octal digits up to a blank or NUL, or a GNU binary number. -1: neither. */
 static int64_t number_of(const unsigned char *p, int n)
 {
   int64_t value = 0;
   int i = 0;
   if (p[0] & 0x80) {
-    if (p[0] != 0x80) return -1; /* negative, or beyond everything */
+    if (p[0] != 0x80) return -1; /* negative or too large */
     for (i = 1; i < n; i++) {
       if (value >> 54) return -1;
       value = value << 8 | p[i];
@@ -78,7 +78,7 @@ static int64_t number_of(const unsigned char *p, int n)
   return i < n && p[i] && p[i] != ' ' ? -1 : value;
 }
 
-/* Old programs added signed characters. */
+/* Old programs computed the sum with signed characters. */
 static int sum_is_right(const unsigned char *block)
 {
   int64_t want = number_of(block + SUM, SUM_BYTES), plain = 0, with_sign = 0;
@@ -107,11 +107,11 @@ out:
   return rc;
 }
 
-/* ---- what comes before a member ---- */
+/* ---- extended headers before a member ---- */
 
 #define SPARSE "is of a sparse file, which is not read: make the archive without --sparse"
 
-/* A name of n bytes. */
+/* Copies a name of n bytes. */
 static int take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
 {
   if (n < 1 || n >= CT_PATH_MAX || memchr(text, 0, (size_t)n))
@@ -121,7 +121,7 @@ static int take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
   return CT_OK;
 }
 
-/* "KEY=VALUE" of n bytes; only path, linkpath and size matter. */
+/* Parses "KEY=VALUE" of n bytes; only path, linkpath and size are used. */
 static int take_record(const ct__tar_t *t, const char *key, int64_t n, extra_t *out)
 {
   int rc = CT_OK;
@@ -137,7 +137,7 @@ out:
   return rc;
 }
 
-/* "LENGTH KEY=VALUE\n", again and again. */
+/* Parses a sequence of "LENGTH KEY=VALUE\n". */
 static int take_pax(const ct__tar_t *t, const char *text, int64_t bytes, extra_t *out)
 {
   int rc = CT_OK;
@@ -161,7 +161,7 @@ static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *ou
 {
   int rc = CT_OK;
   char *text = NULL;
-  if (m->type == 'g') return CT_OK; /* of the whole archive */
+  if (m->type == 'g') return CT_OK; /* for the whole archive */
   if (m->bytes > MOST_EXTRA) return damaged(t, "has a name that cannot be");
   text = ct_mem_alloc((size_t)m->bytes + 1, "a header of a tar file");
   if (!text) return CT_ERR_NOMEM;
@@ -181,7 +181,7 @@ out:
 static int take_name(const ct__tar_t *t, const unsigned char *block, ct__tar_member_t *m)
 {
   const char *name = (const char *)block + NAME, *prefix = (const char *)block + PREFIX;
-  /* GNU's own format has times where ustar has the first part of the name */
+  /* GNU's format has times in the field where ustar has the prefix of the name */
   int has_prefix = memcmp(block + MAGIC, "ustar\0", 6) == 0 && *prefix;
   if (has_prefix)
     return ct_text_format(m->name, sizeof m->name, "%.*s/%.*s", PREFIX_BYTES, prefix, NAME_BYTES,
@@ -195,8 +195,8 @@ static int is_extra(char type)
   return type == 'x' || type == 'g' || type == 'L' || type == 'K';
 }
 
-/* Links, devices, folders and FIFOs have none, whatever their size says; what is of no known type
- * has it, says POSIX, as GNU's folders of incremental archives ('D') do. */
+/* Links, devices, folders and FIFOs have no content, whatever their size field says.  By POSIX,
+ * unknown types have content, as do GNU's folders of incremental archives ('D'). */
 static int has_content(char type)
 {
   return type < '1' || type > '6';
@@ -211,7 +211,7 @@ static int check_type(const ct__tar_t *t, const ct__tar_member_t *m)
   return CT_OK;
 }
 
-/* Names are told to people, and written to a terminal. */
+/* 1 if a name has no control characters: names appear in messages on terminals. */
 static int can_be_printed(const char *name)
 {
   for (; *name; name++)
@@ -260,7 +260,7 @@ out:
   return rc;
 }
 
-/* Behind blocks of zeros another archive may follow.  *more: there is something. */
+/* Skips zero blocks, after which another archive may follow.  *more: 1 if there is one. */
 static int skip_zeros(ct__tar_t *t, int *more)
 {
   int rc = CT_OK;
@@ -287,7 +287,8 @@ int ct__tar_next(ct__tar_t *t, ct__tar_member_t *out)
   extra_t extra = {.bytes = -1};
   for (;;) {
     *out = (ct__tar_member_t){0};
-    int is_alone = *extra.name || *extra.link || extra.bytes >= 0; /* without its member */
+    int is_alone = *extra.name || *extra.link || extra.bytes >= 0; /* an extended header without its
+                                                                      member */
     if (t->at >= t->bytes) return is_alone ? damaged(t, "is missing") : no_end(t);
     CT_TRY(read_block(t, block));
     if (is_zero(block)) {

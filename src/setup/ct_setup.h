@@ -8,7 +8,6 @@
 #include "comm/ct_comm_probe.h"
 #include "setup/ct_config.h"
 #include "data/local/ct_cache.h"
-#include "data/local/ct_stage.h"
 #include "doctor/ct_doctor.h"
 #include "model/ct_fold.h"
 #include "model/ct_observe.h"
@@ -39,8 +38,7 @@ typedef struct ct_setup {
   ct_dataset_t *set;      /**< eval.sets, in their order, … */
   int with_sets;          /**< in: … which are opened with data.val */
   ct_blocks_t *blocks;    /**< of the training data, with data.shuffle: blocks; owned; else NULL */
-  ct_cache_t *cache;      /**< what is read of their files, on the node's disk; owned; or NULL */
-  ct_stage_t *stage;      /**< copies of their files; owned, by one rank of each node; else NULL */
+  ct_cache_t *cache;      /**< of their files, on the node's disk; owned; or NULL */
   ct_graph_t *graph;
   ct_fold_t
       fold; /**< of it; its graph is NULL: it is not folded, else it is what the trainer has */
@@ -89,12 +87,11 @@ int ct_setup_device(ct_setup_t *s);
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
 /** Local, rank 0.  The log says how the samples of these opened data sets are read. */
 void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val);
-/** With data.stage: one rank of each node copies the files of the opened data sets there, and all
- * ranks of the node read the copies from now on. */
-int ct_setup_stage(ct_setup_t *s);
-/** With data.cache_dir: what is read of the opened data sets from now on is kept there. */
+/** Collective.  With data.stage: the ranks of each node copy the files of the opened data sets to
+ * its disk, and read the copies from then on.  With data.cache_dir: what they read from then on is
+ * kept there. */
 int ct_setup_cache(ct_setup_t *s);
-/** Local.  After the data sets are closed; says what it was good for. */
+/** Local.  After the data sets are closed; with data.cache_dir logs how much the cache supplied. */
 void ct_setup_cache_close(ct_setup_t *s);
 /** The order of the training samples, which borrows from \a s; with data.shuffle: blocks the log is
  * told what it is like. */

@@ -30,5 +30,4 @@ libctrain_a_SOURCES += \
   %D%/reading.c \
   %D%/result.c \
   %D%/setup.c \
-  %D%/stage.c \
   %D%/submit.c

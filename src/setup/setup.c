@@ -583,7 +583,6 @@ void ct_setup_close(ct_setup_t *s)
   ct_dataset_close(&s->val);
   ct_dataset_close(&s->data);
   ct_setup_cache_close(s);
-  ct_stage_close(s->stage, s->cfg.data.stage_keep);
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
   ct_config_clear(&s->cfg);

@@ -22,6 +22,8 @@ libctrain_a_SOURCES += \
   %D%/model/term_list.c \
   %D%/model/terms.c \
   %D%/model/timeline.c \
+  %D%/output/chart.c \
+  %D%/output/chart.h \
   %D%/output/ct_report.h \
   %D%/output/ct_runs.h \
   %D%/output/losses.c \
@@ -35,7 +37,5 @@ libctrain_a_SOURCES += \
   %D%/output/runs_detail.c \
   %D%/output/runs_page.c \
   %D%/output/runs_tables.c \
-  %D%/output/chart.c \
-  %D%/output/chart.h \
   %D%/output/tables.c \
   %D%/output/timeline.c

@@ -42,8 +42,8 @@ static void begin(int kind)
 static ct_cache_t *open_cache(int keep)
 {
   ct_cache_t *c = NULL;
-  const char *const paths[] = {source};
-  CT_ASSERT_OK(ct_cache_open(dir, 1, paths, keep, &c));
+  const ct_cache_source_t of = {.path = source};
+  CT_ASSERT_OK(ct_cache_open(dir, 0, &of, 1, keep, &c));
   return c;
 }
 
@@ -94,7 +94,7 @@ static void find_file(const ct_cache_t *c, const char *end, char *out, size_t ca
 static void spoil(const ct_cache_t *c, int64_t at)
 {
   char path[PATH * 2], x = 0;
-  find_file(c, "", path, sizeof path);
+  find_file(c, "-source", path, sizeof path);
   int f = open(path, O_RDWR);
   CT_ASSERT_INT((int)pread(f, &x, 1, at), 1);
   x ^= 1;
@@ -239,13 +239,13 @@ static void leave_some(int keep)
 
 static void what_a_killed_run_left(void)
 {
-  const char *const other[] = {"/other"};
+  const ct_cache_source_t other = {.path = "/other"};
   ct_cache_t *c = NULL;
   begin(7);
   for (int keep = 0; keep < 2; keep++) {
     leave_some(keep);
     CT_ASSERT_INT(entries(dir), 1);
-    CT_ASSERT_OK(ct_cache_open(dir, 1, other, 0, &c));
+    CT_ASSERT_OK(ct_cache_open(dir, 0, &other, 1, 0, &c));
     CT_ASSERT_INT(entries(dir), 1 + keep);
     ct_cache_close(c);
     CT_ASSERT_INT(entries(dir), keep);
@@ -264,9 +264,9 @@ static void directories_that_will_not_do(void)
   ct_cache_t *c = NULL;
   char path[PATH * 2];
   begin(8);
-  const char *const paths[] = {source};
+  const ct_cache_source_t of = {.path = source};
   snprintf(path, sizeof path, "%s/x", source);
-  CT_ASSERT_INT(ct_cache_open(path, 1, paths, 0, &c), CT_ERR_IO);
+  CT_ASSERT_INT(ct_cache_open(path, 0, &of, 1, 0, &c), CT_ERR_IO);
   CU_ASSERT(c == NULL);
 }
 

@@ -1,6 +1,6 @@
-/* What fills a batch: which samples, read, checked, converted, transformed, mixed.
+/* Makes a batch: selects, reads, checks, converts, transforms and mixes its samples.
  *
- * It depends on the batch's number alone, never on who makes it or when. */
+ * The result depends on the number of the batch alone, not on the thread or the time. */
 #include "data/feed/batch.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "data/readers/multi_array.h"
 #include "data/feed/skip.h"
 
-/* Of the sample that an error is about, whose place comes before its text. */
+/* Prefixes an error with the origin of its sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
   char place[300];
@@ -21,8 +21,8 @@ static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
   return ct_err_prefix(rc, "%s: ", place);
 }
 
-/* A NaN would not show in the loss: the next ReLU may take it for 0, while the weights before it
- * are lost. */
+/* A NaN may not show in the loss: the next ReLU may turn it into 0 while the weights before it are
+ * lost. */
 static int not_finite(const ct_dataset_t *d, int64_t id)
 {
   return at_sample(d, id,
@@ -59,14 +59,14 @@ out:
   return at_sample(d, id, rc);
 }
 
-/* Where the answer, label or targets, of the i-th of the samples goes that are read together. */
+/* The address of the label or targets of the i-th of the samples that are read together. */
 static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
 {
   size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
   return (char *)answers + (size_t)i * bytes;
 }
 
-/* Samples that differ in size are read one by one, when they are made. */
+/* Samples that differ in size are read one by one, when they are converted. */
 static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids, void *stored,
                          void *answers)
 {
@@ -76,7 +76,7 @@ static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
 }
 
-/* 1, or 0 if all are finite but *bad and maybe more. */
+/* 1 if all samples are finite; else 0, and *bad is the first that is not. */
 static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
                    float *to, int *bad)
 {
@@ -87,7 +87,7 @@ static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const 
   return *bad < 0;
 }
 
-/* The i-th of those that are read together. */
+/* The i-th of the samples that are read together. */
 static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
                        float *x)
 {
@@ -127,7 +127,7 @@ out:
   return rc;
 }
 
-/* The other sample's labels or targets; \a at: its number among the partners. */
+/* The labels or targets of the other sample; \a at: its index among the partners. */
 static int mix_answers(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
 {
   int rc = CT_OK;
@@ -145,7 +145,7 @@ out:
   return rc;
 }
 
-/* The partners are a second read, into the room of the first. */
+/* The partners are read after the samples, into the same buffers. */
 static int mix_samples(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK, partners = 0;
@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-/* ---- answers by place ---- */
+/* ---- dense targets ---- */
 
 static int take_labels(const ct_dataset_t *d, int64_t id, const float *answer, int32_t *labels)
 {
@@ -186,7 +186,7 @@ out:
   return rc;
 }
 
-/* Converted and moved as their samples were. */
+/* Converts dense targets and applies the geometric transforms of their samples. */
 static int make_answers(const ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK, bad;
@@ -225,7 +225,7 @@ out:
   return rc;
 }
 
-/* A further input: as stored, but float32. */
+/* Reads an extra input and converts it to float32. */
 static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
 {
   int rc = CT_OK, bad;
@@ -243,7 +243,7 @@ out:
   return rc;
 }
 
-/* Of the samples b->ids. */
+/* Reads the samples b->ids. */
 static int make(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
@@ -288,7 +288,7 @@ static int alloc_mix(ct__make_t *m, int64_t n)
   return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Answers by place have a conversion of their own: none. */
+/* Dense targets are converted without an affine map. */
 static int alloc_answers(ct__make_t *m, int64_t n)
 {
   const ct_dataset_t *d = m->data;
@@ -297,12 +297,12 @@ static int alloc_answers(ct__make_t *m, int64_t n)
   m->as_answer.info.x = *stored;
   m->as_answer.info.channels_last = d->info.answer_last;
   m->as_answer.affine = (ct_affine_t){.channels = 1, .a = {1}};
-  m->answers = ct_mem_array(n, bytes, "the stored answers of a batch");
-  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "an answer");
+  m->answers = ct_mem_array(n, bytes, "the stored dense targets of a batch");
+  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "a dense target");
   return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Bytes of a sample of the largest further input. */
+/* Bytes of a sample of the largest extra input. */
 static int64_t most_of_more(const ct_dataset_t *d)
 {
   int64_t most = 0;
@@ -324,7 +324,7 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
-  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the further inputs of a batch");
+  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the extra inputs of a batch");
   if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;

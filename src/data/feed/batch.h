@@ -1,7 +1,7 @@
-/** \file batch.h  Makes batches: what a thread of the feed has for it.  Internal to data.
+/** \file batch.h  Makes batches: the state of one thread of a feed.  Internal to data.
  *
- * Targets, and bytes that stay as they are, are read to where they are used; samples that are still
- * to be converted, and labels, which are made shorter, get there by way of the maker's memory. */
+ * Targets, and samples that stay bytes, are read directly into the batch.  Samples that have to be
+ * converted, and labels, which become int32, are first read into buffers of the maker. */
 #ifndef CT_DATA_MAKE_H
 #define CT_DATA_MAKE_H
 #include "data/feed/ct_feed.h"
@@ -9,29 +9,31 @@
 #include "data/transform/transforms.h"
 
 typedef struct ct__make {
-  const ct_dataset_t *data; /**< borrowed, as the sampler */
+  const ct_dataset_t *data; /**< borrowed, like the sampler */
   const ct_sampler_t *sampler;
   int bytes;                /**< 1: samples stay as they are stored */
-  void *stored;             /**< samples as the reader gives them */
-  void *answers;            /**< likewise, answers by place; NULL if there are none */
-  ct_dataset_t as_answer;   /**< how they are converted */
-  float *answer;            /**< one of them, transformed */
-  void *stored_more;        /**< likewise, a further input */
-  int64_t *labels;          /**< likewise; NULL if the data has targets */
-  float *work;              /**< room for the transforms */
+  void *stored;             /**< samples as the reader returns them */
+  void *answers;            /**< dense targets as stored; NULL if there are none */
+  ct_dataset_t as_answer;   /**< how dense targets are converted */
+  float *answer;            /**< one dense target, transformed */
+  void *stored_more;        /**< an extra input as stored */
+  int64_t *labels;          /**< labels as stored; NULL if the data has targets */
+  float *work;              /**< workspace of the transforms */
   ct__encoded_t encoded;    /**< for samples that are decoded here */
-  ct__transform_mix_t *mix; /**< of each sample; NULL if none is mixed, as what follows */
+  ct__transform_mix_t *mix; /**< for each sample; NULL without mixup and cutmix, like the members
+                               below */
   int64_t *partner_ids;
   float *partner; /**< a sample */
   float *partner_targets;
 } ct__make_t;
 
-/** For batches of up to \a n samples.  CT_ERR_NOMEM: ct__make_clear() is still to be called. */
+/** Allocates for batches of up to \a n samples.  CT_ERR_NOMEM: ct__make_clear() has to be called
+ * even then. */
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes);
 void ct__make_clear(ct__make_t *m);
-/** Hot.  Fills a batch, of which epoch, cursor, first and n are known.  CT_ERR_DATA and what
- * reading gives: names the file and the sample. */
+/** Hot.  Fills a batch whose epoch, cursor, first and n are set.  CT_ERR_DATA, and the errors of
+ * the reader: the message names the file and the sample. */
 int ct__make_batch(ct__make_t *m, ct_batch_t *b);
 
 #endif

@@ -1,10 +1,10 @@
-/* Stored samples become float32 planes, with the map of their channels on the way: one pass over
- * memory for type, order of dims, scale and shift. */
+/* Converts stored samples to float32 planes: type, order of dims and the affine map of the channels
+ * in one pass over memory. */
 #include "data/feed/convert.h"
 
 #include <string.h>
 
-/* The loops below are the feed's arithmetic: vectorised also in a build with -O2. */
+/* The loops below dominate the time of a feed, so they are vectorised in a build with -O2 too. */
 #if defined __GNUC__ && !defined __clang__
 #  pragma GCC optimize("O3")
 #endif
@@ -67,8 +67,8 @@ void ct__convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const vo
   }
 }
 
-/* Without its sign, the bits of a float that is not finite are 0x7f800000 or more: then the sum
- * below reaches the top bit.  In integers, since compilers vectorise no sum of floats. */
+/* Without its sign, the bits of a float that is not finite are 0x7f800000 or more, so the sum below
+ * sets the top bit.  It uses integers because compilers do not vectorise sums of floats. */
 static int is_finite(const float *x, int64_t count)
 {
   uint32_t top = 0;

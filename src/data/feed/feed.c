@@ -1,8 +1,8 @@
 /* The prefetching feed: while a step runs, threads read, convert and transform the next batches.
  *
- * Batches lie in a ring of slots that are allocated once.  Which samples are in a batch, and what
- * the transforms draw, depends on its number alone, never on who made it or when: any number of
- * threads gives the same batches in the same order. */
+ * Batches are stored in a ring of slots that are allocated once.  The samples of a batch and the
+ * draws of its transforms depend on its number alone, so any number of threads yields the same
+ * batches in the same order. */
 #include "data/feed/ct_feed.h"
 
 #include <pthread.h>
@@ -14,25 +14,25 @@
 #include "data/feed/batch.h"
 #include "data/transform/transforms.h"
 
-/* A batch on its way.  The worker that began it writes it without the lock until it is ready. */
+/* A batch being made.  The worker that began it writes it without the lock until it is ready. */
 typedef struct slot {
   ct_batch_t batch;
   int ready;
-  int rc;            /* of making it */
-  ct_err_info_t err; /* the maker's record if it failed */
+  int rc;            /* return code of making it */
+  ct_err_info_t err; /* the error, if making it failed */
 } slot_t;
 
-/* With 0 workers the caller is the one maker. */
+/* With 0 workers the caller makes the batches. */
 typedef struct maker {
   ct_feed_t *feed;
   ct__make_t make;
   ct_io_times_t times;
-  int64_t *ahead; /* [max] samples of a batch to come; NULL: nobody is told of them */
+  int64_t *ahead; /* [max] samples of a later batch, for readahead; NULL: no readahead */
   pthread_t thread;
 } maker_t;
 
-/* Batches are numbered from 0 in the order of their steps; number k lies in slot k % depth.
- * released <= taken <= begun <= released + depth. */
+/* Batches are numbered from 0 in the order of their steps; number k is in slot k % depth. released
+ * <= taken <= begun <= released + depth. */
 struct ct_feed {
   const ct_dataset_t *data;
   ct_sampler_t sampler;
@@ -42,17 +42,17 @@ struct ct_feed {
   slot_t *slots;
   maker_t *makers;
 
-  pthread_mutex_t lock;  /* of all below and of slot_t.ready */
-  pthread_cond_t ready;  /* some batch is */
+  pthread_mutex_t lock;  /* protects everything below and slot_t.ready */
+  pthread_cond_t ready;  /* signalled when a batch is ready */
   pthread_cond_t room;   /* a slot was released, or stop */
-  int64_t epoch, cursor; /* of the next batch to begin */
+  int64_t epoch, cursor; /* position of the next batch to begin */
   int64_t begun, taken, released;
   int ended, stop;
 };
 
 /* ---- the next batch ---- */
 
-/* Under the lock: the next step becomes a batch to be made. */
+/* With the lock held: begins the batch of the next step. */
 static slot_t *begin(ct_feed_t *f)
 {
   slot_t *s = &f->slots[f->begun++ % f->depth];
@@ -77,7 +77,7 @@ static void fill(maker_t *m, slot_t *s)
   if (s->rc != CT_OK) s->err = *ct_err_last();
 }
 
-/* The batch that is \a steps behind the one at (epoch, cursor): who reads is told of it. */
+/* Announces to the reader the batch \a steps after the one at (epoch, cursor). */
 static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t steps)
 {
   const ct_feed_t *f = m->feed;
@@ -95,7 +95,8 @@ static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t st
   f->data->ops->ahead(f->data->reader, n, m->ahead);
 }
 
-/* The first batch of a feed announces all that follow it up to there, the others one. */
+/* The first batch of a feed announces all following ones up to that distance, each later batch
+ * one. */
 static void look_ahead(const maker_t *m, const ct_batch_t *b, int is_first)
 {
   int64_t most = m->feed->data->readahead;
@@ -149,7 +150,7 @@ static int makers_of(const ct_feed_t *f)
   return f->workers > 0 ? f->workers : 1;
 }
 
-/* One of the arrays of a batch, for n samples. */
+/* Allocates one array of a batch, for n samples. */
 static int alloc_array(const ct_feed_t *f, int64_t n, size_t sample, void **out)
 {
   size_t bytes;
@@ -258,7 +259,7 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_op
   f->one_epoch = o->one_epoch;
   f->bytes = o->bytes;
   f->mem = o->mem.alloc ? o->mem : (ct_feed_mem_t){host_alloc, host_free, NULL};
-  /* one batch in use, one ready, one in the hands of each worker */
+  /* one batch in use, one ready, one being made by each worker */
   f->workers = o->workers;
   f->depth = f->workers > 0 ? f->workers + 2 : 1;
   f->slots = ct_mem_array(f->depth, sizeof *f->slots, "the slots of the feed");
@@ -277,7 +278,7 @@ int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opt
   CT_TRY(create(d, s, o, &f));
   f->epoch = o->epoch;
   f->cursor = o->cursor;
-  if (o->cursor == ct_sampler_epoch(s)) { /* a checkpoint at the very end of an epoch */
+  if (o->cursor == ct_sampler_epoch(s)) { /* a checkpoint at the end of an epoch */
     f->cursor = 0;
     f->epoch++;
     f->ended = o->one_epoch;
@@ -298,7 +299,7 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   slot_t *s = NULL;
   *out = NULL;
   pthread_mutex_lock(&f->lock);
-  if (f->released < f->taken) { /* the caller is done with the last one */
+  if (f->released < f->taken) { /* the caller no longer uses the last one */
     f->released++;
     pthread_cond_signal(&f->room);
   }
@@ -309,7 +310,7 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
     ct_io_account(NULL, CT_IO_COPY);
     s->ready = 1;
   }
-  /* Behind the last batch of an epoch nothing was begun and nothing will be. */
+  /* After the last batch of an epoch no batch was begun and none will be. */
   if (f->taken < f->begun || !f->ended) {
     s = &f->slots[f->taken % f->depth];
     while (f->taken == f->begun || !s->ready)

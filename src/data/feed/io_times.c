@@ -1,5 +1,5 @@
-/* Where the time of reading threads goes.  An account belongs to one thread, so adding to it needs
- * no lock; that others may look at it while it runs makes its numbers atomic. */
+/* The time breakdown of reading threads.  It is written by one thread, so adding to it needs no
+ * lock; its numbers are atomic because other threads may read them meanwhile. */
 #include "data/feed/ct_io_times.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "base/ct_trace.h"
 
-/* What a thread is in, and since when. */
+/* The current phase of a thread and its start time. */
 static _Thread_local struct here {
   ct_io_times_t *account;
   ct_io_phase_t phase;
@@ -36,7 +36,7 @@ static int64_t now_ns(void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* One writer: no need of an atomic addition. */
+/* There is one writer, so the addition need not be atomic. */
 static void add(atomic_llong *to, int64_t n)
 {
   long long is = atomic_load_explicit(to, memory_order_relaxed);

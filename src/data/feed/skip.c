@@ -1,19 +1,19 @@
-/* Samples that cannot be made (data.on_error: skip): found one by one, when a batch has failed, so
- * that data without faults pays nothing. */
+/* Skips damaged samples (data.on_error: skip).  They are searched one by one only after a batch has
+ * failed, so undamaged data has no overhead. */
 #include "data/feed/skip.h"
 
 #include <string.h>
 
 #include "base/ct_err.h"
 
-enum { MOST = 10000 /* neighbours that are tried: what is damaged may be a whole chunk */ };
+enum { MOST = 10000 /* samples that are tried as a replacement: a whole chunk may be damaged */ };
 
 static int is_of_sample(int rc)
 {
   return rc == CT_ERR_IO || rc == CT_ERR_FORMAT || rc == CT_ERR_DATA;
 }
 
-/* The i-th sample of a batch as a batch. */
+/* A batch of the i-th sample of a batch. */
 static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
 {
   ct_batch_t one = *b;

@@ -1,5 +1,5 @@
-/* Encoded samples: which part of an image is needed, decoded, resized.  The same whichever thread
- * does it. */
+/* Reads encoded samples: determines the part of an image that is needed, decodes and resizes it.
+ * The result does not depend on the thread. */
 #include "data/image/encoded.h"
 
 #include <math.h>
@@ -10,14 +10,14 @@
 #include "data/feed/ct_io_times.h"
 #include "data/transform/transforms.h"
 
-/* An image on its way. */
+/* The image being decoded. */
 typedef struct job {
   const ct_dataset_t *data;
   ct_image_info_t is;
   ct_image_part_t part;
   ct__view_t view;
   ct__image_taps_t taps[2];
-  float *scratch; /* behind the taps */
+  float *scratch; /* after the taps */
   int channels;
 } job_t;
 
@@ -34,7 +34,7 @@ static int is_resized(const ct__view_t *v)
   return v->h != v->box.h || v->w != v->box.w;
 }
 
-/* The largest reduction behind which nothing has to be made larger. */
+/* The largest reduction after which no upscaling is needed. */
 static int reduction(const ct__encoded_t *e, const job_t *j)
 {
   const ct__view_t *v = &j->view;
@@ -44,7 +44,7 @@ static int reduction(const ct__encoded_t *e, const job_t *j)
   return 1;
 }
 
-/* Without a resize the window is cut out as it is. */
+/* Without a resize only the window is cut out. */
 static void plan_window(job_t *j)
 {
   const ct__view_t *v = &j->view;
@@ -52,8 +52,8 @@ static void plan_window(job_t *j)
                               v->window.h, v->window.w};
 }
 
-/* One direction: of a box from \a start, \a length long, resized to \a out, n outputs from \a from
- * on. */
+/* One direction: the interval of \a length from \a start is resized to \a out; n outputs from \a
+ * from on are wanted. */
 static ct__image_span_t span(int64_t start, int64_t length, int reduce, int64_t out, int64_t from,
                              int64_t n)
 {
@@ -66,7 +66,8 @@ static ct__image_span_t span(int64_t start, int64_t length, int reduce, int64_t 
                             .n = n};
 }
 
-/* The inputs that any output needs, from *first on; outputs count from there then. */
+/* The number of inputs that the outputs need, from *first on; afterwards t->first counts from
+ * there. */
 static int64_t cut(ct__image_taps_t *t, int64_t *first)
 {
   int64_t end = 0;
@@ -142,7 +143,7 @@ static void flip(uint8_t *x, int64_t h, int64_t w, int channels)
       }
 }
 
-/* The file's bytes are there. */
+/* Decodes the bytes in e->file. */
 static int make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int64_t id,
                 uint8_t *to)
 {
@@ -173,7 +174,7 @@ static int read_file(const ct_dataset_t *d, int64_t id, ct_reader_file_t *to)
   return rc;
 }
 
-/* Puts the sample's place before the text of its error. */
+/* Prefixes the error with the origin of the sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
   char place[300];
@@ -198,7 +199,7 @@ out:
 
 /* ---- as stored ---- */
 
-/* All of an image, whose bytes are there. */
+/* Decodes a whole image whose bytes have been read. */
 static int decode_whole(ct_stored_t *to)
 {
   int rc = CT_OK;
@@ -218,7 +219,7 @@ int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, voi
 {
   int rc = CT_OK;
   to->shape = d->info.x;
-  if (d->head) { /* info.x is the shape behind it, the files say theirs */
+  if (d->head) { /* info.x is the shape after them; each file has its own */
     CT_TRY(d->ops->read(d->reader, 1, &index, NULL, y));
     CT_TRY(read_file(d, index, &to->file));
     ct_io_phase_t before = ct_io_enter(CT_IO_DECODE);

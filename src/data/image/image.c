@@ -1,4 +1,5 @@
-/* Which format an image has, and grey to colours and back: what is the same for all formats. */
+/* Image functions that are common to all formats: recognizing the format, converting between grey
+ * and colours. */
 #include "data/image/image.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ out:
   return rc;
 }
 
-/* From the last pixel on, as the result is longer. */
+/* Starts at the last pixel, because the result is larger than the input. */
 static void grey_to_colour(uint8_t *at, int64_t pixels)
 {
   for (int64_t i = pixels; i-- > 0;)
@@ -66,7 +67,7 @@ static void wide_to_colour(uint16_t *at, int64_t pixels)
     at[3 * i] = at[3 * i + 1] = at[3 * i + 2] = at[i];
 }
 
-/* The same weights: the sum just fits. */
+/* The same weights; the sum just fits into 32 bits. */
 static void wide_to_grey(const uint16_t *from, int64_t pixels, uint16_t *to)
 {
   for (int64_t i = 0; i < pixels; i++, from += 3)

@@ -1,13 +1,13 @@
-/** \file image.h  The formats of images, a row of functions each.  Internal to data. */
+/** \file image.h  Image formats: a table of functions for each.  Internal to data. */
 #ifndef CT_DATA_IMAGE_H
 #define CT_DATA_IMAGE_H
 #include "data/image/ct_image.h"
 
 typedef struct ct__image_format {
   const char *name;
-  const char *magic; /**< its files begin with that */
+  const char *magic; /**< first bytes of its files */
   size_t magic_bytes;
-  /* NULL, both: not in this build */
+  /* both NULL: not supported by this build */
   int (*info)(const void *file, size_t bytes, ct_image_info_t *out);
   /* out[part->height][part->width][info->channels], of uint16 if info->bits is 16 */
   int (*decode)(const void *file, size_t bytes, const ct_image_info_t *info,
@@ -17,9 +17,9 @@ typedef struct ct__image_format {
 
 extern const ct__image_format_t ct__image_png, ct__image_jpeg;
 
-/** CT_ERR_FORMAT if the sides are not possible, or more than is allowed. */
+/** CT_ERR_FORMAT if the size is impossible or exceeds the limits. */
 int ct__image_check(int64_t height, int64_t width);
-/** CT_ERR_FORMAT if the image is not of the size that was found before. */
+/** CT_ERR_FORMAT if the size of the image is no longer the one found before. */
 int ct__image_check_same(const ct_image_info_t *is, const ct_image_info_t *was);
 
 #endif

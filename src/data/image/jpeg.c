@@ -1,5 +1,6 @@
-/* JPEG by libjpeg's interface, which libjpeg-turbo has, with its usual (slow, exact) transform: the
- * bits of Pillow and of torchvision.io.  Errors come by longjmp(), as in png.c. */
+/* Decodes JPEG through libjpeg's interface (libjpeg-turbo) with its default (slow, exact)
+ * transform, so pixels are bit-identical to Pillow and torchvision.io.  Errors are longjmp()s, as
+ * in png.c. */
 #include "config.h"
 #include "data/image/image.h"
 
@@ -15,7 +16,7 @@
 #  include "base/ct_err.h"
 #  include "base/ct_mem.h"
 
-/* Parts of rows and rows that are passed over: libjpeg-turbo 1.5. */
+/* Partial rows and skipped rows need libjpeg-turbo 1.5. */
 #  if defined LIBJPEG_TURBO_VERSION_NUMBER && LIBJPEG_TURBO_VERSION_NUMBER >= 1005000
 #    define HAS_PARTS 1
 #  else
@@ -23,8 +24,8 @@
 #  endif
 
 enum {
-  MOST_SCANS = 500, /* of a progressive image; more are a bomb */
-  MARGIN = 8        /* columns beside a part that its own are interpolated from, and more */
+  MOST_SCANS = 500, /* limit of scans of a progressive image, against decompression bombs */
+  MARGIN = 8        /* columns beside a part from which its own are interpolated, with a margin */
 };
 
 typedef struct source {
@@ -32,7 +33,7 @@ typedef struct source {
   struct jpeg_error_mgr errors;
   struct jpeg_progress_mgr progress;
   jmp_buf back;
-  uint8_t *row; /* owned: a row as it is decoded; NULL: it is wanted as it is */
+  uint8_t *row; /* owned: a decoded row; NULL: rows are decoded directly into the result */
   char why[JMSG_LENGTH_MAX];
 } source_t;
 
@@ -43,8 +44,8 @@ static void fail(j_common_ptr jpeg)
   longjmp(s->back, 1);
 }
 
-/* Damage that the decoder gets over is passed over, as everywhere; pixels that are not there are
- * none. */
+/* Damage that the decoder can handle is ignored, as in other programs; missing pixels are an
+ * error. */
 static void message(j_common_ptr jpeg, int level)
 {
   if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
@@ -81,8 +82,8 @@ static int open_jpeg(source_t *s, const void *file, size_t bytes, ct_image_info_
   return ct__image_check(out->height, out->width);
 }
 
-/* Adobe's programs write inks inverted, with a marker or without: Pillow takes all for inverted.
- * Its arithmetic, too (src/libImaging/Convert.c, cmyk2rgb). */
+/* Adobe's programs write CMYK inverted, with or without a marker, and Pillow treats all CMYK as
+ * inverted.  The arithmetic is Pillow's too (src/libImaging/Convert.c, cmyk2rgb). */
 static void cmyk_to_rgb(const uint8_t *from, int64_t n, uint8_t *to)
 {
   for (int64_t i = 0; i < n; i++, from += 4, to += 3)
@@ -97,7 +98,7 @@ static int is_cmyk(const struct jpeg_decompress_struct *j)
   return j->jpeg_color_space == JCS_CMYK || j->jpeg_color_space == JCS_YCCK;
 }
 
-/* Below setjmp().  From here on rows begin at column *left, and the next one is part->top. */
+/* Called after setjmp().  Afterwards rows begin at column *left, and the next row is part->top. */
 static void go_to_part(struct jpeg_decompress_struct *j, const ct_image_part_t *part, int64_t *left)
 {
   *left = 0;
@@ -114,7 +115,7 @@ static void go_to_part(struct jpeg_decompress_struct *j, const ct_image_part_t *
 #  endif
 }
 
-/* One row as decoded, from column \a left on: its part to \a to. */
+/* Copies the part of a decoded row, which begins at column \a left, to \a to. */
 static void take_row(const source_t *s, int64_t left, const ct_image_info_t *info,
                      const ct_image_part_t *part, uint8_t *to)
 {

@@ -1,5 +1,5 @@
-/* PNG by libpng, whose errors come by longjmp(): all that is freed after one lives in a struct that
- * outlasts it, and no other variable is looked at. */
+/* Decodes PNG with libpng.  Its errors are longjmp()s: everything that is freed after an error is
+ * in a struct that outlives it, and no other variable is used. */
 #include "config.h"
 #include "data/image/image.h"
 
@@ -19,7 +19,8 @@ enum { CHUNK_HEADER = 8 /* bytes */ };
 typedef struct source {
   const unsigned char *at;
   size_t left;
-  int has_pixels; /* 1: all rows were read; 2: and then the file ended, before a further chunk */
+  int has_pixels; /* 1: all rows were read; 2: and the file ended after them, before another
+                     chunk */
   char why[160];
   png_structp png;
   png_infop info;
@@ -57,7 +58,7 @@ static int begin(source_t *s)
   return CT_OK;
 }
 
-/* Reads what is before the pixels; below setjmp(). */
+/* Reads everything before the pixels; called after setjmp(). */
 static void read_header(const source_t *s, ct_image_info_t *out)
 {
   png_read_info(s->png, s->info);
@@ -72,13 +73,13 @@ static size_t bytes_of(const ct_image_info_t *info)
   return info->bits == 16 ? 2 : 1;
 }
 
-/* Whatever is stored becomes 8 bits, or what has 16 stays so, of 1 or 3 channels. */
+/* Requests 8 bits a channel (16 stay 16) and 1 or 3 channels. */
 static void read_pixels(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
   const uint16_t one = 1;
   size_t row = (size_t)(info->width * info->channels) * bytes_of(info);
   png_set_expand(s->png);
-  if (*(const char *)&one) png_set_swap(s->png); /* into the order of this machine */
+  if (*(const char *)&one) png_set_swap(s->png); /* to the byte order of this machine */
   png_set_strip_alpha(s->png);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
@@ -105,7 +106,7 @@ out:
 static int png_decode_rows(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
   s->has_pixels = 0;
-  if (setjmp(png_jmpbuf(s->png))) { /* a file without its IEND is read, as Pillow reads it */
+  if (setjmp(png_jmpbuf(s->png))) { /* a file without IEND is accepted, as in Pillow */
     if (s->has_pixels == 2) return CT_OK;
     return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libpng: %s", s->why);
   }
@@ -130,7 +131,8 @@ static void copy_part(const uint8_t *whole, const ct_image_info_t *info,
     memcpy(out, from, row);
 }
 
-/* Rows are packed one from the other, and may be interlaced: all are read, whatever the part. */
+/* Rows are predicted from previous rows and may be interlaced, so all rows are read for any
+ * part. */
 static int png_decode(const void *file, size_t bytes, const ct_image_info_t *info,
                       const ct_image_part_t *part, uint8_t *out)
 {

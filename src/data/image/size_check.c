@@ -1,4 +1,4 @@
-/* Which sizes of images are read, for all formats. */
+/* Checks the sizes of images, for all formats. */
 #include "data/image/image.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* The directory of a cache: who makes it, what is removed there, and what all its files share. */
+/* The directory of a cache: creating it, removing unused ones, and the state that all cached files
+ * share. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,8 @@
 void ct__cache_warn(ct_cache_t *c, const char *path, const char *why)
 {
   if (atomic_exchange(&c->told, 1)) return;
-  ct_log_all(CT_LOG_WARN, "data.cache_dir: %s: %s; what is not there is read where it comes from",
-             path, why);
+  ct_log_all(CT_LOG_WARN, "%s: %s: %s; what is not there is read from the data files", c->key, path,
+             why);
 }
 
 ct__piece_t *ct__cache_take(ct_cache_t *c)
@@ -31,7 +32,7 @@ ct__piece_t *ct__cache_take(ct_cache_t *c)
   ct__piece_t *p = c->free;
   if (p) c->free = p->next;
   pthread_mutex_unlock(&c->lock);
-  return p ? p : ct_mem_alloc(sizeof *p, "a piece of a file"); /* once for each thread */
+  return p ? p : ct_mem_alloc(sizeof *p, "a piece of a file"); /* allocated once for each thread */
 }
 
 void ct__cache_give(ct_cache_t *c, ct__piece_t *p)
@@ -43,9 +44,9 @@ void ct__cache_give(ct_cache_t *c, ct__piece_t *p)
   pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- what killed runs left ---- */
+/* ---- removing caches of killed runs ---- */
 
-/* One that nobody uses, and that was not to be kept. */
+/* Removes a cache that no process uses and that is not to be kept. */
 static void remove_unused(const char *dir)
 {
   struct stat st;
@@ -75,26 +76,27 @@ static void remove_others(const char *dir, const char *ours)
 
 /* ---- opening ---- */
 
-static int name_dir(const char *dir, int n, const char *const paths[], char *out, size_t cap)
+static int name_dir(const char *dir, const ct_cache_source_t *files, int n, char *out, size_t cap)
 {
   uint64_t h = ct_hash_int((int64_t)geteuid(), 0);
   for (int i = 0; i < n; i++)
-    h = ct_hash_text(paths[i], h);
+    h = ct_hash_int(files[i].mtime_ns, ct_hash_int(files[i].bytes, ct_hash_text(files[i].path, h)));
   return ct_text_format(out, cap, "%s/" PREFIX "%016" PRIx64, dir, h);
 }
 
-/* Says to other runs that it is not to be removed, also if this one is killed. */
+/* Marks the cache so that other runs do not remove it, even if this one is killed. */
 static int mark_kept(const ct_cache_t *c)
 {
   int rc = CT_OK, fd;
   if (!c->keep) return CT_OK;
-  CT_TRY(ct__node_open_lock(c->at.dir, "kept", "data.cache_dir", &fd));
+  CT_TRY(ct__node_open_lock(c->at.dir, "kept", c->key, &fd));
   if (fd >= 0) close(fd);
 out:
   return rc;
 }
 
-int ct_cache_open(const char *dir, int n, const char *const paths[], int keep, ct_cache_t **out)
+int ct_cache_open(const char *dir, int staged, const ct_cache_source_t *files, int n, int keep,
+                  ct_cache_t **out)
 {
   int rc = CT_OK;
   ct_cache_t *c = ct_mem_alloc(sizeof *c, "the cache of files");
@@ -103,10 +105,13 @@ int ct_cache_open(const char *dir, int n, const char *const paths[], int keep, c
   pthread_mutex_init(&c->lock, NULL);
   c->at.users = -1;
   c->keep = keep;
+  c->staged = staged;
+  c->key = staged ? "data.stage" : "data.cache_dir";
+  c->spare = staged ? 16 << 20 : 64 << 20;
   CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(name_dir(dir, n, paths, c->at.dir, sizeof c->at.dir));
+  CT_TRY(name_dir(dir, files, n, c->at.dir, sizeof c->at.dir));
   remove_others(dir, c->at.dir);
-  CT_TRY(ct__node_join(&c->at, "data.cache_dir"));
+  CT_TRY(ct__node_join(&c->at, c->key));
   CT_TRY(mark_kept(c));
   *out = c;
   c = NULL;

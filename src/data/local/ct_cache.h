@@ -1,45 +1,76 @@
-/** \file ct_cache.h  What was read of data files, on a disk of this node.  Layer 2.  Everything is
- * local.
+/** \file ct_cache.h  A cache of data files on this node's disk.  Layer 2.  All functions are local.
  *
- * Each process of a node opens the cache; they share DIR/ctrain-cache-HASH, with the hash of the
- * user and of the files' paths, and the last that closes it removes it.  A data file has two files
- * there, named by its path, size and time of change, so that a changed one begins anew: a sparse
- * file of its size, and one 64-bit word for each piece of it.  A word is 0 until the piece is
- * written whole, and then the piece's checksum; two processes that write the same piece write the
- * same bytes.  A process compares the checksum when it uses a piece first, so what a killed run or
- * a crash has left is taken over as far as it is right. */
+ * Each process of a node opens the cache.  All of them share DIR/ctrain-cache-HASH; the hash covers
+ * the user and the files.  The last process that closes the cache removes the directory.
+ *
+ * A data file has two files there: a sparse file of the same size, and one 64-bit word for each
+ * block of CT_CACHE_PIECE bytes.  Their names hold a hash of its path, size and modification time,
+ * so a changed file starts from nothing.  A word is 0 until its block is written completely, then
+ * it is the block's checksum.  Processes that write the same block write the same bytes.  A process
+ * verifies a block against its checksum before it uses it for the first time, so the valid blocks
+ * that a killed run or a crash has left are used again.
+ *
+ * There are two ways to use it.  Cached files are filled as they are read (ct_cache_read()); if the
+ * disk is full or fails, the rest is read from the data files.  Staged files are filled before they
+ * are read (ct_cache_fill()); then the sparse file is a complete copy, and any failure is an error.
+ */
 #ifndef CT_CACHE_H
 #define CT_CACHE_H
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CT_CACHE_PIECE = 1 << 20 }; /**< bytes; a whole one is read of the source for any of it */
+enum {
+  CT_CACHE_PIECE = 1 << 20
+}; /**< bytes of a block, which is read from a data file as a whole */
+
+/** A data file. */
+typedef struct ct_cache_source {
+  const char *path; /**< borrowed */
+  int64_t bytes;    /**< its size, and … */
+  int64_t mtime_ns; /**< … its modification time, in nanoseconds; both 0 unless it is staged */
+} ct_cache_source_t;
 
 typedef struct ct_cache ct_cache_t;
-typedef struct ct_cache_file ct_cache_file_t; /**< of one data file */
+typedef struct ct_cache_file ct_cache_file_t; /**< the cache of one data file */
 
-/** Below \a dir, which is made if need be, for these \a n data files.  What other runs left there
- * that were killed is removed, unless they were to \a keep it.  CT_ERR_IO: the directory cannot be
- * made or is not ours. */
-int ct_cache_open(const char *dir, int n, const char *const paths[], int keep, ct_cache_t **out);
-/** Where it lies.  Borrowed. */
+/** Fills in the size and the modification time of s->path.  CT_ERR_IO */
+int ct_cache_stat(ct_cache_source_t *s);
+
+/** Opens the cache of these \a n data files in \a dir, which is created if it is missing.  \a
+ * staged: they will be filled by ct_cache_fill().  Removes caches of other files there that no
+ * process uses, unless they were opened with \a keep.  CT_ERR_IO: the directory cannot be created
+ * or belongs to another user. */
+int ct_cache_open(const char *dir, int staged, const ct_cache_source_t *files, int n, int keep,
+                  ct_cache_t **out);
+/** The directory of the cache.  Borrowed. */
 const char *ct_cache_dir(const ct_cache_t *c);
-/** Bytes that this process had to take from the sources, and that it found. */
+/** Bytes that this process read from the data files, and from the cache. */
 void ct_cache_counts(const ct_cache_t *c, int64_t *missed, int64_t *found);
-/** All files are closed.  NULL is fine. */
+/** Its files are closed before.  NULL is fine. */
 void ct_cache_close(ct_cache_t *c);
 
-/** The cache of the file \a path of this size and time.  NULL, with a warning at the first: it
- * cannot be made, the file is read as if there were no cache.  Closed before the cache is. */
+/** Opens the cache of the file \a path with this size and modification time.  NULL: it cannot be
+ * created, and the file is to be read without a cache; the first such failure logs a warning. */
 ct_cache_file_t *ct_cache_file_open(ct_cache_t *c, const char *path, int64_t bytes,
                                     int64_t mtime_ns);
-/** Thread-safe.  As ct_file_read_at() of \a fd, the opened data file, which is read only where the
- * cache has not got it; then the whole pieces are kept.  A disk that is full or fails is no error:
- * one warning, and the file is read. */
+/** Thread-safe.  As ct_file_read_at() of \a fd, the opened data file, from which only blocks are
+ * read that are not in the cache; these are then kept.  A full or failing disk is no error: it logs
+ * one warning, and the data file is read. */
 int ct_cache_read(ct_cache_file_t *f, int fd, const char *path, int64_t at, void *to, size_t bytes);
-/** 1 if all these bytes seem to be there. */
+/** 1 if all these bytes seem to be in the cache. */
 int ct_cache_has(const ct_cache_file_t *f, int64_t at, int64_t bytes);
 /** NULL is fine. */
 void ct_cache_file_close(ct_cache_file_t *f);
+
+/** Staged.  CT_ERR_IO if the disk has no space for what is missing of the files. */
+int ct_cache_check_space(const ct_cache_t *c, const ct_cache_source_t *files, int n);
+/** Staged.  Copies part \a part of \a parts of all blocks of the files and reads each back to
+ * verify it; blocks that are there are only verified.  Calls ct_beat_progress(); rank 0 logs a line
+ * every 30 s.  *copied: bytes that were read from the data files.  CT_ERR_IO: a file is gone or has
+ * changed since ct_cache_stat(), or the disk is full or fails. */
+int ct_cache_fill(ct_cache_t *c, const ct_cache_source_t *files, int n, int part, int parts,
+                  int64_t *copied);
+/** Staged.  The path of the copy of a file, which is complete after all parts were filled. */
+int ct_cache_copy(const ct_cache_t *c, const ct_cache_source_t *file, char *out, size_t cap);
 
 #endif

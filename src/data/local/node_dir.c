@@ -1,5 +1,5 @@
-/* Directories on a node's disk: made, shared by those who use them, removed by the last.  Jobs are
- * killed at any moment, so only locks count, which end with their process. */
+/* Directories on a node's disk that processes share; the last user removes them.  Jobs may be
+ * killed at any moment, so the use is recorded by file locks, which end with their process. */
 #include "data/local/node_dir.h"
 
 #include <dirent.h>
@@ -15,10 +15,10 @@
 #include "base/ct_log.h"
 #include "base/ct_text.h"
 
-#define USERS         "users" /* the file that all who use a directory hold a lock on */
+#define USERS         "users" /* the file on which all users of a directory hold a lock */
 #define CT__NODE_CURE "name another directory in %s, or unset it"
 
-/* The name can be guessed: in a directory for all it might be somebody else's. */
+/* The name can be guessed, so in a public directory it may belong to another user. */
 static int make_dir(const char *dir, const char *key)
 {
   int rc = CT_OK;
@@ -27,7 +27,7 @@ static int make_dir(const char *dir, const char *key)
   if (why && why != ENOTDIR)
     CT_FAIL(CT_ERR_IO, "%s: cannot create the directory: %s; " CT__NODE_CURE, dir, strerror(why),
             key);
-  if (lstat(dir, &st) != 0) return CT_OK; /* removed just now: the caller tries again */
+  if (lstat(dir, &st) != 0) return CT_OK; /* just removed by another process; the caller retries */
   if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
     CT_FAIL(CT_ERR_IO, "%s: is not a directory of this user; " CT__NODE_CURE, dir, key);
 out:
@@ -77,30 +77,28 @@ out:
   return rc;
 }
 
-void ct__node_empty(const char *dir, const char *only)
+/* Removes all files but `users`. */
+static void empty(const char *dir)
 {
   DIR *all = opendir(dir);
   const struct dirent *e;
-  while (all && (e = readdir(all))) {
-    size_t n = strlen(e->d_name), end = only ? strlen(only) : 0;
-    if (e->d_name[0] == '.' || strcmp(e->d_name, USERS) == 0) continue;
-    if (n > end && (!only || strcmp(e->d_name + n - end, only) == 0))
-      unlinkat(dirfd(all), e->d_name, 0);
-  }
+  while (all && (e = readdir(all)))
+    if (e->d_name[0] != '.' && strcmp(e->d_name, USERS) != 0) unlinkat(dirfd(all), e->d_name, 0);
   if (all) closedir(all);
 }
 
-/* A shared lock becomes exclusive by being given up first (flock(2)): meanwhile others may have
- * removed the directory and made it anew, and the lock is on a file that has no name any more.
- * With the right one nobody else uses it, and who comes waits.  When that file goes, which is the
- * last one, others may make the directory theirs at once, and nothing in it is ours any more. */
+/* flock(2) releases a shared lock before it takes the exclusive one.  Meanwhile other processes may
+ * have removed and recreated the directory, so the lock may be on a file that has been unlinked.
+ * If it is on the current file, no other process uses the directory, and new ones wait.  The lock
+ * file is unlinked last; from then on the directory may belong to others, and nothing in it is
+ * touched. */
 void ct__node_remove(const char *dir, int fd)
 {
   char users[CT_PATH_MAX];
   if (ct__node_lock(fd, LOCK_EX | LOCK_NB) != 0) return;
   if (ct_text_format(users, sizeof users, "%s/" USERS, dir) != CT_OK) return;
   if (ct_file_name(fd, users) != CT_NAME_SAME) return;
-  ct__node_empty(dir, NULL);
+  empty(dir);
   ct_file_remove(users);
   int error = ct_dir_remove(dir);
   if (error && !ct_file_exists(users))

@@ -1,31 +1,31 @@
-/** \file node_dir.h  A directory on a node's disk that several processes use.  Internal.
+/** \file node_dir.h  A directory on a node's disk that several processes share.  Internal.
  *
- * Its file `users` is locked with flock() for sharing by all that use it; who can lock it alone is
- * the last. */
+ * Every process that uses the directory holds a shared flock() on its file `users`.  A process that
+ * gets an exclusive lock is the last user. */
 #ifndef CT_DATA_NODE_DIR_H
 #define CT_DATA_NODE_DIR_H
 #include "base/ct_text.h"
 
 typedef struct ct__node_dir {
   char dir[CT_PATH_MAX];
-  int users; /**< the lock file, locked for sharing; -1: not joined */
-  int locks; /**< 0: the file system has none */
+  int users; /**< the lock file, with a shared lock; -1: not joined */
+  int locks; /**< 0: the file system does not support locks */
 } ct__node_dir_t;
 
-/** Makes d->dir and says that it is in use, so that nobody removes it.  CT_ERR_IO says what to do
- * about \a key, that of the configuration; also if the directory is not ours. */
+/** Creates d->dir and marks it as in use, so that no other process removes it.  CT_ERR_IO: it
+ * cannot be created or belongs to another user; the message says how to change \a key of the
+ * configuration. */
 int ct__node_join(ct__node_dir_t *d, const char *key);
-/** It is used no more: unless \a keep, the last user removes it, and a warning says what stays in
- * spite of that.  Not joined is fine. */
+/** Ends the use of the directory.  Unless \a keep, the last user removes it; a warning is logged if
+ * that fails.  Not joined is fine. */
 void ct__node_leave(ct__node_dir_t *d, int keep);
-/** Removes a directory with all in it, unless somebody uses it.  \a fd: of its file `users`, on
- * which it leaves a lock. */
+/** Removes a directory and its files, unless a process uses it.  \a fd: its file `users`, on which
+ * an exclusive lock may remain. */
 void ct__node_remove(const char *dir, int fd);
-/** Removes what is in a directory but for `users`: all, or the names that end with \a only. */
-void ct__node_empty(const char *dir, const char *only);
-/** flock(), again if a signal interrupts it. */
+/** flock(), retried if a signal interrupts it. */
 int ct__node_lock(int fd, int operation);
-/** Opens a lock file, which is made; *fd is -1 if the directory has gone.  CT_ERR_IO */
+/** Opens a lock file and creates it if it is missing; *fd is -1 if the directory does not exist any
+ * more.  CT_ERR_IO */
 int ct__node_open_lock(const char *dir, const char *name, const char *key, int *fd);
 
 #endif

@@ -1,7 +1,7 @@
-/* The blocks of a data set on a line: which sample stands at which place of it in an epoch.
+/* The line of blocks of a data set: maps a position on the line to a sample, for an epoch.
  *
- * Blocks of equal length are a class, so that a place tells its block by a division.  There are few
- * classes: of the files of a data set the last blocks alone differ. */
+ * Blocks of equal length form a class, so the block of a position follows by a division.  There are
+ * few classes, since only the last blocks of files differ. */
 #include "data/order/blocks.h"
 
 #include <stdlib.h>
@@ -11,10 +11,11 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 
-/* Neighbouring blocks of one length. */
+/* A run of adjacent blocks of equal length. */
 typedef struct stretch {
   int64_t rows, first, blocks;
-  int64_t number; /* of its first block within the class; of all blocks, by their samples */
+  int64_t number; /* number of its first block, within the class; global: among all blocks, in the
+                     order of samples */
   int64_t global;
 } stretch_t;
 
@@ -22,13 +23,13 @@ typedef struct class
 {
   int64_t rows, blocks;
   int64_t place;   /* where it begins on the line */
-  int stretch, to; /* its stretches */
+  int stretch, to; /* its runs */
 } class_t;
 
 struct ct_blocks {
   int64_t samples, blocks, rows, most;
   uint64_t hash;
-  stretch_t *by_class, *by_sample; /* the same ones */
+  stretch_t *by_class, *by_sample; /* the same runs in two orders */
   class_t *classes;
   int stretches, nclasses;
 };
@@ -123,7 +124,7 @@ void ct_blocks_free(ct_blocks_t *b)
   ct_mem_free(b);
 }
 
-/* ---- what is in it ---- */
+/* ---- properties of the table ---- */
 
 int64_t ct_blocks_count(const ct_blocks_t *b)
 {

@@ -1,47 +1,49 @@
-/** \file ct_blocks.h  An order of samples that reads each block of a file once.  Layer 2.  Pure
- * functions of a table that does not change.
+/** \file ct_blocks.h  A random order of samples that reads each block of a file once.  Layer 2.
+ * Pure functions of a constant table.
  *
- * In random order a sample costs the reading of its whole block, a chunk of compressed samples, and
- * blocks that do not fit into memory are read again for each of theirs.  Here a global batch is
- * dealt to lanes, neighbouring parts of it (ct_sampler_cut()), whatever the number of ranks; each
- * lane takes its samples from one block until that is used up, then from its next one.  So a rank,
- * whose share of a batch are whole lanes, keeps one block for each of them and reads it once.
+ * To read one sample, its whole block (a chunk of compressed samples) is read.  In a fully random
+ * order, blocks that do not fit into memory are therefore read again for each of their samples.
+ * Here a global batch is divided into lanes, contiguous parts of it (ct_sampler_cut()),
+ * independently of the number of ranks.  Each lane takes its samples from one block until all of
+ * them are used, then from its next block.  The local batch of a rank consists of whole lanes, so
+ * the rank keeps one block for each of its lanes and reads it once.
  *
- * All blocks stand one behind the other on a line, in random order (those of equal length are
- * permuted among themselves, and the line begins at a random block), each with its samples in
- * random order.  Were each lane a stretch of the line, all of them might come to the end of a block
- * in the same step.  So a lane begins with a part of a block, of a length of its own, goes on with
- * whole ones, and ends with a part; the rest of those blocks belongs to its neighbours, in the same
- * steps.  A permutation of few numbers is the sampler's (ct_sampler.h).
+ * All blocks are arranged on a line in random order: blocks of equal length are permuted among
+ * themselves, and the line begins at a random block.  The samples of a block are in random order
+ * too.  If each lane were an equal interval of the line, all lanes might reach the end of a block
+ * in the same step.  So a lane begins with a part of a block, of a length that differs between
+ * lanes, continues with whole blocks, and ends with a part; its neighbours use the rest of those
+ * blocks in the same steps.  The permutations are those of the sampler (ct_sampler.h).
  *
- * Block-wise shuffles are what others do, too: CorgiPile (Xu et al., SIGMOD 2022) says when
- * training converges as with a full one; WebDataset and tf.data shuffle files and a buffer. */
+ * Related work: CorgiPile (Xu et al., SIGMOD 2022) shows when training on block-wise shuffles
+ * converges as on full ones; WebDataset and tf.data shuffle files and a buffer. */
 #ifndef CT_BLOCKS_H
 #define CT_BLOCKS_H
 #include <stdint.h>
 
-/** Samples [first, first + samples) lie in blocks of \a rows of them; the last may be shorter. */
+/** Samples [first, first + samples) are stored in blocks of \a rows samples; the last block may be
+ * shorter. */
 typedef struct ct_block_run {
   int64_t first, samples, rows;
 } ct_block_run_t;
 
 typedef struct ct_blocks ct_blocks_t;
 
-/** Local.  Of all samples, from 0 on, in the order of their numbers.  CT_ERR_NOMEM; CT_ERR_ARG:
- * they do not follow each other, or have no rows. */
+/** Local.  Makes the table from \a n runs, which cover all samples from 0 in ascending order.
+ * CT_ERR_NOMEM; CT_ERR_ARG: the runs are not contiguous, or have no rows. */
 int ct_blocks_make(const ct_block_run_t *runs, int n, ct_blocks_t **out);
 /** NULL is fine. */
 void ct_blocks_free(ct_blocks_t *b);
-/** How many blocks, and samples of most of them. */
+/** The number of blocks, and the number of samples of most blocks. */
 int64_t ct_blocks_count(const ct_blocks_t *b);
 int64_t ct_blocks_rows(const ct_blocks_t *b);
-/** The number of the block that a sample lies in: the same for all of them, else another. */
+/** The number of the block that contains a sample. */
 int64_t ct_blocks_of(const ct_blocks_t *b, int64_t sample);
-/** A number that tells one table from others. */
+/** A hash of the table. */
 uint64_t ct_blocks_hash(const ct_blocks_t *b);
-/** How many lanes a global batch is dealt to if nobody says it: as many as a batch has samples, up
- * to 64, for larger ones at least 64, with up to 8 samples each; fewer if lanes would have less
- * than four blocks, but 16 if there are so many blocks.  No function of the ranks. */
+/** The default number of lanes of a global batch: one for each sample in batches of up to 64; in
+ * larger batches at least 64, with up to 8 samples each.  Fewer if a lane would have less than four
+ * blocks, but not fewer than 16 if there are 16 blocks.  Independent of the number of ranks. */
 int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch);
 
 #endif

@@ -1,16 +1,16 @@
-/* The lanes of a batch: which place of the line of blocks stands at a position of an epoch.
+/* The lanes of a batch: maps a position in an epoch to a position on the line of blocks.
  *
- * Lane l has the places [begin(l), begin(l + 1)) of the first part of the line, then whole blocks,
- * [middle(l), middle(l + 1)), then [end(l), end(l + 1)) of its last part.  The lengths of the first
- * stretches are spread, so that lanes come to new blocks in different steps. */
+ * Lane l has the positions [begin(l), begin(l + 1)) in the first part of the line, then whole
+ * blocks, [middle(l), middle(l + 1)), then [end(l), end(l + 1)) in the last part.  The lengths of
+ * the first intervals differ, so lanes start new blocks in different steps. */
 #include "base/ct_hash.h"
 #include "data/order/blocks.h"
 
-/* Where things are in an epoch. */
+/* The layout of the line in an epoch. */
 typedef struct line {
   const ct_sampler_t *s;
   int64_t epoch, lanes;
-  int64_t middle; /* where the whole blocks of lane 0 begin; 0: lanes are plain stretches */
+  int64_t middle; /* where the whole blocks of lane 0 begin; 0: each lane is one interval */
 } line_t;
 
 int64_t ct__lanes_of(const ct_sampler_t *s)
@@ -19,7 +19,7 @@ int64_t ct__lanes_of(const ct_sampler_t *s)
   return s->lanes < 1 ? 1 : s->lanes < most ? s->lanes : most;
 }
 
-/* Samples of all lanes before this one. */
+/* The number of samples in all lanes before this one. */
 static int64_t before(const line_t *t, int64_t lane)
 {
   int64_t in_batch, in_rest, whole = t->s->samples / t->s->batch;
@@ -33,7 +33,7 @@ static int64_t edge(const line_t *t, int64_t place, int up)
   return ct__blocks_edge(t->s->blocks, t->s->seed, t->epoch, place, up);
 }
 
-/* Stretches of half a block, and up to half a block more or less. */
+/* The first intervals are half a block long, plus or minus up to half a block. */
 static int64_t begin(const line_t *t, int64_t lane)
 {
   int64_t rows = ct_blocks_rows(t->s->blocks);
@@ -43,7 +43,8 @@ static int64_t begin(const line_t *t, int64_t lane)
   return lane * rows / 2 + (int64_t)(spread * (uint64_t)(rows / 2 + 1) >> 32);
 }
 
-/* As many blocks as leave something to its last stretch, which makes up for their edges. */
+/* As many whole blocks as leave some samples to the last interval, which evens out the lengths of
+ * the lanes. */
 static int64_t middle(const line_t *t, int64_t lane)
 {
   if (t->middle == 0) return before(t, lane);
@@ -62,12 +63,13 @@ static line_t line_of(const ct_sampler_t *s, int64_t epoch)
   line_t t = {.s = s, .epoch = epoch, .lanes = ct__lanes_of(s)};
   int64_t rows = ct_blocks_rows(s->blocks), most = ct__blocks_most(s->blocks);
   int64_t shortest = before(&t, t.lanes) - before(&t, t.lanes - 1);
-  /* the first stretch may take a block and a half and what is left up to an edge, the last two */
+  /* the first interval may take a block and a half and the rest up to an edge, the last one two
+   * blocks */
   if (shortest >= 2 * rows + 3 * most) t.middle = edge(&t, t.lanes * rows / 2 + rows / 2, 1);
   return t;
 }
 
-/* The lane that a number below \a total is dealt to: the inverse of ct_sampler_cut(). */
+/* The lane of the sample \a at of \a total: the inverse of ct_sampler_cut(). */
 static int64_t lane_of(int64_t total, int64_t lanes, int64_t at)
 {
   int64_t each = total / lanes, extra = total % lanes, large = (each + 1) * extra;

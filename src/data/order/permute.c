@@ -1,9 +1,9 @@
-/* A keyed permutation of any number of things, without memory: where each goes. */
+/* A keyed permutation of [0, n), computed without memory. */
 #include "base/ct_rng.h"
 #include "data/order/blocks.h"
 
-/* Four rounds of a random function make a Feistel network look random (Luby and Rackoff, 1988); the
- * rest is for the small halves of small data sets. */
+/* Four rounds of a random function make a Feistel network pseudorandom (Luby and Rackoff, 1988);
+ * the additional rounds are for the small halves of small data sets. */
 enum { ROUNDS = 8, MIN_HALF_BITS = 3 };
 
 /* Bits of half a number: the network permutes [0, 4^bits), the least such power that holds n. */

@@ -1,5 +1,5 @@
-/* Which sample stands at a position of an epoch: pure functions, so that nothing is shuffled in
- * memory, no rank asks another, and a run goes on anywhere with any number of ranks. */
+/* The sample at a position of an epoch.  The functions are pure: no order is kept in memory, ranks
+ * need no communication, and a run can resume anywhere with any number of ranks. */
 #include <stdlib.h>
 
 #include "base/ct_err.h"
@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
   return p < q ? -1 : p > q;
 }
 
-/* The sum of the squares of how many are equal. */
+/* The sum over all blocks of the squared number of samples in the block. */
 static double squares(int64_t *block, int64_t n)
 {
   double sum = 0;

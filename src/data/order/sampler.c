@@ -1,4 +1,4 @@
-/* How an epoch is cut into batches and ranks' shares: nothing but arithmetic. */
+/* Divides an epoch into global batches and local batches of ranks. */
 #include "data/order/ct_sampler.h"
 
 int64_t ct_sampler_epoch(const ct_sampler_t *s)

@@ -1,6 +1,6 @@
-/** \file ct_reader.h  Random-access samples.  Layer 2.
+/** \file ct_reader.h  Reads samples in any order.  Layer 2.
  *
- * A reader has no cursor: the sampler alone decides the order.  Everything is local. */
+ * A reader has no cursor: the sampler decides the order.  All functions are local. */
 #ifndef CT_READER_H
 #define CT_READER_H
 #include "base/ct_format.h"
@@ -11,53 +11,61 @@
 
 typedef struct ct_reader ct_reader_t;
 
-/** More classes than this, in what files say, are taken for damage. */
+/** A file that claims more classes than this is treated as damaged. */
 #define CT_CLASSES_MAX 10000000
 
-/** How samples lie in their files.  A block is read as a whole for any of its samples: a chunk of a
- * chunked array, some rows of any other.  files 0: there are none. */
+/** How samples are stored.  To read any sample of a block, the whole block is read: a chunk of a
+ * chunked array, or some rows of any other array.  files 0: the reader has no files. */
 typedef struct ct_reader_layout {
   int files;
-  int64_t blocks;     /**< of all files */
-  int64_t block_rows; /**< samples of a block of the first file */
+  int64_t blocks;     /**< in all files together */
+  int64_t block_rows; /**< samples per block in the first file */
   size_t block_bytes;
-  int compressed; /**< of the first file, with what this program decodes itself */
-  int by_hdf5;    /**< files that HDF5 itself must read: one thread at a time */
+  int compressed; /**< 1: the first file is compressed by filters that this program decodes
+                     itself */
+  int by_hdf5;    /**< files that only the HDF5 library can read, one thread at a time */
   int cached;     /**< 1: all samples fit in the cache */
-  int dims;       /**< of the stored array of the first file, if it is in chunks of numbers that are
-                     read as a whole; else 0 */
-  int64_t dim[CT_MAX_DIMS]; /**< with that of the samples first */
+  int dims;       /**< number of dims of the stored array of the first file if it is chunked and
+                     chunks are read as a whole; else 0 */
+  int64_t dim[CT_MAX_DIMS]; /**< the sample dim comes first */
 } ct_reader_layout_t;
 
 typedef struct ct_reader_info {
-  int64_t samples;   /**< all shards together */
+  int64_t samples;   /**< in all shards together */
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
-  int varies;        /**< 1: samples differ in size, by shape(), and x is the largest in each dim */
-  int channels_last; /**< 1: a sample's bytes are H W C and are to be transposed */
+  int varies;        /**< 1: samples differ in size (see shape()), and x holds the largest extent of
+                        each dim */
+  int channels_last; /**< 1: samples are stored H W C and have to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
-  const char *class_names; /**< their names, a line each, if a header told them here; else NULL */
-  int64_t left_out;        /**< files that are none of its format (spec->skip_bad), told here */
-  int64_t targets;   /**< 0: a sample has a class number; else so many real numbers (of all dims) */
-  ct_shape_t answer; /**< ndim > 0: a sample has an array of answers, one for each of its places, of
-                        this shape and dtype as stored, in N C H W order */
-  int answer_last;   /**< 1: it is stored H W C */
-  int by_place;      /**< 1: spec->target is such an array, which this reader does not read */
+  const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
+  int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
+                              this rank read them */
+  int64_t targets;   /**< 0: a sample has a class label; else the number of real-valued targets
+                        (product of all dims) */
+  ct_shape_t answer; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
+                        or voxel, of this shape and dtype as stored, in N C H W order */
+  int answer_last;   /**< 1: the dense target is stored H W C */
+  int by_place;      /**< 1: spec->target is a dense target, which this reader does not read */
   int weighted;      /**< 1: samples have weights */
-  ct_inputs_t more;  /**< further arrays that read() does not read: one sample of each as stored */
+  ct_inputs_t more;  /**< extra inputs, which read() does not read: the stored shape of one sample
+                        of each */
   int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
-  char seen[200];   /**< how the dims of stored samples were read, in words; "": nothing to say */
-  int doubtful;     /**< 1: channels may as well come last */
-  char packed[200]; /**< what attributes make of stored numbers, in words; "": nothing */
-  int missing;      /**< 1: NaN is a missing number */
+  char seen[200];   /**< how the dims of stored samples were interpreted, for messages; "": no
+                       remark */
+  int doubtful;     /**< 1: the channels may also come last */
+  char packed[200]; /**< how attributes change stored numbers (scale, offset), for messages; "": not
+                       at all */
+  int missing;      /**< 1: NaN marks a missing number */
   int wide;         /**< 1: x is stored as uint16, 0 to 65535 */
-  int unlabelled;   /**< 1: spec->target was "", so that all labels are 0 and mean nothing */
-  int encoded;      /**< 1: samples are image files (ct_image.h), which encoded() gives */
-  int unsized;      /**< 1: their sizes are not known; x is the first one's, varies is 0 */
+  int unlabelled;   /**< 1: spec->target was "", so all labels are 0 and carry no information */
+  int encoded;      /**< 1: samples are image files (ct_image.h), returned by encoded() */
+  int unsized;      /**< 1: image sizes are unknown; x is the shape of the first one, varies is 0 */
   ct_reader_layout_t layout;
-  uint64_t fingerprint; /**< of shapes, counts and shard names; ranks agree on it */
+  uint64_t fingerprint; /**< hash of shapes, counts and shard names; must be identical on all
+                           ranks */
 } ct_reader_info_t;
 
-/** The bytes of an encoded sample, in memory that grows; {0} is empty.  v is freed with
+/** The bytes of an encoded sample.  The buffer grows as needed; {0} is empty.  Free v with
  * ct_mem_free(). */
 typedef struct ct_reader_file {
   void *v;
@@ -65,98 +73,105 @@ typedef struct ct_reader_file {
   int64_t cap;
 } ct_reader_file_t;
 
-/** What a reader is told; section `data` of the configuration fills it. */
+/** The options of a reader, filled from section `data` of the configuration. */
 typedef struct ct_reader_spec {
-  const char *dir;             /**< what relative patterns are relative to */
+  const char *dir;             /**< base directory of relative patterns */
   const ct_opt_texts_t *files; /**< paths or globs, in this order */
-  const char *input;           /**< name of the array of samples: "images" */
-  const char *target;          /**< of that of labels or targets: "labels"; "": none is read */
+  const char *input;           /**< name of the sample array, such as "images" */
+  const char *target;          /**< name of the label or target array, such as "labels"; "": none is
+                                  read */
   const ct_opt_texts_t *inputs,
-      *targets_of;    /**< all names, the two above are the first; NULL: one */
-  int apart;          /**< 1: no input is joined to the first one */
-  const char *weight; /**< of the array of weights of samples; "" or NULL: none */
-  int as_stored;      /**< 1: attributes of packed and missing numbers (CF) are passed over */
-  int fills_missing;  /**< 1: `missing` stands for a missing number; 0: NaN does */
+      *targets_of;    /**< all names; input and target are the first of them; NULL: only one each */
+  int apart;          /**< 1: inputs are not concatenated with the first one */
+  const char *weight; /**< name of the array of sample weights; "" or NULL: none */
+  int as_stored;      /**< 1: CF attributes of packed and missing numbers are ignored */
+  int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
-  int values;            /**< 1: integers for each place are values, not classes */
-  int classes_of_places; /**< 1: the input is an array of classes, which stay integers */
+  int values;            /**< 1: integers of a dense target are values, not classes */
+  int classes_of_places; /**< 1: the input is itself an array of class labels, which stay
+                            integers */
   int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
-  const int64_t *shape;  /**< C H W to see flat samples as, or NULL */
+  const int64_t *shape;  /**< C H W into which flat samples are reshaped, or NULL */
   int shape_dims;
-  int channels;        /**< images: 1 or 3; 0: 3 if any of them is coloured */
-  int skip_bad;        /**< images: 1: a file that is none is left out, with a warning */
-  int64_t cache_bytes; /**< decoded chunks kept in memory */
-  double retry_s;      /**< how long a reading that failed is tried again; 0: not at all */
-  int threads;         /**< that read at once (more will wait); 0: as many as processors */
-  int64_t samples;     /**< synthetic: how many */
+  int channels;        /**< images: 1 or 3; 0: 3 if any image has colours */
+  int skip_bad;        /**< images: 1: skip files that are not images, with a warning */
+  int64_t cache_bytes; /**< memory for decoded chunks */
+  double retry_s;      /**< how long a failed read is retried; 0: no retries */
+  int threads;         /**< threads that read at the same time (others wait); 0: one for each
+                          processor */
+  int64_t samples;     /**< synthetic: number of samples */
   int64_t classes;     /**< synthetic: how many */
-  int64_t targets;     /**< synthetic: real-valued targets of a sample; 0: classes */
+  int64_t targets;     /**< synthetic: real-valued targets per sample; 0: class labels */
   uint64_t seed;       /**< synthetic */
   const void
-      *known; /**< what another rank's reader shares, borrowed during the opening; NULL: nothing */
+      *known; /**< output of share() on another rank, borrowed while the reader is opened; NULL:
+                 read the files */
   size_t known_bytes;
 } ct_reader_spec_t;
 
 typedef struct ct_reader_ops {
-  /* Of its files; one that has no files is asked for by its name in their place. */
+  /* The format of its files.  A reader without files is selected by its name instead of files. */
   ct_format_t format;
-  /* Reads headers only (every shard's shape and count), or with spec->known takes them over and
-   * touches no file: on a parallel file system each opening is a request to one server.  CT_ERR_IO,
-   * CT_ERR_FORMAT: names the file, the array, what was expected. */
+  /* Reads headers only (shape and count of every shard).  With spec->known it takes them from there
+   * and opens no file, since each open() on a parallel file system is a request to one metadata
+   * server.  CT_ERR_IO, CT_ERR_FORMAT: the message names the file, the array and what was
+   * expected. */
   int (*open)(const ct_reader_spec_t *spec, ct_reader_t **out);
-  /* What a reader of another rank needs to know to open the same data: *bytes is allocated, NULL if
-   * that is nothing.  CT_ERR_NOMEM */
+  /* Serializes what another rank needs to open the same data without reading headers.  *bytes is
+   * allocated, or NULL if there is nothing to share.  CT_ERR_NOMEM */
   int (*share)(const ct_reader_t *r, void **bytes, size_t *n);
-  /* Where the i-th of its files is read; NULL beyond the last. */
+  /* The path from which the i-th file is read; NULL after the last. */
   const char *(*file)(const ct_reader_t *r, int i);
-  /* From now on the i-th file is read at path, where a copy of it lies; place() still names the
-   * original.  Not while another thread reads.  CT_ERR_NOMEM */
+  /* Reads the i-th file from path, a copy of it, from now on; place() still names the original.  No
+   * other thread may read meanwhile.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
-  /* From now on what is read of its files as stored goes through this cache, borrowed until the
-   * reader is closed.  Not while another thread reads.  NULL: it reads them in another way. */
+  /* Reads the stored bytes of its files through this cache from now on, which it borrows until it
+   * is closed.  No other thread may read meanwhile.  NULL: the reader cannot use a cache. */
   void (*keep_in)(ct_reader_t *r, ct_cache_t *cache);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
-  /* Of samples that differ in size: that of one, with the channels and the dtype of info()->x.  It
-   * is known since the opening, no file is touched.  NULL where samples are all alike. */
+  /* The shape of one sample where samples differ in size, with the channels and dtype of info()->x.
+   * Reads no file.  NULL if all samples have the same shape. */
   void (*shape)(const ct_reader_t *r, int64_t index, ct_shape_t *out);
-  /* How the i-th stretch of samples lies: in blocks that are read as a whole, or of which one best
-   * reads neighbours together.  1; 0 beyond the last, which ends with the last sample.  NULL where
-   * each sample lies alone. */
+  /* The i-th run of samples and its blocks, which are read as a whole or are best read together.
+   * Returns 1, or 0 after the last run, which ends with the last sample.  NULL if samples are
+   * stored one by one. */
   int (*blocks)(const ct_reader_t *r, int i, ct_block_run_t *out);
-  /* A hint: these n samples will be read soon.  As read(), but nothing fails.  NULL: it is of no
-   * use. */
+  /* A hint that these n samples will be read soon.  Thread-safe as read(), but never fails.  NULL:
+   * hints do not help this reader. */
   void (*ahead)(ct_reader_t *r, int n, const int64_t index[]);
-  /* n samples in the order of index[]; x: n samples as stored, each of its own size; y: n int64
-   * labels, or n times `targets` floats, or n answers as stored; either may be NULL.
-   * Thread-safe, allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: no such sample. */
+  /* Reads n samples in the order of index[].  x: n samples as stored, each of its own size.  y: n
+   * int64 labels, or n times `targets` floats, or n dense targets as stored.  Either may be NULL.
+   * Thread-safe; allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: an index is out of
+   * range. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
-  /* The bytes of one sample as it is encoded.  Thread-safe.  NULL unless samples may be encoded.
+  /* Reads the encoded bytes of one sample.  Thread-safe.  NULL if samples are never encoded.
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
-  /* Where a sample lies, for messages: "train-001.h5, sample 17". */
+  /* The origin of a sample, for messages: "train-001.h5, sample 17". */
   void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
   /* NULL is fine */
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;
 
-/** Local.  *row is the number of the reader of spec->files in \a readers, which ends in NULL: the
- * one whose name is the only word there, or by the format of the first file (ct_format_find()).  A
- * data set has one reader, which refuses files that are none of its own. */
+/** Local.  Selects the reader of spec->files: *row is its index in \a readers, a list that ends
+ * with NULL.  The reader is chosen by its name if that is the only entry of spec->files, otherwise
+ * by the format of the first file (ct_format_find()).  A data set has one reader, which rejects
+ * files of other formats. */
 int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
                    int64_t *row);
 
-/** Pure.  Whether the last of n dims of a sample is that of the channels, by the dims alone: it is
- * 1, 3 or 4 (of three dims), or the smallest, and either a quarter of any other at most or beside a
- * square; and the first is not 1, 3 or 4. */
+/** Pure.  1 if the last of the n dims of a sample is probably the channel dim.  It is if the first
+ * dim is not 1, 3 or 4, and the last one is 1, 3 or 4 (with three dims), or is the smallest and
+ * either at most a quarter of each other dim or all other dims are equal. */
 int ct_reader_guess_last(const int64_t *dim, int n);
-/** Pure.  1 if it says no although the last dim is the smallest. */
+/** Pure. 1 if ct_reader_guess_last() returns 0 although the last dim is the smallest. */
 int ct_reader_guess_doubtful(const int64_t *dim, int n);
 
-/** Images of noise with a pattern that depends on the class or the targets: learnable, any size, no
- * file. */
+/** Synthetic images: noise with a pattern that depends on the class or the targets.  Learnable, of
+ * any size, without files. */
 extern const ct_reader_ops_t ct_reader_synthetic;
-/** PNG and JPEG files, a sample each (ct_image.h); they carry no labels: spec->target must be "".
- * The libraries that decode allocate. */
+/** PNG and JPEG files, one sample each (ct_image.h).  They have no labels, so spec->target must be
+ * "". read() allocates here, as the decoding libraries do. */
 extern const ct_reader_ops_t ct_reader_images;
 
 #endif

@@ -1,4 +1,5 @@
-/* N x 24 x 20 x 5 may be 5 channels of 24x20, or 24 of 20x5: channels are few. */
+/* Guesses which dim of a stored sample holds the channels.  N x 24 x 20 x 5 may be 5 channels of
+ * 24x20 or 24 channels of 20x5; the smaller number is more likely the channels. */
 #include "data/readers/ct_reader.h"
 
 static int looks_like_channels(int64_t dim)
@@ -6,7 +7,7 @@ static int looks_like_channels(int64_t dim)
   return dim == 1 || dim == 3 || dim == 4;
 }
 
-/* The smallest of all but the last. */
+/* The smallest dim except the last. */
 static int64_t least_before(const int64_t *dim, int n)
 {
   int64_t least = dim[0];

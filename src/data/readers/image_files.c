@@ -1,6 +1,7 @@
-/* The reader of image files: a sample is a file.  For prediction on some images, or some thousand;
- * who trains on millions packs them, since each costs the file system an opening.  Sizes are read
- * at the opening, from the headers of all files, so that everything else can be planned. */
+/* The reader of image files: each file is a sample.  It is meant for prediction on up to some
+ * thousand images; millions of images for training should be packed, since each file costs an
+ * open().  The sizes of all images are read from their headers when the reader is opened, as
+ * planning needs them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 
 typedef struct image {
   char *path;  /* owned */
-  char *moved; /* owned: where a copy is read; NULL: there is none */
+  char *moved; /* owned: the path of a copy that is read instead; NULL: none */
   ct_image_info_t info;
 } image_t;
 
@@ -71,7 +72,7 @@ out:
   return rc;
 }
 
-/* With data.on_error: skip one that is no image is left out, before anything is read of others. */
+/* With data.on_error: skip, files that are not images are left out when the data set is opened. */
 static int take_image(ct_reader_t *r, const ct_reader_spec_t *spec, const char *path)
 {
   int rc = read_header(r, path);
@@ -93,7 +94,7 @@ out:
   return rc;
 }
 
-/* ---- what another rank is told: of each image its numbers, and its path with the NUL ---- */
+/* ---- data shared with other ranks: for each image its numbers, and its path with the NUL ---- */
 
 typedef struct told {
   ct_image_info_t info;

@@ -1,5 +1,5 @@
-/* Several arrays of the same files as one data set: each is read by a reader of its own, which
- * knows of the others nothing. */
+/* A data set of several arrays in the same files.  Each array is read by its own reader, which does
+ * not know the others. */
 #include "data/readers/multi_array.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 enum { PARTS = 32 };
 static const char magic[8] = "ctparts";
 
-/* What a part is read for; the first is an INPUT, and those behind it become MORE if they cannot be
- * joined to it. */
+/* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
+ * cannot be concatenated with it. */
 typedef enum { INPUT, MORE, TARGET, PLACES, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
-  const char *name; /* of its array, borrowed while it is opened */
+  const char *name; /* name of its array, borrowed while it is opened */
   ct_reader_t *reader;
   const ct_reader_info_t *info;
 } part_t;
@@ -28,8 +28,8 @@ struct ct_reader {
   ct_reader_info_t info;
   part_t part[PARTS];
   int parts, inputs;
-  int apart;       /* 1: no input is joined to the first one */
-  int with_target; /* 1: the first input's reader has the labels or targets */
+  int apart;       /* 1: inputs are not concatenated with the first one */
+  int with_target; /* 1: the reader of the first input also reads the labels or targets */
 };
 
 static int is_known(const ct_reader_spec_t *spec)
@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* What rank 0 has shared for the next part; *at moves on. */
+/* The data that rank 0 shared for the next part; advances *at. */
 static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t *of_part)
 {
   int64_t bytes = -1;
@@ -90,7 +90,8 @@ static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t
   return CT_OK;
 }
 
-/* data.shape is of the first array, and of others that are as flat and as large. */
+/* data.shape applies to the first array, and to others with the same number of dims and
+ * elements. */
 static int has_shape_of(const ct_reader_info_t *info, const ct_reader_spec_t *spec)
 {
   int64_t count = 1;
@@ -129,7 +130,7 @@ out:
   return rc;
 }
 
-/* ---- what fits together ---- */
+/* ---- checking that arrays fit together ---- */
 
 static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 {
@@ -139,7 +140,7 @@ static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
   return alike;
 }
 
-/* An input of its own. */
+/* Makes a part an extra input. */
 static int add_more(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
@@ -189,7 +190,7 @@ static int check_target(ct_reader_t *r, part_t *p)
     CT_FAIL(CT_ERR_USAGE,
             "data.target: array '%s' holds %s, but several targets are joined only if all are "
             "real numbers of a sample",
-            p->name, p->info->by_place ? "an answer for each place" : "class numbers");
+            p->name, p->info->by_place ? "a dense target" : "class numbers");
   r->info.targets += p->info->targets;
 out:
   return rc;
@@ -207,7 +208,7 @@ out:
   return rc;
 }
 
-/* The places of a sample are those of the input: of volumes an array of 4 dims looks like one of
+/* A dense target has the pixels or voxels of the input.  For volumes, an array of 4 dims looks like
  * images with channels. */
 static int check_places(ct_reader_t *r, part_t *p)
 {
@@ -248,7 +249,7 @@ static int check_part(ct_reader_t *r, int i)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
   if ((first->varies || p->info->varies) && p->role == PLACES)
-    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size have no answer for each place");
+    CT_FAIL(CT_ERR_UNSUP, "samples that differ in size cannot have dense targets");
   CT_TRY(check[p->role](r, p));
 out:
   return rc;
@@ -287,7 +288,7 @@ out:
   return rc;
 }
 
-/* Nobody opens it so. */
+/* Never called: ct__parts_open() opens it. */
 static int parts_open(const ct_reader_spec_t *spec, ct_reader_t **out)
 {
   (void)spec;
@@ -295,7 +296,8 @@ static int parts_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "parts of a data set are no reader of files");
 }
 
-/* The magic word, whether there are answers by place, and what each part shares behind its size. */
+/* The magic number, whether there are dense targets, and for each part the size and bytes of its
+ * shared data. */
 static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
 {
   int rc = CT_OK;
@@ -352,7 +354,7 @@ static const ct_reader_info_t *parts_info(const ct_reader_t *r)
   return &r->info;
 }
 
-/* Of the first input; the others are small, or lie likewise. */
+/* Announces the first input; the others are small or stored in the same way. */
 static void parts_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
   if (r->ops->ahead) r->ops->ahead(r->part[0].reader, n, index);
@@ -370,7 +372,7 @@ static void parts_shape(const ct_reader_t *r, int64_t index, ct_shape_t *out)
   r->ops->shape(r->part[0].reader, index, out);
 }
 
-/* Sample by sample, each array's next to the other's. */
+/* Sample by sample, the arrays are concatenated. */
 static int read_inputs(ct_reader_t *r, int n, const int64_t index[], char *x)
 {
   int rc = CT_OK;
@@ -449,7 +451,7 @@ int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
   for (int p = 0; p < r->parts; p++)
     if (r->part[p].role == MORE && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such further input");
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such extra input");
 }
 
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights)

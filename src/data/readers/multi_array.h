@@ -1,28 +1,28 @@
-/** \file parts.h  A data set of more arrays than one of samples and one of labels: several inputs,
- * several targets, an answer for each place of a sample, weights of samples.  Internal to data.
+/** \file parts.h  A data set with more arrays than one of samples and one of labels: several
+ * inputs, several targets, dense targets, sample weights.  Internal to data.
  *
- * Each array beyond the first has a reader of its own of the same files, so that all of them are
- * found, read, cached and checked alike. */
+ * Each array has its own reader of the same files, so all arrays are found, read, cached and
+ * checked in the same way. */
 #ifndef CT_DATA_PARTS_H
 #define CT_DATA_PARTS_H
 #include "data/readers/ct_reader.h"
 
-/** Reads what its parts read: inputs that are alike but for their channels one behind the other
- * along these, several targets one behind the other; other inputs are info->more.  It is opened by
- * ct__parts_open(). */
+/** Combines the readers of its parts.  Inputs that differ in channels alone are concatenated along
+ * the channels, several targets are concatenated; other inputs are extra inputs (info->more).
+ * Opened by ct__parts_open(). */
 extern const ct_reader_ops_t ct__reader_parts;
 
-/** 1 if what is asked for needs parts: more than one input or target, weights; or if spec->known
- * says that rank 0 found so. */
+/** 1 if the options require several arrays: more than one input or target, or weights; also if
+ * spec->known says that rank 0 found dense targets. */
 int ct__parts_wanted(const ct_reader_spec_t *spec);
-/** Local.  by_place: spec->target is of all places of a sample, as a reader of the two arrays alone
- * has said.  CT_ERR_FORMAT, CT_ERR_USAGE: which arrays do not fit together. */
+/** Local.  by_place: spec->target is a dense target, as reported by a reader of the first two
+ * arrays.  CT_ERR_FORMAT, CT_ERR_USAGE: the message names the arrays that do not fit together. */
 int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_place,
                    ct_reader_t **out);
-/** Hot.  Of n samples the array info->more.x[k], as stored. */
+/** Hot.  Reads extra input k (info->more.x[k]) of n samples, as stored. */
 int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
-/** Hot.  The weights of n samples; only where info->weighted.  CT_ERR_DATA: one is negative or not
- * finite. */
+/** Hot.  Reads the weights of n samples; requires info->weighted.  CT_ERR_DATA: a weight is
+ * negative or not finite. */
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights);
 
 #endif

@@ -1,6 +1,5 @@
-/* The reader without files: a sample is a function of the seed and its number.  Runs that measure,
- * or test, need data of any size that nobody has to download, and from which something can be
- * learned. */
+/* The reader of synthetic data: a sample is a function of the seed and its number.  Benchmarks and
+ * tests need learnable data of any size without a download. */
 #include "data/readers/ct_reader.h"
 
 #include <math.h>
@@ -17,9 +16,8 @@
  * wave needs no trigonometry per sample: cos(u + v) comes from tables of one period in each
  * direction.
  *
- * With real-valued targets each of them is uniform in [-1, 1) and is the amplitude of a wave of its
- * own; the noise is a quarter as large, so that a linear map finds them again but for a rest of
- * it. */
+ * Real-valued targets are uniform in [-1, 1); each is the amplitude of its own wave.  The noise is
+ * then a quarter as large, so a linear map recovers the targets up to a small error. */
 struct ct_reader {
   ct_reader_info_t info;
   uint64_t seed;
@@ -107,7 +105,7 @@ static int synthetic_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->rows = ct_shape_sample(x) / r->channels / r->width;
   int64_t waves = r->info.targets ? r->info.targets : r->info.classes;
   r->grid = (int64_t)ceil(sqrt((double)waves));
-  if (r->rows == 1) r->grid = waves; /* all frequencies lie along the one direction */
+  if (r->rows == 1) r->grid = waves; /* all frequencies are along one direction */
   CT_TRY(make_tables(r->rows, &r->row_cos, &r->row_sin));
   CT_TRY(make_tables(r->width, &r->col_cos, &r->col_sin));
   *out = r;
@@ -143,7 +141,7 @@ static const ct_reader_info_t *synthetic_info(const ct_reader_t *r)
   return &r->info;
 }
 
-/* xorshift64*, much cheaper than a counter-based generator; each sample seeds its own from one. */
+/* xorshift64*, much cheaper than a counter-based generator, which only seeds it for each sample. */
 static inline uint64_t next_bits(uint64_t *state)
 {
   *state ^= *state >> 12;

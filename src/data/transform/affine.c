@@ -1,4 +1,4 @@
-/* to_tensor, normalize: maps that fold into one. */
+/* to_tensor and normalize: affine maps that are folded into one. */
 #include <float.h>
 #include <math.h>
 
@@ -40,8 +40,7 @@ static int to_tensor(const void *o, const ct__transform_place_t *at, ct__transfo
 
 const ct__transform_kind_t ct__transform_to_tensor = {
     .name = "to_tensor",
-    .help = "divides by 255, what is stored as uint16 "
-            "by 65535: they become 0 to 1",
+    .help = "divides by 255, samples stored as uint16 by 65535: they become 0 to 1",
     .flags = CT__TRANSFORM_ANY_SHAPE,
     .map = to_tensor};
 
@@ -55,7 +54,7 @@ static const ct_opt_t normalize_rows[] = {
     CT_OPT_DOUBLES(normalize_t, std, NULL, "divided by: one value, or one per channel; not 0"),
     CT_OPT_END};
 
-/* One number for all channels or one for each. */
+/* The option has one number for all channels or one for each. */
 static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
                         const ct__transform_place_t *at, const char *key)
 {
@@ -67,7 +66,7 @@ static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
       key, v->n, m->channels, CT_AFFINE_MAX);
 }
 
-/* Neither rounded to 0 nor to infinity, nor without most of its digits. */
+/* 1 if float32 holds the number: not rounded to 0 or infinity, not denormal. */
 static int is_float(double v)
 {
   return fabs(v) >= FLT_MIN && fabs(v) <= FLT_MAX;
@@ -104,7 +103,7 @@ const ct__transform_kind_t ct__transform_normalize = {.name = "normalize",
                                                       .rows = normalize_rows,
                                                       .map = normalize};
 
-/* ---- behind another transform ---- */
+/* ---- after another transform ---- */
 
 static void apply_affine(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)

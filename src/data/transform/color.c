@@ -1,11 +1,10 @@
-/* color_jitter: brightness, contrast, saturation and hue of values in 0 to 1.  As in torchvision
- * saturation and hue leave gray images as they are. */
+/* color_jitter: brightness, contrast, saturation and hue of values in 0 to 1.  As in torchvision,
+ * saturation and hue do not change gray images. */
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-/* The loops below are most of the time of a list that has a color_jitter: vectorised also in a
- * build with -O2.  A comparison may then be made for nothing; nobody looks at the flags it
- * leaves. */
+/* The loops below dominate the time of a list with color_jitter, so they are vectorised in a build
+ * with -O2 too.  A superfluous comparison may then set floating-point flags, which are not used. */
 #if defined __GNUC__ && !defined __clang__
 #  pragma GCC optimize("O3", "no-trapping-math")
 #endif
@@ -28,8 +27,8 @@ void ct__image_brightness(float *x, ct__image_size_t s, float factor)
     x[i] = clamp(factor * x[i]);
 }
 
-/* Mean of the gray image (of the image itself if it is gray), in partial sums that can be
- * vectors. */
+/* The mean of the gray image (of the image itself if it is gray), in partial sums that can be
+ * vectorised. */
 static float mean_gray(const float *x, ct__image_size_t s)
 {
   enum { LANES = 16 };
@@ -126,10 +125,10 @@ typedef struct jitter {
   }
 static const ct_opt_t jitter_rows[] = {
     JITTER(BRIGHTNESS, "brightness", 0, 1e6,
-           "v: a factor from max(0, 1 - v) to 1 + v; or [min, max]"),
-    JITTER(CONTRAST, "contrast", 0, 1e6, "likewise; 0 would be the mean gray"),
-    JITTER(SATURATION, "saturation", 0, 1e6, "likewise; 0 would be gray"),
-    JITTER(HUE, "hue", -0.5, 0.5, "v: a turn of the colour circle from -v to v; or [min, max]"),
+           "v: a random factor from max(0, 1 - v) to 1 + v; or [min, max]"),
+    JITTER(CONTRAST, "contrast", 0, 1e6, "as brightness; a factor of 0 gives the mean gray"),
+    JITTER(SATURATION, "saturation", 0, 1e6, "as brightness; a factor of 0 gives a gray image"),
+    JITTER(HUE, "hue", -0.5, 0.5, "v: a rotation of the colour circle by -v to v; or [min, max]"),
     CT_OPT_END};
 
 static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)
@@ -167,7 +166,7 @@ static void adjust(int which, float *x, ct__image_size_t s, float factor)
   if (factor != (which == HUE ? 0.0f : 1.0f)) adjusts[which](x, s, factor);
 }
 
-/* In a random order, as torchvision. */
+/* In a random order, as in torchvision. */
 static void color_jitter(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)
 {

@@ -1,4 +1,4 @@
-/* random_crop, center_crop, random_flip: pixels that move but do not change. */
+/* random_crop, center_crop and random_flip, which move pixels without changing their values. */
 #include <math.h>
 #include <string.h>
 
@@ -35,9 +35,11 @@ typedef struct crop {
   int64_t pad[4]; /* left, top, right, bottom */
 } crop_t;
 static const ct_opt_t crop_rows[] = {
-    CT_OPT_PAIR(crop_t, size, "0", 0, 1e6, "of the window: one number or [h, w]; 0: as the sample"),
+    CT_OPT_PAIR(crop_t, size, "0", 0, 1e6,
+                "size of the window: one number or [h, w]; 0: the size of the sample"),
     {"padding", CT_OPT_T_DOUBLES, offsetof(crop_t, padding), "0", 0, 1e6, 0,
-     "zeros around the sample: all sides, [left-right, top-bottom] or [left, top, right, bottom]"},
+     "zeros around the sample: one number for all sides, [left-right, top-bottom] or [left, top, "
+     "right, bottom]"},
     CT_OPT_END};
 
 static int read_padding(crop_t *o, const ct__transform_place_t *at)
@@ -53,7 +55,7 @@ out:
   return rc;
 }
 
-/* Of the padded sample: its height and its width. */
+/* The height and width of the padded sample. */
 static void pad(const ct__transform_t *s, int64_t padded[2])
 {
   const crop_t *o = s->o;
@@ -116,7 +118,7 @@ static void look_at_window(const ct__transform_t *s, ct__draws_t *d, ct__view_t 
 
 const ct__transform_kind_t ct__transform_random_crop = {
     .name = "random_crop",
-    .help = "a window of the zero-padded sample, anywhere",
+    .help = "a random window of the zero-padded sample",
     .flags = CT__TRANSFORM_RANDOM,
     .size = sizeof(crop_t),
     .rows = crop_rows,
@@ -132,7 +134,8 @@ typedef struct center {
   int64_t size[2];
 } center_t;
 static const ct_opt_t center_rows[] = {
-    CT_OPT_PAIR(center_t, size, NULL, 1, 1e6, "of the window: one number or [h, w]"), CT_OPT_END};
+    CT_OPT_PAIR(center_t, size, NULL, 1, 1e6, "size of the window: one number or [h, w]"),
+    CT_OPT_END};
 
 static int fit_center(ct__transform_t *s)
 {
@@ -142,7 +145,8 @@ static int fit_center(ct__transform_t *s)
   return 1;
 }
 
-/* Half of what is cut off, rounded to even; of what is padded the smaller half comes first. */
+/* The offset is half of the excess, rounded to even; if the sample is padded, the smaller half
+ * comes first. */
 static int64_t middle(int64_t in, int64_t out)
 {
   return out > in ? -((out - in) / 2) : (int64_t)nearbyint((double)(in - out) / 2);
@@ -180,7 +184,7 @@ static void look_at_middle(const ct__transform_t *s, ct__draws_t *d, ct__view_t 
 
 const ct__transform_kind_t ct__transform_center_crop = {
     .name = "center_crop",
-    .help = "the middle, zero-padded if it is too small",
+    .help = "the center, zero-padded if the sample is too small",
     .size = sizeof(center_t),
     .rows = center_rows,
     .fit = fit_center,
@@ -224,7 +228,7 @@ static void look_mirrored(const ct__transform_t *s, ct__draws_t *d, ct__view_t *
 
 const ct__transform_kind_t ct__transform_random_flip = {
     .name = "random_flip",
-    .help = "mirrored left to right",
+    .help = "mirrors left to right",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_MIRRORS,
     .size = sizeof(flip_t),
     .rows = flip_rows,

@@ -1,6 +1,5 @@
-/* Which transforms make the head of a list: what can be done while an image is decoded, so that
- * only the part that is looked at is decoded, and at a fraction of its size where that is
- * enough. */
+/* Finds the decode-time transforms at the beginning of a list.  They allow decoding only the part
+ * of an image that is needed, and at reduced size where that suffices. */
 #include "data/transform/transforms.h"
 
 void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info)
@@ -15,7 +14,7 @@ void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info)
   }
 }
 
-/* The step for a sample of another shape. */
+/* Plans the step for a sample of another shape. */
 static ct__transform_t fitted(const ct__transform_t *s, const ct_shape_t *in, int *fits)
 {
   ct__transform_t f = *s;

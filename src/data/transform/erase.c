@@ -17,10 +17,10 @@ typedef struct erasing {
 static const ct_opt_t erasing_rows[] = {
     CT_OPT_DOUBLE(erasing_t, p, "0.5", 0, 1, "probability"),
     {"scale", CT_OPT_T_DOUBLES, offsetof(erasing_t, scale), "[0.02, 0.33]", 0, 1, 0,
-     "[min, max]: the box's part of the area"},
+     "[min, max]: area of the box as a fraction of the image"},
     {"ratio", CT_OPT_T_DOUBLES, offsetof(erasing_t, ratio), "[0.3, 3.3]", 1e-3, 1e3, 0,
-     "[min, max]: the box's height over its width"},
-    CT_OPT_TEXTS(erasing_t, value, "0", "put there: one number, one per channel, or 'random'"),
+     "[min, max]: height of the box divided by its width"},
+    CT_OPT_TEXTS(erasing_t, value, "0", "fill value: one number, one per channel, or 'random'"),
     CT_OPT_END};
 
 static int read_value(erasing_t *o, int64_t channels, const ct__transform_place_t *at)
@@ -110,7 +110,7 @@ static void random_erasing(const ct__transform_t *s, ct__draws_t *d, const float
 
 const ct__transform_kind_t ct__transform_random_erasing = {
     .name = "random_erasing",
-    .help = "a box of one value or of noise",
+    .help = "fills a random box with one value or noise",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_COLOUR,
     .size = sizeof(erasing_t),
     .rows = erasing_rows,

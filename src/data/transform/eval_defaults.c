@@ -1,9 +1,9 @@
-/* What evaluation usually does in place of a list with random transforms: proposed where a list for
- * evaluation is missing. */
+/* Proposes a list for evaluation where val_transforms is missing: the usual replacement of random
+ * transforms. */
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-/* The step that an item of the list became, or NULL: it is part of a map. */
+/* The step of an item of the list; NULL: the item was folded into a map. */
 static const ct__transform_t *step_of(const ct_transforms_t *t, int position)
 {
   for (int i = 0; i < t->steps; i++)
@@ -20,7 +20,7 @@ static int add_size(const char *name, int64_t h, int64_t w, ct_str_t *out)
   return ct_str_add(out, "{%s: {size: [%lld, %lld]}}", name, (long long)h, (long long)w);
 }
 
-/* 1 for a random step that leaves the size as it is: evaluation goes without it. */
+/* 1 for a random step that keeps the size; it is dropped in evaluation. */
 static int is_dropped(const ct__transform_t *s)
 {
   int random = s && s->kind->flags & CT__TRANSFORM_RANDOM;

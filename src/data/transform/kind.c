@@ -1,5 +1,5 @@
-/* What the kinds of transforms share: how they refuse what they are asked for, and read numbers
- * that the option tables cannot check alone. */
+/* Helpers of all kinds of transforms: error messages, and checks of numbers that the option tables
+ * cannot express. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

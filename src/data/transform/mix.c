@@ -1,4 +1,4 @@
-/* mixup, cutmix: two samples of the data set become one. */
+/* mixup and cutmix, which combine two samples of the data set. */
 #include <math.h>
 #include <string.h>
 
@@ -44,13 +44,13 @@ static const ct_opt_t mix_rows[] = {
 
 const ct__transform_kind_t ct__transform_mixup = {
     .name = "mixup",
-    .help = "lambda * sample + (1 - lambda) * another one, so the labels",
+    .help = "lambda * sample + (1 - lambda) * another sample; labels alike",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_MIX | CT__TRANSFORM_ANY_SHAPE,
     .size = sizeof(mix_t),
     .rows = mix_rows};
 const ct__transform_kind_t ct__transform_cutmix = {
     .name = "cutmix",
-    .help = "a box of area 1 - lambda from another sample, labels by area",
+    .help = "pastes a box of area 1 - lambda from another sample; labels are mixed by area",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_MIX,
     .size = sizeof(mix_t),
     .rows = mix_rows};

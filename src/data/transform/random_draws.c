@@ -1,5 +1,5 @@
-/* Random numbers for transforms, counter-based: each draw is a function of its place (seed, epoch,
- * sample, transform, number), so that threads and ranks need no state in common. */
+/* Random numbers for transforms, counter-based: each draw is a function of (seed, epoch, sample,
+ * transform, number of the draw), so threads and ranks share no state. */
 #include <math.h>
 
 #include "base/ct_rng.h"

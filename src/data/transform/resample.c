@@ -1,8 +1,12 @@
-/* Bytes resized to bytes, channels together: bilinear with antialiasing, in float, rounded once.
+/* Resizes uint8 images with interleaved channels: bilinear with antialiasing, in float32, rounded
+ * once.
  *
- * First down, where neighbours lie side by side, then across, some rows at a time. */
+ * First vertically, where whole rows are combined, then horizontally, several rows at a time. */
 #include <math.h>
 
+#include "base/ct_err.h"
+#include "base/ct_mem.h"
+#include "data/image/ct_image.h"
 #include "data/transform/transforms.h"
 
 #if defined __GNUC__ && !defined __clang__
@@ -16,7 +20,7 @@ int64_t ct__image_resample_room(int64_t w, int channels)
   return 2 * ROWS * w * channels;
 }
 
-/* row = sum of n rows of x with their weights */
+/* row = weighted sum of n rows of x */
 static void down(const uint8_t *restrict x, int64_t stride, int n, const float *weight,
                  float *restrict row)
 {
@@ -29,7 +33,7 @@ static void down(const uint8_t *restrict x, int64_t stride, int n, const float *
   }
 }
 
-/* Rows one below the other become rows whose pixels lie side by side. */
+/* Interleaves rows, so that pixels of the same column are adjacent. */
 static void interleave(const float *restrict from, int64_t w, float *restrict to)
 {
   for (int64_t i = 0; i < w; i++)
@@ -37,7 +41,7 @@ static void interleave(const float *restrict from, int64_t w, float *restrict to
       to[i * ROWS + r] = from[r * w + i];
 }
 
-/* Weights add up to 1 and none is negative: results lie in 0 to 255. */
+/* Weights add up to 1 and none is negative, so results are in 0 to 255. */
 static void across(const float *restrict rows, int channels, const ct__image_taps_t *t, int n,
                    uint8_t *restrict y)
 {
@@ -64,7 +68,7 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
     int64_t left = t[0].outputs - i;
     int n = left < ROWS ? (int)left : ROWS;
     for (int r = 0; r < ROWS; r++) {
-      int64_t k = i + (r < n ? r : n - 1); /* the last one fills the vector */
+      int64_t k = i + (r < n ? r : n - 1); /* the last row fills the vector */
       down(x + t[0].first[k] * stride, stride, t[0].n[k], t[0].weight + k * t[0].span,
            rows + r * stride);
     }
@@ -72,4 +76,19 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
     across(mixed, channels, &t[1], n, y);
     y += n * t[1].outputs * channels;
   }
+}
+
+int ct_image_resize(const ct_image_t *in, const ct_image_t *out)
+{
+  int64_t rows = ct__image_taps_room(in->height, out->height);
+  int64_t columns = ct__image_taps_room(in->width, out->width);
+  ct__image_taps_t t[2];
+  float *space = ct_mem_array(rows + columns + ct__image_resample_room(in->width, in->channels),
+                              sizeof *space, "weights of a resize");
+  if (!space) return CT_ERR_NOMEM;
+  ct__image_taps(in->height, out->height, space, &t[0]);
+  ct__image_taps(in->width, out->width, space + rows, &t[1]);
+  ct__image_resample(in->data, in->width, in->channels, t, space + rows + columns, out->data);
+  ct_mem_free(space);
+  return CT_OK;
 }

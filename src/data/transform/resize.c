@@ -1,4 +1,4 @@
-/* resize, random_resized_crop: bilinear with antialiasing. */
+/* resize and random_resized_crop: bilinear with antialiasing, in float32. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -11,7 +11,7 @@
 
 /* ---- weights ---- */
 
-/* A triangle that is as wide as the scale where the image becomes smaller (ATen,
+/* Where the image is reduced, the filter is a triangle of the width of the scale (ATen,
  * aten/src/ATen/native/cpu/UpSampleKernel.cpp, _compute_indices_weights_aa). */
 static double support_of(int64_t in, int64_t out)
 {
@@ -65,7 +65,7 @@ void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
 
 /* ---- arithmetic ---- */
 
-/* row = sum of n rows of x with their weights */
+/* row = weighted sum of n rows of x */
 static void down(const float *restrict x, int64_t stride, int n, const float *weight,
                  float *restrict row, int64_t w)
 {
@@ -78,7 +78,7 @@ static void down(const float *restrict x, int64_t stride, int n, const float *we
   }
 }
 
-/* Rows one below the other become rows whose pixels lie side by side. */
+/* Interleaves rows, so that pixels of the same column are adjacent. */
 static void interleave(const float *restrict from, int64_t w, float *restrict to)
 {
   for (int64_t i = 0; i < w; i++)
@@ -86,7 +86,7 @@ static void interleave(const float *restrict from, int64_t w, float *restrict to
       to[i * CT__IMAGE_RESIZE_ROWS + r] = from[r * w + i];
 }
 
-/* n rows of y: a vector of pixels side by side has the same weights. */
+/* Computes n rows of y; the pixels of a vector have the same weights. */
 static void across(const float *restrict rows, const ct__image_taps_t *t, int n, float *restrict y)
 {
   const float *weight = t->weight;
@@ -116,7 +116,7 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
       int64_t left = t[0].outputs - i;
       int n = left < CT__IMAGE_RESIZE_ROWS ? (int)left : CT__IMAGE_RESIZE_ROWS;
       for (int r = 0; r < CT__IMAGE_RESIZE_ROWS; r++) {
-        int64_t k = i + (r < n ? r : n - 1); /* the last one fills the vector */
+        int64_t k = i + (r < n ? r : n - 1); /* the last row fills the vector */
         down(corner + t[0].first[k] * in.w, in.w, t[0].n[k], t[0].weight + k * t[0].span,
              rows + r * b.w, b.w);
       }
@@ -127,7 +127,7 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
   }
 }
 
-/* The weights that bring a box to the size of \a out; what is left of \a room is behind them. */
+/* Computes the weights that resize a box to \a out; returns the rest of \a room after them. */
 static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *room,
                         ct__image_taps_t taps[2])
 {
@@ -137,14 +137,14 @@ static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *room,
   return room + ct__image_taps_room(b.w, out->dim[3]);
 }
 
-/* Their floats, for any box of an image. */
+/* The floats needed for the weights of any box of an image. */
 static int64_t room_of(const ct__transform_t *s)
 {
   return ct__image_taps_room(s->in.dim[2], s->out.dim[2]) +
          ct__image_taps_room(s->in.dim[3], s->out.dim[3]);
 }
 
-/* In float32, as PyTorch computes it. */
+/* In float32, as in PyTorch. */
 static int64_t nearest(int64_t i, int64_t in, int64_t out)
 {
   int64_t at = (int64_t)floorf((float)i * ((float)in / (float)out));
@@ -168,12 +168,12 @@ void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, f
 typedef struct resize {
   ct_opt_doubles_t size;
   int64_t side[2];
-  float *room; /* owned: of the taps */
+  float *room; /* owned: memory of the taps */
   ct__image_taps_t taps[2];
 } resize_t;
 static const ct_opt_t resize_rows[] = {
     {"size", CT_OPT_T_DOUBLES, offsetof(resize_t, size), NULL, 1, 1e6, 0,
-     "[h, w], or the length of the shorter side, the other one follows"},
+     "[h, w], or the length of the shorter side (the aspect ratio is kept)"},
     CT_OPT_END};
 
 static int fit_resize(ct__transform_t *s)
@@ -195,7 +195,7 @@ static ct__image_box_t whole(const ct__transform_t *s)
   return (ct__image_box_t){0, 0, s->in.dim[2], s->in.dim[3]};
 }
 
-/* The weights are made once, unless samples differ in size. */
+/* The weights are computed once, unless samples differ in size. */
 static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
 {
   int rc = CT_OK;
@@ -268,11 +268,11 @@ typedef struct resized {
   double area[2], aspect[2]; /* scale and ratio */
 } resized_t;
 static const ct_opt_t resized_rows[] = {
-    CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "of the result: one number or [h, w]"),
+    CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "size of the result: one number or [h, w]"),
     {"scale", CT_OPT_T_DOUBLES, offsetof(resized_t, scale), "[0.08, 1]", 1e-9, 1, 0,
-     "[min, max]: the window's part of the area"},
+     "[min, max]: area of the window as a fraction of the image"},
     {"ratio", CT_OPT_T_DOUBLES, offsetof(resized_t, ratio), "[0.75, 1.3333333333333333]", 1e-3, 1e3,
-     0, "[min, max]: the window's width over its height"},
+     0, "[min, max]: width of the window divided by its height"},
     CT_OPT_END};
 
 static int fit_resized(ct__transform_t *s)
@@ -295,7 +295,7 @@ out:
   return rc;
 }
 
-/* The whole image, or as much of its middle as the ratio allows. */
+/* The whole image, or the largest center crop that the ratio allows. */
 static ct__image_box_t fallback(const resized_t *o, ct__image_size_t s)
 {
   ct__image_box_t b = {.h = s.h, .w = s.w};
@@ -355,7 +355,7 @@ static void look_at_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 
 const ct__transform_kind_t ct__transform_random_resized_crop = {
     .name = "random_resized_crop",
-    .help = "a window of any size and place, resized",
+    .help = "a random window, resized",
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_RESIZES,
     .size = sizeof(resized_t),
     .rows = resized_rows,

@@ -1,4 +1,4 @@
-/* The list of transforms: reading, planning, running. */
+/* Reads, plans and runs the list of transforms. */
 #include "data/transform/transforms.h"
 
 #include <math.h>
@@ -31,21 +31,21 @@ enum {
 
 /* ---- reading ---- */
 
-/* A list on its way to a plan. */
+/* The state while a list is planned. */
 typedef struct build {
   ct_transforms_t *t;
   ct__transform_place_t at;
-  int tells;               /* warnings are due: once, of the training's data */
-  int training;            /* 0: without its random members */
+  int tells;               /* 1: log warnings, which is done once, for the training data */
+  int training;            /* 0: without its random transforms */
   int varies;              /* samples differ in size */
-  int converted;           /* the conversion has its map */
-  ct_affine_t *first;      /* that of the conversion */
-  ct__transform_map_t map; /* what is to be folded into one */
-  ct_shape_t now;          /* a sample so far */
+  int converted;           /* the map of the conversion is fixed */
+  ct_affine_t *first;      /* the map of the conversion */
+  ct__transform_map_t map; /* the map being folded */
+  ct_shape_t now;          /* the shape of a sample at this position */
   const ct_reader_info_t *info;
-  int scaled, mapped;     /* to_tensor came; any map of channels did */
-  double largest;         /* what the map before it makes of stored integers */
-  ct__head_probe_t probe; /* what of it can be done while images are decoded */
+  int scaled, mapped;     /* to_tensor was seen; any affine map was */
+  double largest;         /* result of the previous maps for stored integers */
+  ct__head_probe_t probe; /* finds the decode-time transforms */
 } build_t;
 
 void ct__transform_clear(ct__transform_t *s)
@@ -105,13 +105,13 @@ out:
   return rc;
 }
 
-/* Sizes in bytes, of several samples, have to be numbers. */
+/* Sizes in bytes of several samples must fit into integers. */
 static int is_too_large(const ct_shape_t *s)
 {
   return ct_shape_sample(s) > INT64_MAX / 64;
 }
 
-/* The map so far becomes that of the conversion, or a step of its own. */
+/* Ends the current map: it becomes the map of the conversion, or a step. */
 static int end_map(build_t *b)
 {
   ct_transforms_t *t = b->t;
@@ -162,7 +162,7 @@ static int add_step(build_t *b, ct__transform_t *s)
     s->kind->fit(s);
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
-  /* a map of channels is the same before pixels are chosen and resized as behind it */
+  /* an affine map of channels commutes with selecting and resizing pixels */
   if (!ct__head_probe(&b->probe, s)) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-/* Integers of images, as they are stored. */
+/* 1 for integers of stored images. */
 static int is_pixels(const build_t *b)
 {
   return b->now.ndim >= 4 && (b->info->x.dtype == CT_U8 || b->info->wide);
@@ -195,10 +195,10 @@ static void note_map(build_t *b, const ct__transform_kind_t *kind)
   b->scaled |= scales;
 }
 
-/* A model that gets 0 to 255 begins with a loss in the hundreds. */
+/* With inputs of 0 to 255 a model begins with a loss in the hundreds. */
 static void warn_of_scale(const build_t *b)
 {
-  enum { LARGE = 100, LARGE_WIDE = 300 /* many hold 12 bits */ };
+  enum { LARGE = 100, LARGE_WIDE = 300 /* many such files use 12 bits */ };
   double largest = b->mapped ? b->largest : b->at.full;
   if (!b->tells || b->scaled || !is_pixels(b) || largest <= (b->info->wide ? LARGE_WIDE : LARGE))
     return;
@@ -244,7 +244,7 @@ static int is_integer(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
-/* For a sample on the way of so many floats. */
+/* Reserves workspace for an intermediate sample of so many floats. */
 static void make_room(ct_transforms_t *t, int64_t sample, int64_t scratch)
 {
   int64_t floats = (sample + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -252,7 +252,7 @@ static void make_room(ct_transforms_t *t, int64_t sample, int64_t scratch)
   if (scratch > t->scratch) t->scratch = scratch;
 }
 
-/* Nothing but a map needs no list. */
+/* A list that is only a map is not needed. */
 static int finish(build_t *b, ct_transforms_t **out)
 {
   int rc = CT_OK;
@@ -303,13 +303,14 @@ static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int tra
   if (list) b.at.where = ct_yaml_file(list, at->where);
   if (!nothing && list->kind != CT_YAML_LIST)
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
-  CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if it had been written so */
+  CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if the configuration contained
+                                                                 it */
   ct__head_probe_begin(&b.probe, info);
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
   b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_yaml_count(list)) + 1, sizeof *b.t->step,
-                           "the transforms"); /* a map behind each at most */
+                           "the transforms"); /* at most one map after each */
   if (!b.t->step) CT_TRY(CT_ERR_NOMEM);
   for (ct_yaml_t *item = nothing ? NULL : list->child; item; item = item->next)
     CT_TRY(add(&b, item, position++));
@@ -337,7 +338,7 @@ static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at
   return CT_OK;
 }
 
-/* Evaluation takes the list without its random members: that must not change what the model
+/* Evaluation uses the list without its random transforms, which must not change the shape the model
  * sees. */
 static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
                       const ct_transforms_t *trained, ct__transform_place_t *at,
@@ -404,13 +405,11 @@ int ct_transforms_help(ct_str_t *out)
       out,
       "  transforms is a list of `NAME` or `NAME: {options}`, applied in its order to every "
       "sample.\n"
-      "  Evaluation goes without those that are random, or through the list val_transforms.  mixup "
-      "and\n"
-      "  cutmix come last, wherever they stand; of both, each sample gets one or the other.\n"
-      "  A value in place of the options is that of the only one that is required; where none is, "
-      "of\n"
-      "  the only one there is, or else of size, p or scale: `resize: 256`, `random_flip: "
-      "0.5`.\n"));
+      "  Evaluation skips the random ones, or uses the list val_transforms.  mixup and\n"
+      "  cutmix are applied last, wherever they are listed; with both, each sample gets one of "
+      "them.\n"
+      "  A value instead of the options sets the only required option; if none is required, the\n"
+      "  only option, or else size, p or scale: `resize: 256`, `random_flip: 0.5`.\n"));
   for (int i = 0; i < KINDS; i++) {
     CT_TRY(ct_str_add(out, " %s: %s%s\n", kinds[i]->name, kinds[i]->help,
                       kinds[i]->flags & CT__TRANSFORM_RANDOM ? " (random: training only)" : ""));
@@ -422,8 +421,8 @@ out:
 
 /* ---- samples that differ in size ---- */
 
-/* The step as it is for a sample of shape *now, which becomes the shape behind it.  0: the
- * kind refuses it, or that shape is too large. */
+/* Plans the step for a sample of shape *now, which becomes the shape after it.  Returns 0 if the
+ * kind rejects the sample or the result is too large. */
 static int fit_step(ct__transform_t *s, ct_shape_t *now)
 {
   s->in = s->out = *now;

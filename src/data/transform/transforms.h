@@ -1,18 +1,18 @@
-/** \file transforms.h  What a transform is, and how a list of them is run.  Internal to data.
+/** \file transforms.h  The kinds of transforms, and lists of them.  Internal to data.
  *
- * Each kind is one row of the table in transforms.c: its name, its options, what it makes of a
- * shape and what it does to a sample.  The semantics are those of torchvision.transforms.v2 on
- * float tensors.
+ * Each kind is one row of the table in transforms.c: its name, its options, the shape it produces,
+ * and how it changes a sample.  The semantics are those of torchvision.transforms.v2 on float
+ * tensors.
  *
  * Every draw is a pure function of (seed, epoch, sample, position in the list, number of the draw):
- * the same at any rank count, thread count and batch size. */
+ * it does not depend on the number of ranks or threads or on the batch size. */
 #ifndef CT_DATA_TRANSFORMS_H
 #define CT_DATA_TRANSFORMS_H
 #include "data/ct_dataset.h"
 
 /* ---- draws (random_draws.c) ---- */
 
-/** The random numbers of one transform for one sample, in the order in which it asks for them. */
+/** The random numbers of one transform for one sample, in the order in which it draws them. */
 typedef struct ct__draws {
   uint64_t key, id;
   uint32_t next;
@@ -37,54 +37,56 @@ typedef struct ct__image_size {
   int64_t c, h, w;
 } ct__image_size_t;
 
-/** A rectangle of an image; top and left may lie outside of it where that is said. */
+/** A rectangle of an image; top and left may lie outside the image where documented. */
 typedef struct ct__image_box {
   int64_t top, left, h, w;
 } ct__image_box_t;
 
-/** What the head of a list makes of an image: a box of it, resized, a window of that, maybe
- * mirrored. */
+/** The result of the decode-time transforms of an image: a box of the image is resized, and a
+ * window of that is taken and perhaps mirrored. */
 typedef struct ct__view {
   ct__image_box_t box;    /**< of the image */
-  int64_t h, w;           /**< that it is resized to; as the box: it is not */
-  ct__image_box_t window; /**< of those h x w: the result */
+  int64_t h, w;           /**< size of the resized box; equal to the box: not resized */
+  ct__image_box_t window; /**< final crop within the resized box */
   int flip;
 } ct__view_t;
 
-/** Where a transform stands, for messages, and what is known of the samples that reach it. */
+/** The position of a transform in the configuration, for messages, and properties of its input
+ * samples. */
 typedef struct ct__transform_place {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
   int line;                       /**< 0: from the command line */
-  double full;                    /**< what to_tensor divides by */
-  int unscaled;                   /**< stored integers that nothing has mapped yet */
+  double full;                    /**< the divisor of to_tensor */
+  int unscaled;                   /**< 1: stored integers to which no map has been applied yet */
 } ct__transform_place_t;
 
-/** CT_ERR_USAGE: "file:line: transforms.random_crop: " and the text. */
+/** CT_ERR_USAGE: always; the message is "file:line: transforms.random_crop: " and the text. */
 int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/** n options that have to be whole numbers.  CT_ERR_USAGE names \a option. */
+/** Converts the numbers of an option to integers.  CT_ERR_USAGE, which names \a option: one is not
+ * whole. */
 int ct__transform_whole(const ct__transform_place_t *at, const char *option,
                         const ct_opt_doubles_t *v, int64_t out[]);
-/** A range [lo, hi] of two numbers, lo <= hi.  CT_ERR_USAGE names \a option. */
+/** Reads a range [lo, hi] with lo <= hi.  CT_ERR_USAGE names \a option. */
 int ct__transform_range(const ct__transform_place_t *at, const char *option,
                         const ct_opt_doubles_t *v, double out[2]);
 
-/** The affine map so far, in double: rounded once at the end. */
+/** The affine map composed so far, in double precision; rounded once at the end. */
 typedef struct ct__transform_map {
   int channels; /**< of a sample */
-  int used;     /**< it is not empty */
-  int varies;   /**< channels differ */
+  int used;     /**< 1: it is not empty */
+  int varies;   /**< 1: channels have different maps */
   double a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
 } ct__transform_map_t;
 
 enum {
-  CT__TRANSFORM_RANDOM = 1,    /**< for training only */
-  CT__TRANSFORM_IN_PLACE = 2,  /**< apply() gets in == out, and the shape stays */
-  CT__TRANSFORM_ANY_SHAPE = 4, /**< not only for C x H x W */
-  CT__TRANSFORM_MIX = 8,       /**< mixes two samples: is not applied in the list but after it */
-  CT__TRANSFORM_COLOUR = 16,   /**< changes values, not their places: answers by place stay */
-  CT__TRANSFORM_RESIZES = 32,  /**< of those with look(): once in a view */
-  CT__TRANSFORM_MIRRORS = 64   /**< of those with look(): the last of a view */
+  CT__TRANSFORM_RANDOM = 1,    /**< used in training only */
+  CT__TRANSFORM_IN_PLACE = 2,  /**< apply() gets in == out and keeps the shape */
+  CT__TRANSFORM_ANY_SHAPE = 4, /**< accepts any shape, not only C x H x W */
+  CT__TRANSFORM_MIX = 8,       /**< mixes two samples; applied after the list, not in it */
+  CT__TRANSFORM_COLOUR = 16,   /**< changes values only, so dense targets are unchanged */
+  CT__TRANSFORM_RESIZES = 32,  /**< with look(): resizes, at most once in a view */
+  CT__TRANSFORM_MIRRORS = 64   /**< with look(): mirrors, only as the last of a view */
 };
 
 typedef struct ct__transform ct__transform_t;
@@ -92,29 +94,31 @@ typedef struct ct__transform ct__transform_t;
 typedef struct ct__transform_kind {
   const char *name, *help;
   int flags;
-  size_t size;          /**< of its struct, which begins with the options */
+  size_t size;          /**< size of its struct, which begins with the options */
   const ct_opt_t *rows; /**< NULL: no options */
-  /** Affine kinds have this one only: puts itself behind the map. */
+  /** The only function of affine kinds: composes the map with its own. */
   int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
-  /** Checks the options, sets s->out (it is s->in before) and s->scratch (0 before).  NULL: fit()
-   * does. */
+  /** Checks the options and sets s->out (initially s->in) and s->scratch (initially 0).  NULL:
+   * fit() sets them. */
   int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
-  /** Those that change the shape: sets s->out and s->scratch from s->in, for plan() and then, where
-   * samples differ in size, hot and for each of them.  0: the sample is too small. */
+  /** For kinds that change the shape: sets s->out and s->scratch from s->in.  Called in planning,
+   * and where samples differ in size also for each sample (hot).  Returns 0 if the sample is too
+   * small. */
   int (*fit)(ct__transform_t *s);
-  /** Hot.  One sample; \a scratch has room for s->scratch floats. */
+  /** Hot.  Transforms one sample; \a scratch holds s->scratch floats. */
   void (*apply)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                 float *scratch);
-  /** Hot.  The same of labels by place, which have no mean: with the same draws.  NULL: apply(). */
+  /** Hot.  Transforms dense labels, which cannot be averaged, with the same draws.  NULL: apply()
+   * is used. */
   void (*apply_labels)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                        float *scratch);
-  /** Hot.  Kinds that choose and resize pixels, and no more: what apply() does becomes part of the
-   * view of an image that is yet to be decoded.  s->in is the size of the view so far.  NULL: not
-   * of that sort. */
+  /** Hot.  For kinds that only select and resize pixels: adds the effect of apply() to the view of
+   * an image that is not decoded yet. s->in is the size of the view so far.  NULL: not such a
+   * kind. */
   void (*look)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
-  /** 1 if its result lies within s->in, 0 if zeros come around it; NULL: always within. */
+  /** 1 if its result lies within s->in, 0 if it is padded with zeros; NULL: always within. */
   int (*within)(const ct__transform_t *s);
-  /** Frees what plan() allocated, besides the options; NULL: nothing. */
+  /** Frees the memory that plan() allocated, except the options; NULL: none. */
   void (*clear)(void *o);
 } ct__transform_kind_t;
 
@@ -123,7 +127,7 @@ struct ct__transform {
   const ct__transform_kind_t *kind;
   void *o;      /**< owned: the kind's struct */
   int position; /**< in the list, from 0 */
-  int varies;   /**< in is the largest shape of samples that differ in size */
+  int varies;   /**< 1: samples differ in size, and `in` is the largest shape */
   ct_shape_t in, out;
   int64_t scratch;
 };
@@ -132,68 +136,69 @@ extern const ct__transform_kind_t ct__transform_to_tensor, ct__transform_normali
     ct__transform_random_crop, ct__transform_center_crop, ct__transform_random_flip,
     ct__transform_resize, ct__transform_random_resized_crop, ct__transform_color_jitter,
     ct__transform_random_erasing, ct__transform_mixup, ct__transform_cutmix;
-/** Folded to_tensor and normalize behind another transform; not in the table. */
+/** to_tensor and normalize, folded into one map, after another transform; not in the table. */
 extern const ct__transform_kind_t ct__transform_affine;
 
 ct__image_size_t ct__image_size(const ct_shape_t *s);
-/** The map without an effect, for so many channels. */
+/** Sets the identity map for so many channels. */
 void ct__transform_map_begin(ct__transform_map_t *m, int channels);
-/** The map in float; it is empty then. */
+/** Rounds the map to float and empties it. */
 void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out);
 
-/* ---- what the kinds do, at given parameters ---- */
+/* ---- operations of the kinds, with given parameters ---- */
 
-/** The window of y's size whose corner is (top, left) of x; zeros outside of x. */
+/** Copies the window of x with corner (top, left) and the size of y; zeros outside x. */
 void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
                     ct__image_size_t out);
-/** Where center_crop's window lies: negative if it is larger than the image. */
+/** The corner of center_crop's window; negative if the window is larger than the image. */
 void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left);
 void ct__image_flip(float *x, ct__image_size_t s);
 void ct__image_brightness(float *x, ct__image_size_t s, float factor);
 void ct__image_contrast(float *x, ct__image_size_t s, float factor);
 void ct__image_saturation(float *x, ct__image_size_t s, float factor);
-/** factor in -0.5 to 0.5: of the colour circle. */
+/** Rotates the hue by factor (-0.5 to 0.5) of the colour circle. */
 void ct__image_hue(float *x, ct__image_size_t s, float factor);
-/** value: one for each channel. */
+/** Fills a box; value: one number for each channel. */
 void ct__image_erase(float *x, ct__image_size_t s, ct__image_box_t b, const float *value);
 /** y = share * y + (1 - share) * other. */
 void ct__image_blend(float *y, const float *other, int64_t n, float share);
-/** Copies the box from another image. */
+/** Copies a box of another image. */
 void ct__image_paste(float *y, const float *other, ct__image_size_t s, ct__image_box_t b);
 /** CutMix' box of area 1 - lambda around (y, x), cut off at the borders. */
 ct__image_box_t ct__image_cutmix_box(ct__image_size_t s, double lambda, int64_t y, int64_t x);
 
-/** Weights of one direction of a resize: output i is the sum of n[i] inputs from first[i] on. */
+/** Filter taps of one direction of a resize: output i is the weighted sum of n[i] inputs from
+ * first[i] on. */
 typedef struct ct__image_taps {
-  int64_t outputs, span; /**< span: room for the weights of an output */
+  int64_t outputs, span; /**< span: allocated weights of an output */
   int32_t *first, *n;
   float *weight;
 } ct__image_taps_t;
-/** Floats of memory for the taps from up to \a in inputs to \a out outputs. */
+/** Floats needed for the taps from up to \a in inputs to \a out outputs. */
 int64_t ct__image_taps_room(int64_t in, int64_t out);
-/** Bilinear weights with antialiasing, in \a room. */
+/** Computes bilinear weights with antialiasing in \a room. */
 void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
-/** The same for outputs \a from to \a from + \a n - 1, of \a out in all, from inputs that begin at
- * \a start and are \a length long, of which those from \a lo to \a hi - 1 exist; first[] counts as
- * they do.  For ct__image_taps_room(length rounded up, out) floats. */
+/** An interval of inputs and outputs: outputs \a from to \a from + \a n - 1 of \a out.  The inputs
+ * begin at \a start and are \a length long; those from \a lo to \a hi - 1 exist. first[] uses the
+ * same numbers.  Needs ct__image_taps_room(length rounded up, out) floats. */
 typedef struct ct__image_span {
   double start, length;
   int64_t lo, hi, out, from, n;
 } ct__image_span_t;
 void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t);
-enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< that are resized across together */
-/** The nearest pixel of the box for each of y, as torchvision resizes masks. */
+enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< rows that are resized horizontally together */
+/** Nearest-neighbour resize of a box, as torchvision resizes masks. */
 void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
                        ct__image_size_t out);
-/** Floats of scratch for boxes of up to \a w columns. */
+/** Floats of scratch memory for boxes of up to \a w columns. */
 int64_t ct__image_resize_room(int64_t w);
-/** Resizes the box of x to y, which has t[0].outputs rows (t[0]: down, t[1]: across). */
+/** Resizes a box of x to y, which has t[0].outputs rows (t[0]: vertical, t[1]: horizontal). */
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
-/** Floats of scratch for ct__image_resample() of \a w columns. */
+/** Floats of scratch memory for ct__image_resample() of \a w columns. */
 int64_t ct__image_resample_room(int64_t w, int channels);
-/** Resizes bytes x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
+/** Resizes uint8 x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
 void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__image_taps_t t[2],
                         float *scratch, uint8_t *y);
 
@@ -202,93 +207,98 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
 enum { CT__TRANSFORM_MIXES = 2 }; /**< mixup and cutmix */
 
 struct ct_transforms {
-  ct__transform_t *step; /**< what is done to a sample of its own, after its conversion */
-  int steps, moves;      /**< moves: those of them that are not in place */
-  int head;              /**< steps of the head, until it is taken out */
+  ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
+  int steps, moves;      /**< moves: number of steps that are not in place */
+  int head;              /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
-  int varies;              /**< samples differ in size: each is planned as it comes */
-  int64_t channels;        /**< of answers by place */
-  int by_class;            /**< these are labels */
-  int64_t widest, scratch; /**< floats of the largest sample on the way, and of the largest
-                              scratch */
+  int varies;              /**< 1: samples differ in size, so each is planned when it is read */
+  int64_t channels;        /**< channels of a dense target */
+  int by_class;            /**< 1: dense targets are labels */
+  int64_t widest, scratch; /**< floats of the largest intermediate sample, and of the largest
+                              scratch memory */
 };
 /** Frees what a step owns. */
 void ct__transform_clear(ct__transform_t *s);
 
-/** Local.  Plans the list for samples of shape *x (float32), of which \a info says how they are
- * stored: *first is the map of the conversion, *out the rest, NULL if that is all, *x becomes the
- * shape behind the list.  o NULL: nothing is done.  CT_ERR_USAGE with file:line and the
+/** Local.  Plans the list for float32 samples of shape *x, stored as described by \a info.  *first
+ * is the affine map of the conversion, *out the remaining transforms, NULL if there are none; *x
+ * becomes the shape after the list. o NULL: no transforms.  CT_ERR_USAGE names file:line and the
  * transform. */
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
                         const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                         ct_transforms_t **out);
-/** Local.  A list for evaluation that gives samples of the shape of training: that of training,
- * planned as \a trained, with the middle of the image in place of a random part.  Appended as YAML
- * on one line. */
+/** Local.  Proposes a list for evaluation that yields samples of the training shape: the training
+ * list, planned as \a trained, with center crops instead of random ones.  Appended as YAML on one
+ * line. */
 int ct__transforms_usual(const ct_yaml_t *list, const ct_transforms_t *trained, ct_str_t *out);
 /** NULL is fine. */
 void ct__transforms_close(ct_transforms_t *t);
 
-/** Local.  Of samples that differ in size: *out is what one of shape *in becomes, and there will be
- * room for it on the way.  NULL, or the name of the transform that it is too small for, or that
- * would make it too large. */
+/** Local.  For samples that differ in size: *out is the result shape of a sample of shape *in, and
+ * the workspace will suffice for it.  Returns NULL, or the name of the transform for which the
+ * sample is too small or that would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
-/** Floats of work space for one thread. */
+/** Floats of workspace for one thread. */
 int64_t ct__transforms_room(const ct_transforms_t *t);
-/** Where the float32 sample is to be put that ct__transforms_run() brings to \a x. */
+/** The address to which the float32 sample has to be written before ct__transforms_run() produces
+ * \a x. */
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
-/** Hot.  Applies the list to one sample, allocates nothing.  \a in: its shape, if samples
- * differ. */
+/** Hot.  Applies the list to one sample; allocates nothing.  \a in: its shape, if samples differ in
+ * size. */
 void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t seed,
                         int64_t epoch, int64_t id, float *work, float *x);
 
-/** Local.  From now on the list is also applied to answers by place, of so many channels; \a
- * by_class: they are labels.  NULL is fine. */
+/** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
+ * they are labels.  NULL is fine. */
 void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class);
-/** Hot.  What the list does to the places of sample \a id, done to its answer; memory as of
- * ct__transforms_run(), whose room is for as many channels as the sample has, or the answer. */
+/** Hot.  Applies the geometric transforms of sample \a id to its dense target, with the same draws.
+ * Workspace as of ct__transforms_run(), for the channels of the sample or of the target, whichever
+ * are more. */
 void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
                                float *work, float *y);
 
-/** Which steps make the head, found while the list is read. */
+/** Finds the decode-time steps while the list is read. */
 typedef struct ct__head_probe {
   int open, resized, mirrored;
-  int steps, length;   /**< that belong to it; up to the last that makes all alike */
-  ct_shape_t small[3]; /**< what becomes of the least, flattest and tallest image */
+  int steps, length;   /**< steps: those found; length: up to the last one that makes all samples
+                          equal in size */
+  ct_shape_t small[3]; /**< result shapes of the smallest, flattest and tallest image */
 } ct__head_probe_t;
 void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info);
-/** 1 if the planned step, the next of the list, belongs to the head. */
+/** 1 if the planned step, the next of the list, is a decode-time transform. */
 int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s);
 
-/** The beginning of a list that can be done while an image is decoded: transforms that choose and
- * resize pixels, up to the last that makes all samples alike. */
+/** The decode-time transforms: the beginning of a list that can be applied while an image is
+ * decoded.  They select and resize pixels, up to the last one that makes all samples equal in
+ * size. */
 typedef struct ct__head ct__head_t;
-/** Takes the head of *t, if info->encoded and there is one, out of it: *out, else NULL.  info->x
- * becomes the shape behind it; *t becomes NULL if nothing is left.  CT_ERR_NOMEM */
+/** Moves the decode-time transforms of *t to *out, if info->encoded and there are any; else *out is
+ * NULL. info->x becomes the shape after them; *t becomes NULL if no transform remains.
+ * CT_ERR_NOMEM */
 int ct__head_take(ct_transforms_t **t, ct_reader_info_t *info, ct__head_t **out);
 /** NULL is fine. */
 void ct__head_close(ct__head_t *h);
-/** Hot.  The view of an image of h x w.  NULL, or the name of the transform that it is too small
- * for. */
+/** Hot.  Computes the view of an image of h x w.  Returns NULL, or the name of the transform for
+ * which the image is too small. */
 const char *ct__head_look(const ct__head_t *head, int64_t h, int64_t w, uint64_t seed,
                           int64_t epoch, int64_t id, ct__view_t *out);
 
-/** What is mixed into a sample. */
+/** The parameters of mixing another sample into a sample. */
 typedef struct ct__transform_mix {
-  int64_t partner;     /**< sample number; -1: nothing is mixed in */
-  float share;         /**< of the sample itself, in its label too */
-  ct__image_box_t box; /**< cutmix: this box is the partner's; w == 0: mixup */
+  int64_t partner;     /**< number of the other sample; -1: none */
+  float share;         /**< weight of the sample itself and of its label */
+  ct__image_box_t box; /**< cutmix: the box copied from the partner; w == 0: mixup */
 } ct__transform_mix_t;
-/** 1 if there is a mixup or cutmix in the list; \a t may be NULL. */
+/** 1 if the list contains mixup or cutmix; \a t may be NULL. */
 int ct__transforms_mixes(const ct_transforms_t *t);
-/** The draws of one of the two, for ct__transform_mix_draw(). */
+/** Draws the parameters of one of the two kinds, for ct__transform_mix_draw(). */
 ct__transform_mix_t ct__transform_mix_draw_kind(const ct__transform_t *s, ct__draws_t *d,
                                                 int64_t samples);
-/** Hot.  Draws what to mix into sample \a id of a data set of so many samples. */
+/** Hot.  Draws the partner and parameters for sample \a id of a data set of so many samples. */
 ct__transform_mix_t ct__transform_mix_draw(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
                                            int64_t id, int64_t samples);
-/** Hot.  Mixes the partner's finished sample into \a x. */
+/** Hot.  Mixes the partner's transformed sample into \a x. */
 void ct__transform_mix_apply(const ct_transforms_t *t, const ct__transform_mix_t *m,
                              const float *partner, float *x);
 

@@ -1,4 +1,4 @@
-/* The head of a list of transforms, taken out of it, and the part of an image that it looks at. */
+/* The decode-time transforms, taken out of a list, and the view of an image that they produce. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "data/transform/transforms.h"
