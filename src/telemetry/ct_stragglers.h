@@ -1,4 +1,4 @@
-/** \file ct_stragglers.h  Finds the ranks that the others wait for.  Local, rank 0.
+/** \file ct_stragglers.h  Finds the ranks that the others wait for.  Layer 4.  Local, rank 0.
  *
  * All ranks meet in every step, so the slowest one sets the pace.  The measure is the busy time of
  * a step (base/ct_step_times.h) without checkpoints, which are the duty of rank 0: time that no

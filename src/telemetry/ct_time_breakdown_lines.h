@@ -1,5 +1,6 @@
 /** \file ct_time_breakdown_lines.h  What a run reports about its ranks: windows of the time
- * breakdown and slow ranks in metrics.jsonl, both in the log, and ranks.csv at the end. */
+ * breakdown and slow ranks in metrics.jsonl, both in the log, and ranks.csv
+ * at the end.  Layer 4. */
 #ifndef CT_ACCOUNT_LINES_H
 #define CT_ACCOUNT_LINES_H
 #include "telemetry/ct_time_breakdown.h"
