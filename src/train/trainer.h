@@ -86,7 +86,7 @@ typedef struct ct__plans {
 /** Makes the first plans, which define the parameter layout and the buckets. */
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
-/** Local.  CT_ERR_ARG: more samples than were announced. */
+/** Local. Checks that n samples fit. CT_ERR_ARG: more samples than announced. */
 int ct__plans_room(const ct_trainer_t *t, int n);
 /** Local. The plan for n samples, made if there is none yet. Its activations become the valid ones.
  * May grow the arena (no launch may be pending then). */

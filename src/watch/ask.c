@@ -169,7 +169,7 @@ void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
          ct_stop_text(s, who, sizeof who), b.begun ? "this" : "the first", now);
 }
 
-/* Logs once that the job ends at once, and which rank was interrupted. */
+/* Logs once, on rank 0, that the job ends at once, whichever rank was interrupted. */
 static void say_quit(ct_watch_t *w)
 {
   ct_beat_t b;

@@ -88,8 +88,9 @@ static void take_packets(ct_watch_t *w)
     w->take(w, data, (size_t)n);
 }
 
-/* A neighbour sends at most one byte (its farewell); then its connection closes. Before all ranks
- * have agreed the connection may be made again, if the connecting side timed out. */
+/* Reads from a neighbour, which sends at most one byte: the job ends ('E'), was interrupted ('I'),
+ * or the neighbour closes. Then its connection ends. Before all ranks have agreed the connection
+ * may be made again, if the connecting side timed out. */
 static void take_word(ct_watch_t *w, ct__watch_link_t *l)
 {
   char word = 0;
