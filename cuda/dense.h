@@ -8,8 +8,8 @@
 typedef struct gpu__dense_spec {
   int passes; /**< CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
   int64_t rows, in, out;
-  ct_dtype_t type;   /**< of x, w, bias, dy and dx */
-  ct_dtype_t y_type; /**< of y: same as type, or CT_F32 */
+  ct_dtype_t type;   /**< type of x, w, bias, dy and dx */
+  ct_dtype_t y_type; /**< type of y: same as type, or CT_F32 */
   int bias, relu;    /**< relu: forward only */
 } gpu__dense_spec_t;
 

@@ -51,7 +51,7 @@ typedef struct gpu__gemm_spec {
   int64_t lda, ldb, ldc;          /**< elements between rows, as stored */
   int64_t step_a, step_b, step_c; /**< elements between the matrices of a batch */
   int a_turned, b_turned;         /**< 1: stored transposed, [k,m] or [n,k] */
-  ct_dtype_t in, out;             /**< of A and B; of C (in, or CT_F32) */
+  ct_dtype_t in, out;             /**< types of A and B, and of C (same as in, or CT_F32) */
   int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
   int adds;       /**< 1: C += ..., without bias and ReLU */
   int unaligned;  /**< GPU_GEMM_A | …: operands whose pointers may have any alignment; the others,

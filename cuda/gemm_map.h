@@ -31,7 +31,7 @@ typedef struct gpu__lt_problem {
 int gpu__gemm_check(const gpu__gemm_spec_t *g);
 /** 1: the result or the summation is empty; the library is not called. */
 int gpu__gemm_is_empty(const gpu__gemm_spec_t *g);
-/** Of a spec that is not empty. */
+/** The column-major problem of a spec that is not empty. */
 gpu__lt_problem_t gpu__gemm_problem(const gpu__gemm_spec_t *g);
 /** Elements from the start of a matrix to its end, over the whole batch. */
 int64_t gpu__lt_extent(const gpu__lt_matrix_t *m, int64_t batch);

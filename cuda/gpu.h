@@ -39,7 +39,7 @@ struct ct_dev {
   int sms; /**< multiprocessors */
   int tf32, autotune;
   char *plan_cache; /**< owned; "": none */
-  double timeout_s; /**< of every wait; 0: no timeout */
+  double timeout_s; /**< limit for every wait; 0: none */
   gpu__products_t *products;
   struct {
     gpu__watch_fn *fn;
@@ -126,7 +126,8 @@ struct ct_op {
 
 /** One kind of op. Semantics as in ct_op_ops_t; op.c checks passes, allocates and frees. */
 struct gpu__kind {
-  size_t size; /**< of the kind's own struct, which is allocated zeroed with the header filled */
+  size_t size; /**< size of the kind's own struct, which is allocated zeroed with the header
+                  filled */
   int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
   /* Rejects what the backend cannot do; the descriptor is valid, but layouts may not be supported;
    * NULL: accepts all */

@@ -49,7 +49,7 @@ struct gpu__repeats {
   ct_dev_t *dev;        /* borrowed */
   gpu__repeats_t *next; /* next queue on this device */
   repeat_t of[CT_REPEATS];
-  int key;    /* of the step being recorded, or recorded last */
+  int key;    /* key of the step being recorded, or recorded last */
   int ended;  /* 1: end() was called, and its list is the last one of its key */
   list_t now; /* being recorded */
 };

@@ -118,7 +118,7 @@ const char *ct__h5_why(char *buf, size_t cap)
   snprintf(buf, cap, "HDF5 gives no reason");
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_words, &w);
   size_t length = strlen(buf);
-  if (strstr(buf, "version number")) /* of an object in the file */
+  if (strstr(buf, "version number")) /* format version of an object in the file */
     snprintf(buf + length, cap - length,
              "; a newer HDF5 than the %d.%d.%d of this program wrote it: its h5repack IN OUT makes "
              "a file that can be read",

@@ -24,7 +24,7 @@ typedef struct gpu__conv_way {
   unsigned notes; /**< numerical notes, see gpu__dnn_notes() */
 } gpu__conv_way_t;
 
-/** "forward", "backward data", "backward weight". */
+/** Name of a pass: "forward", "backward data" or "backward weight". */
 const char *gpu__conv_pass_name(int pass);
 /** 1: cuDNN may apply the bias. Not with a ReLU: cuDNN's turns NaN into 0, and our kernel applies
  * both. */
@@ -61,7 +61,7 @@ typedef struct gpu__conv_memory {
 
 /** Workspace bytes of a candidate. */
 size_t gpu__conv_way_scratch(const gpu__conv_pass_t *p, const gpu__conv_way_t *w);
-/** Local, Hot.  Enqueues. */
+/** Local, Hot. Enqueues the pass. */
 int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_way_t *w,
                       gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s);
 

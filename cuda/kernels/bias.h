@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** y[rows][channels] += bias[channels] (NULL: nothing), then ReLU if \a relu; both of \a type.  NaN
+/** y[rows][channels] += bias[channels] (NULL: no bias), then ReLU if \a relu; both of \a type. NaN
  * stays NaN. */
 cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias, int relu, int64_t rows,
                            int64_t channels, cudaStream_t s);

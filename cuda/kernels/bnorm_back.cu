@@ -25,7 +25,7 @@ CT_D void load_rows(bn_rows<T, V, U> &r, const bn_reads<T> &in, const bn_place<V
     if (u * p.lines < left) r.signs[u] = in.kept[(at + u * step) / V];
 }
 
-/* The gradient before the ReLU. */
+/* Gradient of the ReLU's input. */
 template <class T, int V, int U, int SIGN>
 CT_D float gradient(const bn_rows<T, V, U> &r, const bn_coefs<V> &coefs, int adds, int u, int i)
 {

@@ -25,7 +25,7 @@ template <class T, int V> struct alignas(V * sizeof(T)) bn_lanes {
 /** The channels and rows of a thread. */
 template <int V, int U> struct bn_place {
   int64_t channel; /* first of V channels */
-  int64_t rows;    /* of the tensor; 0 for threads beyond the last channel */
+  int64_t rows;    /* rows of the tensor; 0 for threads beyond the last channel */
   int64_t bands;
   int lines; /* per block */
 };

@@ -19,7 +19,7 @@ cudaError_t gpu__lnorm_data(int64_t rows, int64_t wide, const float *x, const fl
                             const float *stats, const float *dy, float *dx, cudaStream_t stream);
 /** Pure. Workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
-/** Gradients of w and b, summed in a fixed order. */
+/** Gradients dw and db, summed in a fixed order. */
 cudaError_t gpu__lnorm_param(int64_t rows, int64_t wide, const float *x, const float *stats,
                              const float *dy, float *dw, float *db, void *scratch,
                              cudaStream_t stream);

@@ -23,7 +23,7 @@ struct place {
   float largest;
   double exp; /* sum of exp(x - largest) over the classes */
   int32_t label;
-  double weight; /* of the sample times its class; 0: ignored or invalid */
+  double weight; /* weight of the sample times that of its class; 0: ignored or invalid */
   int bad;
 };
 

@@ -19,7 +19,7 @@ typedef struct gpu__upsample {
 /** y = x upsampled. */
 cudaError_t gpu__upsample(ct_dtype_t type, const gpu__upsample_t *u, const void *x, void *y,
                           cudaStream_t stream);
-/** dx from dy + dy2 (NULL: none). */
+/** dx = gradient from dy + dy2 (NULL: dy). */
 cudaError_t gpu__upsample_backward(ct_dtype_t type, const gpu__upsample_t *u, const void *dy,
                                    const void *dy2, void *dx, cudaStream_t stream);
 

@@ -41,7 +41,7 @@ void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups)
   for (int i = 0; i < c->waits; i++) {
     float ms = 0;
     if (cudaEventElapsedTime(&ms, c->wait[i].from, c->wait[i].to) != cudaSuccess) {
-      (void)cudaGetLastError(); /* of a step that failed before it was recorded */
+      (void)cudaGetLastError(); /* event of a step that failed before it was recorded */
       continue;
     }
     *(c->wait[i].of_group ? groups : transfers) += 1e-3 * (double)ms;

@@ -13,7 +13,7 @@ enum { CT__H5_FILES_OPEN = 256 }; /**< open files at most; HDF5 needs 0.6 MB for
 typedef struct ct__h5_file {
   int shard; /**< -1: none */
   hid_t file;
-  ct__h5_array_t array; /**< of samples; opened by the caller */
+  ct__h5_array_t array; /**< array of samples; opened by the caller */
   uint64_t used;        /**< time of its last use */
   atomic_int held;      /**< threads that read its descriptor without the lock */
   int abandoned;        /**< 1: not used any more; closed when no thread holds it */

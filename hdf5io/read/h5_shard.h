@@ -44,13 +44,15 @@ typedef struct ct__h5_shard {
   int by_place;   /**< 1: dense targets: one label or value per pixel, not read with the labels */
   int enumerated; /**< 1: labels are an HDF5 enumeration, as h5py stores booleans */
 
-  ct__h5_stamp_t stamp; /**< of the file when its header was read; of a copy: when it was opened */
+  ct__h5_stamp_t stamp; /**< stamp of the file when its header was read; of a copy when it was
+                           opened */
   uint64_t stored;      /**< hash of the stored array's type, dims and chunks */
   int ndim;             /**< of the stored array, including N */
   int64_t dims[CT__H5_MOST_DIMS];
   size_t row_bytes;    /**< bytes of one sample in memory */
   int64_t block_rows;  /**< samples per block; 0: not chunked, to be chosen */
-  int64_t order_rows;  /**< the same for the sampler; does not depend on the memory for blocks */
+  int64_t order_rows;  /**< the same for the sampler, independent of the memory available for
+                          blocks */
   int64_t first_block; /**< number of its first block in the data set */
 
   ct__h5_encoding_t encoding;
@@ -80,8 +82,8 @@ typedef struct ct__h5_shard {
  * targets. CT_ERR_FORMAT names file, array and what was expected. */
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
 enum { CT__H5_NAME_MOST = 1000 /**< maximum bytes of a class name */ };
-/** With the lock. Reads \a classes class names from the file's attribute `class_names`, one per
- * line, owned by the caller; NULL: missing, or a different number. CT_ERR_NOMEM. */
+/** With the lock. Reads the file's attribute `class_names`, one name per line, owned by the caller;
+ * NULL: missing, or not \a classes names. CT_ERR_NOMEM. */
 int ct__h5_class_names(hid_t file, int64_t classes, char **out);
 /** With the lock. Opens the array of samples. CT_ERR_FORMAT, CT_ERR_IO if it differs from when the
  * shard was described; a->changed: a warning is due. */

@@ -6,8 +6,8 @@
 #include "hdf5io/h5_glue.h"
 
 #define CT__H5_STORE_KIND     "ctrain-hpc checkpoint"
-#define CT__H5_STORE_NUMBER   1 /**< of the format: written, and the highest that is read */
-#define CT__H5_STORE_MANIFEST "/manifest" /**< the text that lists all items */
+#define CT__H5_STORE_NUMBER   1 /**< format version: written, and the highest that is read */
+#define CT__H5_STORE_MANIFEST "/manifest" /**< name of the text that lists all items */
 
 typedef struct ct__h5_item {
   char *name; /**< owned */

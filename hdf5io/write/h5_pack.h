@@ -6,7 +6,7 @@
 #include "hdf5io/ct_pack.h"
 
 #define CT__H5_PACK_KIND   "ctrain-hpc dataset"
-#define CT__H5_PACK_NUMBER 1 /**< of the format: written, and the highest that is read */
+#define CT__H5_PACK_NUMBER 1 /**< format version: written, and the highest that is read */
 
 typedef struct pack {
   const ct_pack_source_t *src;

@@ -16,15 +16,16 @@ typedef enum {
   CT_MEMORY_PARTIAL_SUMS,    /**< gradient sums of earlier micro-batches */
   CT_MEMORY_STATES,          /**< optimizer states that this rank updates */
   CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: full states while a checkpoint is read or written */
-  CT_MEMORY_ACTIVATIONS,     /**< of the largest plan (training or evaluation) */
-  CT_MEMORY_SCRATCH,       /**< of the largest plan; mode dp adds that of the whole batch's loss */
-  CT_MEMORY_BATCHES,       /**< device copies of batches: one in use, one being prefetched */
-  CT_MEMORY_CHANNEL_MAPS,  /**< normalization constants for batches that arrive as bytes */
-  CT_MEMORY_CLASS_WEIGHTS, /**< class weights of the loss */
-  CT_MEMORY_STATISTICS,    /**< SyncBN's message buffer */
-  CT_MEMORY_NORMS,         /**< per-parameter norms for optimizer rules that need them (lars,
+  CT_MEMORY_ACTIVATIONS,     /**< activations of the largest plan (training or evaluation) */
+  CT_MEMORY_SCRATCH,         /**< workspace of the largest plan; mode dp adds that of the whole
+                                batch's loss */
+  CT_MEMORY_BATCHES,         /**< device copies of batches: one in use, one being prefetched */
+  CT_MEMORY_CHANNEL_MAPS,    /**< normalization constants for batches that arrive as bytes */
+  CT_MEMORY_CLASS_WEIGHTS,   /**< class weights of the loss */
+  CT_MEMORY_STATISTICS,      /**< SyncBN's message buffer */
+  CT_MEMORY_NORMS,           /**< per-parameter norms for optimizer rules that need them (lars,
                               lamb) */
-  CT_MEMORY_DEALT,         /**< mode dp: buffers that rank 0 scatters from and gathers into */
+  CT_MEMORY_DEALT,           /**< mode dp: buffers that rank 0 scatters from and gathers into */
   CT_MEMORY_COUNT
 } ct_memory_kind_t;
 

@@ -5,7 +5,7 @@
 #include "base/ct_types.h"
 #include "train/ct_strategies.h"
 
-#define CT_SYNC_NODE (-1) /**< the ranks of a node */
+#define CT_SYNC_NODE (-1) /**< SyncBN over the ranks of a node */
 
 /** Sections `parallel` and `train` in the form that the trainer uses. */
 typedef struct ct_recipe {

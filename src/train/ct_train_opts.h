@@ -43,7 +43,7 @@ extern const ct_opt_t ct_train_rows[];
 
 /** `train.early_stop`: end training when the metric stops improving. */
 typedef struct ct_early_stop {
-  int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: never */
+  int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: early stopping is off */
   int64_t patience; /**< evaluations without improvement after which training ends */
 } ct_early_stop_t;
 /** Local. CT_ERR_USAGE names the key and its line in the file \a where. */

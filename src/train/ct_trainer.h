@@ -34,7 +34,7 @@ typedef struct ct_step_report {
   int want_norm;         /**< in: compute the gradient norm even without clipping */
   double data_s;         /**< in: seconds waited for the feed */
   double save_s;         /**< in: seconds spent in checkpoints since the last step */
-  double apart_s;        /**< in: seconds since the last step outside of steps (evaluation);
+  double apart_s;        /**< in: seconds since the last step that belong to no step (evaluation);
                             INFINITY: all of them */
   ct_step_times_t times; /**< time breakdown since the end of the last step, without apart_s; for
                             the trainer's first step: since its start, plus data_s */

@@ -85,7 +85,8 @@ out:
 int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                    ct_recipe_t *out)
 {
-  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* by the choices of train.amp */
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* in the order of the choices of
+                                                                  train.amp */
   int rc = CT_OK;
   *out = (ct_recipe_t){.compute = types[t->amp],
                        .pieces = (int)t->accumulate,

@@ -228,7 +228,7 @@ int ct__update_make(ct_trainer_t *t);
 /** Resets optimizer states and progress to their initial values. */
 int ct__update_restart(ct_trainer_t *t);
 void ct__update_free(ct_trainer_t *t);
-/** Local, Hot.  At the start of a step. */
+/** Local, Hot. Resets the gradient statistics at the start of a step. */
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report);
 /** Hot. Waits for the reduction of a bucket; NULL: all gradients are complete. */
 typedef void (*ct__arrive_t)(ct_trainer_t *t, int bucket);
@@ -251,7 +251,7 @@ void ct__update_narrow(ct_trainer_t *t);
 /* ---- step.c: state of the step in progress ---- */
 
 typedef struct ct__step {
-  ct_step_times_t times; /**< of the step so far */
+  ct_step_times_t times; /**< time breakdown of the step so far */
   ct_step_time_t now;    /**< kind of time that is running now ... */
   double since;          /**< ... and its start (ct_clock()) */
   ct_step_time_t own;    /**< kind of time to return to after a collective call */
@@ -305,7 +305,7 @@ void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
 
 typedef struct ct__repeat {
   int on;                 /**< 0: steps are not replayed */
-  int key;                /**< of the step that is being captured; -1: none */
+  int key;                /**< key of the step that is being captured; -1: none */
   int64_t full;           /**< samples of a full batch, over all ranks */
   int seen[CT_REPEATS];   /**< steps with each key so far */
   int agreed[CT_REPEATS]; /**< 1: all ranks can replay steps of this key */

@@ -29,7 +29,7 @@ int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number);
 /* ---- connections ---- */
 
 enum { CT__WATCH_NONCE = 16, CT__WATCH_GUESTS = 32 };
-#define CT__WATCH_GUEST_S 3.0 /* for him to show that he has the key */
+#define CT__WATCH_GUEST_S 3.0 /* seconds for a guest to authenticate */
 
 /** A connection to be established. */
 typedef struct ct__watch_pair {

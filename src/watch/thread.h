@@ -21,8 +21,8 @@ typedef struct ct__watch_link {
 struct ct_watch {
   const ct_topo_t *t; /* borrowed */
   _Atomic double limit_s;
-  ct_sip_key_t key;        /* of this job: packets not sealed with it are dropped */
-  _Atomic uint64_t number; /* of the last packet sent */
+  ct_sip_key_t key;        /* the job's key: packets not sealed with it are dropped */
+  _Atomic uint64_t number; /* number of the last packet sent */
   void (*take)(ct_watch_t *w, const void *packet, size_t bytes); /* ct__watch_take() */
   int rank, ranks;
   ct__watch_card_t *card;           /* owned; of all ranks */

@@ -103,7 +103,7 @@ void ct__watch_stack(char *buf, size_t cap);
 /** An address and the length of its network prefix. */
 typedef struct ct__watch_address {
   struct in6_addr at; /**< IPv4 as ::ffff:a.b.c.d */
-  int32_t bits;       /**< of 128 */
+  int32_t bits;       /**< prefix length, of 128 bits */
 } ct__watch_address_t;
 
 /** The addresses of a rank's node. */

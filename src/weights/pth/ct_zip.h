@@ -13,7 +13,7 @@ typedef struct ct_zip_record {
   char *name;        /**< "archive/data/0" */
   int64_t at, bytes; /**< offset and size of its content */
   int64_t plain;     /**< size after decompression */
-  uint32_t crc;      /**< of its content; 0: unknown */
+  uint32_t crc;      /**< checksum of its content; 0: unknown */
   int packed;        /**< 1: compressed or encrypted, so that its bytes cannot be read directly */
   int deflated;      /**< 1: compressed with deflate, not encrypted */
 } ct_zip_record_t;

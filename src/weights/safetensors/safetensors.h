@@ -5,7 +5,7 @@
 #include "base/ct_json.h"
 #include "weights/safetensors/ct_weights_safetensors.h"
 
-#define CT__SAFETENSORS_TEXT "ctrain-hpc/" /**< before the name of a text, among the metadata */
+#define CT__SAFETENSORS_TEXT "ctrain-hpc/" /**< prefix of texts in the metadata */
 enum {
   CT__SAFETENSORS_HEADER = 25000000, /**< limit of header bytes: no model comes near it, and parsing
                                         JSON needs much memory */
