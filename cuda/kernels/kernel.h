@@ -49,8 +49,13 @@
 #endif
 
 static constexpr int GPU_WARP = 32;
-static constexpr int GPU_MAX_GRID =
-    8192; /* blocks of gpu_grid(): more than any GPU holds at a time */
+/* Blocks of gpu_grid(): more than any GPU holds at a time. Few on the emulator, so that small
+ * arrays need the kernels' loops. */
+#ifdef __CUDACC__
+static constexpr int GPU_MAX_GRID = 8192;
+#else
+static constexpr int GPU_MAX_GRID = 16;
+#endif
 static constexpr int GPU_PACK_BYTES = 16; /* the widest load */
 
 /** For n pieces of work in blocks of `block` threads: blocks enough, but not more than some
