@@ -153,7 +153,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
-  %D%/lib.sh \
+  %D%/lib.sh %D%/slowest.txt \
   %D%/lint/layers.txt \
   %D%/lint/uses.awk \
   %D%/lsan.supp \
