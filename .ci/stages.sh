@@ -29,6 +29,17 @@ stage() {
   printf '==== %s: %d s\n' "$name" $((SECONDS - begin)) | tee -a "$times"
 }
 
+# ahead COMMAND...: in the background, at the lowest priority, what a later stage needs; the stage
+# does again what fails here, and says why. No part of it outlives this script.
+aheads=()
+ahead() {
+  set -m # a process group of its own
+  nice -n 19 "$@" </dev/null >/dev/null 2>&1 &
+  set +m
+  aheads+=("-$!")
+}
+trap '[ ${#aheads[@]} = 0 ] || kill -- "${aheads[@]}" 2>/dev/null' EXIT
+
 # slowest BUILD: the tests of the last make check there that took longest. A log is made when its test
 # begins, and its .trs when the test has ended.
 slowest() {

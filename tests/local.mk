@@ -153,7 +153,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
-  %D%/lib.sh \
+  %D%/lib.sh %D%/slowest.txt \
   %D%/lint/layers.txt \
   %D%/lint/uses.awk \
   %D%/lsan.supp \
@@ -450,7 +450,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim.so \
   %D%/tools/slow_shim.so %D%/tools/crowd_shim.so %D%/tools/energy_shim.so %D%/tools/nvml_fake.so \
   %D%/tools/load_shim.so %D%/tools/nfs_shim.so %D%/tools/cable \
-  %D%/tools/guest_shim.so
+  %D%/tools/guest_shim.so %D%/tools/yield_shim.so
 %C%_tools_disk_shim_so_SOURCES = %D%/tools/disk_shim.c
 %C%_tools_disk_shim_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_disk_shim_so_LDFLAGS = -shared
@@ -487,6 +487,10 @@ check_PROGRAMS += %D%/tools/disk_shim.so %D%/tools/fs_shim.so %D%/tools/mpi_shim
 %C%_tools_nvml_fake_so_CFLAGS = $(AM_CFLAGS) -fPIC
 %C%_tools_nvml_fake_so_LDFLAGS = -shared
 %C%_tools_nvml_fake_so_LDADD =
+%C%_tools_yield_shim_so_SOURCES = %D%/tools/yield_shim.c
+%C%_tools_yield_shim_so_CFLAGS = -std=gnu11 $(CT_WARN) -fPIC
+%C%_tools_yield_shim_so_LDFLAGS = -shared
+%C%_tools_yield_shim_so_LDADD = -ldl
 %C%_tools_cable_SOURCES = %D%/tools/cable.c
 %C%_tools_cable_LDADD = libctrain.a -lm
 %C%_tools_mpi_shim_so_SOURCES = %D%/tools/mpi_shim.c

@@ -49,9 +49,14 @@
 #endif
 
 static constexpr int GPU_WARP = 32;
-static constexpr int GPU_MAX_GRID =
-    8192; /* maximum of gpu_grid(): more blocks than any GPU runs at a time */
-static constexpr int GPU_PACK_BYTES = 16; /* widest load */
+/* Blocks of gpu_grid(): more than any GPU holds at a time. Few on the emulator, so that small
+ * arrays need the kernels' loops. */
+#ifdef __CUDACC__
+static constexpr int GPU_MAX_GRID = 8192;
+#else
+static constexpr int GPU_MAX_GRID = 16;
+#endif
+static constexpr int GPU_PACK_BYTES = 16; /* the widest load */
 
 /** Blocks of `block` threads for n work items, capped at some thousands; kernels loop with
  * GPU_LOOP. */

@@ -112,7 +112,7 @@ const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap)
 {
   size_t len = 0;
   if (cap > 0) buf[0] = '\0';
-  for (int i = 0; i < s->ndim && len < cap; i++)
+  for (int i = 0; i < s->ndim && i < CT_MAX_DIMS && len < cap; i++)
     len += (size_t)snprintf(buf + len, cap - len, "%s%lld", i ? "x" : "", (long long)s->dim[i]);
   return buf;
 }

@@ -157,6 +157,18 @@ int case_pool3(int i, op_case_t *out)
 /* ---- upsampling ---- */
 
 /* {n, c, depth (0: an image), height, width, factor, linear} */
+/* n, c, d (0: an image), h, w, scale, linear */
+static void make_upsample(const int r[7], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r[0], r[1], r[3], r[4]);
+  if (r[2]) x = ct_shape(5, r[0], r[1], r[2], r[3], r[4]);
+  ct_shape_t y = x;
+  for (int k = 2; k < x.ndim; k++)
+    y.dim[k] *= r[5];
+  case_start(out, CT_OP_UPSAMPLE, &x, &y);
+  out->desc.u.upsample.linear = r[6];
+}
+
 static int case_upsample(int i, op_case_t *out)
 {
   static const int rows[][7] = {
@@ -166,18 +178,21 @@ static int case_upsample(int i, op_case_t *out)
       {1, 5, 0, 6, 5, 1, 1},
   };
   if (i >= COUNT(rows)) return 0;
-  const int *r = rows[i];
-  ct_shape_t x = ct_shape(4, r[0], r[1], r[3], r[4]);
-  if (r[2]) x = ct_shape(5, r[0], r[1], r[2], r[3], r[4]);
-  ct_shape_t y = x;
-  for (int k = 2; k < x.ndim; k++)
-    y.dim[k] *= r[5];
-  case_start(out, CT_OP_UPSAMPLE, &x, &y);
-  out->desc.u.upsample.linear = r[6];
+  make_upsample(rows[i], out);
   return 1;
 }
 
-const kind_cases_t cases_upsample = {.cases = {case_upsample}, .small = {case_upsample}};
+static int small_upsample(int i, op_case_t *out)
+{
+  static const int rows[][7] = {{2, 2, 0, 3, 4, 2, 0}, {1, 2, 0, 4, 3, 3, 1}, {2, 1, 0, 1, 3, 4, 1},
+                                {1, 2, 2, 3, 2, 2, 0}, {2, 1, 3, 2, 4, 2, 1}, {1, 2, 1, 2, 3, 3, 1},
+                                {1, 2, 0, 3, 2, 1, 1}};
+  if (i >= COUNT(rows)) return 0;
+  make_upsample(rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_upsample = {.cases = {case_upsample}, .small = {small_upsample}};
 
 /* ---- for central differences ---- */
 

@@ -12,16 +12,20 @@ int check(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int is_close(const float *a, const float *b, int64_t n, double floor, double tolerance,
              char why[80]);
 
-/** Inputs of a case, and the reference's results for the gradient dy and for dy + dy2: in float32,
- * also where the case has a low type. */
+/** Inputs of a case, and the reference's results for the gradient dy and, if has_second, for
+ * dy + dy2: in float32, also where the case has a low type. */
 typedef struct truth {
   inputs_t in;
   outputs_t want[2];
+  int has_second;
 } truth_t;
 /** 0: the reference failed; to be closed in any case. */
 int truth_open(truth_t *t, const op_case_t *c);
 void truth_close(truth_t *t);
 
+/** 1 if CT_CONFORM_SMALL is set, and the case is of more than 8 MiB or 4 million operations: for
+ * backends that are slow and do the same whatever the size, the reference and the emulated GPU. */
+int is_left_out(const ct_shape_t *x, double flops);
 /** Runs the case in every layout that the backend works in and every way an op may be prepared and
  * run, and compares all results with the reference. */
 void check_parity(const op_case_t *c);

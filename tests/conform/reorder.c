@@ -60,8 +60,8 @@ void check_reorder_of(const ct_shape_t *from, const ct_shape_t *to, int pass)
   ct_mem_free(want);
 }
 
-/* Both directions, in every pair of types that the backend has. */
-static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to)
+/* In every pair of types that the backend has, in the directions \a passes. */
+static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to, int passes)
 {
   static const ct_dtype_t types[] = {CT_F32, CT_BF16};
 
@@ -73,8 +73,8 @@ static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to)
     y.dtype = types[pair % 2];
     ct_op_desc_init(&d, CT_OP_REORDER, &x, &y);
     if (!tested.be->op->supports(tested.dev, &d, why)) continue;
-    check_reorder_of(&x, &y, CT_FWD);
-    check_reorder_of(&x, &y, CT_BWD_DATA);
+    if (passes & CT_FWD) check_reorder_of(&x, &y, CT_FWD);
+    if (passes & CT_BWD_DATA) check_reorder_of(&x, &y, CT_BWD_DATA);
   }
 }
 
@@ -90,8 +90,11 @@ void check_reorders(void)
       ct_shape_t from = ct_shape(4, s[0], s[1], s[2], s[3]), to = from;
       from.layout = (ct_layout_t)(pair / 4);
       to.layout = (ct_layout_t)(pair % 4);
-      if (ct_shape_bytes(&from) > 8 << 20 && from.layout != CT_PLAIN) continue; /* enough of it */
-      check_reorder_types(&from, &to);
+      int large =
+          ct_shape_bytes(&from) > 8 << 20; /* one layout, and each direction twice, are enough */
+      if (large && (from.layout != CT_PLAIN || is_left_out(&from, 0))) continue;
+      int one = pair % 2 ? CT_FWD : CT_BWD_DATA;
+      check_reorder_types(&from, &to, large ? one : CT_FWD | CT_BWD_DATA);
     }
   }
 }

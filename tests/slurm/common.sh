@@ -64,7 +64,7 @@ wait_for() {
 }
 
 # wait_for_metric EVENT [LINES [FILE]]: until metrics.jsonl has so many (1) lines of that kind
-wait_for_metric() { wait_for 60 has_metrics "$@"; }
+wait_for_metric() { wait_for 180 has_metrics "$@"; }
 has_metrics() {
   [ "$(grep -c "^{\"event\": *\"$1\"" "${3:-$work/run/metrics.jsonl}")" -ge "${2:-1}" ]
 }

@@ -87,7 +87,7 @@ static void sums_go_into_convolutions(void)
 
 static void whole_families(void)
 {
-  check("family: resnet\ndepth: 50\n", image(3, 64, 64), &ct_backend_cpu, 0);
+  check("family: resnet\ndepth: 50\n", image(3, 32, 32), &ct_backend_cpu, 0);
   check("family: mobilenet_v2\n", image(3, 32, 32), &ct_backend_cpu, 0);
   check("family: vit\ndim: 32\ndepth: 2\nheads: 2\npatch: 8\n", image(3, 16, 16), &ct_backend_cpu,
         0);
