@@ -49,7 +49,7 @@ out:
 }
 
 /* Perfetto shows otherData among the properties of the file. */
-static int close_file(const ct__loop_t *l, writer_t *w, double bound_s, int64_t lost)
+static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
 {
   const ct__tracing_t *t = &l->tracing;
   char tail[400];
