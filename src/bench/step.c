@@ -74,23 +74,6 @@ out:
   return rc;
 }
 
-/* The first batch of the data, kept by a feed that is not asked again.  A rank that gets none of it
- * knows how large it is. */
-static int open_batch(const ct_setup_t *s, const ct_sampler_t *order, ct_feed_t **feed,
-                      ct_batch_t *none, const ct_batch_t **out)
-{
-  int rc = CT_OK;
-  none->global = ct_sampler_batch(order, 0);
-  *out = none;
-  ct_feed_opts_t o = ct_trainer_feed_opts(s->trainer, 1);
-  if (o.size == 0) return CT_OK;
-  o.one_epoch = 1;
-  CT_TRY(ct_feed_open(&s->data, order, &o, feed));
-  CT_TRY(ct_feed_next(*feed, out));
-out:
-  return rc;
-}
-
 /* Collective over topo: everything from the configuration to the verdict.  With --ops the ops are
  * keys of \a json, or text in \a ops. */
 static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, json_t *json,
@@ -116,7 +99,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, jso
   CT_TRY(run_steps(&s, &made, (int)warmup, &t));
   CT_TRY(judge(&s, &t, made.kept->global, b));
   if (ct_args_get(a, "ops"))
-    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, batch, json, ops) : CT_OK);
+    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, made.kept, json, ops) : CT_OK);
 out:
   ct_mem_free(t.step);
   ct_account_close(t.account);
