@@ -79,10 +79,9 @@ static void a_fit_stays_possible(void)
 /* `bench comm` of busy cores, where the large message was the quick one: a link without a rate. */
 static void a_rate_not_seen_is_null(void)
 {
-  const ct_bench_call_t none = {0};
   ct_bench_comm_row_t row[] = {
-      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 1024, none, {1, 2e-5, 0}},
-      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 4096, none, {1, 1e-5, 0}}};
+      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 1024, 2e-5, 0},
+      {CT_COMM_ALL_REDUCE, "mpi", "node", CT_COMM_HALVING, 2, 1, 4096, 1e-5, 0}};
   ct_topo_t topo = {0};
   topo.size = topo.local_size = 2;
   topo.nodes = 1;

@@ -123,11 +123,11 @@ static void a_cache_spares_the_disk(void)
   char dir[600], path[700];
   snprintf(dir, sizeof dir, "%s", ct_test_dir());
   snprintf(path, sizeof path, "%s/slow.h5", dir);
-  const char *const paths[] = {path};
+  ct_cache_source_t file = {.path = path};
   for (int i = 0; i < WAYS; i++) {
     ct_cache_t *cache = NULL;
     ct_reader_t *r = open_slow(dir, ways[i], 0);
-    CT_ASSERT_OK(ct_cache_open(dir, 1, paths, 0, &cache));
+    CT_ASSERT_OK(ct_cache_open(dir, 0, &file, 1, 0, &cache));
     ops->keep_in(r, cache);
     read_by_all(r);
     disk(NULL, NULL);
