@@ -183,7 +183,7 @@ static const ct_flag_t sweep_flags[] = {
     {0}};
 
 static const ct_flag_t watch_flags[] = {
-    {"once", NULL, "print once and exit (default if the output is not a terminal)"},
+    {"once", NULL, "print once, then stop (default if the output is not a terminal)"},
     {"interval", "SECONDS", "time between two updates (default 2)"},
     {0}};
 
