@@ -74,21 +74,21 @@ fact() { # NAME
 # versions of Slurm set SLURM_JOB_END_TIME.
 tell_end_time() {
   local end
-  unset CTRAIN_END_TIME # of a job that this one was submitted from
+  unset CTRAIN_END_TIME # may be inherited from the job that submitted this one
   [ -z "${SLURM_JOB_END_TIME:-}" ] && [ "$(fact TimeLimit)" != UNLIMITED ] || return 0
   end=$(fact EndTime)
   [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null) && export CTRAIN_END_TIME="$end"
 }
 
-# Settings, program and end of a Slurm job; a line about them.
+# Finds settings, program and end time of a Slurm job, and logs one line about them.
 prepare() { # JOBS
   [ -n "$jobid" ] || die "this is for Slurm: sbatch $0"
-  export SLURM_EXPORT_ENV=ALL # after `sbatch --export=…` too, the ranks get what is set here
+  export SLURM_EXPORT_ENV=ALL # the ranks inherit these variables even after `sbatch --export=…`
   settings "$1"
   find_program "$1"
   tell_end_time
   local parts=${SLURM_HET_SIZE:-${SLURM_PACK_SIZE:-1}}
-  [ "$parts" = 1 ] || say "a heterogeneous job of $parts components: the ranks run on the first one only, $SLURM_JOB_NODELIST, and the others are idle"
+  [ "$parts" = 1 ] || say "heterogeneous job of $parts components: ranks run only on the first component, $SLURM_JOB_NODELIST; the others are idle"
   say "$program, $SLURM_NTASKS rank$([ "$SLURM_NTASKS" = 1 ] || echo s) on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
 }
 
@@ -193,15 +193,15 @@ go_on() {
   local state reason preempted restarts=${SLURM_RESTART_COUNT:-0}
   state=$(fact JobState) reason=$(fact Reason) preempted=$(fact PreemptTime)
   if [ -z "$state" ]; then
-    say "not requeued: Slurm does not answer.  Submit it again, and it goes on"
+    say "not requeued: Slurm does not answer.  Submit it again to resume the run"
   elif [ "$state" != RUNNING ] && [ "$reason" != TimeLimit ]; then
     # Slurm would also requeue a cancelled job.
     say "ended by Slurm: it was cancelled, or Slurm puts it back into the queue by itself"
     case $preempted in '' | None) end_chain "it was cancelled" ;; esac
   elif [ "$(fact Requeue)" != 1 ]; then
-    say "not requeued: Slurm may not (--no-requeue).  The next job goes on"
+    say "not requeued: the job was submitted with --no-requeue.  The next job resumes the run"
   elif [ "$restarts" -ge "$CTRAIN_REQUEUES" ]; then
-    say "not requeued: it has been $restarts times, and CTRAIN_REQUEUES is $CTRAIN_REQUEUES.  Submit it again, and it goes on"
+    say "not requeued: it was requeued $restarts times, and CTRAIN_REQUEUES is $CTRAIN_REQUEUES.  Submit it again to resume the run"
   else
     say "stopped with a checkpoint: back into the queue"
     scontrol requeue "$jobid" || say "not requeued: scontrol failed"
