@@ -1,5 +1,5 @@
-# Makes docs/configuration.md of what `ctrain-hpc train --help` prints, which comes from the option
-# tables: `make docs` writes the page, tests/cli/docs.test sees to it that it is current.
+# Generates docs/configuration.md from the output of `ctrain-hpc train --help`, which comes from the
+# option tables.  `make docs` runs it; tests/cli/docs.test checks that the page is current.
 
 # Prints text filled up to 100 columns; lines after the first are indented.
 function fill(text, indent,   word, n, i, line) {

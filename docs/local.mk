@@ -1,5 +1,5 @@
-# The pages for users, which are installed with their links to each other; examples and templates of
-# jobs are elsewhere, and links lead to them.
+# User documentation, installed with its relative links; the installed links `examples` and `jobs` lead
+# to these folders, which are installed elsewhere.
 nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FORMAT.md src/README.md src/NEW_OP.md \
   %D%/cluster.md \
   %D%/configuration.md \
@@ -25,12 +25,12 @@ uninstall-links:
 	rm -f '$(DESTDIR)$(pkgdatadir)/docs'
 .PHONY: install-links uninstall-links
 
-# Writes the page of the configuration anew, of the option tables.
+# Regenerates docs/configuration.md from the option tables.
 docs: ctrain-hpc$(EXEEXT)
 	./ctrain-hpc train --help | LC_ALL=C $(AWK) -f $(srcdir)/%D%/configuration.awk >$(srcdir)/%D%/configuration.md
 .PHONY: docs
 
-# Manual pages and completions of bash and zsh are made of what the program says of itself.
+# Manual pages and completions for bash and zsh are generated from the help of the program.
 EXTRA_DIST += %D%/man.awk contrib/completion/tables.awk contrib/completion/ctrain-hpc.bash contrib/completion/ctrain-hpc.zsh
 if RUNS_HERE
 man1_MANS = \
@@ -62,7 +62,7 @@ install-data-local:
 	@echo "cross compiled: manual pages and completions are not installed; those of a native build fit"
 endif
 
-# ctrain-hpc --help, then that of each command.
+# The output of ctrain-hpc --help, then the help of each command.
 %D%/man/help.txt: ctrain-hpc$(EXEEXT)
 	@$(MKDIR_P) %D%/man
 	$(AM_V_GEN)ASAN_OPTIONS=detect_leaks=0; export ASAN_OPTIONS; ./ctrain-hpc --help >$@.new && \
@@ -83,7 +83,7 @@ contrib/completion/_ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/ta
 	$(AM_V_GEN){ LC_ALL=C $(AWK) -v shell=zsh -f $(srcdir)/contrib/completion/tables.awk %D%/man/help.txt && \
 	  cat $(srcdir)/contrib/completion/ctrain-hpc.zsh; } >$@.new && mv -f $@.new $@
 
-# What other package managers build it by, and a module file, with the places of this installation.
+# Recipes for package managers, and a module file with the paths of this installation.
 EXTRA_DIST += contrib/apptainer/cpu.def contrib/apptainer/cuda.def contrib/module/ctrain-hpc.in \
   contrib/conda-forge/recipe.yaml contrib/conda-forge/variants.yaml \
   contrib/easybuild/ctrain-hpc-0.2.0-foss-2024a.eb contrib/easybuild/oneDNN-3.6-GCCcore-13.3.0.eb \

@@ -1,10 +1,10 @@
-# Makes the manual pages of what `ctrain-hpc --help` and `ctrain-hpc COMMAND --help` print, one after
-# the other, which comes from the tables of commands, options and keys:
+# Generates the manual pages from the concatenated output of `ctrain-hpc --help` and
+# `ctrain-hpc COMMAND --help`, which comes from the tables of commands, options and keys:
 # awk -v dir=DIR -v version=0.2.0 -f man.awk writes DIR/ctrain-hpc.1, DIR/ctrain-hpc-COMMAND.1 and
 # DIR/ctrain-hpc-config.5.
 
-# Text as roff has it: signs that it would take for others, `code` in bold, and options as they are
-# typed.  A line of roff that begins with a dot or an apostrophe is a command.
+# Converts text to roff: escapes special characters, prints `code` in bold, and protects the hyphens of
+# options.  A roff line that begins with a dot or an apostrophe would be a command.
 function roff(text,   n, part, i, out) {
   gsub(/\\/, "\\e", text)
   gsub(/'/, "\\(aq", text)

@@ -1,12 +1,12 @@
 #!/bin/bash
-# A run that is longer than the time limit, where jobs may not go back into the queue: several jobs,
-# each of which begins when the one before it has ended, and goes on with its run.
+# For runs longer than the time limit on systems where jobs cannot be requeued: submits several
+# jobs. Each starts when the one before it has ended, and resumes its run.
 #
 #   jobs/chain.sh COUNT [options of sbatch] jobs/train.slurm [CONFIG [options of train]]
 #
-# The chain goes on after a job that stopped in time, that its limit or a lost node ended, and ends
-# with a job that finished the run, failed or was cancelled: that one cancels the others.  If COUNT
-# was too small, start another chain with the same command.
+# The chain continues after a job that stopped before its time limit, reached it, or lost a node.
+# A job that finishes the run, fails or is cancelled cancels the remaining jobs.  If COUNT was too
+# small, start another chain with the same command.
 set -euo pipefail
 
 usage() {
@@ -20,14 +20,14 @@ shift
 for argument; do
   case $argument in
   -d* | --dependency*)
-    echo "chain.sh: error: the dependencies are its own business: no $argument" >&2
+    echo "chain.sh: error: chain.sh sets the dependencies itself: remove $argument" >&2
     exit 2
     ;;
   *.slurm) break ;;
   esac
 done
 
-set +u # modules are not made for it
+set +u # the scripts of environment modules use unset variables
 # shellcheck source=jobs/env.sh
 . "${CTRAIN_ENV:-${BASH_SOURCE[0]%/*}/env.sh}"
 set -u
@@ -36,7 +36,7 @@ export CTRAIN_CHAIN=1
 after=()
 for ((i = 1; i <= count; i++)); do
   id=$(sbatch --parsable --no-requeue "${after[@]}" "$@") || {
-    echo "chain.sh: error: sbatch took only $((i - 1)) of $count jobs; those stay" >&2
+    echo "chain.sh: error: sbatch accepted only $((i - 1)) of $count jobs; these remain in the queue" >&2
     exit 1
   }
   id=${id%%;*}

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# ctrain-hpc: what the job templates share.  They know it by this line, and source it.  From top to
-# bottom: the settings and the program, ranks that outlive the signals to their job, and what becomes
-# of the job after their exit status.
+# ctrain-hpc: shared functions of the job templates, which recognize this file by this line and
+# source it.  From top to bottom: finding settings and program; running the ranks and forwarding
+# signals; what happens to the job after the exit status of the ranks.
 
-# The job as Slurm's commands know it.  The number of an array's last task is also that of the
-# array.
+# The job ID for Slurm's commands.  (SLURM_JOB_ID of the last task of an array equals the ID of the
+# whole array.)
 jobid=${SLURM_JOB_ID:-}
 [ -z "${SLURM_ARRAY_TASK_ID:-}" ] || jobid=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 
@@ -15,9 +15,9 @@ die() {
   exit 2
 }
 
-# ---- What is run.
+# ---- Settings and program.
 
-# Reads the site's settings; JOBS is the directory of the templates.
+# Reads the site settings; JOBS is the directory of the templates.
 settings() { # JOBS
   local file=${CTRAIN_ENV:-$1/env.sh}
   [ -r "$file" ] || die "cannot read the settings $file${CTRAIN_ENV:+, which CTRAIN_ENV names}"
@@ -25,7 +25,7 @@ settings() { # JOBS
   # shellcheck source=jobs/env.sh
   . "$file"
   settings_file=$file
-  # what a file of one's own need not say
+  # defaults, in case the settings file does not set them
   CTRAIN_MPI=${CTRAIN_MPI-pmi2} CTRAIN_REQUEUES=${CTRAIN_REQUEUES:-100}
   [ -z "${SLURM_CPUS_PER_TASK:-}" ] || export \
     SRUN_CPUS_PER_TASK="${SRUN_CPUS_PER_TASK:-$SLURM_CPUS_PER_TASK}"
@@ -35,7 +35,7 @@ settings() { # JOBS
 find_program() { # JOBS
   local beside installed
   beside=$(cd "$1/../build" 2>/dev/null && pwd)/ctrain-hpc        # a source tree
-  installed=$(cd "$1/../../../bin" 2>/dev/null && pwd)/ctrain-hpc # where `make install` puts both
+  installed=$(cd "$1/../../../bin" 2>/dev/null && pwd)/ctrain-hpc # an installation
   if [ -n "${CTRAIN:-}" ]; then
     program=$(command -v "$CTRAIN") ||
       die "CTRAIN=$CTRAIN is no program on $(hostname); it is set in the environment of sbatch or in $settings_file"
@@ -45,14 +45,14 @@ find_program() { # JOBS
   fi
 }
 
-# Refuses a CONFIG that is not there, or is empty: a variable that was not set.
+# Refuses a CONFIG that does not exist or is empty (probably an unset variable).
 check_config() { # CONFIG
   [ -n "$1" ] || die "CONFIG is empty: a variable that is not set?"
-  case $1 in -*) return ;; esac # an option: the program says what is missing
+  case $1 in -*) return ;; esac # an option: the program prints the error
   [ -e "$1" ] || die "there is no $1 in $PWD"
 }
 
-# Sets $command, that of the program, from the arguments of a template.
+# Sets $command, the command and its arguments, from the arguments of a template.
 # shellcheck disable=SC2034
 choose_training() { # [CONFIG [options of train]]
   if [ $# = 0 ]; then
@@ -64,39 +64,39 @@ choose_training() { # [CONFIG [options of train]]
   fi
 }
 
-# A field of Slurm's record of this job, such as JobState.
+# Prints a field of Slurm's record of this job, such as JobState.
 fact() { # NAME
   SLURM_TIME_FORMAT=standard scontrol -o show job "$jobid" 2>/dev/null |
     tr ' ' '\n' | sed -n "s/^$1=//p" | head -n 1
 }
 
-# Tells the program when the job ends, in seconds since the epoch: it stops in time by itself.
-# Newer versions of Slurm do it as SLURM_JOB_END_TIME.
+# Exports the end time of the job as a Unix timestamp, so that the program stops before it.  Newer
+# versions of Slurm set SLURM_JOB_END_TIME.
 tell_end_time() {
   local end
-  unset CTRAIN_END_TIME # of a job that this one was submitted from
+  unset CTRAIN_END_TIME # may be inherited from the job that submitted this one
   [ -z "${SLURM_JOB_END_TIME:-}" ] && [ "$(fact TimeLimit)" != UNLIMITED ] || return 0
   end=$(fact EndTime)
   [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null) && export CTRAIN_END_TIME="$end"
 }
 
-# Settings, program and end of a Slurm job; a line about them.
+# Finds settings, program and end time of a Slurm job, and logs one line about them.
 prepare() { # JOBS
   [ -n "$jobid" ] || die "this is for Slurm: sbatch $0"
-  export SLURM_EXPORT_ENV=ALL # after `sbatch --export=…` too, the ranks get what is set here
+  export SLURM_EXPORT_ENV=ALL # the ranks inherit these variables even after `sbatch --export=…`
   settings "$1"
   find_program "$1"
   tell_end_time
   local parts=${SLURM_HET_SIZE:-${SLURM_PACK_SIZE:-1}}
-  [ "$parts" = 1 ] || say "a heterogeneous job of $parts components: the ranks run on the first one only, $SLURM_JOB_NODELIST, and the others are idle"
+  [ "$parts" = 1 ] || say "heterogeneous job of $parts components: ranks run only on the first component, $SLURM_JOB_NODELIST; the others are idle"
   say "$program, $SLURM_NTASKS rank$([ "$SLURM_NTASKS" = 1 ] || echo s) on $SLURM_JOB_NODELIST, settings of $settings_file${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
 }
 
-# ---- The run.
+# ---- Running the ranks.
 
-# Runs a launcher of ranks and returns its exit status.  Signals to this shell go to the ranks: as
-# USR1, which launchers hand on and which means: stop after this step, with a checkpoint.  $signals
-# counts them.  bash runs a trap only between commands, hence `wait` in a loop.
+# Runs a launcher and returns its exit status.  Signals to this shell are forwarded to the ranks as
+# USR1, which all launchers forward; the ranks then write a checkpoint after the current step and
+# stop. $signals counts them.  bash runs a trap only between commands, hence `wait` in a loop.
 signals=0
 launch() { # COMMAND...
   local child='' seen status
@@ -104,7 +104,7 @@ launch() { # COMMAND...
   seen=$signals
   "$@" &
   child=$!
-  [ "$seen" = "$signals" ] || kill -USR1 "$child" 2>/dev/null # it came before there was a child
+  [ "$seen" = "$signals" ] || kill -USR1 "$child" 2>/dev/null # a signal arrived before the child existed
   while :; do
     seen=$signals
     wait "$child"
@@ -115,20 +115,21 @@ launch() { # COMMAND...
   return $status
 }
 
-# The words of $CTRAIN_LAUNCH, or of what is usual where it is empty, into $launcher.
+# Sets $launcher to the words of $CTRAIN_LAUNCH, or of the default launcher if it is empty.
 choose_launcher() { # USUAL
   read -ra launcher <<<"${CTRAIN_LAUNCH:-$1}"
   command -v "${launcher[0]}" >/dev/null ||
     die "CTRAIN_LAUNCH=${launcher[*]}: there is no ${launcher[0]} on $(hostname); it is set in the environment of the job or in $settings_file"
 }
 
-# The plugins for MPI that Slurm has, in a line: after "MPI plugin types are..." come their names.
+# Prints the MPI plugins of Slurm on one line: the names after "MPI plugin types are...".
 mpi_plugins() {
   srun --mpi=list 2>&1 | sed 's/^srun: //;/types are/d;s/.*versions available: *//' |
     tr ',' ' ' | xargs
 }
 
-# srun itself says of a plugin that is missing neither who asked for it nor what there is.
+# Checks $CTRAIN_MPI.  For a missing plugin, srun says neither who requested it nor which ones
+# exist.
 check_plugin() {
   local plugins
   [ -n "$CTRAIN_MPI" ] || return 0
@@ -141,7 +142,7 @@ check_plugin() {
   esac
 }
 
-# The ranks of a Slurm job, one world.  One that fails ends all of them.
+# Starts the ranks of a Slurm job in one MPI_COMM_WORLD.  A rank that fails ends all of them.
 launch_ranks() { # PROGRAM...
   choose_launcher srun
   if [ "${launcher[0]##*/}" != srun ]; then
@@ -153,13 +154,14 @@ launch_ranks() { # PROGRAM...
   launch "${launcher[@]}" ${CTRAIN_MPI:+--mpi="$CTRAIN_MPI"} --kill-on-bad-exit=1 $CTRAIN_SRUN "$@"
 }
 
-# So many ranks by a launcher that takes their number as -n, as mpiexec and mpirun do.  MPICH's
-# mpiexec now and then returns 0 for ranks that did not: rank 0, on this node, says what it returns.
+# Starts RANKS ranks with a launcher that takes their number as -n, such as mpiexec or mpirun.
+# MPICH's mpiexec sometimes returns 0 although ranks failed: rank 0, on this node, writes its
+# status to a file.
 launch_tasks() { # RANKS USUAL PROGRAM...
   local ranks=$1 status told
   choose_launcher "$2"
   shift 2
-  unset SRUN_CPUS_PER_TASK # it would count for the one task a node by which mpiexec starts the ranks
+  unset SRUN_CPUS_PER_TASK # would apply to the single task per node with which mpiexec starts the ranks
   CTRAIN_STATUS_FILE=$(mktemp) && export CTRAIN_STATUS_FILE
   launch "${launcher[@]}" -n "$ranks" "$@"
   status=$?
@@ -172,42 +174,42 @@ launch_tasks() { # RANKS USUAL PROGRAM...
 
 # ---- After the run.
 
-# What becomes of a Slurm job whose ranks ended with STATUS; does not return.
+# Ends, requeues or continues a Slurm job whose ranks ended with STATUS; does not return.
 finish() { # STATUS
   case $1 in
   0) end_chain "the run is finished" ;;
   75) go_on ;;
   *)
     say "failed with exit status $1"
-    # Slurm itself puts a preempted job back into the queue
+    # Slurm itself requeues a preempted job
     case $(fact PreemptTime) in '' | None) end_chain "the run has failed" ;; esac
     ;;
   esac
   exit "$1"
 }
 
-# The run has stopped with a checkpoint: back into the queue, unless somebody wants it to end.
+# The run has stopped with a checkpoint: requeues the job unless it was cancelled.
 go_on() {
   local state reason preempted restarts=${SLURM_RESTART_COUNT:-0}
   state=$(fact JobState) reason=$(fact Reason) preempted=$(fact PreemptTime)
   if [ -z "$state" ]; then
-    say "not requeued: Slurm does not answer.  Submit it again, and it goes on"
+    say "not requeued: Slurm does not answer.  Submit it again to resume the run"
   elif [ "$state" != RUNNING ] && [ "$reason" != TimeLimit ]; then
     # Slurm would also requeue a cancelled job.
     say "ended by Slurm: it was cancelled, or Slurm puts it back into the queue by itself"
     case $preempted in '' | None) end_chain "it was cancelled" ;; esac
   elif [ "$(fact Requeue)" != 1 ]; then
-    say "not requeued: Slurm may not (--no-requeue).  The next job goes on"
+    say "not requeued: the job was submitted with --no-requeue.  The next job resumes the run"
   elif [ "$restarts" -ge "$CTRAIN_REQUEUES" ]; then
-    say "not requeued: it has been $restarts times, and CTRAIN_REQUEUES is $CTRAIN_REQUEUES.  Submit it again, and it goes on"
+    say "not requeued: it was requeued $restarts times, and CTRAIN_REQUEUES is $CTRAIN_REQUEUES.  Submit it again to resume the run"
   else
     say "stopped with a checkpoint: back into the queue"
     scontrol requeue "$jobid" || say "not requeued: scontrol failed"
   fi
 }
 
-# In a chain (chain.sh): cancels the jobs behind this one, the last first, since each begins when
-# the one before it is gone.
+# In a chain (chain.sh): cancels the jobs after this one, the last first, because each job starts
+# when the one before it is gone.
 end_chain() { # REASON
   [ -n "${CTRAIN_CHAIN:-}" ] || return 0
   local waiting next last=$jobid behind=

@@ -1,9 +1,9 @@
-# Templates of batch jobs: they work from here and from where they are installed.
+# Templates of batch jobs; they work in the source tree and when installed.
 nobase_dist_pkgdata_DATA += %D%/README.md %D%/lib.sh
 nobase_dist_pkgdata_SCRIPTS = %D%/chain.sh %D%/train.slurm %D%/array.slurm %D%/scaling.slurm %D%/sweep.slurm \
   %D%/train.pbs %D%/train.flux
 
-# The settings of the site, which `make install` must not take back.
+# Site settings; `make install` must not overwrite an edited file.
 settingsdir = $(sysconfdir)/ctrain-hpc
 settings = $(SHELL) $(srcdir)/contrib/install/settings.sh
 EXTRA_DIST += %D%/env.sh contrib/install/settings.sh contrib/install/empty.sh

@@ -1,9 +1,9 @@
 
-# Completion in bash: commands, options and their values, keys of the configuration and theirs, else
-# names of files.  Words are told apart by blanks alone, since bash's own words end at "=".
-_ctrain_hpc_words() { # WORDS TEXT HEAD [MORE]: those that begin with TEXT, which stands behind HEAD
+# Completion in bash: commands, options, configuration keys, and the values of both; else file names.
+# Words are split at blanks only, because bash's own words also end at "=".
+_ctrain_hpc_words() { # WORDS TEXT HEAD [MORE]: completes TEXT, which follows HEAD, from WORDS
   local head=$3
-  # bash replaces what is behind the last "=" only, if that ends a word of its own
+  # If "=" separates words, bash replaces only the text after the last "="
   [[ $COMP_WORDBREAKS == *=* ]] && head=
   mapfile -t COMPREPLY < <(compgen -P "$head" -S "${4:-}" -W "$1" -- "$2")
 }

@@ -1,6 +1,6 @@
 
-# Completion in zsh: commands and options with their help, values of options, keys of the
-# configuration and theirs, else names of files.
+# Completion in zsh: commands and options with their help, configuration keys, and the values of
+# both; else file names.
 _ctrain-hpc() {
   local command=train prev=${words[CURRENT-1]} cur=${words[CURRENT]}
   local -a rows

@@ -1,8 +1,8 @@
-# Makes the tables of the completions of what `ctrain-hpc --help` and `ctrain-hpc COMMAND --help`
-# print, one after the other, as functions that bash and zsh both read: -v shell=zsh puts zsh's first
-# line above them.  ctrain-hpc.bash and ctrain-hpc.zsh, which use them, stand behind.
+# Makes the tables of the shell completions from the concatenated output of `ctrain-hpc --help` and
+# `ctrain-hpc COMMAND --help`.  The tables are functions for both bash and zsh; -v shell=zsh adds zsh's
+# first line.  ctrain-hpc.bash or ctrain-hpc.zsh, which use the tables, is appended to the result.
 
-function words(text,   n, word, i, out) { # of a|b|FILE those that are no names of other things
+function words(text,   n, word, i, out) { # of a|b|FILE the literal words, without placeholders
   n = split(text, word, "|")
   for (i = 1; i <= n; i++)
     if (word[i] !~ /[A-Z]/) out = out (out == "" ? "" : " ") word[i]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# empty.sh DESTDIR PREFIX DIR...: `make uninstall` removes the directories that it has emptied, and
-# those above them below PREFIX, which stays.  Of /usr and /usr/local, and of what is outside of PREFIX, it
-# removes only those that have the program's name.
+# empty.sh DESTDIR PREFIX DIR...: for `make uninstall`, removes the directories DIR that are empty, and
+# their empty parents below PREFIX, but not PREFIX itself.  If PREFIX is /usr or /usr/local, and outside
+# of PREFIX, it removes only directories with the name of the program.
 destdir=$1 prefix=$2
 shift 2
 for dir; do

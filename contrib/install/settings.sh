@@ -1,8 +1,8 @@
 #!/bin/sh
-# settings.sh install|uninstall ENV.SH DESTDIR SETTINGS JOBS: `make install` and `make uninstall` for
-# the site's settings of batch jobs.  They are the file env.sh in the directory SETTINGS and belong to
-# the site: an edited one is kept.  Beside the templates in the directory JOBS are a link to it and
-# env.sh.dist, the file as it came, by which it is known whether it was edited.
+# settings.sh install|uninstall ENV.SH DESTDIR SETTINGS JOBS: installs and uninstalls the site settings
+# of batch jobs for `make install` and `make uninstall`.  The settings are the file env.sh in the
+# directory SETTINGS; an edited file is kept.  The directory JOBS of the templates gets a link to it, and
+# env.sh.dist, the unedited file, which shows whether env.sh was edited.
 set -eu
 action=$1 new=$2 file=$3$4/env.sh link=$3$5/env.sh dist=$3$5/env.sh.dist
 edited() { [ -L "$file" ] || ! cmp -s "$file" "$dist"; }
@@ -10,7 +10,7 @@ edited() { [ -L "$file" ] || ! cmp -s "$file" "$dist"; }
 case $action in
 install)
   (umask u+rwx,go+rx && mkdir -p "${file%/*}" "${link%/*}")
-  # a version before 0.2.0 had it among the templates
+  # versions before 0.2.0 installed it in the directory of the templates
   if [ -f "$link" ] && [ ! -L "$link" ]; then
     if [ -e "$file" ]; then mv -f "$link" "$link.old"; else mv -f "$link" "$file"; fi
   fi

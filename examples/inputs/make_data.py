@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes train.h5 and val.h5 of the digits example: of each image the upper two rows, and of those below no more than
-what their columns sum up to.
+"""Makes train.h5 and val.h5 from the data of the digits example: the two upper rows of each image, and the column sums
+of the other rows.
 
     pip install numpy h5py; ./make_data.py
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes train.h5 and val.h5: grey images of squares and discs before a noisy background, with a mask of each.
+"""Makes train.h5 and val.h5: gray images of squares and discs on a noisy background, with a mask for each image.
 
     pip install numpy h5py; ./make_data.py
 
