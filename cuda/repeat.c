@@ -42,7 +42,7 @@ typedef struct repeat {
   cudaGraphExec_t graph;
   gpu__dial_t *host; /* staging: one entry per launch */
   gpu__dial_t *dev;
-  int64_t dials; /* allocated entries */
+  int64_t cap; /* allocated entries */
 } repeat_t;
 
 struct gpu__repeats {
@@ -237,14 +237,14 @@ out:
 static int room_for_dials(repeat_t *r, int n)
 {
   int rc = CT_OK;
-  if (n <= r->dials) return CT_OK;
+  if (n <= r->cap) return CT_OK;
   (void)cudaFreeHost(r->host);
   (void)cudaFree(r->dev);
   r->host = r->dev = NULL;
-  r->dials = 0;
+  r->cap = 0;
   GPU_TRY(cudaHostAlloc((void **)&r->host, (size_t)n * sizeof *r->host, cudaHostAllocPortable));
   GPU_TRY(cudaMalloc((void **)&r->dev, (size_t)n * sizeof *r->dev));
-  r->dials = n;
+  r->cap = n;
 out:
   return rc;
 }

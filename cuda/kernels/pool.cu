@@ -349,8 +349,8 @@ static unsigned threads_for(int64_t work)
 
 extern "C" size_t gpu__pool_place_size(const gpu__windows_t *g)
 {
-  int64_t places = (int64_t)g->kernel[0] * g->kernel[1] * g->kernel[2];
-  return places <= GPU_POOL_BYTE_PLACES ? sizeof(uint8_t) : sizeof(int32_t);
+  int64_t count = (int64_t)g->kernel[0] * g->kernel[1] * g->kernel[2];
+  return count <= GPU_POOL_BYTE_PLACES ? sizeof(uint8_t) : sizeof(int32_t);
 }
 
 template <class T>

@@ -183,11 +183,11 @@ static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk,
       source = source * s->chunk[i] + p->from[i] + at[i];
       target = (i ? target * s->dims[i] : 0) + p->to[i] + at[i];
     }
-    char *place = to + (size_t)target * s->convert.here;
+    char *dst = to + (size_t)target * s->convert.here;
     if (chunk)
-      ct__h5_convert(&s->convert, chunk + (size_t)source * s->convert.stored, (size_t)run, place);
+      ct__h5_convert(&s->convert, chunk + (size_t)source * s->convert.stored, (size_t)run, dst);
     else
-      fill(s, run, place);
+      fill(s, run, dst);
     int i = last - 1;
     for (; i >= 0 && ++at[i] == p->n[i]; i--)
       at[i] = 0;

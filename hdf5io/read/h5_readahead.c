@@ -13,8 +13,8 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
   enum { CALLS = 256 };
   long long age = r->info.layout.cached ? 0 : now / CALLS;
   long long key = age << 40 | (block + 1);
-  atomic_llong *place = &r->asked[block % CT__H5_ASKED];
-  return atomic_exchange_explicit(place, key, memory_order_relaxed) == key;
+  atomic_llong *slot = &r->asked[block % CT__H5_ASKED];
+  return atomic_exchange_explicit(slot, key, memory_order_relaxed) == key;
 }
 
 /* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;

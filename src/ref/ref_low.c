@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct low {
+typedef struct format {
   int digits;     /* significand bits */
   double normal;  /* smallest normal number */
   double grid;    /* adding and subtracting it rounds a subnormal number */

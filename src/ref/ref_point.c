@@ -99,14 +99,14 @@ const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_nee
 static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const float *x = a->x, *dy = a->dy;
-  float *y = a->y, *dx = a->dx, *range = a->w[0], low = 0, high = 0;
+  float *y = a->y, *dx = a->dx, *range = a->w[0], lo = 0, hi = 0;
   int64_t count = ct_shape_count(&d->x);
 
   for (int64_t i = 0; i < count && d->training && a->pass & CT_FWD; i++) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
+    lo = x[i] < lo ? x[i] : lo;
+    hi = x[i] > hi ? x[i] : hi;
   }
-  if (!a->keep_running) ct_fake_quant_follow(range, low, high);
+  if (!a->keep_running) ct_fake_quant_follow(range, lo, hi);
   ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
   int known = range[0] < range[1];
   for (int64_t i = 0; i < count && a->pass & CT_FWD; i++)

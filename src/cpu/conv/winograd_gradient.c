@@ -114,8 +114,8 @@ cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job)
   double out = lanes * ceil((double)d->y.dim[1] / lanes);
   double tiles = (double)d->y.dim[0] * ceil((double)d->y.dim[2] / CPU__TILE) *
                  ceil((double)d->y.dim[3] / CPU__TILE);
-  double products = CPU__POSITIONS * in * out;
-  return (cpu__cost_t){1.3 * tiles * products * (1 + 10 / in + 10 / out), 30 * products};
+  double macs = CPU__POSITIONS * in * out;
+  return (cpu__cost_t){1.3 * tiles * macs * (1 + 10 / in + 10 / out), 30 * macs};
 }
 
 int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)

@@ -32,7 +32,7 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
 }
 
 /** c = a b, with a m x k and b k x n. */
-typedef struct cpu__multiply {
+typedef struct cpu__gemm {
   int64_t m, n, k;
   /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
   cpu__matrix_t a;
