@@ -16,15 +16,15 @@ static int casts(const gpu__conv_pass_t *p)
   return p->pass == CT_BWD_PARAM && p->d->x.dtype != CT_F32;
 }
 
-size_t gpu__conv_way_scratch(const gpu__conv_pass_t *p, const gpu__conv_way_t *w)
+size_t gpu__conv_algo_scratch(const gpu__conv_pass_t *p, const gpu__conv_algo_t *w)
 {
   if (!casts(p)) return w->plan.workspace;
   return aligned(w->plan.workspace) +
          (size_t)gpu__conv_filter_count(p->d) * ct_dtype_size(p->d->x.dtype);
 }
 
-int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_way_t *w,
-                      gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s)
+int gpu__conv_algo_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_algo_t *w,
+                       gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s)
 {
   int rc = CT_OK, low = casts(p);
   const ct_op_desc_t *d = p->d;

@@ -38,9 +38,9 @@ static void at_least(size_t *n, size_t bytes)
 
 void ct__h5_load_add(ct__h5_load_sizes_t *n, const ct__h5_shard_t *s)
 {
-  if (s->way == CT__H5_IN_A_ROW && s->convert.stored != s->convert.here)
+  if (s->access == CT__H5_IN_A_ROW && s->convert.stored != s->convert.here)
     at_least(&n->raw, (size_t)s->block_rows * stored_row(s));
-  if (s->way != CT__H5_IN_CHUNKS) return;
+  if (s->access != CT__H5_IN_CHUNKS) return;
   at_least(&n->raw, ct__h5_chunk_bound(&s->filters, s->chunk_bytes));
   at_least(&n->plain, s->chunk_bytes);
   if (s->row_chunks > 1) at_least(&n->raw, TOGETHER);
@@ -112,8 +112,8 @@ int ct__h5_block_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t 
 {
   hsize_t start[CT__H5_MOST_DIMS];
   l->nplaces = 1;
-  if (s->way == CT__H5_IN_A_ROW) return find_in_a_row(s, a, first, rows, l->place);
-  if (s->way != CT__H5_IN_CHUNKS) return 0;
+  if (s->access == CT__H5_IN_A_ROW) return find_in_a_row(s, a, first, rows, l->place);
+  if (s->access != CT__H5_IN_CHUNKS) return 0;
   int64_t layers = (first + rows - 1) / s->chunk[0] - first / s->chunk[0] + 1;
   l->nplaces = layers * s->row_chunks;
   for (int64_t k = 0; k < l->nplaces; k++) {
@@ -127,7 +127,7 @@ int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t ro
                     ct__h5_place_t *out)
 {
   hsize_t start[CT__H5_MOST_DIMS] = {0};
-  if (s->way == CT__H5_IN_A_ROW) return find_in_a_row(s, a, row, 1, out);
+  if (s->access == CT__H5_IN_A_ROW) return find_in_a_row(s, a, row, 1, out);
   int64_t within = row % s->chunk[0];
   start[0] = (hsize_t)(row - within);
   if (!note_chunk(s, a, start, out)) return 0;
@@ -290,8 +290,8 @@ int ct__h5_block_name(const ct__h5_array_t *a, int64_t first, int64_t rows, int 
 int ct__h5_block_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t first, int64_t rows,
                       ct__h5_load_t *l, void *to)
 {
-  return s->way == CT__H5_IN_A_ROW ? read_in_a_row(s, a, l->place, l, to)
-                                   : read_chunks(s, a, first, rows, l, to);
+  return s->access == CT__H5_IN_A_ROW ? read_in_a_row(s, a, l->place, l, to)
+                                      : read_chunks(s, a, first, rows, l, to);
 }
 
 int ct__h5_row_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t rows,

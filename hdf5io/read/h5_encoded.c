@@ -191,15 +191,15 @@ out:
   return rc;
 }
 
-static void find_way(ct__h5_shard_t *s, hid_t array)
+static void find_access(ct__h5_shard_t *s, hid_t array)
 {
   hid_t creation = H5Dget_create_plist(array);
   int contiguous = H5Pget_layout(creation) == H5D_CONTIGUOUS;
-  s->way = CT__H5_BY_HDF5;
+  s->access = CT__H5_BY_HDF5;
   if (s->encoding == CT__H5_APART)
     snprintf(s->slow, sizeof s->slow, "is of variable length");
   else if (contiguous && H5Pget_external_count(creation) == 0)
-    s->way = CT__H5_IN_A_ROW;
+    s->access = CT__H5_IN_A_ROW;
   else
     snprintf(s->slow, sizeof s->slow, "is not contiguous");
   ct__h5_drop(creation);
@@ -271,7 +271,7 @@ int ct__h5_encoded_describe(ct__h5_shard_t *s, hid_t file, hid_t array,
   s->x = ct_shape(4, 1, 1, 1, 1);
   s->x.dtype = CT_U8;
   s->channels_last = 1;
-  find_way(s, array);
+  find_access(s, array);
   if (s->encoding == CT__H5_JOINED) CT_TRY(describe_joined(s, file, spec->input));
   if (!s->sizes) CT_TRY(guess_size(s, file, array, spec));
   if (spec->channels) s->x.dim[1] = spec->channels;

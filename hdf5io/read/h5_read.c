@@ -109,7 +109,7 @@ int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
   ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
   CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
   if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
-  if (s->way != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
+  if (s->access != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
   if (f->array.changed) tell_of_change(r, s);
   *file = f;
 out:
@@ -151,7 +151,7 @@ static int load_once(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct_
   const ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_reader_lock();
   CT_TRY(ct__h5_reader_array(r, shard, &f));
-  found = s->way != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
+  found = s->access != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
   if (found)
     ct__h5_file_hold(f);
   else

@@ -23,7 +23,7 @@ static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64
                     ct__h5_file_t **f, ct__h5_work_t *w, const ct__h5_place_t **place)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
-  if (s->way == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
+  if (s->access == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
   int is_row = ct__h5_reader_straight(r, s);
   *place = is_row ? w->places : w->load.place;
   if (is_row) return ct__h5_row_find(s, &(*f)->array, first, w->places);

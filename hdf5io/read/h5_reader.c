@@ -177,9 +177,9 @@ static void tell_layout(ct_reader_t *r, int64_t blocks)
   r->info.layout.block_rows = first->block_rows;
   r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
   r->info.layout.compressed =
-      first->way == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
+      first->access == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
   r->info.layout.by_hdf5 = count_slow(r);
-  int whole = first->way == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
+  int whole = first->access == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
   r->info.layout.dims = whole ? first->ndim : 0;
   for (int i = 0; i < r->info.layout.dims; i++)
     r->info.layout.dim[i] = first->dims[i];

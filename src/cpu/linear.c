@@ -103,13 +103,13 @@ static void product_clear(cpu__ready_t *ready)
   ct_mem_free(ready->own);
 }
 
-static const cpu__way_t product = {.name = "product",
-                                   .relu = 1,
-                                   .can = product_can,
-                                   .stored = product_stored,
-                                   .prepare = product_prepare,
-                                   .run = product_run,
-                                   .clear = product_clear};
+static const cpu__algo_t product = {.name = "product",
+                                    .relu = 1,
+                                    .can = product_can,
+                                    .stored = product_stored,
+                                    .prepare = product_prepare,
+                                    .run = product_run,
+                                    .clear = product_clear};
 
 /* ---- bf16, oneDNN ---- */
 
@@ -124,15 +124,15 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
 }
 
-static const cpu__way_t bf16 = {.name = "bf16",
-                                .can = bf16_can,
-                                .stored = bf16_stored,
-                                .prepare = cpu__primitive_prepare,
-                                .run = cpu__primitive_run,
-                                .clear = cpu__primitive_clear};
+static const cpu__algo_t bf16 = {.name = "bf16",
+                                 .can = bf16_can,
+                                 .stored = bf16_stored,
+                                 .prepare = cpu__primitive_prepare,
+                                 .run = cpu__primitive_run,
+                                 .clear = cpu__primitive_clear};
 
-const cpu__ways_t cpu__linear_ways = {
-    .way = {&product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+const cpu__algos_t cpu__linear_algos = {
+    .algo = {&product, &cpu__linear_bf16, &bf16}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
 
 /* The algorithms see x as a matrix of rows. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
@@ -143,7 +143,7 @@ static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   flat.x = ct_shape(2, rows, in);
   flat.y = ct_shape(2, rows, y->dim[y->ndim - 1]);
   flat.x.dtype = flat.y.dtype = x->dtype;
-  return cpu__product_prepare(op, &cpu__linear_ways, &flat, like, info);
+  return cpu__product_prepare(op, &cpu__linear_algos, &flat, like, info);
 }
 
 const cpu__op_kind_t cpu__linear = {

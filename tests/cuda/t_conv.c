@@ -230,14 +230,14 @@ static int engine_for(const ct_op_desc_t *d, size_t *scratch)
 {
   gpu__conv_t *c = NULL;
   gpu__conv_pass_t p = {.d = d, .pass = CT_FWD};
-  const gpu__conv_way_t *way = NULL;
+  const gpu__conv_algo_t *algo = NULL;
   const char *algorithm;
   size_t bytes = 0;
   if (gpu__conv_make(&dev, d, &c, &bytes, &algorithm) != CT_OK) return -1;
-  CT_ASSERT_OK(gpu__conv_way(&dev, &p, &way));
+  CT_ASSERT_OK(gpu__conv_algo(&dev, &p, &algo));
   if (scratch) *scratch = bytes;
   gpu__conv_free(c);
-  return way ? engine_of(way->plan.plan) : -1;
+  return algo ? engine_of(algo->plan.plan) : -1;
 }
 
 /* ---- choices ---- */
@@ -261,9 +261,9 @@ static void float32_is_float32_unless_tf32_is_allowed(void)
   close_dev();
   dev.tf32 = 1;
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD, .tf32 = 1};
-  const gpu__conv_way_t *way = NULL;
-  CT_ASSERT_OK(gpu__conv_way(&dev, &p, &way));
-  CT_ASSERT_INT(way ? engine_of(way->plan.plan) : -1, 0);
+  const gpu__conv_algo_t *algo = NULL;
+  CT_ASSERT_OK(gpu__conv_algo(&dev, &p, &algo));
+  CT_ASSERT_INT(algo ? engine_of(algo->plan.plan) : -1, 0);
   close_dev();
 }
 

@@ -170,11 +170,11 @@ static void clear(cpu__ready_t *ready)
   ct_mem_free(r);
 }
 
-const cpu__way_t cpu__conv_tiled = {.name = "tiled",
-                                    .relu = 1,
-                                    .add = 1,
-                                    .can = can,
-                                    .stored = stored,
-                                    .prepare = prepare,
-                                    .run = run,
-                                    .clear = clear};
+const cpu__algo_t cpu__conv_tiled = {.name = "tiled",
+                                     .relu = 1,
+                                     .add = 1,
+                                     .can = can,
+                                     .stored = stored,
+                                     .prepare = prepare,
+                                     .run = run,
+                                     .clear = clear};

@@ -394,12 +394,12 @@ static void clear_own(cpu__ready_t *ready)
   ct_mem_free(ready->own);
 }
 
-const cpu__way_t cpu__conv_by_hand = {.name = "by hand",
-                                      .as_it_lies = 1,
-                                      .second = 1,
-                                      .relu = 1,
-                                      .can = can,
-                                      .stored = stored,
-                                      .prepare = prepare,
-                                      .run = run,
-                                      .clear = clear_own};
+const cpu__algo_t cpu__conv_by_hand = {.name = "by hand",
+                                       .as_it_lies = 1,
+                                       .second = 1,
+                                       .relu = 1,
+                                       .can = can,
+                                       .stored = stored,
+                                       .prepare = prepare,
+                                       .run = run,
+                                       .clear = clear_own};

@@ -286,10 +286,10 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
   return CT_OK;
 }
 
-const cpu__way_t cpu__conv_lowered = {.name = "lowered",
-                                      .second = 1,
-                                      .can = can,
-                                      .stored = stored,
-                                      .prepare = prepare,
-                                      .run = run,
-                                      .clear = clear};
+const cpu__algo_t cpu__conv_lowered = {.name = "lowered",
+                                       .second = 1,
+                                       .can = can,
+                                       .stored = stored,
+                                       .prepare = prepare,
+                                       .run = run,
+                                       .clear = clear};

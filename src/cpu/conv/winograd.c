@@ -408,11 +408,11 @@ static void clear(cpu__ready_t *ready)
   ct_mem_free(ready->own);
 }
 
-const cpu__way_t cpu__conv_winograd = {.name = "winograd",
-                                       .relu = 1,
-                                       .add = 1,
-                                       .can = can,
-                                       .stored = stored,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .clear = clear};
+const cpu__algo_t cpu__conv_winograd = {.name = "winograd",
+                                        .relu = 1,
+                                        .add = 1,
+                                        .can = can,
+                                        .stored = stored,
+                                        .prepare = prepare,
+                                        .run = run,
+                                        .clear = clear};

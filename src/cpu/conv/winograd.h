@@ -26,7 +26,7 @@ static inline int64_t cpu__winograd_apart(int64_t floats)
   return (ct_div_up(floats, LINE) | 1) * LINE;
 }
 
-/* The gradient of the weights (winograd_gradient.c): entries of cpu__way_t for jobs that meet the
+/* The gradient of the weights (winograd_gradient.c): entries of cpu__algo_t for jobs that meet the
  * conditions of winograd.c: kernel 3x3, stride 1, no dilation, no groups, x and y in
  * cpu__blocked(), weights blocked in both channel dims with output channels innermost. */
 

@@ -7,7 +7,7 @@
 /** One pass, with a reorder for each tensor whose format in the algorithm differs from that in the
  * graph or the parameter arena. */
 typedef struct cpu__pass {
-  const cpu__way_t *way; /**< NULL: not prepared */
+  const cpu__algo_t *algo; /**< NULL: not prepared */
   cpu__ready_t ready;
   cpu__prim_t *reorder[CPU__ROLES]; /**< for X, W, Y, from or to a copy in scratch; NULL: none */
   int apart;     /**< 1: x2 and ReLU are applied after the algorithm, whose output is … */
@@ -26,7 +26,7 @@ typedef struct cpu__product_op {
 /** Local.  Entry `prepare` of a kind with these algorithms.  \a d: descriptor with a batch of at
  * least 1; dims of x and y may differ from those of the op's own.  A run with an empty batch only
  * zeroes gradients. */
-int cpu__product_prepare(ct_op_t *op, const cpu__ways_t *ways, const ct_op_desc_t *d,
+int cpu__product_prepare(ct_op_t *op, const cpu__algos_t *algos, const ct_op_desc_t *d,
                          const ct_op_t *like, ct_op_info_t *info);
 /** The other entries of cpu__op_kind_t. */
 int cpu__product_run(ct_op_t *op, const ct_op_args_t *a);
