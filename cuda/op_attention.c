@@ -42,7 +42,7 @@ static int64_t scores(const attention_op_t *k)
 }
 
 /* Assigns offsets in saved and scratch memory. */
-static void place(attention_op_t *k, ct_op_info_t *info)
+static void lay_out(attention_op_t *k, ct_op_info_t *info)
 {
   int back = ct_op_goes_back(&k->head.desc);
   size_t size = ct_dtype_size(k->type), end = 0, *kept = back ? &info->saved : &end;
@@ -231,7 +231,7 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   k->scale = 1 / sqrtf((float)k->single.wide);
   CT_TRY(make_projections(k, &work));
   CT_TRY(make_products(k, &work));
-  place(k, info);
+  lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";
 out:

@@ -16,7 +16,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
     dev->bad_label = bad;
   }
-  int64_t rows = gpu__loss_rows(op->desc.x.dim[0], ct_op_places(&op->desc));
+  int64_t rows = gpu__loss_rows(op->desc.x.dim[0], ct_op_pixels(&op->desc));
   info->scratch = (size_t)rows * sizeof(gpu__loss_row_t);
 out:
   return rc;
@@ -29,8 +29,8 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
   const ct_loss_spec_t *o = &d->u.loss;
   gpu__loss_of_t of = {.spec = *o,
                        .samples = d->x.dim[0],
-                       .outputs = ct_shape_sample(&d->x) / ct_op_places(d),
-                       .places = ct_op_places(d),
+                       .outputs = ct_shape_sample(&d->x) / ct_op_pixels(d),
+                       .pixels = ct_op_pixels(d),
                        .x = a->x};
   if (takes_labels(o)) of.labels = a->labels;
   if (takes_labels(o) && a->labels2 && a->mix) {

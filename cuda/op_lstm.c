@@ -109,7 +109,7 @@ out:
   return rc;
 }
 
-static void place(lstm_op_t *k, ct_op_info_t *info)
+static void lay_out(lstm_op_t *k, ct_op_info_t *info)
 {
   const gpu__lstm_t *c = &k->cells;
   int64_t cells = c->n * c->t * c->h;
@@ -171,7 +171,7 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   int64_t features = d->x.dim[2];
   k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2]};
   CT_TRY(make_products(k, features, &work));
-  place(k, info);
+  lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";
 out:

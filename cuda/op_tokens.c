@@ -51,7 +51,7 @@ static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at,
   if (a->pass & CT_FWD)
     GPU_TRY(gpu__part(x->dtype, x->dim[0], sample, first, wide, a->x, NULL, a->y, s));
   if (a->pass & CT_BWD_DATA)
-    GPU_TRY(gpu__place(x->dtype, x->dim[0], sample, first, wide, a->dy, a->dx, s));
+    GPU_TRY(gpu__pad_columns(x->dtype, x->dim[0], sample, first, wide, a->dy, a->dx, s));
 out:
   return rc;
 }

@@ -33,7 +33,7 @@ CT_KERNEL void part(rows_t r, const gpu_few<T, W> *x, const gpu_few<T, W> *x2, g
   }
 }
 
-template <class T, int W> CT_KERNEL void place(rows_t r, const gpu_few<T, W> *x, gpu_few<T, W> *y)
+template <class T, int W> CT_KERNEL void pad(rows_t r, const gpu_few<T, W> *x, gpu_few<T, W> *y)
 {
   const gpu_few<T, W> zero = {};
   GPU_LOOP (i, r.rows * r.all) {
@@ -102,13 +102,13 @@ extern "C" cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__place(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
-                                  int64_t count, const void *x, void *y, cudaStream_t stream)
+extern "C" cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
+                                        int64_t count, const void *x, void *y, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(all, first, count, x, y, y), W, {
                 typedef gpu_few<T, W> few;
                 rows_t r = {rows, all / W, first / W, count / W};
-                CT_LAUNCH((place<T, W>), gpu_grid(r.rows * r.all, THREADS), THREADS, stream, r,
+                CT_LAUNCH((pad<T, W>), gpu_grid(r.rows * r.all, THREADS), THREADS, stream, r,
                           (const few *)x, (few *)y);
               }))
   return cudaGetLastError();

@@ -55,13 +55,13 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     GPU_LOOP (i, blocks * shape.channels) {
       int64_t c = i % shape.channels, begin = c * shape.space;
-      int64_t b = begin / BLOCK + i / shape.channels, place = b * BLOCK - begin;
+      int64_t b = begin / BLOCK + i / shape.channels, pos = b * BLOCK - begin;
       float factors[BLOCK];
-      if (place >= shape.space) continue;
+      if (pos >= shape.space) continue;
       ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++) {
-        int64_t at_k = ((n * shape.space) + place + k) * shape.channels + c;
-        if (place + k >= 0 && place + k < shape.space)
+        int64_t at_k = ((n * shape.space) + pos + k) * shape.channels + c;
+        if (pos + k >= 0 && pos + k < shape.space)
           gpu_store(&y[at_k], dropped(gpu_load(&x[at_k]), factors[k]));
       }
     }

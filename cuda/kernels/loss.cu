@@ -281,9 +281,9 @@ static unsigned threads_for(int64_t outputs)
 extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                                  gpu__bad_label_t *bad, cudaStream_t stream)
 {
-  int64_t count = gpu__loss_rows(of->samples, of->places);
-  if (of->places > 1) {
-    cudaError_t e = gpu__loss_places(of, rows, stream);
+  int64_t count = gpu__loss_rows(of->samples, of->pixels);
+  if (of->pixels > 1) {
+    cudaError_t e = gpu__loss_pixels(of, rows, stream);
     if (e != cudaSuccess) return e;
   } else {
     CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
@@ -295,7 +295,7 @@ extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows
 extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
                                           const gpu__dial_t *at, float *dx, cudaStream_t stream)
 {
-  if (of->places > 1) return gpu__loss_places_backward(of, dial, at, dx, stream);
+  if (of->pixels > 1) return gpu__loss_pixels_backward(of, dial, at, dx, stream);
   CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, dial, at,
             dx);
   return cudaGetLastError();

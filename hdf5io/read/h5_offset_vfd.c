@@ -230,10 +230,10 @@ static herr_t look_for_hole(unsigned n, const H5E_error2_t *e, void *is_hole)
   return 0;
 }
 
-int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out)
+int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_extent_t *out)
 {
   hsize_t stored = 0;
-  *out = (ct__h5_place_t){0};
+  *out = (ct__h5_extent_t){0};
   note = (note_t){.taking = 1};
   int read = read_chunk(array, offset, &out->skipped);
   note.taking = 0;

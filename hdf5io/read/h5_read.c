@@ -240,32 +240,32 @@ static int find_rows(ct_reader_t *r, ct__h5_work_t *w, ct__h5_file_t *f, const c
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   for (int i = 0; i < n; i++) {
     int64_t row = p[i].index - s->first;
-    if (ct__h5_row_find(s, &f->array, row, &w->places[i])) continue;
+    if (ct__h5_row_find(s, &f->array, row, &w->extents[i])) continue;
     CT_TRY(read_by_hdf5(r, s, &f->array, row, 1, x + (size_t)p[i].to * s->row_bytes));
-    w->places[i].at = -1;
+    w->extents[i].at = -1;
   }
 out:
   return rc;
 }
 
 /* Number of leading picks that are contiguous in the file and at their destination. */
-static int count_run(const ct__h5_pick_t *p, const ct__h5_place_t *place, int n)
+static int count_run(const ct__h5_pick_t *p, const ct__h5_extent_t *extent, int n)
 {
   int i = 1;
-  while (i < n && place->bytes > 0 && place[i].bytes > 0 && p[i].to == p[i - 1].to + 1 &&
-         place[i].at == place[i - 1].at + place[i - 1].bytes)
+  while (i < n && extent->bytes > 0 && extent[i].bytes > 0 && p[i].to == p[i - 1].to + 1 &&
+         extent[i].at == extent[i - 1].at + extent[i - 1].bytes)
     i++;
   return i;
 }
 
 static int read_rows(const ct__h5_shard_t *s, const ct__h5_array_t *a, const ct__h5_pick_t *p,
-                     const ct__h5_place_t *place, int n, char *x)
+                     const ct__h5_extent_t *extent, int n, char *x)
 {
   for (int i = 0, run = 1; i < n; i += run) {
     run = 1;
-    if (place[i].at < 0) continue;
-    run = count_run(p + i, place + i, n - i);
-    int rc = ct__h5_row_read(s, a, run, &place[i], x + (size_t)p[i].to * s->row_bytes);
+    if (extent[i].at < 0) continue;
+    run = count_run(p + i, extent + i, n - i);
+    int rc = ct__h5_row_read(s, a, run, &extent[i], x + (size_t)p[i].to * s->row_bytes);
     if (rc != CT_OK) return ct__h5_block_name(a, p[i].index - s->first, run, rc);
   }
   return CT_OK;
@@ -285,7 +285,7 @@ out:
   ct__h5_unlock();
   if (rc != CT_OK) return rc;
   int64_t first = p[0].index - s->first, last = p[n - 1].index - s->first;
-  rc = read_rows(s, &f->array, p, w->places, n, x);
+  rc = read_rows(s, &f->array, p, w->extents, n, x);
   return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
 }
 

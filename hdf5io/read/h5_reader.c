@@ -203,7 +203,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   size_t block = 0;
-  ct__h5_load_sizes_t sizes = {.places = 1};
+  ct__h5_load_sizes_t sizes = {.extents = 1};
   int64_t blocks = number_blocks(r, spec->cache_bytes);
   tell_layout(r, blocks);
   for (int i = 0; i < r->shards.n; i++) {

@@ -26,7 +26,7 @@ typedef struct ct__h5_pick {
 typedef struct ct__h5_work {
   ct__h5_load_t load;
   ct__h5_pick_t picks[CT__H5_AT_ONCE];
-  ct__h5_place_t places[CT__H5_AT_ONCE];
+  ct__h5_extent_t extents[CT__H5_AT_ONCE];
   struct ct__h5_work *next; /* free list */
 } ct__h5_work_t;
 

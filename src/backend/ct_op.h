@@ -328,7 +328,7 @@ const char *ct_loss_name(ct_loss_kind_t kind);
 /** Local.  CT_ERR_ARG if \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** Labels per sample of a LOSS: the number of pixels of CROSS_ENTROPY's x [N,K,…]; else 1. */
-int64_t ct_op_places(const ct_op_desc_t *d);
+int64_t ct_op_pixels(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */
 typedef struct ct_op_facts {
   const char *name; /**< "conv", "bnorm", … */

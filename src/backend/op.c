@@ -104,7 +104,7 @@ const char *ct_loss_name(ct_loss_kind_t kind)
   return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
 }
 
-int64_t ct_op_places(const ct_op_desc_t *d)
+int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
   return ct_shape_sample(&d->x) / d->x.dim[1];

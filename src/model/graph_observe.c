@@ -71,7 +71,7 @@ static void readers(const ct_graph_t *g, int layer, int *product, int *eight, in
 
 /* 1 if the output of a layer of the folded graph is an observation point; \a before: its input is
  * int8. */
-static int is_place(const ct_graph_t *g, int layer, int before)
+static int is_point(const ct_graph_t *g, int layer, int before)
 {
   int product, eight, only;
   readers(g, layer, &product, &eight, &only);
@@ -86,7 +86,7 @@ static int is_place(const ct_graph_t *g, int layer, int before)
 typedef struct observing {
   ct_observed_t *o;
   int *to;    /* per original layer: the observed layer that its readers use */
-  int *place; /* per original layer: the folded layer whose observation point follows it, or -1 */
+  int *point; /* per original layer: the folded layer whose observation point follows it, or -1 */
   int input;  /* observed layer that the readers of the network's input use */
 } observing_t;
 
@@ -104,7 +104,7 @@ out:
 
 /* Inserts a fake-quantization layer after layer *at of the observed graph; *at becomes the new
  * layer, *param its range. */
-static int add_place(observing_t *s, const char *name, int *at, int *param)
+static int add_point(observing_t *s, const char *name, int *at, int *param)
 {
   int rc = CT_OK;
   char full[CT_NAME_MAX];
@@ -133,8 +133,8 @@ static int copy_layer(observing_t *s, int i)
   CT_TRY(copy_options(l, &opts));
   CT_TRY(ct__graph_append(s->o->graph, &s->to[i], l->name, l->ops, opts, in));
   s->o->graph->layer[s->to[i]].keeps_stats = l->keeps_stats;
-  int f = s->place[i];
-  if (f >= 0) CT_TRY(add_place(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));
+  int f = s->point[i];
+  if (f >= 0) CT_TRY(add_point(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));
 out:
   return rc;
 }
@@ -148,28 +148,28 @@ static int range_before(const ct_observed_t *o, int f)
   return in < 0 ? o->input : o->range[in];
 }
 
-static void choose_places(observing_t *s)
+static void choose_points(observing_t *s)
 {
   ct_observed_t *o = s->o;
   const ct_graph_t *g = o->fold.graph;
   int product, eight, only;
   for (int i = 0; i < o->from->layers; i++)
-    s->place[i] = -1;
+    s->point[i] = -1;
   readers(g, -1, &product, &eight, &only);
   o->input = product || eight ? OWN : NONE;
   for (int f = 0; f < g->layers; f++) {
     int before = range_before(o, f) != NONE;
     o->range[f] = NONE;
     if (is_choice(g, f) && before) o->range[f] = SHARED;
-    if (!is_place(g, f, before)) continue;
+    if (!is_point(g, f, before)) continue;
     o->range[f] = OWN;
-    s->place[o->fold.norm[f] >= 0 ? o->fold.norm[f] : o->fold.layer[f]] = f;
+    s->point[o->fold.norm[f] >= 0 ? o->fold.norm[f] : o->fold.layer[f]] = f;
   }
 }
 
 /* A layer before a ReLU shares the ReLU's range; a layer that only selects values shares that of
  * its input. */
-static void share_places(ct_observed_t *o)
+static void share_points(ct_observed_t *o)
 {
   const ct_graph_t *g = o->fold.graph;
   int product, eight, only;
@@ -186,12 +186,12 @@ static int observe(observing_t *s)
 {
   int rc = CT_OK;
   ct_observed_t *o = s->o;
-  choose_places(s);
+  choose_points(s);
   s->input = -1;
-  if (o->input == OWN) CT_TRY(add_place(s, "input", &s->input, &o->input));
+  if (o->input == OWN) CT_TRY(add_point(s, "input", &s->input, &o->input));
   for (int i = 0; i < o->from->layers; i++)
     CT_TRY(copy_layer(s, i));
-  share_places(o);
+  share_points(o);
 out:
   return rc;
 }
@@ -217,14 +217,14 @@ int ct_observed_make(const ct_graph_t *g, ct_observed_t *out)
   out->graph = ct_mem_alloc(sizeof *out->graph, "the observed model");
   out->range = ct_mem_array(g->layers, sizeof *out->range, "the observed model");
   s.to = ct_mem_array(g->layers, sizeof *s.to, "the observed model");
-  s.place = ct_mem_array(g->layers, sizeof *s.place, "the observed model");
-  CT_TRY(out->graph && out->range && s.to && s.place ? CT_OK : CT_ERR_NOMEM);
+  s.point = ct_mem_array(g->layers, sizeof *s.point, "the observed model");
+  CT_TRY(out->graph && out->range && s.to && s.point ? CT_OK : CT_ERR_NOMEM);
   out->graph->input = g->input;
   CT_TRY(observe(&s));
   copy_frozen(out);
 out:
   ct_mem_free(s.to);
-  ct_mem_free(s.place);
+  ct_mem_free(s.point);
   if (rc != CT_OK) ct_observed_clear(out);
   return rc;
 }

@@ -7,11 +7,11 @@
 
 #include "base/ct_mem.h"
 
-enum { X, X2, Y, FIRST_W, PLACES = FIRST_W + CT_OP_PARAMS };
+enum { X, X2, Y, FIRST_W, ARRAYS = FIRST_W + CT_OP_PARAMS };
 
 /* float32 copies of activations and parameters of one run. */
 typedef struct copies {
-  float *at[PLACES];
+  float *at[ARRAYS];
 } copies_t;
 
 static int64_t padded(const ct_shape_t *s)
@@ -117,7 +117,7 @@ static int int8_run(const ct_op_desc_t *d, const ct_op_args_t *args)
   for (int64_t i = 0, n = c.at[Y] ? padded(&d->y) : 0; i < n; i++)
     y[i] = ct_quant_to_u8(&d->q.y, c.at[Y][i]);
 out:
-  for (int i = 0; i < PLACES; i++)
+  for (int i = 0; i < ARRAYS; i++)
     ct_mem_free(c.at[i]);
   return rc;
 }

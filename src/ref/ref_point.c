@@ -127,7 +127,7 @@ const ct__ref_kind_t ct__ref_fake_quant = {.run = fake_quant_run, .needs = fake_
 /* ---- reorder ---- */
 
 /* Offset of element i of the plain layout. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   int64_t block = s->layout == CT_C8 ? 8 : 16;
   int64_t sample = ct_shape_sample(s), channels = s->ndim > 1 ? s->dim[1] : 1;
@@ -151,7 +151,7 @@ static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, v
   if (in == out) return; /* allowed if both are plain: nothing to do */
   memset(out, 0, ct_shape_bytes(to));
   for (int64_t i = 0; i < ct_shape_count(from); i++)
-    ct__ref_set(to->dtype, out, place(to, i), ct__ref_get(from->dtype, in, place(from, i)));
+    ct__ref_set(to->dtype, out, offset_of(to, i), ct__ref_get(from->dtype, in, offset_of(from, i)));
 }
 
 /* Computed in float32, like the sample conversion on the host. */
@@ -163,8 +163,8 @@ static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
   memset(a->y, 0, ct_shape_bytes(&d->y));
   for (int64_t i = 0; i < ct_shape_count(&d->x); i++) {
     int64_t c = i / space % channels;
-    float v = a->affine[c] * (float)x[place(&d->x, i)] + a->affine[channels + c];
-    ct__ref_set(d->y.dtype, a->y, place(&d->y, i), v);
+    float v = a->affine[c] * (float)x[offset_of(&d->x, i)] + a->affine[channels + c];
+    ct__ref_set(d->y.dtype, a->y, offset_of(&d->y, i), v);
   }
 }
 

@@ -240,7 +240,7 @@ typedef struct worker {
                                  source */
 } worker_t;
 
-static int64_t *places_of(const worker_t *w, int list)
+static int64_t *offsets_of(const worker_t *w, int list)
 {
   return w->space + list * 2 * w->g->list_size;
 }
@@ -250,7 +250,7 @@ static void make_list(worker_t *w, int list)
 {
   const gather_t *g = w->g;
   const list_t *l = &g->list[list];
-  int64_t n = 0, *a = places_of(w, list), *b = a + g->list_size;
+  int64_t n = 0, *a = offsets_of(w, list), *b = a + g->list_size;
   const int step = g->depth ? 1 : l->end - l->first; /* a plain x: one tap covers a kernel row */
   for (int z = w->from[0]; z < w->to[0]; z++)
     for (int y = w->from[1]; y < w->to[1]; y++)
@@ -309,7 +309,7 @@ static void sum_up(worker_t *w, cpu__tile_t *t, const piece_t *p, part_t part, i
   int vecs = left < g->vecs ? (int)left : g->vecs;
   if (w->count[part.list] < 0) make_list(w, part.list);
   t->taps = w->count[part.list];
-  t->a_at = places_of(w, part.list);
+  t->a_at = offsets_of(w, part.list);
   t->b_at = t->a_at + g->list_size;
   t->k = g->depth ? g->depth : g->list[part.list].end - g->list[part.list].first;
   if (t->bias) t->bias = w->bias + first * g->t.lanes;
@@ -359,18 +359,18 @@ static void fetch(const worker_t *w, int64_t i, int64_t block, int64_t end)
   const piece_t *p = &g->piece[i % g->pieces];
   const int64_t *size = g->t.size;
   int64_t row = i / g->pieces, step = g->line[2].step, apart = g->d.kernel[2] > 1 ? 1 : step;
-  int64_t at[2] = {row / size[1] % size[0], row % size[1]}, place = 0, rows = 1;
+  int64_t at[2] = {row / size[1] % size[0], row % size[1]}, offset = 0, rows = 1;
   for (int k = 0; k < 2; k++) {
     const cpu__line_t *l = &g->line[k];
     int last = l->phase[phase_of(l, &at[k])].end - 1;
     int64_t y = at[k] * l->step + (last < 0 ? 0 : l->meet[last].at);
     if (y >= g->s.size[k]) return;
     if (k && g->d.kernel[k] > 1 && y >= l->step - 1) rows = l->step;
-    place += (y < 0 ? 0 : y) * g->s.at[k];
+    offset += (y < 0 ? 0 : y) * g->s.at[k];
   }
   for (; block < end; block++)
     for (int64_t y = 0; y < rows; y++) {
-      const float *from = w->source + row / size[1] / size[0] * g->s.image + place;
+      const float *from = w->source + row / size[1] / size[0] * g->s.image + offset;
       from += block * g->s.block + p->first * step * g->s.at[2] - y * g->s.at[1];
       for (int64_t x = 0; x < p->rows * step; x += apart)
         __builtin_prefetch(from + x * g->s.at[2], 0, 2);

@@ -60,7 +60,7 @@ static void transform_tiles(const run_t *r, int64_t block, int64_t first, int64_
 {
   const conv_t *t = r->t;
   for (int64_t i = first; i < end; i++) {
-    cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
+    cpu__tile_pos_t p = cpu__winograd_tile_pos(i, t->rows, t->cols);
     const float *image = r->in + (p.image * t->from + block) * t->h * t->w * t->lanes;
     cpu__plane_t x = {(float *)(uintptr_t)image, t->h, t->w};
     t->loops->input(&x, p.row * CPU__TILE - t->top, p.col * CPU__TILE - t->left,
@@ -101,7 +101,7 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
                              .add = t->add,
                              .relu = t->relu};
     for (int64_t i = first; i < end; i++) {
-      cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
+      cpu__tile_pos_t p = cpu__winograd_tile_pos(i, t->rows, t->cols);
       float *image = r->out + (p.image * t->to + block) * t->to_h * t->to_w * t->lanes;
       cpu__plane_t y = {image, t->to_h, t->to_w};
       sums.at = m + (v * t->once + i - first) * t->lanes;

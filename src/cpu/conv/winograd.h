@@ -8,14 +8,14 @@
 #include "cpu/conv/conv.h"
 
 /** Position of a tile; tiles are numbered row by row, image by image. */
-typedef struct cpu__place {
+typedef struct cpu__tile_pos {
   int64_t image, row, col; /**< image number; row and column of the tile in the image */
-} cpu__place_t;
+} cpu__tile_pos_t;
 
-static inline cpu__place_t cpu__winograd_place(int64_t tile, int64_t rows, int64_t cols)
+static inline cpu__tile_pos_t cpu__winograd_tile_pos(int64_t tile, int64_t rows, int64_t cols)
 {
   int64_t row = tile / cols;
-  return (cpu__place_t){row / rows, row % rows, tile % cols};
+  return (cpu__tile_pos_t){row / rows, row % rows, tile % cols};
 }
 
 /** Stride between the 36 positions of a transform, each with `floats` floats: an odd number of

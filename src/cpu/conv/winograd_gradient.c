@@ -177,7 +177,7 @@ static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
 
 /* ---- transforms ---- */
 
-static void step(const gradient_t *t, cpu__place_t *p)
+static void step(const gradient_t *t, cpu__tile_pos_t *p)
 {
   if (++p->col < t->cols) return;
   p->col = 0;
@@ -191,7 +191,7 @@ static void transform_block(const gradient_t *t, const float *from, int i, int64
                             float *to, float *sums)
 {
   enum { SIDE = CPU__TILE };
-  cpu__place_t p = cpu__winograd_place(r.first, t->rows, t->cols);
+  cpu__tile_pos_t p = cpu__winograd_tile_pos(r.first, t->rows, t->cols);
   int64_t plane = t->h[i] * t->w[i] * t->lanes;
   for (int64_t k = r.first; k < r.end; k++, to += t->group[i], step(t, &p)) {
     cpu__plane_t image = {from + (p.image * t->blocks[i] + b) * plane, t->h[i], t->w[i]};

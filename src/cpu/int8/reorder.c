@@ -12,7 +12,7 @@
 typedef struct reorder {
   ct_op_t op;
   cpu__view_t x, y;
-  int same_places; /* 1: same element order on both sides */
+  int same_order; /* 1: same element order on both sides */
 } reorder_t;
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -46,7 +46,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   }
   k->x = cpu__view(&x);
   k->y = cpu__view(&y);
-  k->same_places = x.layout == y.layout && (x.layout == CT_PLAIN || ct_shape_same(&x, &y));
+  k->same_order = x.layout == y.layout && (x.layout == CT_PLAIN || ct_shape_same(&x, &y));
   return CT_OK;
 }
 
@@ -101,7 +101,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   const reorder_t *k = (const reorder_t *)op;
   int64_t all = ct_shape_padded(&op->desc.x), strips = (k->x.inner + STRIP - 1) / STRIP;
   int parallel = all > CPU__PARALLEL_MIN;
-  if (k->same_places) {
+  if (k->same_order) {
 #pragma omp parallel for if (parallel)
     for (int64_t i = 0; i < all; i += 4096)
       convert(k, a, ct_least(4096, all - i), i, 1, i, 1);

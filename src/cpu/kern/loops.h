@@ -83,7 +83,7 @@ typedef struct cpu__pixels {
 } cpu__pixels_t;
 
 /** Largest window of max pooling whose arg-max indices fit a byte. */
-#define CPU__POOL_BYTE_PLACES 255
+#define CPU__POOL_BYTE_ARGMAX 255
 
 /** Outputs along one axis of a convolution whose windows have the same taps inside the image:
  * first, first + out_step, ... */
@@ -140,9 +140,9 @@ typedef struct cpu__loops {
 
   /** place: per output the arg-max index in its window, counted row by row; one byte per lane of a
    * whole vector (4 with p->wide); NULL if no backward pass follows. */
-  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *place,
+  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *argmax,
               int stream);
-  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const void *dy,
+  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax, const void *dy,
                   void *dx, int stream);
   void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x, void *y);
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
