@@ -262,7 +262,7 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **ou
   CT_TRY(gpu__gemm_check(spec));
   g = ct_mem_alloc(sizeof *g, "matrix product");
   if (!g) return CT_ERR_NOMEM;
-  g->lt = dev->products->lt;
+  g->lt = dev->libraries->lt;
   g->spec = *spec;
   if (!gpu__gemm_is_empty(spec)) {
     rc = find(g, dev, spec->bias);

@@ -40,7 +40,7 @@ struct ct_dev {
   int tf32, autotune;
   char *plan_cache; /**< owned; "": none */
   double timeout_s; /**< limit for every wait; 0: none */
-  gpu__products_t *products;
+  gpu__libraries_t *libraries;
   struct {
     gpu__watch_fn *fn;
     void *ctx;

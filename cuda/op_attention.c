@@ -189,7 +189,7 @@ out:
   return rc;
 }
 
-static int make_products(attention_op_t *k, size_t *work)
+static int make_gemms(attention_op_t *k, size_t *work)
 {
   int rc = CT_OK;
   ct_dev_t *dev = k->head.dev;
@@ -230,7 +230,7 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   k->qkv.parts = 3;
   k->scale = 1 / sqrtf((float)k->single.wide);
   CT_TRY(make_projections(k, &work));
-  CT_TRY(make_products(k, &work));
+  CT_TRY(make_gemms(k, &work));
   lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";

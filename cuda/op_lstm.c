@@ -127,7 +127,7 @@ static void lay_out(lstm_op_t *k, ct_op_info_t *info)
   k->at.work = end;
 }
 
-static int make_products(lstm_op_t *k, int64_t features, size_t *work)
+static int make_gemms(lstm_op_t *k, int64_t features, size_t *work)
 {
   int rc = CT_OK;
   ct_dev_t *dev = k->head.dev;
@@ -170,7 +170,7 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   size_t work = 0;
   int64_t features = d->x.dim[2];
   k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2]};
-  CT_TRY(make_products(k, features, &work));
+  CT_TRY(make_gemms(k, features, &work));
   lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";

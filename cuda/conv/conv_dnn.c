@@ -70,7 +70,7 @@ void gpu__conv_free(gpu__conv_t *c)
 static int run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t s)
 {
   gpu__conv_pass_t p = pass_of(c, i);
-  return gpu__conv_algo_run(c->dev->products->dnn, &p, c->algo[i], &c->memory[i], at, s);
+  return gpu__conv_algo_run(c->dev->libraries->dnn, &p, c->algo[i], &c->memory[i], at, s);
 }
 
 /* cuDNN takes inputs as pointers to non-const. */

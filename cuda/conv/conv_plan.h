@@ -78,7 +78,7 @@ int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
 int gpu__conv_write(const char *dir, const char *key, const gpu__conv_algo_t *algo);
 
 /** Local. The plan of a pass on \a dev: found once per process; with dev->autotune also looked up
- * among earlier choices in dev->plan_cache. Owned by the device's gpu__products_t. */
+ * among earlier choices in dev->plan_cache. Owned by the device's gpu__libraries_t. */
 int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_algo_t **out);
 
 #endif

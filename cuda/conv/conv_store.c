@@ -64,8 +64,8 @@ static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, ch
 
 static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_algo_t *out)
 {
-  gpu__dnn_target_t t = {.handle = dev->products->dnn};
-  int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->products->conv_plans->warned;
+  gpu__dnn_target_t t = {.handle = dev->libraries->dnn};
+  int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->libraries->conv_plans->warned;
   if (!dev->autotune) return gpu__conv_first_algo(&t, p, out);
   if (keep && gpu__conv_read(&t, dev->plan_cache, key, out)) return CT_OK;
   if (gpu__conv_tune(dev, p, out) != CT_OK) return gpu__conv_first_algo(&t, p, out);
@@ -95,8 +95,8 @@ int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_alg
 {
   int rc = CT_OK;
   char key[KEY_CAP] = "";
-  if (!dev->products->conv_plans) CT_TRY(plans_new(dev, &dev->products->conv_plans));
-  gpu__conv_plans_t *plans = dev->products->conv_plans;
+  if (!dev->libraries->conv_plans) CT_TRY(plans_new(dev, &dev->libraries->conv_plans));
+  gpu__conv_plans_t *plans = dev->libraries->conv_plans;
   key_of(plans, p, key);
   for (int64_t i = 0; i < plans->count; i++) {
     if (strcmp(plans->entry[i]->key, key)) continue;

@@ -67,7 +67,7 @@ static int measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
   int rc = CT_OK;
   float t[RUNS];
   gpu__dnn_memory_t m = {.pack = NULL};
-  cudnnHandle_t handle = b->dev->products->dnn;
+  cudnnHandle_t handle = b->dev->libraries->dnn;
   CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->stream));
   for (int i = 0; i < RUNS; i++) {
     GPU_TRY(cudaEventRecord(b->begin, b->stream));
@@ -85,7 +85,7 @@ out:
 static int gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)
 {
   int rc = CT_OK, plain = 0;
-  gpu__dnn_target_t t = {.handle = b->dev->products->dnn};
+  gpu__dnn_target_t t = {.handle = b->dev->libraries->dnn};
   *n = 0;
   if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_algos(&t, b->p, 1, GPU_CONV_ALGOS, algo, n));
   CT_TRY(gpu__conv_algos(&t, b->p, 0, GPU_CONV_ALGOS, algo + *n, &plain));

@@ -10,10 +10,9 @@
 
 /** Properties of a kind of op, a bit set. */
 enum {
-  CT_KIND_F32 = 1, /**< computed in float32 in mixed precision, because its sums would lose
+  CT_KIND_F32 = 1,  /**< computed in float32 in mixed precision, because its sums would lose
                             accuracy */
-  CT_KIND_PRODUCT =
-      2,            /**< the reason for reduced precision: it is an error if the backend lacks it */
+  CT_KIND_GEMM = 2, /**< the reason for reduced precision: it is an error if the backend lacks it */
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
   CT_KIND_DEQUANT = 16 /**< has an int8 version with float32 output */
@@ -32,11 +31,11 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
  * To add one: "A new op, step by step" in src/README.md. */
 #define CT_OP_LIST(X)                                                                             \
   /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
-  X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,   \
+  X(CONV, conv, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,      \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* y = x w^T + b over the last dim; optional ReLU in forward */                                 \
-  X(LINEAR, linear, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X,            \
-    CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)                                                        \
+  X(LINEAR, linear, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,  \
+    CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* batch normalisation over N and pixels; optional + x2, optional ReLU */                       \
   X(BNORM, bnorm, 0, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, 5, 4)                              \
   /* max(x, 0) */                                                                                 \

@@ -12,7 +12,7 @@ extern const ct_layer_ops_t ct__layer_fake_quant;
 
 /* ---- observation points ---- */
 
-static int is_product(const ct_layer_t *l)
+static int is_gemm(const ct_layer_t *l)
 {
   return l->ops->op == CT_OP_CONV || l->ops->op == CT_OP_LINEAR;
 }
@@ -42,7 +42,7 @@ static int is_choice(const ct_graph_t *g, int layer)
 static int computes_in_eight_bits(const ct_graph_t *g, int layer)
 {
   const ct_layer_t *l = &g->layer[layer];
-  if (is_product(l)) return 1;
+  if (is_gemm(l)) return 1;
   if (l->out.ndim == 3) return 0;
   return is_clip(g, layer) || l->ops->op == CT_OP_POOL || l->ops->op == CT_OP_ADD ||
          l->ops->op == CT_OP_CONCAT;
@@ -55,16 +55,16 @@ static int reads(const ct_layer_t *l, int layer)
 
 /* Examines the readers of \a layer.  *product: a convolution or linear layer is among them; *eight:
  * an int8 layer is; *only: the reader, if there is just one, else -1. */
-static void readers(const ct_graph_t *g, int layer, int *product, int *eight, int *only)
+static void readers(const ct_graph_t *g, int layer, int *gemm, int *eight, int *only)
 {
   int n = 0;
-  *product = *eight = 0;
+  *gemm = *eight = 0;
   *only = -1;
   for (int i = layer + 1; i < g->layers; i++) {
     if (!reads(&g->layer[i], layer)) continue;
     n++;
     *only = n == 1 ? i : -1;
-    *product |= is_product(&g->layer[i]);
+    *gemm |= is_gemm(&g->layer[i]);
     *eight |= computes_in_eight_bits(g, i) || is_choice(g, i);
   }
 }
@@ -73,12 +73,12 @@ static void readers(const ct_graph_t *g, int layer, int *product, int *eight, in
  * int8. */
 static int is_point(const ct_graph_t *g, int layer, int before)
 {
-  int product, eight, only;
-  readers(g, layer, &product, &eight, &only);
+  int gemm, eight, only;
+  readers(g, layer, &gemm, &eight, &only);
   if (layer == g->layers - 1) return 0;
   if (only >= 0 && is_clip(g, only) && !is_clip(g, layer)) return 0;
-  if (is_choice(g, layer)) return !before && product;
-  return product || (eight && computes_in_eight_bits(g, layer));
+  if (is_choice(g, layer)) return !before && gemm;
+  return gemm || (eight && computes_in_eight_bits(g, layer));
 }
 
 /* ---- the observed graph ---- */
@@ -152,11 +152,11 @@ static void choose_points(observing_t *s)
 {
   ct_observed_t *o = s->o;
   const ct_graph_t *g = o->fold.graph;
-  int product, eight, only;
+  int gemm, eight, only;
   for (int i = 0; i < o->from->layers; i++)
     s->point[i] = -1;
-  readers(g, -1, &product, &eight, &only);
-  o->input = product || eight ? OWN : NONE;
+  readers(g, -1, &gemm, &eight, &only);
+  o->input = gemm || eight ? OWN : NONE;
   for (int f = 0; f < g->layers; f++) {
     int before = range_before(o, f) != NONE;
     o->range[f] = NONE;
@@ -172,9 +172,9 @@ static void choose_points(observing_t *s)
 static void share_points(ct_observed_t *o)
 {
   const ct_graph_t *g = o->fold.graph;
-  int product, eight, only;
+  int gemm, eight, only;
   for (int f = 0; f < g->layers; f++) {
-    readers(g, f, &product, &eight, &only);
+    readers(g, f, &gemm, &eight, &only);
     if (only >= 0 && is_clip(g, only) && !is_clip(g, f) && o->range[f] == NONE)
       o->range[f] = o->range[only] == SHARED ? NONE : o->range[only];
   }

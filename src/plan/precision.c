@@ -39,7 +39,7 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
   if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
-  else if (ct_op_is(op->desc.kind, CT_KIND_PRODUCT))
+  else if (ct_op_is(op->desc.kind, CT_KIND_GEMM))
     return refuse(p, op, why);
   return CT_OK;
 }

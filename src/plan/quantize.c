@@ -18,7 +18,7 @@ static int inputs_fit(const ct_plan_t *p, const ct_plan_op_t *op)
     if (op->in[k] < 0) continue;
     const ct_value_t *v = &p->value[op->in[k]];
     if (!(v->pair.scale > 0)) return 0;
-    if (!ct_op_is(op->desc.kind, CT_KIND_PRODUCT) && v->shape.dtype != CT_U8) return 0;
+    if (!ct_op_is(op->desc.kind, CT_KIND_GEMM) && v->shape.dtype != CT_U8) return 0;
   }
   return 1;
 }

@@ -41,7 +41,7 @@ typedef struct trial {
   int add, bias, relu, sums, streams;
 } trial_t;
 
-static cpu__multiply_t product(const trial_t *t)
+static cpu__multiply_t gemm(const trial_t *t)
 {
   cpu__multiply_t g = {.m = t->m, .n = t->n, .k = t->k};
   g.a = matrix(t->a, memory[0], t->m, t->k);
@@ -140,7 +140,7 @@ static int64_t touched(const trial_t *t, const cpu__multiply_t *g)
 static void try_product(const trial_t *t)
 {
   fill();
-  cpu__multiply_t g = product(t);
+  cpu__multiply_t g = gemm(t);
   for (int64_t k = 0; k < g.k && t->b == PANELS; k++)
     for (int64_t j = g.n; j < (g.n + 15) / 16 * 16; j++)
       *element(&g.b, k, j) = 0;
@@ -208,7 +208,7 @@ static void few_rows(void)
     int threads = i / 2 % THREADS + 1;
     t.b = PANELS_COLUMNS;
     fill();
-    cpu__multiply_t g = product(&t);
+    cpu__multiply_t g = gemm(&t);
     dev->threads = threads;
     cpu__multiply_few(dev, &g);
     dev->threads = THREADS;
@@ -224,7 +224,7 @@ static void a_nan_stays(void)
 {
   trial_t t = {.m = 20, .n = 20, .k = 20, .relu = 1};
   fill();
-  cpu__multiply_t g = product(&t);
+  cpu__multiply_t g = gemm(&t);
   *element(&g.a, 7, 3) = NAN;
   cpu__multiply(dev, &g);
   for (int64_t j = 0; j < t.n; j++) {
@@ -239,7 +239,7 @@ static void everybody_gets_the_same_bits(void)
     trial_t t = {.m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .a = COLUMNS, .sums = 1};
     for (int threads = 1; threads <= THREADS; threads++) {
       fill();
-      cpu__multiply_t g = product(&t);
+      cpu__multiply_t g = gemm(&t);
       dev->threads = threads;
       omp_set_num_threads(threads);
       cpu__multiply(dev, &g);

@@ -485,14 +485,14 @@ static void clear_nothing(cpu__ready_t *ready)
 static const cpu__algo_t *algo_of_backward(const cpu__algos_t *algos)
 {
   ct_shape_t x = ct_shape(4, 1, 16, 4, 4);
-  cpu__product_op_t op = {.head.dev = tested.dev};
+  cpu__passes_op_t op = {.head.dev = tested.dev};
   ct_op_desc_init(&op.head.desc, CT_OP_CONV, &x, &x);
   op.head.desc.passes = CT_FWD | CT_BWD_DATA;
   op.head.desc.u.conv.groups = op.head.desc.u.conv.kernel[0] = op.head.desc.u.conv.kernel[1] = 1;
   ct_op_info_t info = ct_op_info_of(&op.head.desc, "");
-  CT_ASSERT_OK(cpu__product_prepare(&op.head, algos, &op.head.desc, NULL, &info));
+  CT_ASSERT_OK(cpu__passes_prepare(&op.head, algos, &op.head.desc, NULL, &info));
   const cpu__algo_t *algo = op.pass[1].algo;
-  cpu__product_clear(&op.head);
+  cpu__passes_clear(&op.head);
   return algo;
 }
 

@@ -192,20 +192,20 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line)
 
 /* ---- convolutions ---- */
 
-static gpu__products_t products;
+static gpu__libraries_t libraries;
 static ct_dev_t dev;
 
 static void open_dev(int autotune, const char *cache)
 {
   fake_cuda_reset();
   dev = (ct_dev_t){
-      .products = &products, .autotune = autotune, .plan_cache = (char *)(uintptr_t)cache};
+      .libraries = &libraries, .autotune = autotune, .plan_cache = (char *)(uintptr_t)cache};
 }
 
 static void close_dev(void)
 {
-  gpu__conv_plans_free(products.conv_plans);
-  products.conv_plans = NULL;
+  gpu__conv_plans_free(libraries.conv_plans);
+  libraries.conv_plans = NULL;
   CT_ASSERT_INT(fake_cuda_alive(), 0);
 }
 

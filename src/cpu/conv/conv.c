@@ -72,17 +72,17 @@ static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 static int conv_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   ct_op_desc_t some = with_samples(&op->desc);
-  return cpu__product_prepare(op, &cpu__conv_algos, &some, like, info);
+  return cpu__passes_prepare(op, &cpu__conv_algos, &some, like, info);
 }
 
 const cpu__op_kind_t cpu__conv = {
-    .size = sizeof(cpu__product_op_t),
+    .size = sizeof(cpu__passes_op_t),
     .bf16 = 1,
     .stores = conv_stores,
     .wants = conv_wants,
     .prepare = conv_prepare,
-    .run = cpu__product_run,
-    .clear = cpu__product_clear,
-    .pack = cpu__product_pack,
-    .unpack = cpu__product_unpack,
+    .run = cpu__passes_run,
+    .clear = cpu__passes_clear,
+    .pack = cpu__passes_pack,
+    .unpack = cpu__passes_unpack,
 };

@@ -230,7 +230,7 @@ static void run_own_channels(const run_t *r)
   }
 }
 
-static int run_product(const conv_t *t, void *const at[CPU__ROLES])
+static int run_conv(const conv_t *t, void *const at[CPU__ROLES])
 {
   int data = t->pass == CT_BWD_DATA;
   float *scratch = at[CPU__SCRATCH];
@@ -321,7 +321,7 @@ static void plan(conv_t *t)
   }
 }
 
-static int prepare_product(const cpu__job_t *job, cpu__ready_t *out)
+static int prepare_conv(const cpu__job_t *job, cpu__ready_t *out)
 {
   conv_t shape, *t;
   set_shape(&shape, job);
@@ -391,8 +391,8 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
 
 static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
-  int rc = job->pass == CT_BWD_PARAM ? cpu__winograd_gradient_prepare(job, out)
-                                     : prepare_product(job, out);
+  int rc =
+      job->pass == CT_BWD_PARAM ? cpu__winograd_gradient_prepare(job, out) : prepare_conv(job, out);
   return rc == CT_OK ? stored(job, &out->w) : rc;
 }
 
@@ -400,7 +400,7 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
 {
   const int *pass = ready->own;
   return *pass == CT_BWD_PARAM ? cpu__winograd_gradient_run(dev, ready, at)
-                               : run_product(ready->own, at);
+                               : run_conv(ready->own, at);
 }
 
 static void clear(cpu__ready_t *ready)

@@ -41,7 +41,7 @@ typedef struct gradient {
   int64_t unit, unit_position; /* floats of a unit's sums; of one of its positions */
   int64_t transforms, sums;    /* floats of both transforms of a chunk; of a part's sums */
   const cpu__winograd_loops_t *loops;
-  const cpu__tiles_t *products;
+  const cpu__tiles_t *micro;
 } gradient_t;
 
 /* A range of tiles. */
@@ -127,7 +127,7 @@ int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->pass = job->pass;
   t->threads = job->dev->threads;
   t->loops = cpu__winograd_loops(job->dev);
-  t->products = cpu__tiles(job->dev);
+  t->micro = cpu__tiles(job->dev);
   t->lanes = t->loops->width;
   t->bias = d->u.conv.bias;
   t->n = d->y.dim[0];
@@ -254,9 +254,9 @@ static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t 
   for (int k = 0; k < CPU__POSITIONS; k++)
     for (int64_t v = 0; v < vecs; v += TILE_VECS) {
       int64_t wide = ct_least(TILE_VECS, vecs - v);
-      int64_t most = ct_div_up(rows, ct_div_up(rows, t->products->rows[wide]));
+      int64_t most = ct_div_up(rows, ct_div_up(rows, t->micro->rows[wide]));
       for (int64_t i = 0; i < rows; i += most)
-        t->products->run[wide][ct_least(most, rows - i)](
+        t->micro->run[wide][ct_least(most, rows - i)](
             &job, a + k * t->position[0] + i, b + k * t->position[1] + v * t->lanes,
             sums + k * t->unit_position + i * t->group[1] + v * t->lanes);
     }

@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) void fetch(const cpu__tile_t *t, co
 }
 
 /* Adds the product of `taps` blocks of k, from k0 on, for the columns n0 to n0 + n. */
-static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, int64_t n0, int64_t n,
-                         const float *rows, float *result)
+static void add_taps(const few_t *f, int64_t k0, int64_t k, int64_t taps, int64_t n0, int64_t n,
+                     const float *rows, float *result)
 {
   const cpu__multiply_t *g = f->g;
   int64_t a_at[TAPS], b_at[TAPS];
@@ -86,7 +86,7 @@ static void multiply_columns(const few_t *f, int64_t n0, int64_t n, float *room)
   for (int64_t k0 = 0; k0 < f->g->k;) {
     int64_t left = f->g->k - k0, k = ct_least(left, CPU__PANEL), taps = ct_least(left / k, TAPS);
     pack_rows(f, k0, k * taps, rows);
-    add_products(f, k0, k, taps, n0, n, rows, result);
+    add_taps(f, k0, k, taps, n0, n, rows, result);
     k0 += k * taps;
   }
   put_result(f, n0, n, result);

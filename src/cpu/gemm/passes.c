@@ -20,7 +20,7 @@ static cpu__role_t result_of(int pass)
 }
 
 /* Adds the reorders between the tensors of the graph and the formats of the algorithm. */
-static int add_reorders(cpu__product_op_t *op, cpu__pass_t *p, const cpu__job_t *job,
+static int add_reorders(cpu__passes_op_t *op, cpu__pass_t *p, const cpu__job_t *job,
                         ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -48,7 +48,7 @@ out:
 }
 
 /* Finds the algorithms that do not suit the existing format of the weights. */
-static int find_misfits(const cpu__product_op_t *op, const cpu__costs_t *c, cpu__job_t job,
+static int find_misfits(const cpu__passes_op_t *op, const cpu__costs_t *c, cpu__job_t job,
                         unsigned *misfits)
 {
   int rc = CT_OK;
@@ -74,7 +74,7 @@ static int has_add(const ct_op_desc_t *d)
 }
 
 /* If the algorithm cannot add x2 itself, it writes to scratch, and y is computed from both. */
-static void set_apart(const cpu__product_op_t *op, cpu__pass_t *p, cpu__job_t *job,
+static void set_apart(const cpu__passes_op_t *op, cpu__pass_t *p, cpu__job_t *job,
                       ct_op_desc_t *bare, ct_op_info_t *info)
 {
   if (job->pass != CT_FWD || !has_add(job->desc)) return;
@@ -86,7 +86,7 @@ static void set_apart(const cpu__product_op_t *op, cpu__pass_t *p, cpu__job_t *j
   job->desc = bare;
 }
 
-static int add_pass(cpu__product_op_t *op, const cpu__costs_t *c, int i, cpu__job_t job,
+static int add_pass(cpu__passes_op_t *op, const cpu__costs_t *c, int i, cpu__job_t job,
                     ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -114,11 +114,11 @@ out:
   return rc;
 }
 
-int cpu__product_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_desc_t *d,
-                         const ct_op_t *like, ct_op_info_t *info)
+int cpu__passes_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_desc_t *d,
+                        const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   cpu__job_t job = {.dev = head->dev, .desc = d};
   cpu__costs_t costs;
   double cost;
@@ -127,7 +127,7 @@ int cpu__product_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_d
   op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
-  if (like) CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
+  if (like) CT_TRY(cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
   for (int i = 0; i < CPU__PASSES; i++)
     if (costs.passes >> i & 1) CT_TRY(add_pass(op, &costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
@@ -170,7 +170,7 @@ static void *readable(const void *p)
   return (void *)(uintptr_t)p;
 }
 
-static void zero_gradients(const cpu__product_op_t *op, const ct_op_args_t *a)
+static void zero_gradients(const cpu__passes_op_t *op, const ct_op_args_t *a)
 {
   for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM; i++)
     if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
@@ -185,7 +185,7 @@ static int has_relu(const ct_op_desc_t *d)
 static int run_adding(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
-  const cpu__pass_t *p = &((cpu__product_op_t *)head)->pass[0];
+  const cpu__pass_t *p = &((cpu__passes_op_t *)head)->pass[0];
   const ct_shape_t *y = &head->desc.y;
   void *beside = (char *)a->scratch + p->beside;
   void *at[CPU__ROLES] = {readable(a->x), a->w[0], a->w[1], p->apart ? beside : a->y, NULL};
@@ -196,10 +196,10 @@ out:
   return rc;
 }
 
-int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
+int cpu__passes_run(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   if (head->desc.x.dim[0] == 0) {
     zero_gradients(op, a);
     return rc;
@@ -223,9 +223,9 @@ out:
   return rc;
 }
 
-void cpu__product_clear(ct_op_t *head)
+void cpu__passes_clear(ct_op_t *head)
 {
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   for (int i = 0; i < CPU__PASSES; i++) {
     cpu__pass_t *p = &op->pass[i];
     if (p->algo) p->algo->clear(&p->ready);
@@ -238,7 +238,7 @@ void cpu__product_clear(ct_op_t *head)
 }
 
 /* Converts weights from the plain layout to the op's own, or back. */
-static int convert(cpu__product_op_t *op, int param, void *plain, void *own, int to_own)
+static int convert(cpu__passes_op_t *op, int param, void *plain, void *own, int to_own)
 {
   int rc = CT_OK;
   cpu__dnnl_t *dnnl = op->head.dev->dnnl;
@@ -265,12 +265,12 @@ out:
   return rc;
 }
 
-int cpu__product_pack(ct_op_t *op, int param, const float *plain, void *own)
+int cpu__passes_pack(ct_op_t *op, int param, const float *plain, void *own)
 {
-  return convert((cpu__product_op_t *)op, param, readable(plain), own, 1);
+  return convert((cpu__passes_op_t *)op, param, readable(plain), own, 1);
 }
 
-int cpu__product_unpack(ct_op_t *op, int param, const void *own, float *plain)
+int cpu__passes_unpack(ct_op_t *op, int param, const void *own, float *plain)
 {
-  return convert((cpu__product_op_t *)op, param, plain, readable(own), 0);
+  return convert((cpu__passes_op_t *)op, param, plain, readable(own), 0);
 }

@@ -69,8 +69,8 @@ LOOP int in_register(int n, int v)
   return n > REG ? REG : n < 0 ? 0 : n;
 }
 
-#ifndef ADD_PRODUCT
-#  define ADD_PRODUCT(sum, factor, vector) ((sum) + (factor) * (vector))
+#ifndef MUL_ADD
+#  define MUL_ADD(sum, factor, vector) ((sum) + (factor) * (vector))
 #endif
 
 /* Accumulates the product of one tap.  The rows of A are contiguous (packed or transposed) or
@@ -95,7 +95,7 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
     for (int i = 0; i < rows; i++)
       UNROLLED
     for (int v = 0; v < wide; v++)
-      sum[i * wide + v] = ADD_PRODUCT(sum[i * wide + v], base[i / 3][p * next + i % 3 * row], w[v]);
+      sum[i * wide + v] = MUL_ADD(sum[i * wide + v], base[i / 3][p * next + i % 3 * row], w[v]);
   }
 }
 
