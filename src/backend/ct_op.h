@@ -212,7 +212,7 @@ typedef struct ct_op_desc {
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; the op chooses its layout (ct_op_info_t), except for REORDER */
   struct {
-    ct_quant_pair_t x, x2, y; /**< of the CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
+    ct_quant_params_t x, x2, y; /**< of the CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
     int dynamic; /**< LINEAR, LSTM with float32 tensors: int8 GEMMs, quantized with the range of
                       each batch */
   } q;

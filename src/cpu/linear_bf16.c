@@ -39,7 +39,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   const ct_op_desc_t *d = job->desc;
   int64_t k = job->pass == CT_FWD ? d->x.dim[1] : d->y.dim[1];
   if (d->x.dtype != CT_BF16) return cpu__refuse(why, "another type of activations");
-  if (!cpu__tiles_of_pairs(job->dev))
+  if (!cpu__bf16_dot_tiles(job->dev))
     return cpu__refuse(why, "the processor does not multiply pairs of bfloat16");
   if (job->pass != CT_BWD_PARAM && k % 2) return cpu__refuse(why, "an odd number of features");
   /* oneDNN can use AMX */
@@ -62,7 +62,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   const ct_op_desc_t *d = job->desc;
   linear_t *l = out->own = ct_mem_alloc(sizeof *l, "linear");
   if (!l) return CT_ERR_NOMEM;
-  *l = (linear_t){.tiles = cpu__tiles_of_pairs(job->dev),
+  *l = (linear_t){.tiles = cpu__bf16_dot_tiles(job->dev),
                   .pass = job->pass,
                   .bias = job->desc->u.linear.bias,
                   .relu = d->u.linear.relu,
@@ -117,7 +117,8 @@ static void pack_weights(const ct_dev_t *dev, const linear_t *l, const float *w,
   } else {
 #pragma omp for schedule(static)
     for (int64_t k = 0; k < l->out / 2; k++)
-      cpu__pair_floats(l->in, w + 2 * k * l->in, w + (2 * k + 1) * l->in, packed + k * LANES, size);
+      cpu__interleave_floats(l->in, w + 2 * k * l->in, w + (2 * k + 1) * l->in, packed + k * LANES,
+                             size);
   }
 }
 
@@ -224,8 +225,10 @@ static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint1
         int64_t r = first + 2 * k;
         int both = 2 * k + 1 < rows;
         const uint16_t *of_x = x + r * l->in, *of_dy = dy + r * l->out;
-        cpu__pair_rows(l->in, of_x, both ? of_x + l->in : NULL, px + k * LANES, pairs * LANES);
-        cpu__pair_rows(l->out, of_dy, both ? of_dy + l->out : NULL, pdy + k * LANES, pairs * LANES);
+        cpu__interleave_rows(l->in, of_x, both ? of_x + l->in : NULL, px + k * LANES,
+                             pairs * LANES);
+        cpu__interleave_rows(l->out, of_dy, both ? of_dy + l->out : NULL, pdy + k * LANES,
+                             pairs * LANES);
       }
 #pragma omp for schedule(static)
       for (int64_t i = 0; i < panels(l->out) * across; i++)

@@ -244,19 +244,19 @@ int ct_observed_is_range(const ct_graph_t *g, int param)
 
 /* ---- scales and zero points ---- */
 
-static ct_quant_pair_t pair_of(int param, const float *const value[])
+static ct_quant_params_t qp_of(int param, const float *const value[])
 {
-  if (param < 0 || !(value[param][0] < value[param][1])) return (ct_quant_pair_t){0};
-  return ct_quant_pair_of(value[param][0], value[param][1]);
+  if (param < 0 || !(value[param][0] < value[param][1])) return (ct_quant_params_t){0};
+  return ct_quant_params_of(value[param][0], value[param][1]);
 }
 
 int ct_observed_quant(const ct_observed_t *o, const float *const value[], ct_quant_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_quant_make(o->fold.graph, out));
-  out->input = pair_of(o->input, value);
+  out->input = qp_of(o->input, value);
   for (int f = 0; f < out->layers; f++)
-    out->out[f] = pair_of(o->range[f], value);
+    out->out[f] = qp_of(o->range[f], value);
 out:
   return rc;
 }

@@ -107,12 +107,12 @@ static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
     hi = x[i] > hi ? x[i] : hi;
   }
   if (!a->keep_running) ct_fake_quant_follow(range, lo, hi);
-  ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+  ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
   for (int64_t i = 0; i < count && a->pass & CT_FWD; i++)
-    y[i] = known ? ct_fake_quant(&pair, x[i]) : x[i];
+    y[i] = known ? ct_fake_quant(&qp, x[i]) : x[i];
   for (int64_t i = 0; i < count && a->pass & CT_BWD_DATA; i++)
-    dx[i] = known ? ct_fake_quant_gradient(&pair, x[i], dy[i]) : dy[i];
+    dx[i] = known ? ct_fake_quant_gradient(&qp, x[i], dy[i]) : dy[i];
   return CT_OK;
 }
 

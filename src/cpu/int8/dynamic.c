@@ -58,7 +58,7 @@ out:
   return rc;
 }
 
-static ct_quant_pair_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
+static ct_quant_params_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
 {
   int64_t n = k->rows * k->in;
   float low = 0, high = 0;
@@ -67,12 +67,12 @@ static ct_quant_pair_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
     low = x[i] < low ? x[i] : low;
     high = x[i] > high ? x[i] : high;
   }
-  ct_quant_pair_t pair = ct_quant_pair_of(low, high);
-  float zero = (float)pair.zero;
+  ct_quant_params_t qp = ct_quant_params_of(low, high);
+  float zero = (float)qp.zero;
 #pragma omp parallel for simd if (n > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < n; i++)
-    q[i] = cpu__int8_cut(x[i] / pair.scale + zero);
-  return pair;
+    q[i] = cpu__int8_cut(x[i] / qp.scale + zero);
+  return qp;
 }
 
 /* Stores the error of each sum per unit of x's zero point. */
@@ -93,7 +93,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   float *y = a->y;
   uint8_t *q = a->scratch;
   if (k->rows == 0) return CT_OK;
-  ct_quant_pair_t pair = round_x(k, a->x, q);
+  ct_quant_params_t qp = round_x(k, a->x, q);
   inner.x = q;
   inner.scratch = (char *)a->scratch + byte_room(k);
   op->desc = gemm_of(&whole);
@@ -104,8 +104,8 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 #pragma omp parallel for if (k->rows * k->out > CPU__PARALLEL_MIN)
   for (int64_t r = 0; r < k->rows; r++)
     for (int64_t c = 0; c < k->out; c++) {
-      float v = y[r * k->out + c] - k->zero[c] * (float)pair.zero;
-      v = v * pair.scale + (bias ? bias[c] : 0);
+      float v = y[r * k->out + c] - k->zero[c] * (float)qp.zero;
+      v = v * qp.scale + (bias ? bias[c] : 0);
       y[r * k->out + c] = whole.u.linear.relu && v < 0 ? 0 : v;
     }
 out:

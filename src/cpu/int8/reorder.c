@@ -50,8 +50,8 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-static void to_bytes(const ct_quant_pair_t *p, int64_t n, const float *x, int64_t step, uint8_t *y,
-                     int64_t to_step)
+static void to_bytes(const ct_quant_params_t *p, int64_t n, const float *x, int64_t step,
+                     uint8_t *y, int64_t to_step)
 {
   float scale = p->scale, zero = (float)p->zero;
   for (int64_t i = 0; i < n; i++) {
@@ -62,8 +62,8 @@ static void to_bytes(const ct_quant_pair_t *p, int64_t n, const float *x, int64_
   }
 }
 
-static void to_floats(const ct_quant_pair_t *p, int64_t n, const uint8_t *x, int64_t step, float *y,
-                      int64_t to_step)
+static void to_floats(const ct_quant_params_t *p, int64_t n, const uint8_t *x, int64_t step,
+                      float *y, int64_t to_step)
 {
   for (int64_t i = 0; i < n; i++)
     y[i * to_step] = p->scale * (float)(x[i * step] - p->zero);

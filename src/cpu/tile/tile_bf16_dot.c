@@ -15,7 +15,7 @@
 #  define WIDTH 16
 #  define REG   16
 #  define SUMS  28
-#  define TILES cpu__tiles_pairs
+#  define TILES cpu__tiles_bf16_dot
 #  include "cpu/tile/tile_body.h"
 #  ifdef __clang__
 #    pragma clang attribute pop
