@@ -30,12 +30,12 @@ CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t 
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     GPU_LOOP (b, blocks) {
       int64_t i = n * blocks + b;
-      gpu_few<T, BLOCK> v = ((const gpu_few<T, BLOCK> *)x)[i];
+      gpu_vec<T, BLOCK> v = ((const gpu_vec<T, BLOCK> *)x)[i];
       float factors[BLOCK];
       ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++)
         gpu_store(&v.v[k], dropped(gpu_load(&v.v[k]), factors[k]));
-      ((gpu_few<T, BLOCK> *)y)[i] = v;
+      ((gpu_vec<T, BLOCK> *)y)[i] = v;
     }
   }
 }
@@ -70,8 +70,8 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
 
 template <class T> static int in_blocks(const gpu__dropout_shape_t *s, const void *x, const void *y)
 {
-  return s->channels == 1 && s->space % BLOCK == 0 && gpu_few_fit<T, BLOCK>(x) &&
-         gpu_few_fit<T, BLOCK>(y);
+  return s->channels == 1 && s->space % BLOCK == 0 && gpu_vec_fit<T, BLOCK>(x) &&
+         gpu_vec_fit<T, BLOCK>(y);
 }
 
 template <class T>

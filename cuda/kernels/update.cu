@@ -43,7 +43,7 @@ static unsigned pieces_of(int64_t count)
 
 /* ---- groups of four elements ---- */
 
-typedef gpu_few<float, WIDTH> four_t;
+typedef gpu_vec<float, WIDTH> four_t;
 
 /* Elements beyond the end are 0. Whether packs are used does not affect results. */
 CT_D four_t load_four(const float *p, int64_t first, int64_t count, int packs)
@@ -218,12 +218,12 @@ template <rule_t *RULE> CT_D float follow(const step_t &step, elements_t *e, int
 template <class T>
 CT_D void store_low(void *low, int64_t first, int64_t count, int packs, const four_t &w)
 {
-  gpu_few<T, WIDTH> q;
+  gpu_vec<T, WIDTH> q;
   T *to = (T *)low + first;
   for (int k = 0; k < WIDTH; k++)
     gpu_store(&q.v[k], w.v[k]);
   if (packs && first + WIDTH <= count)
-    *(gpu_few<T, WIDTH> *)to = q;
+    *(gpu_vec<T, WIDTH> *)to = q;
   else
     for (int k = 0; k < WIDTH && first + k < count; k++)
       to[k] = q.v[k];
@@ -281,7 +281,7 @@ CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
 static int all_aligned(const gpu__range_t *r)
 {
   int aligned =
-      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_few_fit<gpu_bf16, WIDTH>(r->low);
+      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_vec_fit<gpu_bf16, WIDTH>(r->low);
   for (int s = 0; s < CT_RULE_STATES; s++)
     aligned = aligned && gpu_is_aligned(r->state[s]);
   return aligned;

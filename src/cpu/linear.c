@@ -54,33 +54,33 @@ static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
 
 static void forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
+  cpu__gemm_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
   g.a = cpu__row_major(at[CPU__X], o->in);
   g.c = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.bias = at[CPU__BIAS];
   g.relu = o->relu;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
 }
 
 static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
+  cpu__gemm_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
   g.a = cpu__row_major(at[CPU__Y], o->out);
   g.c = cpu__row_major(at[CPU__X], o->in);
-  if (cpu__is_few(&g))
-    cpu__multiply_few(dev, &g);
+  if (cpu__gemm_is_skinny(&g))
+    cpu__gemm_skinny(dev, &g);
   else
-    cpu__multiply(dev, &g);
+    cpu__gemm_blocked(dev, &g);
 }
 
 static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
+  cpu__gemm_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
   g.b = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.sums = at[CPU__BIAS];
   g.streams = (o->out + 15) / 16 * w.col16 * (int64_t)sizeof(float) > CPU__STREAM_MIN;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
   for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);
 }

@@ -114,8 +114,8 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
 
 /* Multiplies `count` tiles from v on by the weights of some blocks and a panel; writes or adds to
  * m. */
-static void multiply(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, const float *v,
-                     const float *u, float *m, int add)
+static void gemm(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, const float *v,
+                 const float *u, float *m, int add)
 {
   int vecs = (int)vecs_of(t, panel);
   int64_t most = t->tiles->rows[vecs], steps = (count + most - 1) / most;
@@ -147,7 +147,7 @@ static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t e
   const conv_t *t = r->t;
   for (int64_t i = first; i < end; i += t->once) {
     int64_t stop = i + t->once < end ? i + t->once : end;
-    multiply(t, panel, t->from, stop - i, v + (i - origin) * t->lanes, u, m, 0);
+    gemm(t, panel, t->from, stop - i, v + (i - origin) * t->lanes, u, m, 0);
     finish_tiles(r, panel, i, stop, m);
   }
 }
@@ -166,8 +166,8 @@ static void with_own_weights(const run_t *r, int64_t panel, int64_t first, int64
       with_weights(r, panel, first, end, origin, v, u, m);
       return;
     }
-    multiply(t, panel, blocks, end - first, v + (at * t->group + first - origin) * t->lanes, u, m,
-             at > 0);
+    gemm(t, panel, blocks, end - first, v + (at * t->group + first - origin) * t->lanes, u, m,
+         at > 0);
   }
   finish_tiles(r, panel, first, end, m);
 }

@@ -231,8 +231,8 @@ static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_
 /* ---- GEMMs ---- */
 
 /* Adds the contribution of `tiles` tiles of a chunk to unit u; add 0: overwrites. */
-static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
-                     float *sums)
+static void gemm(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
+                 float *sums)
 {
   static const int64_t start[1];
   int64_t in = u / t->groups[1] * t->group[0], out = u % t->groups[1] * t->group[1];
@@ -300,7 +300,7 @@ static void sum_part(const gradient_t *t, const tensors_t *m, int k)
     range_t r = {first, ct_least(first + t->chunk, all.end)};
     transform(t, m, r, first, transforms, m->db + k * t->blocks[1] * t->lanes);
     for (int64_t u = 0; u < units(t); u++)
-      multiply(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
+      gemm(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
   }
 }
 
@@ -325,7 +325,7 @@ static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
   range_t own = share((range_t){0, units(t)}, t->threads, k);
   for (int64_t u = own.first; u < own.end; u++) {
     float *sums = m->sums + (alone ? k : u) * t->unit;
-    multiply(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
+    gemm(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
     if (r.end == t->tiles) finish_unit(t, m, u, sums, 1);
   }
 }
