@@ -104,7 +104,7 @@ out:
 
 /* ---- bytes of a sample ---- */
 
-int ct__h5_encoded_room(ct_reader_file_t *to, int64_t bytes)
+int ct__h5_encoded_reserve(ct_reader_file_t *to, int64_t bytes)
 {
   to->bytes = (size_t)bytes;
   return ct_mem_grow(&to->v, &to->cap, bytes > 0 ? bytes : 1, 1);
@@ -123,7 +123,7 @@ int ct__h5_encoded_apart(const ct__h5_shard_t *s, hid_t array, int64_t i, ct_rea
   if (!done)
     CT_FAIL(CT_ERR_IO, "%s: cannot read sample %lld: %s", s->path, (long long)i,
             ct__h5_why(why, sizeof why));
-  CT_TRY(ct__h5_encoded_room(to, (int64_t)v.len));
+  CT_TRY(ct__h5_encoded_reserve(to, (int64_t)v.len));
   if (v.len) memcpy(to->v, v.p, v.len);
 out:
   if (done) H5Dvlen_reclaim(type, memory, H5P_DEFAULT, &v);
@@ -239,7 +239,7 @@ static int guess_size(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_reade
     CT_TRY(ct__h5_encoded_apart(s, array, 0, &f));
   } else {
     CT_TRY(ct__h5_encoded_offsets(s, file, spec->input, &offset));
-    CT_TRY(ct__h5_encoded_room(&f, offset[1]));
+    CT_TRY(ct__h5_encoded_reserve(&f, offset[1]));
     CT_TRY(ct__h5_encoded_joined(s, array, 0, offset[1], f.v));
   }
   rc = ct_image_info(f.v, f.bytes, &is);

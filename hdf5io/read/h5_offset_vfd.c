@@ -215,8 +215,8 @@ static int read_chunk(hid_t array, const hsize_t *offset, uint32_t *skipped)
 {
   char nothing; /* not written to, since the driver only records the address */
 #if H5_VERSION_GE(2, 0, 0)
-  size_t room = (size_t)1 << 40;
-  return H5Dread_chunk2(array, H5P_DEFAULT, offset, skipped, &nothing, &room) >= 0;
+  size_t cap = (size_t)1 << 40;
+  return H5Dread_chunk2(array, H5P_DEFAULT, offset, skipped, &nothing, &cap) >= 0;
 #else
   return H5Dread_chunk(array, H5P_DEFAULT, offset, skipped, &nothing) >= 0;
 #endif

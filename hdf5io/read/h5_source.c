@@ -296,7 +296,7 @@ out:
 
 /* Checks that a descriptor is free: HDF5 opens the file once more, and returns zeros if it
  * cannot. */
-static int check_room(const ct__h5_source_t *s)
+static int check_descriptor(const ct__h5_source_t *s)
 {
   int spare = dup(s->fd);
   if (spare < 0)
@@ -314,7 +314,7 @@ static int need_array(ct__h5_source_t *s, hid_t creation)
             MOST_DEPTH);
   CT_TRY(open_array(s, creation));
   CT_TRY(check_extent(s, creation));
-  CT_TRY(check_room(s));
+  CT_TRY(check_descriptor(s));
 out:
   return rc;
 }

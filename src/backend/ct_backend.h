@@ -34,7 +34,7 @@ typedef struct ct_mem_ops {
   /* asynchronous */
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
   /* free device memory in bytes; SIZE_MAX: unknown, as for host memory */
-  size_t (*room)(ct_dev_t *dev);
+  size_t (*avail)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {

@@ -430,9 +430,9 @@ double ct_op_flops(const ct_op_desc_t *d, int pass)
 
 int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate)
 {
-  int64_t room = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
+  int64_t extent = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
 
   /* C division rounds towards zero; a window that does not fit must not give one output */
-  if (room < 0) return -((-room + stride - 1) / stride) + 1;
-  return room / stride + 1;
+  if (extent < 0) return -((-extent + stride - 1) / stride) + 1;
+  return extent / stride + 1;
 }

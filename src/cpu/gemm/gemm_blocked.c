@@ -14,14 +14,14 @@ enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
 /* With contiguous lanes, this many k of all panels are packed in turn, so that cache lines of a row
  * are used completely. */
 enum { K_CHUNK = 16 };
-enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
+enum { A_FLOATS = M_BLOCK * K_BLOCK, B_FLOATS = N_BLOCK * K_BLOCK };
 
 /* Multiply-adds below which waking other threads takes longer than the GEMM. */
 #define ALONE_BELOW 2.5e5
 
 size_t cpu__gemm_workspace(void)
 {
-  return (A_ROOM + B_ROOM) * sizeof(float);
+  return (A_FLOATS + B_FLOATS) * sizeof(float);
 }
 
 /* Parameters of a GEMM, the same for all its parts. */
@@ -39,7 +39,7 @@ typedef struct block {
   int64_t k0, k;
   int64_t n0, n; /* n0: first packed column of b */
   cpu__matrix_t b;
-  float *a_room;
+  float *a_packed;
 } block_t;
 
 typedef struct part {
@@ -161,7 +161,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   t.c_vec = p->tiles->width == CPU__PANEL ? g->c.col16 : 8;
   for (int64_t i = 0; i < count; i++) {
     int64_t first = m * i / count, rows = m * (i + 1) / count - first;
-    const float *a = p->pack_a ? b->a_room + i * b->k * CPU__PANEL
+    const float *a = p->pack_a ? b->a_packed + i * b->k * CPU__PANEL
                                : g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col;
     tiles_of_rows(p, b, &t, a, (int)rows, m0 + first, n0, n);
   }
@@ -191,7 +191,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
       pack.lanes = (int)(m * (i + 1) / count - first);
       pack.k = ct_least(chunk, b->k - k);
       p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
-                     b->a_room + (i * b->k + k) * CPU__PANEL);
+                     b->a_packed + (i * b->k + k) * CPU__PANEL);
     }
   }
 }
@@ -223,7 +223,7 @@ static void pack_b(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int64_t n
   } while (done < k);
 }
 
-static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
+static void find_b(const plan_t *p, block_t *b, const part_t *part, float *workspace)
 {
   const cpu__gemm_t *g = p->g;
   if (!p->pack_b) {
@@ -232,17 +232,17 @@ static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
     b->n0 = 0;
     return;
   }
-  pack_b(p, b->k0, b->k, b->n0, b->n, g->sums && part->m0 == 0, room);
-  b->b = cpu__panels(room, b->k);
+  pack_b(p, b->k0, b->k, b->n0, b->n, g->sums && part->m0 == 0, workspace);
+  b->b = cpu__panels(workspace, b->k);
 }
 
-static void gemm_block(const plan_t *p, block_t b, const part_t *part, float *room)
+static void gemm_block(const plan_t *p, block_t b, const part_t *part, float *workspace)
 {
   int64_t whole_tiles = CPU__TILE_VECS * CPU__PANEL, parts = ct_div_up(b.n, N_HOT);
   int64_t first = b.n0, hot = ct_div_up(ct_div_up(b.n, parts), whole_tiles) * whole_tiles;
   int64_t rows = M_BLOCK / CPU__PANEL * p->rows;
-  b.a_room = room + B_ROOM;
-  find_b(p, &b, part, room);
+  b.a_packed = workspace + B_FLOATS;
+  find_b(p, &b, part, workspace);
   for (int64_t i = 0; i < part->m; i += rows) {
     int64_t m0 = part->m0 + i, m = ct_least(rows, part->m - i);
     if (p->pack_a) pack_a(p, &b, m0, m);
@@ -251,7 +251,7 @@ static void gemm_block(const plan_t *p, block_t b, const part_t *part, float *ro
   }
 }
 
-static void gemm_part(const plan_t *p, part_t part, float *room)
+static void gemm_part(const plan_t *p, part_t part, float *workspace)
 {
   for (int64_t j = 0; j < part.n; j += N_BLOCK) {
     int64_t k0 = 0;
@@ -259,7 +259,7 @@ static void gemm_part(const plan_t *p, part_t part, float *room)
       block_t b = {.k0 = k0, .k = ct_least(p->k_block, p->g->k - k0)};
       b.n0 = part.n0 + j;
       b.n = ct_least(N_BLOCK, part.n - j);
-      gemm_block(p, b, &part, room);
+      gemm_block(p, b, &part, workspace);
       k0 += p->k_block;
     } while (k0 < p->g->k);
   }
@@ -297,9 +297,9 @@ static part_t part_of(const plan_t *p, int i, int along_m, int along_n)
   return part;
 }
 
-static float *room_of(const ct_dev_t *dev)
+static float *workspace_of(const ct_dev_t *dev)
 {
-  return dev->packing + (size_t)omp_get_thread_num() * (A_ROOM + B_ROOM);
+  return dev->packing + (size_t)omp_get_thread_num() * (A_FLOATS + B_FLOATS);
 }
 
 void cpu__gemm_blocked(const ct_dev_t *dev, const cpu__gemm_t *g)
@@ -312,10 +312,10 @@ void cpu__gemm_blocked(const ct_dev_t *dev, const cpu__gemm_t *g)
     choose_grid(&p, dev->threads, &along_m, &along_n);
   int parts = along_m * along_n;
   if (parts == 1) {
-    gemm_part(&p, (part_t){0, g->m, 0, g->n}, room_of(dev));
+    gemm_part(&p, (part_t){0, g->m, 0, g->n}, workspace_of(dev));
     return;
   }
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < parts; i++)
-    gemm_part(&p, part_of(&p, i, along_m, along_n), room_of(dev));
+    gemm_part(&p, part_of(&p, i, along_m, along_n), workspace_of(dev));
 }

@@ -80,9 +80,9 @@ static void put_result(const skinny_t *f, int64_t n0, int64_t n, const float *re
   }
 }
 
-static void gemm_columns(const skinny_t *f, int64_t n0, int64_t n, float *room)
+static void gemm_columns(const skinny_t *f, int64_t n0, int64_t n, float *workspace)
 {
-  float *rows = room, *result = room + TAPS * SQUARE;
+  float *rows = workspace, *result = workspace + TAPS * SQUARE;
   for (int64_t k0 = 0; k0 < f->g->k;) {
     int64_t left = f->g->k - k0, k = ct_least(left, CPU__PANEL), taps = ct_least(left / k, TAPS);
     pack_rows(f, k0, k * taps, rows);
@@ -105,14 +105,14 @@ void cpu__gemm_skinny(const ct_dev_t *dev, const cpu__gemm_t *g)
   int parts = omp_in_parallel() ? 1 : dev->threads;
   skinny_t f = {.g = g, .tiles = cpu__tiles(dev)};
   int64_t blocks = ct_div_up(g->n, CPU__PANEL);
-  size_t room = cpu__gemm_workspace() / sizeof(float);
+  size_t workspace = cpu__gemm_workspace() / sizeof(float);
 #pragma omp parallel for schedule(static) if (parts > 1)
   for (int i = 0; i < parts; i++) {
     int64_t first = blocks * i / parts * CPU__PANEL, last = blocks * (i + 1) / parts * CPU__PANEL;
     last = ct_least(last, g->n);
     for (int64_t n; first < last; first += n) {
       n = ct_least(RESULT / CPU__PANEL, last - first);
-      gemm_columns(&f, first, n, dev->packing + (size_t)omp_get_thread_num() * room);
+      gemm_columns(&f, first, n, dev->packing + (size_t)omp_get_thread_num() * workspace);
     }
   }
 }

@@ -33,7 +33,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return cpu__int8_gemm.supports(dev, &p, why);
 }
 
-static size_t byte_room(const dynamic_t *k)
+static size_t bytes_size(const dynamic_t *k)
 {
   return ((size_t)(k->rows * k->in) + 63) / 64 * 64;
 }
@@ -52,7 +52,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->rows = k->gemm.flat.x.dim[0];
   k->zero = ct_mem_array(k->out, sizeof *k->zero, "weights in eight bits");
   CT_TRY(k->zero ? CT_OK : CT_ERR_NOMEM);
-  info->scratch += byte_room(k);
+  info->scratch += bytes_size(k);
   info->param_bytes[1] = (size_t)ct_op_param_count(&whole, 1) * sizeof(float);
 out:
   return rc;
@@ -95,7 +95,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (k->rows == 0) return CT_OK;
   ct_quant_params_t qp = round_x(k, a->x, q);
   inner.x = q;
-  inner.scratch = (char *)a->scratch + byte_room(k);
+  inner.scratch = (char *)a->scratch + bytes_size(k);
   op->desc = gemm_of(&whole);
   rc = cpu__int8_gemm_run(op, &inner);
   op->desc = whole;
