@@ -144,7 +144,7 @@ void gpu__unwatch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx)
 const ct_backend_t gpu__backend = {
     .size = sizeof(ct_backend_t),
     .name = "cuda",
-    .low_weights = 1,
+    .reduced_weights = 1,
     .repeats = 1,
     .probe = probe,
     .open = open_device,

@@ -128,7 +128,7 @@ struct ct_op {
 struct gpu__kind {
   size_t size; /**< size of the kind's own struct, which is allocated zeroed with the header
                   filled */
-  int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
+  int reduced; /**< 1: x and y may both be CT_BF16 or CT_F16 */
   /* Rejects what the backend cannot do; the descriptor is valid, but layouts may not be supported;
    * NULL: accepts all */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);

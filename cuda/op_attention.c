@@ -249,7 +249,7 @@ static void attention_clear(ct_op_t *op)
 }
 
 const gpu__kind_t gpu__kind_attention = {.size = sizeof(attention_op_t),
-                                         .low = 1,
+                                         .reduced = 1,
                                          .nhwc = -1,
                                          .prepare = attention_prepare,
                                          .run = attention_run,

@@ -224,7 +224,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 }
 
 const gpu__kind_t gpu__kind_bnorm = {.size = sizeof(bnorm_t),
-                                     .low = 1,
+                                     .reduced = 1,
                                      .nhwc = 1,
                                      .supports = supports,
                                      .prepare = prepare,

@@ -68,7 +68,7 @@ out:
 /* Parameters in the type of x. */
 static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
 {
-  return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_low[i];
+  return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_reduced[i];
 }
 
 static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
@@ -128,7 +128,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 }
 
 const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),
-                                    .low = 1,
+                                    .reduced = 1,
                                     .nhwc = 1,
                                     .supports = supports,
                                     .prepare = prepare,

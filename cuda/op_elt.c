@@ -24,6 +24,6 @@ out:
 }
 
 const gpu__kind_t gpu__kind_relu = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
 const gpu__kind_t gpu__kind_add = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};

@@ -49,4 +49,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_gnorm = {
-    .size = sizeof(gnorm_op_t), .low = 1, .prepare = gnorm_prepare, .run = gnorm_run};
+    .size = sizeof(gnorm_op_t), .reduced = 1, .prepare = gnorm_prepare, .run = gnorm_run};

@@ -43,7 +43,7 @@ static void linear_clear(ct_op_t *op)
 }
 
 const gpu__kind_t gpu__kind_linear = {.size = sizeof(linear_op_t),
-                                      .low = 1,
+                                      .reduced = 1,
                                       .nhwc = -1,
                                       .prepare = linear_prepare,
                                       .run = linear_run,

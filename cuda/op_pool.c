@@ -82,7 +82,7 @@ out:
 }
 
 const gpu__kind_t gpu__kind_pool = {.size = sizeof(pool_t),
-                                    .low = 1,
+                                    .reduced = 1,
                                     .supports = supports,
                                     .nhwc = 1,
                                     .prepare = prepare,

@@ -75,4 +75,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_reorder = {
-    .size = sizeof(ct_op_t), .low = 1, .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -37,7 +37,7 @@ out:
 }
 
 const gpu__kind_t gpu__kind_tokens = {
-    .size = sizeof(ct_op_t), .low = 1, .nhwc = 1, .prepare = tokens_prepare, .run = tokens_run};
+    .size = sizeof(ct_op_t), .reduced = 1, .nhwc = 1, .prepare = tokens_prepare, .run = tokens_run};
 
 /* ---- select ---- */
 
@@ -56,4 +56,4 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_select = {.size = sizeof(ct_op_t), .low = 1, .run = select_run};
+const gpu__kind_t gpu__kind_select = {.size = sizeof(ct_op_t), .reduced = 1, .run = select_run};

@@ -42,7 +42,7 @@ static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
   r.count = a->count;
   r.g = a->dy;
   r.w = a->w[0];
-  r.low_type = d->y.dtype;
+  r.reduced_type = d->y.dtype;
   for (int k = 0; k < CT_RULE_STATES; k++)
     r.state[k] = a->state[k];
   return r;
@@ -63,7 +63,7 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at,
 {
   gpu__range_t r = range_of(&op->desc, a);
   gpu__dial_t dial = gpu__dial(a);
-  if (r.low_type != CT_F32) r.low = a->y;
+  if (r.reduced_type != CT_F32) r.reduced = a->y;
   return GPU_CHECK(gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &dial, at, a->norms,
                                ((flat_op_t *)op)->work, s));
 }

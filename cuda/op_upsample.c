@@ -37,4 +37,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_upsample = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};

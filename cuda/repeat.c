@@ -153,7 +153,7 @@ static int same_pointers(void *const *a, void *const *b, int n)
 static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
 {
   for (int i = 0; i < CT_OP_PARAMS; i++)
-    if (a->w_low[i] != b->w_low[i]) return 0;
+    if (a->w_reduced[i] != b->w_reduced[i]) return 0;
   return a->pass == b->pass && a->x == b->x && a->x2 == b->x2 && a->y == b->y && a->dy == b->dy &&
          a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 &&
          same_pointers(a->w, b->w, CT_OP_PARAMS) && same_pointers(a->dw, b->dw, CT_OP_PARAMS) &&

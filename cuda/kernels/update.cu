@@ -216,10 +216,10 @@ template <rule_t *RULE> CT_D float follow(const step_t &step, elements_t *e, int
 }
 
 template <class T>
-CT_D void store_low(void *low, int64_t first, int64_t count, int packs, const four_t &w)
+CT_D void store_reduced(void *reduced, int64_t first, int64_t count, int packs, const four_t &w)
 {
   gpu_vec<T, WIDTH> q;
-  T *to = (T *)low + first;
+  T *to = (T *)reduced + first;
   for (int k = 0; k < WIDTH; k++)
     gpu_store(&q.v[k], w.v[k]);
   if (packs && first + WIDTH <= count)
@@ -239,8 +239,10 @@ template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, int pa
       e.w.v[k] = follow<RULE>(step, &e, k);
     store_four(r.w, i * WIDTH, r.count, packs, e.w);
     store_states<STATES>(r, i * WIDTH, packs, e);
-    if (r.low && r.low_type == CT_BF16) store_low<gpu_bf16>(r.low, i * WIDTH, r.count, packs, e.w);
-    if (r.low && r.low_type == CT_F16) store_low<gpu_f16>(r.low, i * WIDTH, r.count, packs, e.w);
+    if (r.reduced && r.reduced_type == CT_BF16)
+      store_reduced<gpu_bf16>(r.reduced, i * WIDTH, r.count, packs, e.w);
+    if (r.reduced && r.reduced_type == CT_F16)
+      store_reduced<gpu_f16>(r.reduced, i * WIDTH, r.count, packs, e.w);
   }
 }
 
@@ -281,7 +283,7 @@ CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
 static int all_aligned(const gpu__range_t *r)
 {
   int aligned =
-      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_vec_fit<gpu_bf16, WIDTH>(r->low);
+      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_vec_fit<gpu_bf16, WIDTH>(r->reduced);
   for (int s = 0; s < CT_RULE_STATES; s++)
     aligned = aligned && gpu_is_aligned(r->state[s]);
   return aligned;

@@ -21,8 +21,8 @@ typedef struct gpu__range {
   const float *g;
   float *w;
   float *state[CT_RULE_STATES]; /**< NULL: not present, and not accessed */
-  void *low;                    /**< output: new weights rounded to low_type; NULL: not wanted */
-  ct_dtype_t low_type;
+  void *reduced;                /**< output: new weights rounded to low_type; NULL: not wanted */
+  ct_dtype_t reduced_type;
 } gpu__range_t;
 
 /** Workspace bytes per op, in device memory. */

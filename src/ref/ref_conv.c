@@ -265,7 +265,7 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->scratch = (size_t)plane * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .low = 1};
+const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .reduced = 1};
 
 /* ---- linear: over the last dim; the other dims are rows ---- */
 
@@ -350,4 +350,4 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .low = 1};
+const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .reduced = 1};

@@ -36,7 +36,7 @@ static int relu_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .low = 1};
+const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .reduced = 1};
 
 /* ---- addition ---- */
 
@@ -52,7 +52,7 @@ static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .low = 1};
+const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .reduced = 1};
 
 /* ---- dropout ---- */
 
@@ -92,7 +92,7 @@ static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .low = 1};
+const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .reduced = 1};
 
 /* ---- fake quantization ---- */
 
@@ -185,4 +185,4 @@ static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
       d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN && d->x.dtype == d->y.dtype;
 }
 
-const ct__ref_kind_t ct__ref_reorder = {.run = reorder_run, .needs = reorder_needs, .low = 1};
+const ct__ref_kind_t ct__ref_reorder = {.run = reorder_run, .needs = reorder_needs, .reduced = 1};

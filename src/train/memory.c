@@ -176,7 +176,7 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
-  if (e->be->low_weights && e->recipe.compute != CT_F32)
+  if (e->be->reduced_weights && e->recipe.compute != CT_F32)
     bytes[CT_MEMORY_LOW_WEIGHTS] = m->weight_bytes / 2;
   if (e->recipe.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);

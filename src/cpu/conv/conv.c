@@ -49,15 +49,15 @@ static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   enum { USUAL_BATCH = 16 };
-  ct_op_desc_t low = *d, wide;
-  double low_cost, wide_cost;
-  low.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
-  low.x.dim[0] = low.y.dim[0] = USUAL_BATCH;
-  wide = low;
+  ct_op_desc_t narrow = *d, wide;
+  double narrow_cost, wide_cost;
+  narrow.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+  narrow.x.dim[0] = narrow.y.dim[0] = USUAL_BATCH;
+  wide = narrow;
   wide.x.dtype = wide.y.dtype = CT_F32;
-  if (dev->bf16_rate == 0 || least_cost(dev, &low, &low_cost) != CT_OK) return 1;
+  if (dev->bf16_rate == 0 || least_cost(dev, &narrow, &narrow_cost) != CT_OK) return 1;
   if (least_cost(dev, &wide, &wide_cost) != CT_OK) return 1; /* prepare will report the reason */
-  return wide_cost + cast_cost(&wide) < 0.9 * low_cost;
+  return wide_cost + cast_cost(&wide) < 0.9 * narrow_cost;
 }
 
 static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
