@@ -158,7 +158,8 @@ out:
 
 /* ---- op table ---- */
 
-static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                         cudaStream_t s)
 {
   int rc = CT_OK;
   const attention_op_t *k = (const attention_op_t *)op;

@@ -22,7 +22,7 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -41,7 +41,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
   if (!takes_labels(o)) of.targets = a->targets;
   if (o->kind == CT_LOSS_CROSS_ENTROPY && o->weighted) of.class_weight = a->class_weight;
   if (a->pass & CT_FWD) GPU_TRY(gpu__loss(&of, a->scratch, a->loss, op->dev->bad_label, s));
-  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__dial(a), at, a->dx, s));
+  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__step_params(a), at, a->dx, s));
 out:
   return rc;
 }

@@ -98,7 +98,8 @@ out:
 
 /* ---- op table ---- */
 
-static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
 {
   int rc = CT_OK;
   const lstm_op_t *k = (const lstm_op_t *)op;

@@ -17,7 +17,8 @@ static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
 
 /* In CT_NHWC a sample's patches have the same order as in y, after the class token. The gradients
  * of both parameters are sums over the batch; the class token's is that of the first position. */
-static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_shape_t *y = &op->desc.y;
@@ -41,7 +42,8 @@ const gpu__kind_t gpu__kind_tokens = {
 
 /* ---- select ---- */
 
-static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_shape_t *x = &op->desc.x;

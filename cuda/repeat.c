@@ -40,8 +40,8 @@ typedef struct list {
 typedef struct repeat {
   list_t last; /* list from which the graph was made, with the latest parameters */
   cudaGraphExec_t graph;
-  gpu__dial_t *host; /* staging: one entry per launch */
-  gpu__dial_t *dev;
+  gpu__step_params_t *host; /* staging: one entry per launch */
+  gpu__step_params_t *dev;
   int64_t cap; /* allocated entries */
 } repeat_t;
 
@@ -191,9 +191,9 @@ static int same_list(const list_t *a, const list_t *b)
 
 /* ---- step parameters ---- */
 
-gpu__dial_t gpu__dial(const ct_op_args_t *a)
+gpu__step_params_t gpu__step_params(const ct_op_args_t *a)
 {
-  gpu__dial_t d;
+  gpu__step_params_t d;
   memset(&d, 0, sizeof d); /* clear padding too, which the emulator might take for a partial
                               address */
   d.scale = a->scale;
@@ -207,7 +207,7 @@ gpu__dial_t gpu__dial(const ct_op_args_t *a)
 
 /* ---- running a list ---- */
 
-static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
+static int run_entry(entry_t *e, const gpu__step_params_t *at, cudaStream_t s)
 {
   switch (e->what) {
   case OP:
@@ -223,18 +223,18 @@ static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
 }
 
 /* dials NULL: pass step parameters by value only. */
-static int run_list(list_t *l, const gpu__dial_t *dials, cudaStream_t s)
+static int run_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
 {
   int rc = CT_OK;
   for (int i = 0; i < l->n; i++)
-    CT_TRY(run_entry(&l->at[i], dials ? dials + i : NULL, s));
+    CT_TRY(run_entry(&l->at[i], params ? params + i : NULL, s));
 out:
   return rc;
 }
 
 /* ---- graphs ---- */
 
-static int room_for_dials(repeat_t *r, int n)
+static int reserve_params(repeat_t *r, int n)
 {
   int rc = CT_OK;
   if (n <= r->cap) return CT_OK;
@@ -249,10 +249,10 @@ out:
   return rc;
 }
 
-static void write_dials(repeat_t *r, const list_t *l)
+static void write_params(repeat_t *r, const list_t *l)
 {
   for (int i = 0; i < l->n; i++)
-    if (l->at[i].what == OP) r->host[i] = gpu__dial(&l->at[i].u.op.args);
+    if (l->at[i].what == OP) r->host[i] = gpu__step_params(&l->at[i].u.op.args);
 }
 
 static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
@@ -285,9 +285,9 @@ int gpu__end(ct_queue_t *q)
   int known = r->graph && same_list(&r->last, l);
   if (!known) {
     drop_graph(r);
-    CT_TRY(room_for_dials(r, l->n));
+    CT_TRY(reserve_params(r, l->n));
   }
-  write_dials(r, l);
+  write_params(r, l);
   if (!known) CT_TRY(capture(q, r, l));
   list_t spare = r->last;
   r->last = *l;

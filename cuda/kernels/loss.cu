@@ -220,10 +220,11 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
   }
 }
 
-CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at, float *dx)
+CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu__step_params_t *at,
+                        float *dx)
 {
   for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
-    float scale = (at ? at->scale : dial.scale) * (float)sample_weight(of, n);
+    float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
     if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
       cross_entropy_slopes(of, n, scale, dx);
     else
@@ -292,11 +293,12 @@ extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                          const gpu__dial_t *at, float *dx, cudaStream_t stream)
+extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                                          const gpu__step_params_t *at, float *dx,
+                                          cudaStream_t stream)
 {
-  if (of->pixels > 1) return gpu__loss_pixels_backward(of, dial, at, dx, stream);
-  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, dial, at,
+  if (of->pixels > 1) return gpu__loss_pixels_backward(of, params, at, dx, stream);
+  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, params, at,
             dx);
   return cudaGetLastError();
 }

@@ -44,13 +44,13 @@ int64_t gpu__loss_rows(int64_t samples, int64_t pixels);
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
 /** dx = scale * d(sum of the samples' losses)/dx, with the scale of the step parameters. */
-cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial, const gpu__dial_t *at,
-                               float *dx, cudaStream_t stream);
+cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                               const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
 /** The same for samples with several pixels; called by the two functions above. */
 cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
-cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                      const gpu__dial_t *at, float *dx, cudaStream_t stream);
+cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                                      const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -115,8 +115,8 @@ CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
   }
 }
 
-CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at,
-                               float *dx)
+CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__step_params_t params,
+                               const gpu__step_params_t *at, float *dx)
 {
   double smoothing = of.spec.label_smoothing, weights = 0;
   for (int64_t c = 0; c < of.outputs; c++)
@@ -126,7 +126,7 @@ CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__d
     pixel p = pixel_of(of, n, i % of.pixels);
     float *to = dx + (p.x - of.x);
     double sample = of.sample_weight ? of.sample_weight[n] : 1;
-    double scale = at ? at->scale : dial.scale, spread = 0, own = 0;
+    double scale = at ? at->scale : params.scale, spread = 0, own = 0;
     if (is_counted(of, p)) {
       own = (1 - smoothing) * p.weight;
       spread = sample * smoothing / (double)p.classes;
@@ -148,11 +148,12 @@ extern "C" cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                                 const gpu__dial_t *at, float *dx,
+extern "C" cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of,
+                                                 gpu__step_params_t params,
+                                                 const gpu__step_params_t *at, float *dx,
                                                  cudaStream_t stream)
 {
   CT_LAUNCH(pixels_backward, gpu_grid(of->samples * of->pixels, THREADS), THREADS, stream, *of,
-            dial, at, dx);
+            params, at, dx);
   return cudaGetLastError();
 }
