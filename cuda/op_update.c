@@ -49,17 +49,17 @@ static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
   return r;
 }
 
-static int measure_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
-                       cudaStream_t s)
+static int norms_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                     cudaStream_t s)
 {
   gpu__range_t r = range_of(&op->desc, a);
   gpu__step_params_t params = gpu__step_params(a);
-  return GPU_CHECK(gpu__measure((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
-                                ((flat_op_t *)op)->work, s));
+  return GPU_CHECK(gpu__norms((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
+                              ((flat_op_t *)op)->work, s));
 }
 
 const gpu__kind_t gpu__kind_measure = {
-    .size = sizeof(flat_op_t), .prepare = prepare, .run = measure_run, .clear = clear};
+    .size = sizeof(flat_op_t), .prepare = prepare, .run = norms_run, .clear = clear};
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                       cudaStream_t s)

@@ -248,7 +248,7 @@ template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, int pa
 }
 
 template <rule_t *RULE, int STATES>
-CT_KERNEL void measure_pieces(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
+CT_KERNEL void norms_partial(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
 {
   const step_t step = block_step(plan);
   double weights = 0, values = 0;
@@ -269,7 +269,7 @@ CT_KERNEL void measure_pieces(gpu__range_t r, int packs, plan_t plan, double (*p
   }
 }
 
-CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
+CT_KERNEL void norms_all(int pieces, const double (*piece)[2], double *norms)
 {
   double sum[2] = {};
   for (int i = (int)threadIdx.x; i < pieces; i += THREADS)
@@ -291,11 +291,11 @@ static int all_aligned(const gpu__range_t *r)
 }
 
 /* ct_rule_gradient() reads no state. */
-#define MEASURED_STATES(measure, states) ((rule_t *)measure == ct_rule_gradient ? 0 : states)
+#define MEASURED_STATES(value_of, states) ((rule_t *)value_of == ct_rule_gradient ? 0 : states)
 
-extern "C" cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r,
-                                    const gpu__step_params_t *params, const gpu__step_params_t *at,
-                                    double *norms, void *work, cudaStream_t stream)
+extern "C" cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r,
+                                  const gpu__step_params_t *params, const gpu__step_params_t *at,
+                                  double *norms, void *work, cudaStream_t stream)
 {
   work_t *w = (work_t *)work;
   unsigned pieces = pieces_of(r->count);
@@ -303,17 +303,17 @@ extern "C" cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r,
   plan_t p = plan((int)rule, pieces, params, at, nullptr, w, stream);
   double(*piece)[2] = pieces > 1 ? w->norms : (double(*)[2])norms;
   switch (rule) {
-#define X(name, function, states, measures, measure)                                        \
-  case name:                                                                                \
-    CT_LAUNCH((measure_pieces<measure, MEASURED_STATES(measure, states)>), pieces, THREADS, \
-              stream, *r, all_aligned(r), p, piece);                                        \
+#define X(name, function, states, needs_norms, value_of)                                     \
+  case name:                                                                                 \
+    CT_LAUNCH((norms_partial<value_of, MEASURED_STATES(value_of, states)>), pieces, THREADS, \
+              stream, *r, all_aligned(r), p, piece);                                         \
     break;
     CT_RULE_LIST(X)
 #undef X
   default:
     return cudaErrorInvalidValue;
   }
-  if (pieces > 1) CT_LAUNCH(measure_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
+  if (pieces > 1) CT_LAUNCH(norms_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
   return cudaGetLastError();
 }
 
@@ -325,7 +325,7 @@ extern "C" cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r,
   if (r->count == 0) return cudaSuccess;
   plan_t p = plan((int)rule, blocks, params, at, norms, (work_t *)work, stream);
   switch (rule) {
-#define X(name, function, states, measures, measure)                                       \
+#define X(name, function, states, needs_norms, value_of)                                   \
   case name:                                                                               \
     CT_LAUNCH((update<function, states>), blocks, THREADS, stream, *r, all_aligned(r), p); \
     break;

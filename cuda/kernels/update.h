@@ -34,10 +34,10 @@ cudaError_t gpu__gradstat(double p, int64_t count, const float *g, const gpu__st
                           cudaStream_t stream);
 /** norms[2], device memory: sums of squares of w and of the quantity that the rule compares it to
  * (ct_rules.h); 0 if the step is skipped. May change the states. */
-cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
-                         const gpu__step_params_t *at, double *norms, void *work,
-                         cudaStream_t stream);
-/** One optimizer step. \a norms: result of gpu__measure(), or NULL. */
+cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
+                       const gpu__step_params_t *at, double *norms, void *work,
+                       cudaStream_t stream);
+/** One optimizer step. \a norms: result of gpu__norms(), or NULL. */
 cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
                         const gpu__step_params_t *at, const double *norms, void *work,
                         cudaStream_t stream);

@@ -252,7 +252,7 @@ static void put_pool(text_t *t, const ct_op_desc_t *d)
 static const char *rule_name(int rule)
 {
   static const char *const name[] = {
-#define X(id, function, states, measures, measure) #function,
+#define X(id, function, states, needs_norms, measure) #function,
       CT_RULE_LIST(X)
 #undef X
   };

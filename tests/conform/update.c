@@ -111,7 +111,7 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
   for (int step = 1; step <= STEPS; step++) {
     a.hyper = t->hyper;
     a.hyper.step = step;
-    if (ct_rule_measures(t->rule)) {
+    if (ct_rule_needs_norms(t->rule)) {
       CT_ASSERT_OK(s->be->op->run(s->queue, measure, &a));
     } else {
       a.norms = NULL;

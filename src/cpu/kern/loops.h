@@ -183,7 +183,7 @@ typedef struct cpu__loops {
   double (*powers)(int64_t count, const float *g, float scale, double p);
   /** Sums of squares of `count` weights from `first` on, and of the values that the rule's MEASURE
    * function returns. */
-  void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
+  void (*norm_sums)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** Applies the rule to `count` elements from `first` on. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
   /** Adds rows of `count` floats, `stride` apart, to sums[count]. */
