@@ -22,10 +22,10 @@ typedef struct cpu__image {
 
 /** One kernel position `tap` along one dim: element i of a phase of the target meets element at + i
  * * step of the source, which is inside for lo <= i < hi. */
-typedef struct cpu__meet {
+typedef struct cpu__overlap {
   int tap;
   int64_t at, lo, hi;
-} cpu__meet_t;
+} cpu__overlap_t;
 
 /** Every `phases`-th element of the target; all of them meet the same kernel positions. */
 typedef struct cpu__phase {
@@ -39,7 +39,7 @@ typedef struct cpu__line {
   int phases;
   int64_t step;
   cpu__phase_t phase[CPU__DIRECT_MAX];
-  cpu__meet_t meet[CPU__DIRECT_MAX];
+  cpu__overlap_t overlap[CPU__DIRECT_MAX];
 } cpu__line_t;
 
 /** A convolution, shared by all passes.  Weights are [block of y][block of x][tap][channel of x in

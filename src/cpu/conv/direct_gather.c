@@ -25,13 +25,13 @@ typedef struct part {
   int list;
 } part_t;
 
-typedef struct piece {
+typedef struct segment {
   int phase;
   int64_t first, rows; /* positions within the phase */
   int64_t part;        /* index of its first part */
   int parts;
   int list; /* of all rows */
-} piece_t;
+} segment_t;
 
 enum {
   LISTS_MAX = CPU__DIRECT_MAX * (CPU__DIRECT_MAX + 1) / 2 + CPU__DIRECT_MAX,
@@ -57,8 +57,8 @@ typedef struct gather {
   int stream;        /* 1: non-temporal stores of the target */
   int64_t list_size; /* capacity in pairs of offsets */
   int64_t rows;      /* of the target: images x depth x height */
-  int64_t pieces;    /* per row */
-  piece_t *piece;
+  int64_t segments;  /* per row */
+  segment_t *segment;
   part_t *part;
 } gather_t;
 
@@ -109,18 +109,18 @@ static int list_of(gather_t *g, int phase, int first, int end)
 
 /* Divides a piece into parts: consecutive meets with the same rows form one; meets of all rows form
  * the piece's list. */
-static int64_t divide(gather_t *g, piece_t *p, int64_t part)
+static int64_t divide(gather_t *g, segment_t *p, int64_t part)
 {
   const cpu__line_t *l = &g->line[2];
   int64_t from = p->first, to = p->first + p->rows, lo = 0, hi = 0;
   p->part = part;
   p->list = -1;
   for (int end, m = l->phase[p->phase].first; m < l->phase[p->phase].end; m = end) {
-    lo = l->meet[m].lo > from ? l->meet[m].lo : from;
-    hi = l->meet[m].hi < to ? l->meet[m].hi : to;
+    lo = l->overlap[m].lo > from ? l->overlap[m].lo : from;
+    hi = l->overlap[m].hi < to ? l->overlap[m].hi : to;
     for (end = m + 1; end < l->phase[p->phase].end; end++) {
-      int64_t low = l->meet[end].lo > from ? l->meet[end].lo : from;
-      int64_t high = l->meet[end].hi < to ? l->meet[end].hi : to;
+      int64_t low = l->overlap[end].lo > from ? l->overlap[end].lo : from;
+      int64_t high = l->overlap[end].hi < to ? l->overlap[end].hi : to;
       if (low != lo || high != hi) break;
     }
     if (lo >= hi) continue;
@@ -134,27 +134,27 @@ static int64_t divide(gather_t *g, piece_t *p, int64_t part)
   return p->parts;
 }
 
-static void find_pieces(gather_t *g)
+static void find_segments(gather_t *g)
 {
   int64_t at = 0, part = 0, most = g->d.tiles->rows[g->vecs];
   for (int p = 0; p < g->line[2].phases; p++) {
     int64_t count = g->line[2].phase[p].count, n = ct_div_up(count, most);
     for (int64_t i = 0; i < n; i++, at++) {
-      g->piece[at] = (piece_t){.phase = p, .first = count * i / n};
-      g->piece[at].rows = count * (i + 1) / n - g->piece[at].first;
-      part += divide(g, &g->piece[at], part);
+      g->segment[at] = (segment_t){.phase = p, .first = count * i / n};
+      g->segment[at].rows = count * (i + 1) / n - g->segment[at].first;
+      part += divide(g, &g->segment[at], part);
     }
   }
 }
 
 /* Upper limits of the numbers of pieces and parts. */
-static void count_pieces(gather_t *g, int64_t *parts)
+static void count_segments(gather_t *g, int64_t *parts)
 {
-  g->pieces = *parts = 0;
+  g->segments = *parts = 0;
   for (int p = 0; p < g->line[2].phases; p++) {
     const cpu__phase_t *phase = &g->line[2].phase[p];
     int64_t n = ct_div_up(phase->count, g->d.tiles->rows[g->vecs]);
-    g->pieces += n;
+    g->segments += n;
     *parts += n * (phase->end - phase->first);
   }
 }
@@ -166,7 +166,7 @@ static void choose_bands(gather_t *g)
   if (chunks > g->s.blocks) chunks = g->s.blocks;
   g->chunk = ct_div_up(g->s.blocks, chunks);
   int64_t source = g->s.n * g->s.block * g->chunk * (int64_t)sizeof(float);
-  int64_t all = g->rows * g->pieces, wanted = ITEMS_PER_THREAD * (int64_t)g->d.threads;
+  int64_t all = g->rows * g->segments, wanted = ITEMS_PER_THREAD * (int64_t)g->d.threads;
   g->items = wanted < all ? wanted : all;
   g->shares = ct_div_up(wanted, g->items);
   if (g->shares > g->groups) g->shares = g->groups;
@@ -184,7 +184,7 @@ static gather_t gather_of(const cpu__direct_t *d, int pass, int64_t *parts)
   if (g.s.lanes > 1) g.depth = g.s.blocks > 1 ? g.s.lanes : g.s.channels;
   g.rows = g.t.n * g.t.size[0] * g.t.size[1];
   choose_tile(&g);
-  count_pieces(&g, parts);
+  count_segments(&g, parts);
   choose_bands(&g);
   g.stream = !d->add && g.chunk >= g.s.blocks && g.line[2].phases == 1 &&
              g.t.n * g.t.image * 4 > CPU__STREAM_MIN;
@@ -212,13 +212,13 @@ int cpu__gather_prepare(const cpu__direct_t *d, int pass, void **out, size_t *sc
 {
   int64_t parts;
   gather_t made = gather_of(d, pass, &parts), *g;
-  size_t pieces = (size_t)made.pieces * sizeof(piece_t);
-  *out = g = ct_mem_alloc(sizeof *g + pieces + (size_t)parts * sizeof(part_t), "convolution");
+  size_t segments = (size_t)made.segments * sizeof(segment_t);
+  *out = g = ct_mem_alloc(sizeof *g + segments + (size_t)parts * sizeof(part_t), "convolution");
   if (!g) return CT_ERR_NOMEM;
   *g = made;
-  g->piece = (piece_t *)(g + 1);
-  g->part = (part_t *)(g->piece + g->pieces);
-  find_pieces(g);
+  g->segment = (segment_t *)(g + 1);
+  g->part = (part_t *)(g->segment + g->segments);
+  find_segments(g);
   int64_t floats = weights_space(g) + bias_space(g) + d->threads * lists_space(g);
   *scratch = (size_t)floats * sizeof(float);
   return CT_OK;
@@ -256,7 +256,8 @@ static void make_list(worker_t *w, int list)
     for (int y = w->from[1]; y < w->to[1]; y++)
       for (int64_t c = 0; c < w->blocks; c++)
         for (int x = l->first; x < l->end; x += step, n++) {
-          const cpu__meet_t *at[] = {&g->line[0].meet[z], &g->line[1].meet[y], &g->line[2].meet[x]};
+          const cpu__overlap_t *at[] = {&g->line[0].overlap[z], &g->line[1].overlap[y],
+                                        &g->line[2].overlap[x]};
           int64_t tap =
               ((int64_t)at[0]->tap * g->d.kernel[1] + at[1]->tap) * g->d.kernel[2] + at[2]->tap;
           a[n] = c * g->s.block;
@@ -286,9 +287,9 @@ static void go_to_row(worker_t *w, int64_t row)
   for (int k = 0; k < 2; k++) {
     const cpu__line_t *l = &g->line[k];
     int p = phase_of(l, &i[k]), from = l->phase[p].first, to = l->phase[p].end;
-    while (from < to && (i[k] < l->meet[from].lo || i[k] >= l->meet[from].hi))
+    while (from < to && (i[k] < l->overlap[from].lo || i[k] >= l->overlap[from].hi))
       from++;
-    while (from < to && (i[k] < l->meet[to - 1].lo || i[k] >= l->meet[to - 1].hi))
+    while (from < to && (i[k] < l->overlap[to - 1].lo || i[k] >= l->overlap[to - 1].hi))
       to--;
     changed |= from != w->from[k] || to != w->to[k];
     w->from[k] = from;
@@ -301,7 +302,7 @@ static void go_to_row(worker_t *w, int64_t row)
 }
 
 /* Computes the sums of one list for some rows of a piece. */
-static void sum_up(worker_t *w, cpu__tile_t *t, const piece_t *p, part_t part, int64_t group)
+static void sum_up(worker_t *w, cpu__tile_t *t, const segment_t *p, part_t part, int64_t group)
 {
   const gather_t *g = w->g;
   const cpu__line_t *l = &g->line[2];
@@ -320,7 +321,7 @@ static void sum_up(worker_t *w, cpu__tile_t *t, const piece_t *p, part_t part, i
   g->d.tiles->run[vecs][part.rows](t, a, w->weights + first * g->w_vec, c);
 }
 
-static void make_piece(worker_t *w, const piece_t *p, int64_t group)
+static void make_segment(worker_t *w, const segment_t *p, int64_t group)
 {
   const gather_t *g = w->g;
   part_t all = {0, p->rows, p->list};
@@ -356,14 +357,14 @@ typedef struct stage {
 static void fetch(const worker_t *w, int64_t i, int64_t block, int64_t end)
 {
   const gather_t *g = w->g;
-  const piece_t *p = &g->piece[i % g->pieces];
+  const segment_t *p = &g->segment[i % g->segments];
   const int64_t *size = g->t.size;
-  int64_t row = i / g->pieces, step = g->line[2].step, apart = g->d.kernel[2] > 1 ? 1 : step;
+  int64_t row = i / g->segments, step = g->line[2].step, apart = g->d.kernel[2] > 1 ? 1 : step;
   int64_t at[2] = {row / size[1] % size[0], row % size[1]}, offset = 0, rows = 1;
   for (int k = 0; k < 2; k++) {
     const cpu__line_t *l = &g->line[k];
     int last = l->phase[phase_of(l, &at[k])].end - 1;
-    int64_t y = at[k] * l->step + (last < 0 ? 0 : l->meet[last].at);
+    int64_t y = at[k] * l->step + (last < 0 ? 0 : l->overlap[last].at);
     if (y >= g->s.size[k]) return;
     if (k && g->d.kernel[k] > 1 && y >= l->step - 1) rows = l->step;
     offset += (y < 0 ? 0 : y) * g->s.at[k];
@@ -394,8 +395,8 @@ static void make_stage(worker_t *w, stage_t now, stage_t next, int64_t first, in
       if (ahead < next.to && g->depth)
         fetch(w, ahead, next.chunk + blocks * (group - first) / (end - first),
               next.chunk + blocks * (group - first + 1) / (end - first));
-      if (i == now.from || i % g->pieces == 0) go_to_row(&s, i / g->pieces);
-      make_piece(&s, &g->piece[i % g->pieces], group);
+      if (i == now.from || i % g->segments == 0) go_to_row(&s, i / g->segments);
+      make_segment(&s, &g->segment[i % g->segments], group);
     }
 }
 
@@ -441,7 +442,7 @@ void cpu__gather_run(const void *gather, void *const at[CPU__ROLES])
   }
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < g->items * g->shares; i++) {
-    int64_t all = g->rows * g->pieces, item = i / g->shares, share = i % g->shares;
+    int64_t all = g->rows * g->segments, item = i / g->shares, share = i % g->shares;
     worker_t w = {.g = g,
                   .source = at[forward ? CPU__X : CPU__Y],
                   .weights = forward ? at[CPU__W] : weights,

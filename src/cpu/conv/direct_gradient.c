@@ -46,8 +46,8 @@ static int64_t next_border(const cpu__line_t *l, int64_t from)
 {
   int64_t next = l->phase[0].count;
   for (int m = 0; m < l->phase[0].end; m++) {
-    if (l->meet[m].lo > from && l->meet[m].lo < next) next = l->meet[m].lo;
-    if (l->meet[m].hi > from && l->meet[m].hi < next) next = l->meet[m].hi;
+    if (l->overlap[m].lo > from && l->overlap[m].lo < next) next = l->overlap[m].lo;
+    if (l->overlap[m].hi > from && l->overlap[m].hi < next) next = l->overlap[m].hi;
   }
   return next;
 }
@@ -59,15 +59,15 @@ static void find_spans(gradient_t *g)
   const cpu__line_t *l = &g->line[2];
   int kernel = l->phase[0].end;
   for (int m = 0; m < kernel && g->d.x.lanes > 1; m++)
-    if (l->meet[m].lo < l->meet[m].hi)
-      g->span[g->spans++] = (span_t){l->meet[m].lo, l->meet[m].hi, m, m + 1};
+    if (l->overlap[m].lo < l->overlap[m].hi)
+      g->span[g->spans++] = (span_t){l->overlap[m].lo, l->overlap[m].hi, m, m + 1};
   if (g->d.x.lanes > 1) return;
   for (int64_t hi, lo = 0; lo < l->phase[0].count; lo = hi) {
     int first = 0, end = kernel;
     hi = next_border(l, lo);
-    while (first < end && (lo < l->meet[first].lo || lo >= l->meet[first].hi))
+    while (first < end && (lo < l->overlap[first].lo || lo >= l->overlap[first].hi))
       first++;
-    while (first < end && (lo < l->meet[end - 1].lo || lo >= l->meet[end - 1].hi))
+    while (first < end && (lo < l->overlap[end - 1].lo || lo >= l->overlap[end - 1].hi))
       end--;
     if (first < end) g->span[g->spans++] = (span_t){lo, hi, first, end};
   }
@@ -129,7 +129,7 @@ static void find_rows(worker_t *w, int64_t from, int64_t to, int z, int y)
 {
   const gradient_t *g = w->g;
   const cpu__direct_t *d = &g->d;
-  const cpu__meet_t *m[2] = {&g->line[0].meet[z], &g->line[1].meet[y]};
+  const cpu__overlap_t *m[2] = {&g->line[0].overlap[z], &g->line[1].overlap[y]};
   w->count = 0;
   w->tap = ((int64_t)z * d->kernel[1] + y) * d->kernel[2];
   for (int64_t row = from; row < to; row++) {
@@ -154,7 +154,7 @@ static void add_span(const worker_t *w, span_t s, int64_t block, int64_t group)
   int64_t first = group * g->vecs, left = d->y.blocks - first;
   int vecs = left < g->vecs ? (int)left : g->vecs;
   int64_t step = g->line[2].step * d->x.at[2], rows = s.end - s.first;
-  const float *a = w->x + block * d->x.block + g->line[2].meet[s.first].at * d->x.at[2];
+  const float *a = w->x + block * d->x.block + g->line[2].overlap[s.first].at * d->x.at[2];
   float *c = w->w + first * d->w_y + block * d->w_block + (w->tap + s.first) * d->w_tap;
   cpu__tile_t t = {.taps = w->count,
                    .a_at = w->a_at,

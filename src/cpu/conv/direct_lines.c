@@ -7,7 +7,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 }
 
 /* Finds the range of i, among the first `count`, with 0 <= at + i * step < size. */
-static void find_inside(cpu__meet_t *m, int64_t step, int64_t size, int64_t count)
+static void find_inside(cpu__overlap_t *m, int64_t step, int64_t size, int64_t count)
 {
   m->lo = m->at < 0 ? (-m->at + step - 1) / step : 0;
   m->hi = floor_div(size - 1 - m->at, step) + 1;
@@ -21,9 +21,9 @@ void cpu__line_forward(const cpu__direct_t *d, int direction, cpu__line_t *out)
   *out = (cpu__line_t){.phases = 1, .step = d->stride[direction]};
   out->phase[0] = (cpu__phase_t){.count = d->y.size[direction], .end = kernel};
   for (int k = 0; k < kernel; k++) {
-    out->meet[k].tap = k;
-    out->meet[k].at = (int64_t)k * d->dilate[direction] - d->pad[direction];
-    find_inside(&out->meet[k], out->step, d->x.size[direction], d->y.size[direction]);
+    out->overlap[k].tap = k;
+    out->overlap[k].at = (int64_t)k * d->dilate[direction] - d->pad[direction];
+    find_inside(&out->overlap[k], out->step, d->x.size[direction], d->y.size[direction]);
   }
 }
 
@@ -38,9 +38,9 @@ void cpu__line_back(const cpu__direct_t *d, int direction, cpu__line_t *out)
     for (int k = 0; k < d->kernel[direction]; k++) {
       int64_t at = (int64_t)p + d->pad[direction] - (int64_t)k * d->dilate[direction];
       if (at % stride != 0) continue;
-      out->meet[n].tap = k;
-      out->meet[n].at = at / stride;
-      find_inside(&out->meet[n++], 1, d->y.size[direction], phase->count);
+      out->overlap[n].tap = k;
+      out->overlap[n].at = at / stride;
+      find_inside(&out->overlap[n++], 1, d->y.size[direction], phase->count);
     }
     phase->end = n;
   }
