@@ -209,7 +209,7 @@ static ct__h5_block_t hold_block(ct_reader_t *r, int64_t block)
 }
 
 /* Copies all leading picks that are in the same block; *used: their number. */
-static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
+static int copy_block(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n, char *x,
                       int *used)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
@@ -233,7 +233,7 @@ static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, 
 
 /* With HDF5's lock. Finds the extents of picks of one shard. Picks that HDF5 must read are read at
  * once and get extent -1. */
-static int find_rows(ct_reader_t *r, ct__h5_work_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
+static int find_rows(ct_reader_t *r, ct__h5_scratch_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
                      int n, char *x)
 {
   int rc = CT_OK;
@@ -271,7 +271,7 @@ static int read_rows(const ct__h5_shard_t *s, const ct__h5_array_t *a, const ct_
   return CT_OK;
 }
 
-static int read_straight_once(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n,
+static int read_straight_once(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n,
                               char *x)
 {
   int rc = CT_OK;
@@ -290,8 +290,8 @@ out:
 }
 
 /* Reads all leading picks of one shard, bypassing the cache. */
-static int read_straight(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
-                         int *used)
+static int read_straight(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n,
+                         char *x, int *used)
 {
   int rc, of_shard = 1, shard = p->shard;
   ct__h5_retry_t retry = {0};
@@ -326,7 +326,7 @@ out:
   return rc;
 }
 
-static int read_samples(ct_reader_t *r, ct__h5_work_t *w, int n, const int64_t index[], char *x)
+static int read_samples(ct_reader_t *r, ct__h5_scratch_t *w, int n, const int64_t index[], char *x)
 {
   int rc = CT_OK, used = 0;
   for (int i = 0; i < n; i++)
@@ -343,32 +343,32 @@ out:
   return rc;
 }
 
-ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r)
+ct__h5_scratch_t *ct__h5_reader_take(ct_reader_t *r)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
   pthread_mutex_lock(&r->lock);
-  while (!r->free_works)
-    pthread_cond_wait(&r->worked, &r->lock);
-  ct__h5_work_t *w = r->free_works;
-  r->free_works = w->next;
+  while (!r->free_scratch)
+    pthread_cond_wait(&r->freed, &r->lock);
+  ct__h5_scratch_t *w = r->free_scratch;
+  r->free_scratch = w->next;
   pthread_mutex_unlock(&r->lock);
   ct_io_enter(before);
   return w;
 }
 
-void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w)
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w)
 {
   pthread_mutex_lock(&r->lock);
-  w->next = r->free_works;
-  r->free_works = w;
-  pthread_cond_signal(&r->worked);
+  w->next = r->free_scratch;
+  r->free_scratch = w;
+  pthread_cond_signal(&r->freed);
   pthread_mutex_unlock(&r->lock);
 }
 
 int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
-  ct__h5_work_t *w = NULL;
+  ct__h5_scratch_t *w = NULL;
   CT_TRY(check_index(r, n, index));
   if (y && r->info.unlabelled) memset(y, 0, (size_t)n * sizeof(int64_t));
   if (y && !r->info.unlabelled) CT_TRY(read_labels(r, n, index, y));

@@ -20,7 +20,7 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
 /* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;
  * returns their number, or 0. */
 static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
-                    ct__h5_file_t **f, ct__h5_work_t *w, const ct__h5_extent_t **extent)
+                    ct__h5_file_t **f, ct__h5_scratch_t *w, const ct__h5_extent_t **extent)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   if (s->access == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
@@ -31,7 +31,7 @@ static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64
 }
 
 static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
-                ct__h5_work_t *w)
+                ct__h5_scratch_t *w)
 {
   ct__h5_file_t *f;
   const ct__h5_extent_t *extent;
@@ -50,7 +50,7 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
   if (r->info.varies || r->info.encoded) return; /* their offsets are in another array */
-  ct__h5_work_t *w = ct__h5_reader_take(r);
+  ct__h5_scratch_t *w = ct__h5_reader_take(r);
   int now = atomic_fetch_add(&r->asks, 1);
   if (n > CT__H5_AT_ONCE) n = CT__H5_AT_ONCE;
   for (int i = 0; i < n; i++)
