@@ -80,7 +80,7 @@ CT_D two_sums sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t 
   return over_lines(s);
 }
 
-CT_D void take(const gpu__bn_taken_t &t, int64_t c, double about, two_sums s, double n)
+CT_D void take(const gpu__bn_stats_t &t, int64_t c, double about, two_sums s, double n)
 {
   double off = s.a / n, var = s.b / n - off * off, mean = about + off;
   if (var < 0) var = 0;
@@ -94,7 +94,7 @@ CT_D void take(const gpu__bn_taken_t &t, int64_t c, double about, two_sums s, do
 }
 
 CT_KERNEL void __launch_bounds__(BN_THREADS)
-    take_moments(gpu__bn_grid_t g, const float *partial, gpu__bn_taken_t out)
+    take_moments(gpu__bn_grid_t g, const float *partial, gpu__bn_stats_t out)
 {
   int64_t c = channel_here();
   double about = c < g.channels ? partial[c] : 0; /* mean of split 0 */
@@ -102,8 +102,8 @@ CT_KERNEL void __launch_bounds__(BN_THREADS)
   if (threadIdx.y == 0 && c < g.channels) take(out, c, about, s, (double)g.rows);
 }
 
-extern "C" cudaError_t gpu__bn_take(const gpu__bn_grid_t *g, const float *partial,
-                                    const gpu__bn_taken_t *out, cudaStream_t stream)
+extern "C" cudaError_t gpu__bn_merge(const gpu__bn_grid_t *g, const float *partial,
+                                     const gpu__bn_stats_t *out, cudaStream_t stream)
 {
   CT_LAUNCH(take_moments, merging_grid(g), dim3(BN_MERGE, LINES), stream, *g, partial, *out);
   return cudaGetLastError();
@@ -128,7 +128,7 @@ extern "C" cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *parti
   return cudaGetLastError();
 }
 
-CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_taken_t out)
+CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_stats_t out)
 {
   double n = stats[2 * channels];
   if (!(n > 0)) return;
@@ -136,8 +136,8 @@ CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_taken_
     take(out, c, out.running_mean[c], {stats[2 * c], stats[2 * c + 1]}, n);
 }
 
-extern "C" cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats,
-                                           const gpu__bn_taken_t *out, cudaStream_t stream)
+extern "C" cudaError_t gpu__bn_merge_synced(int64_t channels, const double *stats,
+                                            const gpu__bn_stats_t *out, cudaStream_t stream)
 {
   CT_LAUNCH(take_synced, blocks_of(channels), BN_THREADS, stream, channels, stats, *out);
   return cudaGetLastError();

@@ -233,8 +233,8 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu_
 }
 
 /* Stores the first invalid label; run by one thread. */
-CT_D void tell_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
-                   gpu__bad_label_t *bad)
+CT_D void report_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
+                     gpu__bad_label_t *bad)
 {
   int64_t n = 0, of_sample = count / of.samples;
   while (!rows[n].bad)
@@ -263,7 +263,7 @@ CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *r
   if (threadIdx.x != 0) return;
   if (wrong) {
     all.sum = NAN;
-    tell_bad(of, count, rows, bad);
+    report_bad(of, count, rows, bad);
   }
   *loss = all;
 }

@@ -44,9 +44,9 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
 }
 
 /* Warns once: a process that modifies one file may modify all, and there may be thousands. */
-static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
+static void log_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
-  if (atomic_exchange(&r->told_of_change, 1)) return;
+  if (atomic_exchange(&r->change_logged, 1)) return;
   ct_log_all(
       CT_LOG_WARN,
       "%s: it, or a file that it takes samples from, was modified after its header was read: "
@@ -81,7 +81,7 @@ static int load_labels(ct_reader_t *r, int shard)
     CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
     CT_TRY(ct__h5_shard_labels(s, f->file, r->target, to, &changed));
-    if (changed) tell_of_change(r, s);
+    if (changed) log_change(r, s);
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
 out:
@@ -110,7 +110,7 @@ int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
   CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
   if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
   if (s->access != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
-  if (f->array.changed) tell_of_change(r, s);
+  if (f->array.changed) log_change(r, s);
   *file = f;
 out:
   ct_io_enter(before);
@@ -125,7 +125,7 @@ static int read_by_hdf5(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_array_t 
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
   CT_TRY(ct__h5_array_need(a, first, rows));
   CT_TRY(ct__h5_shard_read(s, a, first, rows, to));
-  if (a->changed) tell_of_change(r, s);
+  if (a->changed) log_change(r, s);
 out:
   ct_io_enter(before);
   ct_io_count(CT_IO_READ, rows * (int64_t)s->row_bytes);
@@ -136,9 +136,9 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
                         int64_t rows, int rc)
 {
   int changed = 0;
-  int is_other = ct__h5_array_look(&f->array, &changed);
+  int is_other = ct__h5_array_stat(&f->array, &changed);
   if (is_other != CT_OK) rc = ct__h5_block_name(&f->array, first, rows, is_other);
-  if (changed) tell_of_change(r, s);
+  if (changed) log_change(r, s);
   ct__h5_file_release(f);
   return rc;
 }

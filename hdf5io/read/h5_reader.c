@@ -104,7 +104,7 @@ static void warn_of_files(const ct__h5_list_t *l)
 }
 
 /* Reported for the first shard. */
-static void tell_of_booleans(const ct_reader_t *r)
+static void log_booleans(const ct_reader_t *r)
 {
   if (r->shards.v[0].enumerated)
     ct_log(CT_LOG_INFO,
@@ -169,7 +169,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
   return blocks;
 }
 
-static void tell_layout(ct_reader_t *r, int64_t blocks)
+static void log_layout(ct_reader_t *r, int64_t blocks)
 {
   const ct__h5_shard_t *first = &r->shards.v[0];
   r->info.layout.files = r->shards.n;
@@ -205,7 +205,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   size_t block = 0;
   ct__h5_load_sizes_t sizes = {.extents = 1};
   int64_t blocks = number_blocks(r, spec->cache_bytes);
-  tell_layout(r, blocks);
+  log_layout(r, blocks);
   for (int i = 0; i < r->shards.n; i++) {
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
@@ -285,7 +285,7 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->retry_s = spec->retry_s;
   CT_TRY(know_shards(r, spec));
   warn_of_files(&r->shards);
-  tell_of_booleans(r);
+  log_booleans(r);
   warn_of_slow(r);
   CT_TRY(make_buffers(r, spec));
   r->info.fingerprint = fingerprint(r);

@@ -49,7 +49,7 @@ struct ct_reader {
   pthread_cond_t freed; /* signals that a work became free */
 
   ct__h5_files_t files; /* under HDF5's lock */
-  atomic_int told_of_change;
+  atomic_int change_logged;
   double retry_s;
   ct_cache_t *disk_cache;           /* borrowed; NULL: none */
   atomic_llong asked[CT__H5_ASKED]; /* blocks for which the system was asked to read ahead */

@@ -178,24 +178,24 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixe
 }
 
 /* The gradient of an output, and the index in its window that receives it. */
-typedef struct taken {
+typedef struct routed {
   mask_t argmax;
   vec_t g;
-} taken_t;
+} routed_t;
 
 /* Output (row, col) of an image; outside the output, an index that matches nothing. */
-INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
-                        const void *dy, int64_t row, int64_t col)
+INLINE routed_t routed_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
+                          const void *dy, int64_t row, int64_t col)
 {
   int64_t at = voxel(p->out, 0, row, col);
-  if (row >= p->out[1] || col >= p->out[2]) return (taken_t){no_argmax(p), {0}};
-  return (taken_t){load_argmax(p, argmax, at), get(dy, at * px.step, px.lanes)};
+  if (row >= p->out[1] || col >= p->out[2]) return (routed_t){no_argmax(p), {0}};
+  return (routed_t){load_argmax(p, argmax, at), get(dy, at * px.step, px.lanes)};
 }
 
 /* Pixel (row, col) and its neighbours to the right and below, where the windows of four outputs
  * overlap: each output's 3x3 window is centred on the first pixel of its own four. */
-INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, taken_t here, taken_t behind,
-                         taken_t below, taken_t last, void *dx, int stream, int64_t row,
+INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, routed_t here, routed_t behind,
+                         routed_t below, routed_t last, void *dx, int stream, int64_t row,
                          int64_t col)
 {
   int has_behind = col + 1 < p->in[2], has_below = row + 1 < p->in[1];
@@ -220,10 +220,11 @@ INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t
                            const void *dy, void *dx, int stream)
 {
   for (int64_t r = 0; 2 * r < p->in[1]; r++) {
-    taken_t here = taken_of(p, px, argmax, dy, r, 0), below = taken_of(p, px, argmax, dy, r + 1, 0);
+    routed_t here = routed_of(p, px, argmax, dy, r, 0),
+             below = routed_of(p, px, argmax, dy, r + 1, 0);
     for (int64_t c = 0; 2 * c < p->in[2]; c++) {
-      taken_t behind = taken_of(p, px, argmax, dy, r, c + 1);
-      taken_t last = taken_of(p, px, argmax, dy, r + 1, c + 1);
+      routed_t behind = routed_of(p, px, argmax, dy, r, c + 1);
+      routed_t last = routed_of(p, px, argmax, dy, r + 1, c + 1);
       max_bwd_four(p, px, here, behind, below, last, dx, stream, 2 * r, 2 * c);
       here = behind;
       below = last;
