@@ -1,4 +1,4 @@
-/** \file product.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
+/** \file gemm_conv.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
  * conv_dnn.c) and GEMMs (cuBLASLt, gemm_lt.c). Module-internal.
  *
  * This is the interface at which the tests replace the libraries: the emulated module, used where

@@ -226,7 +226,7 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
                          report it */
 }
 
-/* ---- interface of product.h ---- */
+/* ---- interface of gemm_conv.h ---- */
 
 static void forget(gpu__gemm_t *g)
 {

@@ -1,4 +1,4 @@
-/* Convolution: by a library (product.h), or by our own kernels for depthwise convolutions of
+/* Convolution: by a library (gemm_conv.h), or by our own kernels for depthwise convolutions of
  * images. The bias gradient is a column sum of dy in both cases. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"

@@ -222,7 +222,7 @@ static int run_entry(entry_t *e, const gpu__step_params_t *at, cudaStream_t s)
   return CT_OK;
 }
 
-/* dials NULL: pass step parameters by value only. */
+/* params NULL: pass step parameters by value only. */
 static int run_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
 {
   int rc = CT_OK;

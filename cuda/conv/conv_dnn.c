@@ -1,4 +1,4 @@
-/* Convolutions with cuDNN (product.h): one plan per pass. */
+/* Convolutions with cuDNN (gemm_conv.h): one plan per pass. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/conv_plan.h"

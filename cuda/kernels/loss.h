@@ -15,10 +15,10 @@ typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
   int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 unless CROSS_ENTROPY */
-  const float *x; /**< [samples, outputs, places] */
-  const int32_t *labels; /**< [samples, places]; for CROSS_ENTROPY and one-hot targets */
+  const float *x; /**< [samples, outputs, pixels] */
+  const int32_t *labels; /**< [samples, pixels]; for CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;
-  const float *mix; /**< both or neither, and only with places 1: labels[i] has weight mix[i],
+  const float *mix; /**< both or neither, and only with pixels 1: labels[i] has weight mix[i],
                        labels2[i] the rest */
   const float *targets, *class_weight;
   const float *sample_weight; /**< [samples] */

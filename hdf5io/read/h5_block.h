@@ -44,7 +44,7 @@ int ct__h5_block_name(const ct__h5_array_t *a, int64_t first, int64_t rows, int 
  * read it. */
 int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t row,
                     ct__h5_extent_t *out);
-/** Without the lock. Reads \a rows samples, contiguous in the file from \a place on, into \a to. */
+/** Without the lock. Reads \a rows samples, contiguous in the file from \a extent, into \a to. */
 int ct__h5_row_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t rows,
                     const ct__h5_extent_t *extent, void *to);
 

@@ -45,8 +45,8 @@ struct ct_reader {
   ct__h5_cache_t *cache;
   ct__h5_scratch_t *scratch, *free_scratch;
   int nscratch;
-  pthread_mutex_t lock; /* protects free_works */
-  pthread_cond_t freed; /* signals that a work became free */
+  pthread_mutex_t lock; /* protects free_scratch */
+  pthread_cond_t freed; /* signals that a scratch became free */
 
   ct__h5_files_t files; /* under HDF5's lock */
   atomic_int change_logged;
@@ -77,7 +77,7 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
 /** After a failed read: 1 if it is to be retried, with the file opened again. */
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc);
 void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry);
-/** Takes a thread's work state from the free list; waits for one. */
+/** Takes a scratch from the free list; waits for one. */
 ct__h5_scratch_t *ct__h5_reader_take(ct_reader_t *r);
 void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w);
 /** Sorts by file offset, so that each block is needed once and the disk is read forwards. */

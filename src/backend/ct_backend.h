@@ -221,7 +221,7 @@ typedef struct ct_backend {
   void (*close)(ct_dev_t *dev);
   int host_memory;     /**< 1: device memory is host memory: MPI can access it */
   int in_place;        /**< 1: batches are used where they are; 0: they are copied to the device */
-  int reduced_weights; /**< 1: reduced-precision ops read args->w_reduced, and UPDATE maintains it */
+  int reduced_weights; /**< 1: reduced-precision ops read args->w_reduced; UPDATE maintains it */
   int repeats;         /**< 1: step replay with queue->begin() saves time */
   int naps;            /**< 1: ops sleep and free the core; MPI waits must then sleep too */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */

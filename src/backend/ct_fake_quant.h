@@ -23,7 +23,7 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
   range[1] += share * (high - range[1]);
 }
 
-/** v in units of pair->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
+/** v in units of qp->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
  * and calls, so that loops over it are vectorized. */
 static inline float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
 {

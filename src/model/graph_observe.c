@@ -53,7 +53,7 @@ static int reads(const ct_layer_t *l, int layer)
   return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
 }
 
-/* Examines the readers of \a layer.  *product: a convolution or linear layer is among them; *eight:
+/* Examines the readers of \a layer.  *gemm: a convolution or linear layer is among them; *eight:
  * an int8 layer is; *only: the reader, if there is just one, else -1. */
 static void readers(const ct_graph_t *g, int layer, int *gemm, int *eight, int *only)
 {

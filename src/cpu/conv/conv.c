@@ -3,7 +3,8 @@
 #include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 
-/* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs. */
+/* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs of
+ * layouts. */
 const cpu__algos_t cpu__conv_algos = {
     .algo = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_tiled,
              &cpu__conv_direct, &cpu__conv_bf16, &cpu__conv_lowered},

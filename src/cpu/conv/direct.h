@@ -30,7 +30,7 @@ typedef struct cpu__overlap {
 /** Every `phases`-th element of the target; all of them meet the same kernel positions. */
 typedef struct cpu__phase {
   int64_t count;
-  int first, end; /**< range of its meets, in order; meets of one kernel position are adjacent */
+  int first, end; /**< range of its overlaps, in order; those of one kernel position are adjacent */
 } cpu__phase_t;
 
 /** How target and source meet along one dim.  Forward: the target is y, with one phase.  Backward:

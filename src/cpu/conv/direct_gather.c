@@ -1,8 +1,8 @@
 /* Direct convolution: the gather passes, forward and backward to the data.
  *
- * The target (y, or dx) is cut into pieces: neighbouring positions of a row that meet the same
+ * The target (y, or dx) is cut into segments: neighbouring positions of a row that meet the same
  * kernel positions.  At the border, the tile first runs over the rows with kernel positions that
- * other rows lack, then over all rows.  A thread processes a band of pieces with a chunk of the
+ * other rows lack, then over all rows.  A thread processes a band of segments with a chunk of the
  * source's channel blocks at a time, so that the chunk's weights and the band's source stay in the
  * L2 cache while all blocks of the target are computed.  Backward transposes the weights first: the
  * same sums with x and y exchanged. */
@@ -14,12 +14,12 @@
 #include <omp.h>
 #include <string.h>
 
-/* A tile's sum over these meets of the last dim. */
+/* A tile's sum over these overlaps of the last dim. */
 typedef struct list {
   int phase, first, end;
 } list_t;
 
-/* Some rows of a piece, with kernel positions that only they have. */
+/* Some rows of a segment, with kernel positions that only they have. */
 typedef struct part {
   int64_t row, rows;
   int list;
@@ -50,8 +50,8 @@ typedef struct gather {
                     positions */
   int vecs;
   int64_t groups;
-  int64_t chunk, band;   /* source blocks and pieces at a time */
-  int64_t items, shares; /* parallel items over pieces; over groups of blocks */
+  int64_t chunk, band;   /* source blocks and segments at a time */
+  int64_t items, shares; /* parallel items over segments; over groups of blocks */
   int lists;
   list_t list[LISTS_MAX];
   int stream;        /* 1: non-temporal stores of the target */
@@ -107,8 +107,8 @@ static int list_of(gather_t *g, int phase, int first, int end)
   return i;
 }
 
-/* Divides a piece into parts: consecutive meets with the same rows form one; meets of all rows form
- * the piece's list. */
+/* Divides a segment into parts: consecutive overlaps with the same rows form one; those of all rows
+ * form the segment's list. */
 static int64_t divide(gather_t *g, segment_t *p, int64_t part)
 {
   const cpu__line_t *l = &g->line[2];
@@ -147,7 +147,7 @@ static void find_segments(gather_t *g)
   }
 }
 
-/* Upper limits of the numbers of pieces and parts. */
+/* Upper limits of the numbers of segments and parts. */
 static void count_segments(gather_t *g, int64_t *parts)
 {
   g->segments = *parts = 0;
@@ -234,7 +234,7 @@ typedef struct worker {
   int64_t *space;
   int64_t blocks;             /* in this chunk */
   int first, last;            /* 1: first, last chunk */
-  int from[2], to[2];         /* depth and height meets for which the lists were made */
+  int from[2], to[2];         /* depth and height overlaps for which the lists were made */
   int64_t count[LISTS_MAX];   /* pairs in each list; -1: not made yet */
   int64_t image, at[2], s[2]; /* current row of the target: its position, and the origin in the
                                  source */
@@ -301,7 +301,7 @@ static void go_to_row(worker_t *w, int64_t row)
     w->count[k] = -1;
 }
 
-/* Computes the sums of one list for some rows of a piece. */
+/* Computes the sums of one list for some rows of a segment. */
 static void sum_up(worker_t *w, cpu__tile_t *t, const segment_t *p, part_t part, int64_t group)
 {
   const gather_t *g = w->g;
@@ -348,12 +348,12 @@ static void make_segment(worker_t *w, const segment_t *p, int64_t group)
   sum_up(w, &t, p, all, group);
 }
 
-/* A band of pieces and a chunk of the source. */
+/* A band of segments and a chunk of the source. */
 typedef struct stage {
   int64_t from, to, chunk;
 } stage_t;
 
-/* Prefetches some blocks of the source that piece i adds into the L2 cache. */
+/* Prefetches some blocks of the source that segment i adds into the L2 cache. */
 static void fetch(const worker_t *w, int64_t i, int64_t block, int64_t end)
 {
   const gather_t *g = w->g;
@@ -400,7 +400,7 @@ static void make_stage(worker_t *w, stage_t now, stage_t next, int64_t first, in
     }
 }
 
-/* Computes some pieces for some groups of blocks. */
+/* Computes some segments for some groups of blocks. */
 static void make_item(worker_t *w, int64_t from, int64_t to, int64_t first, int64_t end)
 {
   const gather_t *g = w->g;

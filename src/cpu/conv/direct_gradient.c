@@ -14,7 +14,7 @@
 /* Positions lo to hi of a row of y that meet the given kernel positions. */
 typedef struct span {
   int64_t lo, hi;
-  int first, end; /* range of meets */
+  int first, end; /* range of overlaps */
 } span_t;
 
 enum {

@@ -148,7 +148,7 @@ static void correlate_pixels(const cpu__few_task_t *a)
 
 /* ---- gradient ---- */
 
-/* Converts out to planes of whole vectors in a->room, and sums it up. */
+/* Converts out to planes of whole vectors in a->workspace, and sums it up. */
 static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
 {
   __m512 sum[8], v[8];

@@ -108,7 +108,7 @@ typedef struct square {
   int64_t width; /* row stride in vectors */
 } square_t;
 
-/* Copies the square into `room`, with zeros outside the image. */
+/* Copies the square into `workspace`, with zeros outside the image. */
 static __attribute__((noinline)) square_t copied(const cpu__plane_t *p, int64_t top, int64_t left,
                                                  int side, vec_mem_t *workspace)
 {

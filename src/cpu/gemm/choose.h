@@ -27,10 +27,9 @@ typedef struct cpu__costs {
 
 /** The choice for a pass. */
 typedef struct cpu__choice {
-  const cpu__algo_t *algo; /**< NULL: there is none */
-  const cpu__algo_t
-      *in_the_long_run; /**< the best without constant costs; decides the format of the
-                                          weights */
+  const cpu__algo_t *algo;            /**< NULL: there is none */
+  const cpu__algo_t *in_the_long_run; /**< the best without constant costs: it decides the format
+                                           of the weights */
   cpu__layouts_t at;
   double cost; /**< including reorders */
 } cpu__choice_t;

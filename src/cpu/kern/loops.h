@@ -138,7 +138,7 @@ typedef struct cpu__loops {
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
   void (*bn_bwd_apply)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs);
 
-  /** place: per output the arg-max index in its window, counted row by row; one byte per lane of a
+  /** argmax: per output the arg-max index in its window, counted row by row; one byte per lane of a
    * whole vector (4 with p->wide); NULL if no backward pass follows. */
   void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *argmax,
               int stream);
