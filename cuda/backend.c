@@ -73,7 +73,7 @@ static int find_identity(ct_dev_t *dev)
   dev->sms = p.multiProcessorCount;
   snprintf(dev->describe, sizeof dev->describe, "%s (%d.%d, %.0f GB), CUDA %d.%d, %s%s",
            dev->id.name, p.major, p.minor, (double)p.totalGlobalMem / 1e9, CUDART_VERSION / 1000,
-           CUDART_VERSION % 1000 / 10, gpu__products_version(version, sizeof version),
+           CUDART_VERSION % 1000 / 10, gpu__libraries_version(version, sizeof version),
            dev->tf32 ? ", TF32" : "");
 out:
   return rc;
@@ -94,7 +94,7 @@ static const char *describe(ct_dev_t *dev)
 static void close_device(ct_dev_t *dev)
 {
   if (!dev) return;
-  gpu__products_close(dev->products);
+  gpu__libraries_close(dev->libraries);
   (void)cudaFreeHost(dev->bad_label);
   ct_mem_free(dev->plan_cache);
   ct_mem_free(dev);
@@ -114,7 +114,7 @@ static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
   CT_TRY(dev->plan_cache ? CT_OK : CT_ERR_NOMEM);
   GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process uses */
   CT_TRY(find_identity(dev));
-  CT_TRY(gpu__products_open(dev, &dev->products));
+  CT_TRY(gpu__libraries_open(dev, &dev->libraries));
   *out = dev;
   dev = NULL;
 out:
@@ -144,7 +144,7 @@ void gpu__unwatch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx)
 const ct_backend_t gpu__backend = {
     .size = sizeof(ct_backend_t),
     .name = "cuda",
-    .low_weights = 1,
+    .reduced_weights = 1,
     .repeats = 1,
     .probe = probe,
     .open = open_device,

@@ -24,7 +24,7 @@ size_t gpu__take(size_t *end, int64_t count, size_t size)
 
 const void *gpu__factor(const ct_op_t *op, const ct_op_args_t *a, int i)
 {
-  return op->desc.x.dtype == CT_F32 ? a->w[i] : a->w_low[i];
+  return op->desc.x.dtype == CT_F32 ? a->w[i] : a->w_reduced[i];
 }
 
 int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *d, size_t *scratch)

@@ -1,22 +1,22 @@
-/** \file product.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
+/** \file gemm_conv.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
  * conv_dnn.c) and GEMMs (cuBLASLt, gemm_lt.c). Module-internal.
  *
  * This is the interface at which the tests replace the libraries: the emulated module, used where
  * there is no GPU, implements the same functions as plain loops (tests/cuda/emu/). Everything is
  * local; `make` and `open` may be slow and allocate, the others only enqueue. */
-#ifndef GPU_PRODUCT_H
-#define GPU_PRODUCT_H
+#ifndef GPU_GEMM_CONV_H
+#define GPU_GEMM_CONV_H
 #include <cuda_runtime_api.h>
 
 #include "backend/ct_backend.h"
 
 /** Library handles of a device; part of struct ct_dev. */
-typedef struct gpu__products gpu__products_t;
+typedef struct gpu__libraries gpu__libraries_t;
 /** Local. Call after cudaSetDevice. CT_ERR_DEVICE with the library's message. */
-int gpu__products_open(ct_dev_t *dev, gpu__products_t **out);
-void gpu__products_close(gpu__products_t *p);
+int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out);
+void gpu__libraries_close(gpu__libraries_t *p);
 /** "cuDNN 9.19.0, cuBLASLt 13.1" in buf (returned). */
-const char *gpu__products_version(char *buf, size_t cap);
+const char *gpu__libraries_version(char *buf, size_t cap);
 
 /* ---- convolution ---- */
 

@@ -154,7 +154,7 @@ static void bench_close(bench_t *b)
   cudaFree(b->memory);
 }
 
-static size_t place(size_t *end, const gpu__lt_matrix_t *m, int64_t batch)
+static size_t reserve(size_t *end, const gpu__lt_matrix_t *m, int64_t batch)
 {
   size_t at = *end, bytes = (size_t)gpu__lt_extent(m, batch) * ct_dtype_size(m->type);
   *end += (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
@@ -166,10 +166,10 @@ static int bench_open(bench_t *b, const gpu__lt_problem_t *p)
   int rc = CT_OK;
   size_t bytes = 0;
   gpu__lt_matrix_t bias = {.type = p->d.type, .rows = p->d.rows, .cols = 1, .ld = p->d.rows};
-  *b = (bench_t){.at = {place(&bytes, &bias, 1)}};
-  b->at[1] = place(&bytes, &p->first, p->batch);
-  b->at[2] = place(&bytes, &p->second, p->batch);
-  b->at[3] = place(&bytes, &p->d, p->batch);
+  *b = (bench_t){.at = {reserve(&bytes, &bias, 1)}};
+  b->at[1] = reserve(&bytes, &p->first, p->batch);
+  b->at[2] = reserve(&bytes, &p->second, p->batch);
+  b->at[3] = reserve(&bytes, &p->d, p->batch);
   b->at[4] = bytes;
   bytes += WORKSPACE_LIMIT + WORKSPACE_ALIGN;
   GPU_TRY(cudaMalloc((void **)&b->memory, bytes));
@@ -226,7 +226,7 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
                          report it */
 }
 
-/* ---- interface of product.h ---- */
+/* ---- interface of gemm_conv.h ---- */
 
 static void forget(gpu__gemm_t *g)
 {
@@ -262,7 +262,7 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **ou
   CT_TRY(gpu__gemm_check(spec));
   g = ct_mem_alloc(sizeof *g, "matrix product");
   if (!g) return CT_ERR_NOMEM;
-  g->lt = dev->products->lt;
+  g->lt = dev->libraries->lt;
   g->spec = *spec;
   if (!gpu__gemm_is_empty(spec)) {
     rc = find(g, dev, spec->bias);

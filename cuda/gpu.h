@@ -40,7 +40,7 @@ struct ct_dev {
   int tf32, autotune;
   char *plan_cache; /**< owned; "": none */
   double timeout_s; /**< limit for every wait; 0: none */
-  gpu__products_t *products;
+  gpu__libraries_t *libraries;
   struct {
     gpu__watch_fn *fn;
     void *ctx;
@@ -96,7 +96,7 @@ int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** src NULL: fill with zeros. */
 int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
 /** The arguments of a run that change from step to step. */
-gpu__dial_t gpu__dial(const ct_op_args_t *a);
+gpu__step_params_t gpu__step_params(const ct_op_args_t *a);
 int gpu__begin(ct_queue_t *q, int key);
 int gpu__end(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
@@ -128,7 +128,7 @@ struct ct_op {
 struct gpu__kind {
   size_t size; /**< size of the kind's own struct, which is allocated zeroed with the header
                   filled */
-  int low;     /**< 1: x and y may both be CT_BF16 or CT_F16 */
+  int reduced; /**< 1: x and y may both be CT_BF16 or CT_F16 */
   /* Rejects what the backend cannot do; the descriptor is valid, but layouts may not be supported;
    * NULL: accepts all */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
@@ -138,8 +138,8 @@ struct gpu__kind {
    * for parameters that are not plain. clear() is called after a failure. NULL: nothing to do */
   int (*prepare)(ct_op_t *op, ct_op_info_t *info);
   /* Hot. Enqueues on \a s. Arguments that change from step to step are passed as step parameters
-   * (step_params.h), made from \a a by gpu__dial(), together with the pointer \a at */
-  int (*run)(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s);
+   * (step_params.h), made from \a a by gpu__step_params(), together with the pointer \a at */
+  int (*run)(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s);
   /* Frees what prepare made, also if it failed halfway; NULL: nothing to do */
   void (*clear)(ct_op_t *op);
 };

@@ -15,22 +15,22 @@ int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int
                     cublasLtGetStatusString(status));
 }
 
-int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
+int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out)
 {
   int rc = CT_OK;
   (void)dev; /* the handles belong to the current device */
-  gpu__products_t *p = ct_mem_alloc(sizeof *p, "handles of cuDNN and cuBLASLt");
+  gpu__libraries_t *p = ct_mem_alloc(sizeof *p, "handles of cuDNN and cuBLASLt");
   if (!p) return CT_ERR_NOMEM;
   CT_TRY(GPU_DNN_CHECK(cudnnCreate(&p->dnn), "handle"));
   CT_TRY(GPU_LT_CHECK(cublasLtCreate(&p->lt)));
   *out = p;
   p = NULL;
 out:
-  gpu__products_close(p);
+  gpu__libraries_close(p);
   return rc;
 }
 
-void gpu__products_close(gpu__products_t *p)
+void gpu__libraries_close(gpu__libraries_t *p)
 {
   if (!p) return;
   gpu__conv_plans_free(p->conv_plans);
@@ -39,7 +39,7 @@ void gpu__products_close(gpu__products_t *p)
   ct_mem_free(p);
 }
 
-const char *gpu__products_version(char *buf, size_t cap)
+const char *gpu__libraries_version(char *buf, size_t cap)
 {
   int dnn = (int)cudnnGetVersion(), lt = (int)cublasLtGetVersion();
   snprintf(buf, cap, "cuDNN %d.%d.%d, cuBLASLt %d.%d", dnn / 10000, dnn / 100 % 100, dnn % 100,

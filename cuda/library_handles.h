@@ -1,7 +1,7 @@
 /** \file library_handles.h  Library handles of a device. Module-internal; not part of the emulated
  * module. */
-#ifndef GPU_PRODUCTS_H
-#define GPU_PRODUCTS_H
+#ifndef GPU_LIBRARY_HANDLES_H
+#define GPU_LIBRARY_HANDLES_H
 #include <cublasLt.h>
 #include <cudnn.h>
 
@@ -10,7 +10,7 @@
 /** Convolution plans, shared by ops with equal descriptions (conv_store.c). */
 typedef struct gpu__conv_plans gpu__conv_plans_t;
 
-struct gpu__products {
+struct gpu__libraries {
   cudnnHandle_t dnn;
   gpu__conv_plans_t *conv_plans; /**< owned; NULL until the first convolution */
   cublasLtHandle_t lt;

@@ -75,7 +75,7 @@ static int mem_zero(ct_queue_t *q, void *dst, size_t bytes)
   return GPU_CHECK(cudaMemsetAsync(dst, 0, bytes, q->stream));
 }
 
-static size_t mem_room(ct_dev_t *dev)
+static size_t mem_avail(ct_dev_t *dev)
 {
   size_t left = 0, all = 0;
   (void)dev;
@@ -88,4 +88,4 @@ const ct_mem_ops_t gpu__mem_ops = {.alloc = mem_alloc,
                                    .unpin = mem_unpin,
                                    .copy = mem_copy,
                                    .zero = mem_zero,
-                                   .room = mem_room};
+                                   .avail = mem_avail};

@@ -17,7 +17,7 @@ const gpu__kind_t gpu__kind_fake_quant = {0};
 
 /* ---- support ---- */
 
-static int is_low(ct_dtype_t t)
+static int is_reduced(ct_dtype_t t)
 {
   return t == CT_BF16 || t == CT_F16;
 }
@@ -25,7 +25,7 @@ static int is_low(ct_dtype_t t)
 static int type_fits(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
-  if (!is_low(x) || k->low) return 1;
+  if (!is_reduced(x) || k->reduced) return 1;
   snprintf(why, 128, "the CUDA backend has no '%s' op from %s to %s", ct_op_name(d->kind),
            ct_dtype_name(x), ct_dtype_name(y));
   return 0;

@@ -9,7 +9,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -26,4 +26,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_act = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};

@@ -42,7 +42,7 @@ static int64_t scores(const attention_op_t *k)
 }
 
 /* Assigns offsets in saved and scratch memory. */
-static void place(attention_op_t *k, ct_op_info_t *info)
+static void lay_out(attention_op_t *k, ct_op_info_t *info)
 {
   int back = ct_op_goes_back(&k->head.desc);
   size_t size = ct_dtype_size(k->type), end = 0, *kept = back ? &info->saved : &end;
@@ -158,7 +158,8 @@ out:
 
 /* ---- op table ---- */
 
-static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                         cudaStream_t s)
 {
   int rc = CT_OK;
   const attention_op_t *k = (const attention_op_t *)op;
@@ -189,7 +190,7 @@ out:
   return rc;
 }
 
-static int make_products(attention_op_t *k, size_t *work)
+static int make_gemms(attention_op_t *k, size_t *work)
 {
   int rc = CT_OK;
   ct_dev_t *dev = k->head.dev;
@@ -230,8 +231,8 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   k->qkv.parts = 3;
   k->scale = 1 / sqrtf((float)k->single.wide);
   CT_TRY(make_projections(k, &work));
-  CT_TRY(make_products(k, &work));
-  place(k, info);
+  CT_TRY(make_gemms(k, &work));
+  lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";
 out:
@@ -249,7 +250,7 @@ static void attention_clear(ct_op_t *op)
 }
 
 const gpu__kind_t gpu__kind_attention = {.size = sizeof(attention_op_t),
-                                         .low = 1,
+                                         .reduced = 1,
                                          .nhwc = -1,
                                          .prepare = attention_prepare,
                                          .run = attention_run,

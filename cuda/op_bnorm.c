@@ -73,10 +73,10 @@ static gpu__bn_norm_t norm_of(const bnorm_t *b, const ct_op_args_t *a)
 
 /* ---- forward ---- */
 
-static gpu__bn_taken_t taken(const bnorm_t *b, const ct_op_args_t *a)
+static gpu__bn_stats_t stats_of(const bnorm_t *b, const ct_op_args_t *a)
 {
   float *norm = b->keeps_norm ? a->saved : a->scratch;
-  return (gpu__bn_taken_t){.eps = b->op.desc.u.bnorm.eps,
+  return (gpu__bn_stats_t){.eps = b->op.desc.u.bnorm.eps,
                            .momentum = a->keep_running ? 0 : b->op.desc.u.bnorm.momentum,
                            .mean = norm,
                            .invstd = norm + b->grid.channels,
@@ -98,12 +98,12 @@ out:
 static int batch_stats(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
-  gpu__bn_taken_t out = taken(b, a);
+  gpu__bn_stats_t out = stats_of(b, a);
   if (b->op.desc.u.bnorm.sync) {
-    GPU_TRY(gpu__bn_take_synced(b->grid.channels, a->stats, &out, s));
+    GPU_TRY(gpu__bn_merge_synced(b->grid.channels, a->stats, &out, s));
   } else if (b->grid.rows > 0) {
     GPU_TRY(gpu__bn_moments(&b->grid, a->x, sums_of(b, a), s));
-    GPU_TRY(gpu__bn_take(&b->grid, sums_of(b, a), &out, s));
+    GPU_TRY(gpu__bn_merge(&b->grid, sums_of(b, a), &out, s));
   }
 out:
   return rc;
@@ -184,7 +184,7 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const bnorm_t *b = (const bnorm_t *)op;
@@ -224,7 +224,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 }
 
 const gpu__kind_t gpu__kind_bnorm = {.size = sizeof(bnorm_t),
-                                     .low = 1,
+                                     .reduced = 1,
                                      .nhwc = 1,
                                      .supports = supports,
                                      .prepare = prepare,

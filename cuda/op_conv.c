@@ -1,4 +1,4 @@
-/* Convolution: by a library (product.h), or by our own kernels for depthwise convolutions of
+/* Convolution: by a library (gemm_conv.h), or by our own kernels for depthwise convolutions of
  * images. The bias gradient is a column sum of dy in both cases. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -6,7 +6,7 @@
 
 typedef struct conv {
   ct_op_t op;
-  gpu__conv_t *product; /* NULL: depthwise */
+  gpu__conv_t *dnn; /* NULL: depthwise */
   gpu__depthwise_t depthwise;
 } conv_t;
 
@@ -38,11 +38,11 @@ static gpu__depthwise_t depthwise_of(const ct_op_desc_t *d)
   return out;
 }
 
-static int prepare_product(conv_t *c, ct_op_info_t *info)
+static int prepare_dnn(conv_t *c, ct_op_info_t *info)
 {
   const ct_op_desc_t *d = &c->op.desc;
   if (!is_depthwise(d))
-    return gpu__conv_make(c->op.dev, d, &c->product, &info->scratch, &info->algorithm);
+    return gpu__conv_make(c->op.dev, d, &c->dnn, &info->scratch, &info->algorithm);
   c->depthwise = depthwise_of(d);
   info->algorithm = "depthwise";
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__depthwise_scratch(&c->depthwise);
@@ -54,7 +54,7 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   int rc = CT_OK;
   conv_t *c = (conv_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  CT_TRY(prepare_product(c, info));
+  CT_TRY(prepare_dnn(c, info));
   op->turn[0] = (gpu__turn_t){
       .outer = d->y.dim[1], .middle = d->x.dim[1] / d->u.conv.groups, .inner = taps(d)};
   if (d->u.conv.bias && d->passes & CT_BWD_PARAM) {
@@ -68,14 +68,14 @@ out:
 /* Parameters in the type of x. */
 static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
 {
-  return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_low[i];
+  return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_reduced[i];
 }
 
 static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 {
   const ct_op_desc_t *d = &c->op.desc;
   const void *w = weights(c, a, 0), *bias = d->u.conv.bias ? weights(c, a, 1) : NULL;
-  if (c->product) return gpu__conv_forward(c->product, a->x, w, bias, a->y, a->scratch, s);
+  if (c->dnn) return gpu__conv_forward(c->dnn, a->x, w, bias, a->y, a->scratch, s);
   return GPU_CHECK(
       gpu__depthwise_forward(d->x.dtype, &c->depthwise, a->x, w, bias, d->u.conv.relu, a->y, s));
 }
@@ -83,7 +83,7 @@ static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 static int backward_data(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 {
   const void *w = weights(c, a, 0);
-  if (c->product) return gpu__conv_backward_data(c->product, a->dy, w, a->dx, a->scratch, s);
+  if (c->dnn) return gpu__conv_backward_data(c->dnn, a->dy, w, a->dx, a->scratch, s);
   return GPU_CHECK(
       gpu__depthwise_backward_data(c->op.desc.x.dtype, &c->depthwise, a->dy, w, a->dx, s));
 }
@@ -92,8 +92,8 @@ static int backward_weight(const conv_t *c, const ct_op_args_t *a, cudaStream_t 
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &c->op.desc;
-  if (c->product)
-    CT_TRY(gpu__conv_backward_weight(c->product, a->x, a->dy, a->dw[0], a->scratch, s));
+  if (c->dnn)
+    CT_TRY(gpu__conv_backward_weight(c->dnn, a->x, a->dy, a->dw[0], a->scratch, s));
   else
     GPU_TRY(gpu__depthwise_backward_weight(d->x.dtype, &c->depthwise, a->x, a->dy, a->dw[0],
                                            a->scratch, s));
@@ -104,7 +104,7 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const conv_t *c = (const conv_t *)op;
@@ -118,7 +118,7 @@ out:
 
 static void clear(ct_op_t *op)
 {
-  gpu__conv_free(((conv_t *)op)->product);
+  gpu__conv_free(((conv_t *)op)->dnn);
 }
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -128,7 +128,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 }
 
 const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),
-                                    .low = 1,
+                                    .reduced = 1,
                                     .nhwc = 1,
                                     .supports = supports,
                                     .prepare = prepare,

@@ -9,12 +9,12 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__dial_t *at, const void *x,
-                void *y, cudaStream_t s)
+static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_params_t *at,
+                const void *x, void *y, cudaStream_t s)
 {
   ct_dropout_t rule = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
   gpu__dropout_shape_t shape = {d->x.dim[0], ct_shape_sample(&d->x), 1};
-  gpu__dial_t dial = gpu__dial(a);
+  gpu__step_params_t params = gpu__step_params(a);
   if (!d->training) {
     if (x == y) return CT_OK;
     return GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(&d->x), cudaMemcpyDeviceToDevice, s));
@@ -23,11 +23,11 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__dial_t 
     shape.channels = d->x.dim[1];
     shape.space /= shape.channels;
   }
-  return GPU_CHECK(gpu__dropout(d->x.dtype, &shape, &rule, &dial, at, x, y, s));
+  return GPU_CHECK(gpu__dropout(d->x.dtype, &shape, &rule, &params, at, x, y, s));
 }
 
 /* The gradient is masked and scaled like the value. */
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   if (a->pass & CT_FWD) CT_TRY(drop(&op->desc, a, at, a->x, a->y, s));
@@ -37,4 +37,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_dropout = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};

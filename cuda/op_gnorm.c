@@ -26,7 +26,8 @@ static int gnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int gnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int gnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                     cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -49,4 +50,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_gnorm = {
-    .size = sizeof(gnorm_op_t), .low = 1, .prepare = gnorm_prepare, .run = gnorm_run};
+    .size = sizeof(gnorm_op_t), .reduced = 1, .prepare = gnorm_prepare, .run = gnorm_run};

@@ -22,7 +22,8 @@ static int linear_prepare(ct_op_t *op, ct_op_info_t *info)
   return gpu__dense_make(op->dev, &spec, &((linear_op_t *)op)->dense, &info->scratch);
 }
 
-static int linear_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int linear_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const gpu__dense_t *d = &((linear_op_t *)op)->dense;
@@ -43,7 +44,7 @@ static void linear_clear(ct_op_t *op)
 }
 
 const gpu__kind_t gpu__kind_linear = {.size = sizeof(linear_op_t),
-                                      .low = 1,
+                                      .reduced = 1,
                                       .nhwc = -1,
                                       .prepare = linear_prepare,
                                       .run = linear_run,

@@ -20,7 +20,8 @@ static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                     cudaStream_t s)
 {
   int rc = CT_OK;
   const lnorm_op_t *k = (const lnorm_op_t *)op;

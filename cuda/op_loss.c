@@ -16,21 +16,21 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
     dev->bad_label = bad;
   }
-  int64_t rows = gpu__loss_rows(op->desc.x.dim[0], ct_op_places(&op->desc));
+  int64_t rows = gpu__loss_rows(op->desc.x.dim[0], ct_op_pixels(&op->desc));
   info->scratch = (size_t)rows * sizeof(gpu__loss_row_t);
 out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   const ct_loss_spec_t *o = &d->u.loss;
   gpu__loss_of_t of = {.spec = *o,
                        .samples = d->x.dim[0],
-                       .outputs = ct_shape_sample(&d->x) / ct_op_places(d),
-                       .places = ct_op_places(d),
+                       .outputs = ct_shape_sample(&d->x) / ct_op_pixels(d),
+                       .pixels = ct_op_pixels(d),
                        .x = a->x};
   if (takes_labels(o)) of.labels = a->labels;
   if (takes_labels(o) && a->labels2 && a->mix) {
@@ -41,7 +41,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaSt
   if (!takes_labels(o)) of.targets = a->targets;
   if (o->kind == CT_LOSS_CROSS_ENTROPY && o->weighted) of.class_weight = a->class_weight;
   if (a->pass & CT_FWD) GPU_TRY(gpu__loss(&of, a->scratch, a->loss, op->dev->bad_label, s));
-  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__dial(a), at, a->dx, s));
+  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__step_params(a), at, a->dx, s));
 out:
   return rc;
 }

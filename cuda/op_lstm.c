@@ -98,7 +98,8 @@ out:
 
 /* ---- op table ---- */
 
-static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
 {
   int rc = CT_OK;
   const lstm_op_t *k = (const lstm_op_t *)op;
@@ -109,7 +110,7 @@ out:
   return rc;
 }
 
-static void place(lstm_op_t *k, ct_op_info_t *info)
+static void lay_out(lstm_op_t *k, ct_op_info_t *info)
 {
   const gpu__lstm_t *c = &k->cells;
   int64_t cells = c->n * c->t * c->h;
@@ -127,7 +128,7 @@ static void place(lstm_op_t *k, ct_op_info_t *info)
   k->at.work = end;
 }
 
-static int make_products(lstm_op_t *k, int64_t features, size_t *work)
+static int make_gemms(lstm_op_t *k, int64_t features, size_t *work)
 {
   int rc = CT_OK;
   ct_dev_t *dev = k->head.dev;
@@ -170,8 +171,8 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   size_t work = 0;
   int64_t features = d->x.dim[2];
   k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2]};
-  CT_TRY(make_products(k, features, &work));
-  place(k, info);
+  CT_TRY(make_gemms(k, features, &work));
+  lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";
 out:
@@ -188,7 +189,7 @@ static void lstm_clear(ct_op_t *op)
 }
 
 const gpu__kind_t gpu__kind_lstm = {.size = sizeof(lstm_op_t),
-                                    .low = 1,
+                                    .reduced = 1,
                                     .nhwc = -1,
                                     .prepare = lstm_prepare,
                                     .run = lstm_run,

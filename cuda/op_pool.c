@@ -56,33 +56,33 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
   if (ct_shape_count(&d->y) == d->y.dim[0] * d->y.dim[1])
     info->y_layout = CT_PLAIN; /* identical to NHWC */
   if (d->passes & CT_BWD_DATA && !is_average(d))
-    info->saved = (size_t)ct_shape_count(&d->y) * gpu__pool_place_size(&p->windows);
+    info->saved = (size_t)ct_shape_count(&d->y) * gpu__pool_argmax_size(&p->windows);
   info->takes_dy2 = 1;
   return CT_OK;
 }
 
 /* ---- execution ---- */
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK, average = is_average(&op->desc);
   const gpu__windows_t *g = &((pool_t *)op)->windows;
   const ct_op_desc_t *d = &op->desc;
-  void *places = d->passes & CT_BWD_DATA ? a->saved : NULL;
+  void *argmax = d->passes & CT_BWD_DATA ? a->saved : NULL;
   (void)at;
   if (a->pass & CT_FWD && average) GPU_TRY(gpu__average_pool(d->x.dtype, g, a->x, a->y, s));
   if (a->pass & CT_FWD && !average)
-    GPU_TRY(gpu__max_pool(d->x.dtype, g, d->u.pool.relu, a->x, a->y, places, s));
+    GPU_TRY(gpu__max_pool(d->x.dtype, g, d->u.pool.relu, a->x, a->y, argmax, s));
   if (a->pass & CT_BWD_DATA && average)
     GPU_TRY(gpu__average_pool_backward(d->x.dtype, g, a->dy, a->dy2, a->dx, s));
   if (a->pass & CT_BWD_DATA && !average)
-    GPU_TRY(gpu__max_pool_backward(d->x.dtype, g, places, a->dy, a->dy2, a->dx, s));
+    GPU_TRY(gpu__max_pool_backward(d->x.dtype, g, argmax, a->dy, a->dy2, a->dx, s));
 out:
   return rc;
 }
 
 const gpu__kind_t gpu__kind_pool = {.size = sizeof(pool_t),
-                                    .low = 1,
+                                    .reduced = 1,
                                     .supports = supports,
                                     .nhwc = 1,
                                     .prepare = prepare,

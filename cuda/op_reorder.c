@@ -62,7 +62,7 @@ static int convert(const ct_op_desc_t *d, const ct_op_args_t *a, cudaStream_t s)
                                    a->y, s));
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -75,4 +75,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_reorder = {
-    .size = sizeof(ct_op_t), .low = 1, .supports = supports, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .supports = supports, .prepare = prepare, .run = run};

@@ -17,7 +17,8 @@ static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
 
 /* In CT_NHWC a sample's patches have the same order as in y, after the class token. The gradients
  * of both parameters are sums over the batch; the class token's is that of the first position. */
-static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_shape_t *y = &op->desc.y;
@@ -37,11 +38,12 @@ out:
 }
 
 const gpu__kind_t gpu__kind_tokens = {
-    .size = sizeof(ct_op_t), .low = 1, .nhwc = 1, .prepare = tokens_prepare, .run = tokens_run};
+    .size = sizeof(ct_op_t), .reduced = 1, .nhwc = 1, .prepare = tokens_prepare, .run = tokens_run};
 
 /* ---- select ---- */
 
-static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_shape_t *x = &op->desc.x;
@@ -51,9 +53,9 @@ static int select_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at,
   if (a->pass & CT_FWD)
     GPU_TRY(gpu__part(x->dtype, x->dim[0], sample, first, wide, a->x, NULL, a->y, s));
   if (a->pass & CT_BWD_DATA)
-    GPU_TRY(gpu__place(x->dtype, x->dim[0], sample, first, wide, a->dy, a->dx, s));
+    GPU_TRY(gpu__pad_columns(x->dtype, x->dim[0], sample, first, wide, a->dy, a->dx, s));
 out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_select = {.size = sizeof(ct_op_t), .low = 1, .run = select_run};
+const gpu__kind_t gpu__kind_select = {.size = sizeof(ct_op_t), .reduced = 1, .run = select_run};

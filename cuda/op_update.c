@@ -22,10 +22,11 @@ static void clear(ct_op_t *op)
 
 /* ---- gradient statistics ---- */
 
-static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                        cudaStream_t s)
 {
-  gpu__dial_t dial = gpu__dial(a);
-  return GPU_CHECK(gpu__gradstat(op->desc.u.gradstat.p, a->count, a->dy, &dial, at, a->stat,
+  gpu__step_params_t params = gpu__step_params(a);
+  return GPU_CHECK(gpu__gradstat(op->desc.u.gradstat.p, a->count, a->dy, &params, at, a->stat,
                                  ((flat_op_t *)op)->work, s));
 }
 
@@ -42,29 +43,31 @@ static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
   r.count = a->count;
   r.g = a->dy;
   r.w = a->w[0];
-  r.low_type = d->y.dtype;
+  r.reduced_type = d->y.dtype;
   for (int k = 0; k < CT_RULE_STATES; k++)
     r.state[k] = a->state[k];
   return r;
 }
 
-static int measure_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int norms_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                     cudaStream_t s)
 {
   gpu__range_t r = range_of(&op->desc, a);
-  gpu__dial_t dial = gpu__dial(a);
-  return GPU_CHECK(gpu__measure((ct_rule_t)op->desc.u.update.rule, &r, &dial, at, a->norms,
-                                ((flat_op_t *)op)->work, s));
+  gpu__step_params_t params = gpu__step_params(a);
+  return GPU_CHECK(gpu__norms((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
+                              ((flat_op_t *)op)->work, s));
 }
 
 const gpu__kind_t gpu__kind_measure = {
-    .size = sizeof(flat_op_t), .prepare = prepare, .run = measure_run, .clear = clear};
+    .size = sizeof(flat_op_t), .prepare = prepare, .run = norms_run, .clear = clear};
 
-static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   gpu__range_t r = range_of(&op->desc, a);
-  gpu__dial_t dial = gpu__dial(a);
-  if (r.low_type != CT_F32) r.low = a->y;
-  return GPU_CHECK(gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &dial, at, a->norms,
+  gpu__step_params_t params = gpu__step_params(a);
+  if (r.reduced_type != CT_F32) r.reduced = a->y;
+  return GPU_CHECK(gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
                                ((flat_op_t *)op)->work, s));
 }
 

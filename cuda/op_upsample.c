@@ -24,7 +24,7 @@ static gpu__upsample_t sizes_of(const ct_op_desc_t *d)
   return u;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__dial_t *at, cudaStream_t s)
+static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   ct_dtype_t t = op->desc.x.dtype;
@@ -37,4 +37,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_upsample = {
-    .size = sizeof(ct_op_t), .low = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};

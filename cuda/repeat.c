@@ -40,9 +40,9 @@ typedef struct list {
 typedef struct repeat {
   list_t last; /* list from which the graph was made, with the latest parameters */
   cudaGraphExec_t graph;
-  gpu__dial_t *host; /* staging: one entry per launch */
-  gpu__dial_t *dev;
-  int64_t dials; /* allocated entries */
+  gpu__step_params_t *host; /* staging: one entry per launch */
+  gpu__step_params_t *dev;
+  int64_t cap; /* allocated entries */
 } repeat_t;
 
 struct gpu__repeats {
@@ -153,7 +153,7 @@ static int same_pointers(void *const *a, void *const *b, int n)
 static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
 {
   for (int i = 0; i < CT_OP_PARAMS; i++)
-    if (a->w_low[i] != b->w_low[i]) return 0;
+    if (a->w_reduced[i] != b->w_reduced[i]) return 0;
   return a->pass == b->pass && a->x == b->x && a->x2 == b->x2 && a->y == b->y && a->dy == b->dy &&
          a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 &&
          same_pointers(a->w, b->w, CT_OP_PARAMS) && same_pointers(a->dw, b->dw, CT_OP_PARAMS) &&
@@ -191,9 +191,9 @@ static int same_list(const list_t *a, const list_t *b)
 
 /* ---- step parameters ---- */
 
-gpu__dial_t gpu__dial(const ct_op_args_t *a)
+gpu__step_params_t gpu__step_params(const ct_op_args_t *a)
 {
-  gpu__dial_t d;
+  gpu__step_params_t d;
   memset(&d, 0, sizeof d); /* clear padding too, which the emulator might take for a partial
                               address */
   d.scale = a->scale;
@@ -207,7 +207,7 @@ gpu__dial_t gpu__dial(const ct_op_args_t *a)
 
 /* ---- running a list ---- */
 
-static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
+static int run_entry(entry_t *e, const gpu__step_params_t *at, cudaStream_t s)
 {
   switch (e->what) {
   case OP:
@@ -222,37 +222,37 @@ static int run_entry(entry_t *e, const gpu__dial_t *at, cudaStream_t s)
   return CT_OK;
 }
 
-/* dials NULL: pass step parameters by value only. */
-static int run_list(list_t *l, const gpu__dial_t *dials, cudaStream_t s)
+/* params NULL: pass step parameters by value only. */
+static int run_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
 {
   int rc = CT_OK;
   for (int i = 0; i < l->n; i++)
-    CT_TRY(run_entry(&l->at[i], dials ? dials + i : NULL, s));
+    CT_TRY(run_entry(&l->at[i], params ? params + i : NULL, s));
 out:
   return rc;
 }
 
 /* ---- graphs ---- */
 
-static int room_for_dials(repeat_t *r, int n)
+static int reserve_params(repeat_t *r, int n)
 {
   int rc = CT_OK;
-  if (n <= r->dials) return CT_OK;
+  if (n <= r->cap) return CT_OK;
   (void)cudaFreeHost(r->host);
   (void)cudaFree(r->dev);
   r->host = r->dev = NULL;
-  r->dials = 0;
+  r->cap = 0;
   GPU_TRY(cudaHostAlloc((void **)&r->host, (size_t)n * sizeof *r->host, cudaHostAllocPortable));
   GPU_TRY(cudaMalloc((void **)&r->dev, (size_t)n * sizeof *r->dev));
-  r->dials = n;
+  r->cap = n;
 out:
   return rc;
 }
 
-static void write_dials(repeat_t *r, const list_t *l)
+static void write_params(repeat_t *r, const list_t *l)
 {
   for (int i = 0; i < l->n; i++)
-    if (l->at[i].what == OP) r->host[i] = gpu__dial(&l->at[i].u.op.args);
+    if (l->at[i].what == OP) r->host[i] = gpu__step_params(&l->at[i].u.op.args);
 }
 
 static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
@@ -285,9 +285,9 @@ int gpu__end(ct_queue_t *q)
   int known = r->graph && same_list(&r->last, l);
   if (!known) {
     drop_graph(r);
-    CT_TRY(room_for_dials(r, l->n));
+    CT_TRY(reserve_params(r, l->n));
   }
-  write_dials(r, l);
+  write_params(r, l);
   if (!known) CT_TRY(capture(q, r, l));
   list_t spare = r->last;
   r->last = *l;

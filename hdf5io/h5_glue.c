@@ -127,7 +127,7 @@ const char *ct__h5_why(char *buf, size_t cap)
 }
 
 /* Checks if any of the errors is a failed file lock. */
-static herr_t look_for_lock(unsigned n, const H5E_error2_t *e, void *found)
+static herr_t find_lock(unsigned n, const H5E_error2_t *e, void *found)
 {
   (void)n;
   if (e->min_num == H5E_CANTLOCKFILE) *(int *)found = 1;
@@ -139,7 +139,7 @@ static herr_t look_for_lock(unsigned n, const H5E_error2_t *e, void *found)
 static const char *lock_cure(void)
 {
   int at_lock = 0;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_lock, &at_lock);
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_lock, &at_lock);
   return at_lock ? "; HDF5_USE_FILE_LOCKING in the environment asks for file locks, which "
                    "this file system does not have or somebody else holds: unset it"
                  : "";

@@ -1,4 +1,4 @@
-/* Convolutions with cuDNN (product.h): one plan per pass. */
+/* Convolutions with cuDNN (gemm_conv.h): one plan per pass. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/conv_plan.h"
@@ -10,7 +10,7 @@ static const int pass_bit[PASSES] = {CT_FWD, CT_BWD_DATA, CT_BWD_PARAM};
 struct gpu__conv {
   ct_dev_t *dev;
   ct_op_desc_t d;
-  const gpu__conv_way_t *way[PASSES]; /* NULL: not prepared, or nothing to do */
+  const gpu__conv_algo_t *algo[PASSES]; /* NULL: not prepared, or nothing to do */
   gpu__dnn_memory_t memory[PASSES];
 };
 
@@ -30,7 +30,7 @@ static const char *algorithm_of(const gpu__conv_t *c)
 {
   int winograd = 0;
   for (int i = 0; i < PASSES; i++)
-    winograd |= c->way[i] && c->way[i]->notes & 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    winograd |= c->algo[i] && c->algo[i]->notes & 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
   if (c->d.x.dtype != CT_F32) return "cuDNN, low gradient";
   return winograd ? "cuDNN, winograd" : "cuDNN";
 }
@@ -47,8 +47,8 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
   for (int i = 0; i < PASSES && !is_empty(d); i++) {
     gpu__conv_pass_t p = pass_of(c, i);
     if (!(d->passes & pass_bit[i])) continue;
-    CT_TRY(gpu__conv_way(dev, &p, &c->way[i]));
-    size_t wanted = gpu__conv_way_scratch(&p, c->way[i]);
+    CT_TRY(gpu__conv_algo(dev, &p, &c->algo[i]));
+    size_t wanted = gpu__conv_algo_scratch(&p, c->algo[i]);
     if (wanted > *scratch) *scratch = wanted;
   }
   *algorithm = algorithm_of(c);
@@ -70,7 +70,7 @@ void gpu__conv_free(gpu__conv_t *c)
 static int run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t s)
 {
   gpu__conv_pass_t p = pass_of(c, i);
-  return gpu__conv_way_run(c->dev->products->dnn, &p, c->way[i], &c->memory[i], at, s);
+  return gpu__conv_algo_run(c->dev->libraries->dnn, &p, c->algo[i], &c->memory[i], at, s);
 }
 
 /* cuDNN takes inputs as pointers to non-const. */

@@ -30,9 +30,9 @@ static const char *behind(const char *text, const char *line)
 }
 
 int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
-                   gpu__conv_way_t *out)
+                   gpu__conv_algo_t *out)
 {
-  gpu__conv_way_t way = {.fused = 0};
+  gpu__conv_algo_t algo = {.fused = 0};
   char path[CT_PATH_MAX], *data = NULL;
   size_t bytes;
   int at = 0, read = 0;
@@ -40,20 +40,20 @@ int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
   if (path_of(dir, key, path) != CT_OK || !ct_file_exists(path)) return 0;
   if (ct_file_read(path, &data, &bytes) != CT_OK) return 0;
   const char *rest = behind(behind(data, first_line), key);
-  if (rest && sscanf(rest, "fused %d, notes %x, hash %16" SCNx64 "\n%n", &way.fused, &way.notes,
+  if (rest && sscanf(rest, "fused %d, notes %x, hash %16" SCNx64 "\n%n", &algo.fused, &algo.notes,
                      &hash, &at) == 3) {
     rest += at;
     read =
-        at > 0 && ct_hash_text(rest, 0) == hash && gpu__dnn_plan_read(t, rest, &way.plan) == CT_OK;
+        at > 0 && ct_hash_text(rest, 0) == hash && gpu__dnn_plan_read(t, rest, &algo.plan) == CT_OK;
   }
-  if (read) *out = way;
+  if (read) *out = algo;
   ct_mem_free(data);
   return read;
 }
 
 /* Several ranks, even on different nodes, may write the same file, so each uses its own temporary
  * file. */
-int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way)
+int gpu__conv_write(const char *dir, const char *key, const gpu__conv_algo_t *algo)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], mine[CT_PATH_MAX], host[64] = "";
@@ -62,9 +62,9 @@ int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way
   CT_TRY(path_of(dir, key, path));
   CT_TRY(ct_text_format(mine, sizeof mine, "%s.%s-%ld", path, host, (long)getpid()));
   CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(gpu__dnn_plan_write(&way->plan, &json));
+  CT_TRY(gpu__dnn_plan_write(&algo->plan, &json));
   CT_TRY(ct_str_add(&text, "%s\n%s\nfused %d, notes %x, hash %016" PRIx64 "\n%s", first_line, key,
-                    way->fused, way->notes, ct_hash_text(json.data, 0), json.data));
+                    algo->fused, algo->notes, ct_hash_text(json.data, 0), json.data));
   CT_TRY(ct_file_write(mine, text.data, text.len));
   CT_TRY(ct_file_commit(mine, path));
 out:

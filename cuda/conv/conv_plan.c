@@ -17,20 +17,20 @@ static unsigned forbidden(const gpu__conv_pass_t *p)
 typedef struct search {
   const gpu__dnn_target_t *t;
   const gpu__conv_pass_t *p;
-  gpu__conv_way_t *out;
+  gpu__conv_algo_t *out;
   int fused, cap, n;
-  gpu__conv_way_t big; /* among plans that exceed the workspace limit, the one with the smallest
+  gpu__conv_algo_t big; /* among plans that exceed the workspace limit, the one with the smallest
                           workspace */
 } search_t;
 
 static void take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
 {
-  gpu__conv_way_t way = {.plan = *plan, .fused = s->fused, .notes = notes};
+  gpu__conv_algo_t algo = {.plan = *plan, .fused = s->fused, .notes = notes};
   if (plan->workspace <= GPU_CONV_WORKSPACE) {
-    s->out[s->n++] = way;
+    s->out[s->n++] = algo;
   } else if (!s->big.plan.plan || plan->workspace < s->big.plan.workspace) {
     gpu__dnn_plan_clear(&s->big.plan);
-    s->big = way;
+    s->big = algo;
   } else {
     gpu__dnn_plan_clear(plan);
   }
@@ -54,8 +54,8 @@ out:
   return rc;
 }
 
-int gpu__conv_ways(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
-                   gpu__conv_way_t *out, int *n)
+int gpu__conv_algos(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
+                    gpu__conv_algo_t *out, int *n)
 {
   int rc = CT_OK;
   gpu__dnn_graph_t g;
@@ -88,12 +88,13 @@ int gpu__conv_may_fuse(const gpu__conv_pass_t *p)
   return p->pass == CT_FWD && p->d->u.conv.bias && !p->d->u.conv.relu;
 }
 
-int gpu__conv_first_way(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, gpu__conv_way_t *out)
+int gpu__conv_first_algo(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p,
+                         gpu__conv_algo_t *out)
 {
   int rc = CT_OK, n = 0;
   char text[160];
-  if (gpu__conv_may_fuse(p)) CT_TRY(gpu__conv_ways(t, p, 1, 1, out, &n));
-  if (n == 0) CT_TRY(gpu__conv_ways(t, p, 0, 1, out, &n));
+  if (gpu__conv_may_fuse(p)) CT_TRY(gpu__conv_algos(t, p, 1, 1, out, &n));
+  if (n == 0) CT_TRY(gpu__conv_algos(t, p, 0, 1, out, &n));
   if (n == 0)
     CT_FAIL(CT_ERR_UNSUP, "cuDNN %d has no deterministic plan for the %s pass of %s",
             (int)cudnnGetVersion(), gpu__conv_pass_name(p->pass),

@@ -18,11 +18,11 @@ typedef struct gpu__conv_pass {
 } gpu__conv_pass_t;
 
 /** A candidate plan. */
-typedef struct gpu__conv_way {
+typedef struct gpu__conv_algo {
   gpu__dnn_plan_t plan;
   int fused;      /**< 1: the plan includes the bias; 0: a kernel applies bias and ReLU, if any */
   unsigned notes; /**< numerical notes, see gpu__dnn_notes() */
-} gpu__conv_way_t;
+} gpu__conv_algo_t;
 
 /** Name of a pass: "forward", "backward data" or "backward weight". */
 const char *gpu__conv_pass_name(int pass);
@@ -30,7 +30,7 @@ const char *gpu__conv_pass_name(int pass);
  * both. */
 int gpu__conv_may_fuse(const gpu__conv_pass_t *p);
 
-enum { GPU_CONV_WAYS = 8 }; /**< maximum number of candidates */
+enum { GPU_CONV_ALGOS = 8 }; /**< maximum number of candidates */
 
 /** Number of filter elements. */
 int64_t gpu__conv_filter_count(const ct_op_desc_t *d);
@@ -46,12 +46,12 @@ int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int f
  * All of them are deterministic and accumulate in float32; without tf32, float32 factors are not
  * rounded. A workspace larger than GPU_CONV_WORKSPACE is accepted only if there is no other
  * candidate. */
-int gpu__conv_ways(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
-                   gpu__conv_way_t *out, int *n);
+int gpu__conv_algos(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
+                    gpu__conv_algo_t *out, int *n);
 #define GPU_CONV_WORKSPACE ((size_t)256 << 20)
 /** Local. The first candidate; CT_ERR_UNSUP if there is none. */
-int gpu__conv_first_way(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p,
-                        gpu__conv_way_t *out);
+int gpu__conv_first_algo(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p,
+                         gpu__conv_algo_t *out);
 
 /** Operands of a pass; x, y and w are gradients where the pass reads or writes gradients. w has the
  * type of x, except that CT_BWD_PARAM writes float32. */
@@ -60,25 +60,25 @@ typedef struct gpu__conv_memory {
 } gpu__conv_memory_t;
 
 /** Workspace bytes of a candidate. */
-size_t gpu__conv_way_scratch(const gpu__conv_pass_t *p, const gpu__conv_way_t *w);
+size_t gpu__conv_algo_scratch(const gpu__conv_pass_t *p, const gpu__conv_algo_t *w);
 /** Local, Hot. Enqueues the pass. */
-int gpu__conv_way_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_way_t *w,
-                      gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s);
+int gpu__conv_algo_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_algo_t *w,
+                       gpu__dnn_memory_t *m, const gpu__conv_memory_t *at, cudaStream_t s);
 
 /** Local. Benchmarks candidates on its own memory and returns the fastest; CT_ERR_NOMEM if the
  * memory does not suffice. */
-int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_way_t *out);
+int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *out);
 
 /** Local. Reads an earlier choice from a file in \a dir; \a key: a line with everything that the
  * choice depends on. 1: found and valid. */
 int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
-                   gpu__conv_way_t *out);
+                   gpu__conv_algo_t *out);
 /** Local. Writes a choice; creates the directory. Several processes may write the same file
  * concurrently. */
-int gpu__conv_write(const char *dir, const char *key, const gpu__conv_way_t *way);
+int gpu__conv_write(const char *dir, const char *key, const gpu__conv_algo_t *algo);
 
 /** Local. The plan of a pass on \a dev: found once per process; with dev->autotune also looked up
- * among earlier choices in dev->plan_cache. Owned by the device's gpu__products_t. */
-int gpu__conv_way(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_way_t **out);
+ * among earlier choices in dev->plan_cache. Owned by the device's gpu__libraries_t. */
+int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_algo_t **out);
 
 #endif

@@ -12,7 +12,7 @@ enum { KEY_CAP = 768 };
 
 typedef struct entry {
   char key[KEY_CAP];
-  gpu__conv_way_t way;
+  gpu__conv_algo_t algo;
 } entry_t;
 
 struct gpu__conv_plans {
@@ -26,7 +26,7 @@ void gpu__conv_plans_free(gpu__conv_plans_t *p)
 {
   if (!p) return;
   for (int64_t i = 0; i < p->count; i++) {
-    gpu__dnn_plan_clear(&p->entry[i]->way.plan);
+    gpu__dnn_plan_clear(&p->entry[i]->algo.plan);
     ct_mem_free(p->entry[i]);
   }
   ct_mem_free(p->entry);
@@ -62,13 +62,13 @@ static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, ch
 
 /* ---- selection ---- */
 
-static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_way_t *out)
+static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_algo_t *out)
 {
-  gpu__dnn_target_t t = {.handle = dev->products->dnn};
-  int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->products->conv_plans->warned;
-  if (!dev->autotune) return gpu__conv_first_way(&t, p, out);
+  gpu__dnn_target_t t = {.handle = dev->libraries->dnn};
+  int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->libraries->conv_plans->warned;
+  if (!dev->autotune) return gpu__conv_first_algo(&t, p, out);
   if (keep && gpu__conv_read(&t, dev->plan_cache, key, out)) return CT_OK;
-  if (gpu__conv_tune(dev, p, out) != CT_OK) return gpu__conv_first_way(&t, p, out);
+  if (gpu__conv_tune(dev, p, out) != CT_OK) return gpu__conv_first_algo(&t, p, out);
   if (keep && gpu__conv_write(dev->plan_cache, key, out) != CT_OK && !*warned) {
     ct_log(CT_LOG_WARN, "what was measured of convolutions is not kept: %s", ct_err_last()->text);
     *warned = 1;
@@ -83,7 +83,7 @@ static int add(ct_dev_t *dev, gpu__conv_plans_t *plans, const gpu__conv_pass_t *
   if (!e) return CT_ERR_NOMEM;
   CT_TRY(ct_mem_grow((void **)&plans->entry, &plans->cap, plans->count + 1, sizeof(entry_t *)));
   memcpy(e->key, key, KEY_CAP);
-  CT_TRY(choose(dev, p, key, &e->way));
+  CT_TRY(choose(dev, p, key, &e->algo));
   plans->entry[plans->count++] = e;
   e = NULL;
 out:
@@ -91,20 +91,20 @@ out:
   return rc;
 }
 
-int gpu__conv_way(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_way_t **out)
+int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_algo_t **out)
 {
   int rc = CT_OK;
   char key[KEY_CAP] = "";
-  if (!dev->products->conv_plans) CT_TRY(plans_new(dev, &dev->products->conv_plans));
-  gpu__conv_plans_t *plans = dev->products->conv_plans;
+  if (!dev->libraries->conv_plans) CT_TRY(plans_new(dev, &dev->libraries->conv_plans));
+  gpu__conv_plans_t *plans = dev->libraries->conv_plans;
   key_of(plans, p, key);
   for (int64_t i = 0; i < plans->count; i++) {
     if (strcmp(plans->entry[i]->key, key)) continue;
-    *out = &plans->entry[i]->way;
+    *out = &plans->entry[i]->algo;
     return CT_OK;
   }
   CT_TRY(add(dev, plans, p, key));
-  *out = &plans->entry[plans->count - 1]->way;
+  *out = &plans->entry[plans->count - 1]->algo;
 out:
   return rc;
 }

@@ -4,7 +4,7 @@
 #include "cuda/gpu.h"
 #include <math.h>
 
-enum { RUNS = 3, CANDIDATES = 2 * GPU_CONV_WAYS };
+enum { RUNS = 3, CANDIDATES = 2 * GPU_CONV_ALGOS };
 
 /* Memory and a stream for benchmarks. */
 typedef struct bench {
@@ -62,16 +62,16 @@ static float median(const float t[RUNS])
 }
 
 /* Time in milliseconds; a warm-up run, which may load the kernel, is not counted. */
-static int measure(bench_t *b, const gpu__conv_way_t *way, float *ms)
+static int measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
 {
   int rc = CT_OK;
   float t[RUNS];
   gpu__dnn_memory_t m = {.pack = NULL};
-  cudnnHandle_t handle = b->dev->products->dnn;
-  CT_TRY(gpu__conv_way_run(handle, b->p, way, &m, &b->at, b->stream));
+  cudnnHandle_t handle = b->dev->libraries->dnn;
+  CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->stream));
   for (int i = 0; i < RUNS; i++) {
     GPU_TRY(cudaEventRecord(b->begin, b->stream));
-    CT_TRY(gpu__conv_way_run(handle, b->p, way, &m, &b->at, b->stream));
+    CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->stream));
     GPU_TRY(cudaEventRecord(b->end, b->stream));
     GPU_TRY(cudaEventSynchronize(b->end));
     GPU_TRY(cudaEventElapsedTime(&t[i], b->begin, b->end));
@@ -82,51 +82,51 @@ out:
   return rc;
 }
 
-static int gather(const bench_t *b, gpu__conv_way_t way[CANDIDATES], int *n)
+static int gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)
 {
   int rc = CT_OK, plain = 0;
-  gpu__dnn_target_t t = {.handle = b->dev->products->dnn};
+  gpu__dnn_target_t t = {.handle = b->dev->libraries->dnn};
   *n = 0;
-  if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_ways(&t, b->p, 1, GPU_CONV_WAYS, way, n));
-  CT_TRY(gpu__conv_ways(&t, b->p, 0, GPU_CONV_WAYS, way + *n, &plain));
+  if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_algos(&t, b->p, 1, GPU_CONV_ALGOS, algo, n));
+  CT_TRY(gpu__conv_algos(&t, b->p, 0, GPU_CONV_ALGOS, algo + *n, &plain));
   *n += plain;
 out:
   return rc;
 }
 
 /* Index of the fastest candidate; those that fail are skipped. */
-static int fastest(bench_t *b, const gpu__conv_way_t way[CANDIDATES], int n)
+static int fastest(bench_t *b, const gpu__conv_algo_t algo[CANDIDATES], int n)
 {
   int best = -1;
   float least = INFINITY, ms;
   for (int i = 0; i < n; i++) {
-    if (measure(b, &way[i], &ms) != CT_OK || ms >= least) continue;
+    if (measure(b, &algo[i], &ms) != CT_OK || ms >= least) continue;
     least = ms;
     best = i;
   }
   return best;
 }
 
-int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_way_t *out)
+int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *out)
 {
   int rc = CT_OK, n = 0, best = 0;
   size_t scratch = 0;
-  gpu__conv_way_t way[CANDIDATES];
+  gpu__conv_algo_t algo[CANDIDATES];
   bench_t b = {.dev = dev, .p = p};
-  CT_TRY(gather(&b, way, &n));
+  CT_TRY(gather(&b, algo, &n));
   if (n == 0) CT_FAIL(CT_ERR_UNSUP, "nothing to measure");
   for (int i = 0; i < n; i++) {
-    size_t wanted = gpu__conv_way_scratch(p, &way[i]);
+    size_t wanted = gpu__conv_algo_scratch(p, &algo[i]);
     if (wanted > scratch) scratch = wanted;
   }
   if (n > 1) CT_TRY(bench_open(&b, scratch));
-  if (n > 1) best = fastest(&b, way, n);
+  if (n > 1) best = fastest(&b, algo, n);
   if (best < 0) CT_FAIL(CT_ERR_DEVICE, "no plan of cuDNN could be run");
-  *out = way[best];
-  way[best].plan = (gpu__dnn_plan_t){.plan = NULL};
+  *out = algo[best];
+  algo[best].plan = (gpu__dnn_plan_t){.plan = NULL};
 out:
   for (int i = 0; i < n; i++)
-    gpu__dnn_plan_clear(&way[i].plan);
+    gpu__dnn_plan_clear(&algo[i].plan);
   bench_close(&b);
   return rc;
 }

@@ -99,7 +99,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS, 3)
     moments(gpu__bn_grid_t g, const T *x, int packed, float *partial)
 {
   constexpr int U = BN_ONE_ROWS;
-  bn_place<V, U> p = bn_here<V, U>(g);
+  bn_span<V, U> p = bn_here<V, U>(g);
   int64_t step = p.lines * g.channels;
   float shift[V] = {}, sum[V] = {}, square[V] = {};
   bn_lanes<T, V> v[U];
@@ -162,7 +162,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS, 2)
     normalise(gpu__bn_grid_t g, gpu__bn_norm_t norm, const T *x, const T *x2, T *y, bn_output o)
 {
   constexpr int U = BN_ONE_ROWS;
-  bn_place<V, U> p = bn_here<V, U>(g);
+  bn_span<V, U> p = bn_here<V, U>(g);
   int64_t step = p.lines * g.channels;
   bn_lanes<T, V> v[U], w[U];
 

@@ -39,13 +39,13 @@ typedef struct gpu__bn_norm {
 } gpu__bn_norm_t;
 
 /** Destinations of the batch statistics. */
-typedef struct gpu__bn_taken {
+typedef struct gpu__bn_stats {
   double eps;
   double momentum; /**< 0: leave the running statistics unchanged */
   float *mean, *invstd;
   float *running_mean, *running_var;
   double *count; /**< elements per channel; NULL: not wanted */
-} gpu__bn_taken_t;
+} gpu__bn_stats_t;
 
 /** How the backward pass gets the sign of the ReLU's input. */
 typedef enum {
@@ -60,14 +60,14 @@ typedef enum {
 cudaError_t gpu__bn_moments(const gpu__bn_grid_t *g, const void *x, float *partial,
                             cudaStream_t stream);
 /** Merges the moments of the splits into the batch statistics. */
-cudaError_t gpu__bn_take(const gpu__bn_grid_t *g, const float *partial, const gpu__bn_taken_t *out,
-                         cudaStream_t stream);
+cudaError_t gpu__bn_merge(const gpu__bn_grid_t *g, const float *partial, const gpu__bn_stats_t *out,
+                          cudaStream_t stream);
 /** Merges them into the sums that SyncBN reduces (ct_op_args_t.stats). */
 cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *partial, const float *running_mean,
                           double *stats, cudaStream_t stream);
 /** Computes the statistics from the sums of all ranks; writes nothing if they cover no elements. */
-cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats, const gpu__bn_taken_t *out,
-                                cudaStream_t stream);
+cudaError_t gpu__bn_merge_synced(int64_t channels, const double *stats, const gpu__bn_stats_t *out,
+                                 cudaStream_t stream);
 
 /** y = normalized x + x2 (NULL: 0), then ReLU if relu is set; relu 6: ReLU6. \a kept (NULL: not
  * wanted) gets the ReLU's signs: one bit per element, one byte per `width` elements. y may be x. */

@@ -14,7 +14,7 @@ template <class T, int V, int U> struct bn_rows {
 };
 
 template <class T, int V, int U, int SIGN>
-CT_D void load_rows(bn_rows<T, V, U> &r, const bn_reads<T> &in, const bn_place<V, U> &p, int64_t at,
+CT_D void load_rows(bn_rows<T, V, U> &r, const bn_reads<T> &in, const bn_span<V, U> &p, int64_t at,
                     int64_t step, int64_t left)
 {
   bn_load<T, V, U>(r.dy, in.dy + at, step, p.lines, left, in.packed);
@@ -68,7 +68,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS, 2)
     gradient_sums(gpu__bn_grid_t g, gpu__bn_norm_t norm, bn_reads<T> in, T *g_out, float *partial)
 {
   constexpr int U = BN_BOTH_ROWS;
-  bn_place<V, U> p = bn_here<V, U>(g);
+  bn_span<V, U> p = bn_here<V, U>(g);
   int64_t step = p.lines * g.channels;
   bn_coefs<V> coefs = {};
   bn_rows<T, V, U> r;
@@ -151,7 +151,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS, 2)
     gradients(gpu__bn_grid_t g, gpu__bn_norm_t norm, bn_reads<T> in, bn_writes<T> out)
 {
   constexpr int U = BN_BOTH_ROWS;
-  bn_place<V, U> p = bn_here<V, U>(g);
+  bn_span<V, U> p = bn_here<V, U>(g);
   int64_t step = p.lines * g.channels;
   bn_rows<T, V, U> r;
   float middle[V] = {}, slope[V] = {};

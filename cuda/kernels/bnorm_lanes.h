@@ -23,16 +23,16 @@ template <class T, int V> struct alignas(V * sizeof(T)) bn_lanes {
 };
 
 /** The channels and rows of a thread. */
-template <int V, int U> struct bn_place {
+template <int V, int U> struct bn_span {
   int64_t channel; /* first of V channels */
   int64_t rows;    /* rows of the tensor; 0 for threads beyond the last channel */
   int64_t bands;
   int lines; /* per block */
 };
 
-template <int V, int U> CT_D bn_place<V, U> bn_here(const gpu__bn_grid_t &g)
+template <int V, int U> CT_D bn_span<V, U> bn_here(const gpu__bn_grid_t &g)
 {
-  bn_place<V, U> p;
+  bn_span<V, U> p;
   p.channel = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
   p.lines = blockDim.y;
   p.rows = p.channel < g.channels ? g.rows : 0;
@@ -41,7 +41,7 @@ template <int V, int U> CT_D bn_place<V, U> bn_here(const gpu__bn_grid_t &g)
 }
 
 /** The thread's first row in a band; its next rows are `lines` apart. */
-template <int V, int U> CT_D int64_t bn_row(const bn_place<V, U> &p, int64_t band)
+template <int V, int U> CT_D int64_t bn_row(const bn_span<V, U> &p, int64_t band)
 {
   return band * p.lines * U + threadIdx.y;
 }

@@ -4,7 +4,7 @@
 
 enum { LINES = BN_THREADS / BN_MERGE };
 
-struct pair {
+struct two_sums {
   double a, b;
 };
 
@@ -15,9 +15,9 @@ CT_D int64_t channel_here()
 }
 
 /* Sums over all lines, in line 0. */
-CT_D pair over_lines(pair s)
+CT_D two_sums over_lines(two_sums s)
 {
-  CT_SHARED(pair, other, BN_THREADS / 2);
+  CT_SHARED(two_sums, other, BN_THREADS / 2);
   int line = threadIdx.y;
   for (int half = LINES / 2; half > 0; half /= 2) {
     int at = line % half * BN_MERGE + threadIdx.x;
@@ -65,10 +65,11 @@ CT_D double rows_of(const dealt &d, int64_t split)
 
 /* Sums of x - about and (x - about)^2 over all rows of a channel. In double, the cancellation in
  * the moments made from them is ((mean - about) / std)^2 * 2^-53 of the variance. */
-CT_D pair sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t channel, double about)
+CT_D two_sums sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t channel,
+                         double about)
 {
   const float *mean = partial + channel, *m2 = mean + g.splits * g.channels;
-  pair s = {0, 0};
+  two_sums s = {0, 0};
   dealt rows = {};
   if (g.splits > 0) rows = deal(g);
   for (int64_t i = threadIdx.y; channel < g.channels && i < g.splits; i += LINES) {
@@ -79,7 +80,7 @@ CT_D pair sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t chan
   return over_lines(s);
 }
 
-CT_D void take(const gpu__bn_taken_t &t, int64_t c, double about, pair s, double n)
+CT_D void take(const gpu__bn_stats_t &t, int64_t c, double about, two_sums s, double n)
 {
   double off = s.a / n, var = s.b / n - off * off, mean = about + off;
   if (var < 0) var = 0;
@@ -93,16 +94,16 @@ CT_D void take(const gpu__bn_taken_t &t, int64_t c, double about, pair s, double
 }
 
 CT_KERNEL void __launch_bounds__(BN_THREADS)
-    take_moments(gpu__bn_grid_t g, const float *partial, gpu__bn_taken_t out)
+    take_moments(gpu__bn_grid_t g, const float *partial, gpu__bn_stats_t out)
 {
   int64_t c = channel_here();
   double about = c < g.channels ? partial[c] : 0; /* mean of split 0 */
-  pair s = sums_about(g, partial, c, about);
+  two_sums s = sums_about(g, partial, c, about);
   if (threadIdx.y == 0 && c < g.channels) take(out, c, about, s, (double)g.rows);
 }
 
-extern "C" cudaError_t gpu__bn_take(const gpu__bn_grid_t *g, const float *partial,
-                                    const gpu__bn_taken_t *out, cudaStream_t stream)
+extern "C" cudaError_t gpu__bn_merge(const gpu__bn_grid_t *g, const float *partial,
+                                     const gpu__bn_stats_t *out, cudaStream_t stream)
 {
   CT_LAUNCH(take_moments, merging_grid(g), dim3(BN_MERGE, LINES), stream, *g, partial, *out);
   return cudaGetLastError();
@@ -112,7 +113,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS)
     local_moments(gpu__bn_grid_t g, const float *partial, const float *running_mean, double *stats)
 {
   int64_t c = channel_here();
-  pair s = sums_about(g, partial, c, c < g.channels ? running_mean[c] : 0);
+  two_sums s = sums_about(g, partial, c, c < g.channels ? running_mean[c] : 0);
   if (threadIdx.y > 0 || c >= g.channels) return;
   stats[2 * c] = s.a;
   stats[2 * c + 1] = s.b;
@@ -127,7 +128,7 @@ extern "C" cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *parti
   return cudaGetLastError();
 }
 
-CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_taken_t out)
+CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_stats_t out)
 {
   double n = stats[2 * channels];
   if (!(n > 0)) return;
@@ -135,8 +136,8 @@ CT_KERNEL void take_synced(int64_t channels, const double *stats, gpu__bn_taken_
     take(out, c, out.running_mean[c], {stats[2 * c], stats[2 * c + 1]}, n);
 }
 
-extern "C" cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats,
-                                           const gpu__bn_taken_t *out, cudaStream_t stream)
+extern "C" cudaError_t gpu__bn_merge_synced(int64_t channels, const double *stats,
+                                            const gpu__bn_stats_t *out, cudaStream_t stream)
 {
   CT_LAUNCH(take_synced, blocks_of(channels), BN_THREADS, stream, channels, stats, *out);
   return cudaGetLastError();
@@ -144,7 +145,7 @@ extern "C" cudaError_t gpu__bn_take_synced(int64_t channels, const double *stats
 
 /* ---- backward ---- */
 
-CT_D void set_slope(const gpu__bn_summed_t &out, int64_t c, pair s, double invstd, double n)
+CT_D void set_slope(const gpu__bn_summed_t &out, int64_t c, two_sums s, double invstd, double n)
 {
   out.middle[c] = (float)(s.a / n);
   out.slope[c] = (float)(s.b * invstd * invstd / n);
@@ -155,7 +156,7 @@ CT_KERNEL void __launch_bounds__(BN_THREADS)
 {
   int64_t c = channel_here();
   const float *sum = partial + c, *dot = sum + g.splits * g.channels;
-  pair s = {0, 0};
+  two_sums s = {0, 0};
   for (int64_t i = threadIdx.y; c < g.channels && i < g.splits; i += LINES) {
     s.a += sum[i * g.channels];
     s.b += dot[i * g.channels];

@@ -17,10 +17,10 @@ CT_D float affine_of(float a, float x, float b)
 /* A thread handles all channels of a pixel. Images have few channels, and a warp's accesses are
  * contiguous in any layout. */
 template <class T>
-CT_KERNEL void from_bytes(int64_t places, int64_t channels, int64_t space, int x_last, int y_last,
+CT_KERNEL void from_bytes(int64_t pixels, int64_t channels, int64_t space, int x_last, int y_last,
                           const uint8_t *x, const float *affine, T *y)
 {
-  GPU_LOOP (i, places) {
+  GPU_LOOP (i, pixels) {
     int64_t first =
         i / space * channels * space + i % space; /* index of channel 0 if channels are first */
     for (int64_t c = 0; c < channels; c++) {
@@ -35,10 +35,10 @@ extern "C" cudaError_t gpu__from_bytes(ct_dtype_t to, int64_t batch, int64_t cha
                                        int64_t space, int x_last, int y_last, const uint8_t *x,
                                        const float *affine, void *y, cudaStream_t stream)
 {
-  int64_t places = batch * space;
-  if (places == 0) return cudaSuccess;
+  int64_t pixels = batch * space;
+  if (pixels == 0) return cudaSuccess;
   GPU_BY_TYPE(to, T,
-              CT_LAUNCH(from_bytes<T>, gpu_grid(places, 256), 256, stream, places, channels, space,
+              CT_LAUNCH(from_bytes<T>, gpu_grid(pixels, 256), 256, stream, pixels, channels, space,
                         x_last, y_last, x, affine, (T *)y))
   return cudaGetLastError();
 }

@@ -13,7 +13,7 @@ struct rows_t {
 };
 
 template <class T, int W>
-CT_KERNEL void join(rows_t r, const gpu_few<T, W> *x, const gpu_few<T, W> *x2, gpu_few<T, W> *y)
+CT_KERNEL void join(rows_t r, const gpu_vec<T, W> *x, const gpu_vec<T, W> *x2, gpu_vec<T, W> *y)
 {
   GPU_LOOP (i, r.rows * r.all) {
     int64_t row = i / r.all, c = i % r.all;
@@ -22,20 +22,20 @@ CT_KERNEL void join(rows_t r, const gpu_few<T, W> *x, const gpu_few<T, W> *x2, g
 }
 
 template <class T, int W>
-CT_KERNEL void part(rows_t r, const gpu_few<T, W> *x, const gpu_few<T, W> *x2, gpu_few<T, W> *y)
+CT_KERNEL void part(rows_t r, const gpu_vec<T, W> *x, const gpu_vec<T, W> *x2, gpu_vec<T, W> *y)
 {
   GPU_LOOP (i, r.rows * r.count) {
     int64_t from = i / r.count * r.all + r.first + i % r.count;
-    gpu_few<T, W> v = x[from];
+    gpu_vec<T, W> v = x[from];
     for (int k = 0; x2 && k < W; k++)
       gpu_store(&v.v[k], gpu_load(&v.v[k]) + gpu_load(&x2[from].v[k]));
     y[i] = v;
   }
 }
 
-template <class T, int W> CT_KERNEL void place(rows_t r, const gpu_few<T, W> *x, gpu_few<T, W> *y)
+template <class T, int W> CT_KERNEL void pad(rows_t r, const gpu_vec<T, W> *x, gpu_vec<T, W> *y)
 {
-  const gpu_few<T, W> zero = {};
+  const gpu_vec<T, W> zero = {};
   GPU_LOOP (i, r.rows * r.all) {
     int64_t row = i / r.all, c = i % r.all - r.first;
     y[i] = c >= 0 && c < r.count ? x[row * r.count + c] : zero;
@@ -43,13 +43,13 @@ template <class T, int W> CT_KERNEL void place(rows_t r, const gpu_few<T, W> *x,
 }
 
 template <class T, int W>
-CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_few<T, W> *x,
-                      const float *class_token, const float *position, gpu_few<T, W> *y)
+CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_vec<T, W> *x,
+                      const float *class_token, const float *position, gpu_vec<T, W> *y)
 {
   const int64_t sample = (1 + patches) * wide;
   GPU_LOOP (i, batch * sample) {
     int64_t n = i / sample, e = i % sample;
-    gpu_few<T, W> v = {};
+    gpu_vec<T, W> v = {};
     if (e >= wide) v = x[n * patches * wide + e - wide];
     for (int k = 0; k < W; k++) {
       float token = e < wide ? class_token[e * W + k] : gpu_load(&v.v[k]);
@@ -81,10 +81,10 @@ extern "C" cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int
                                  const void *x, const void *x2, void *y, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(one, two, 0, x, x2, y), W, {
-                typedef gpu_few<T, W> few;
+                typedef gpu_vec<T, W> vec;
                 rows_t r = {rows, (one + two) / W, 0, one / W};
                 CT_LAUNCH((join<T, W>), gpu_grid(r.rows * r.all, THREADS), THREADS, stream, r,
-                          (const few *)x, (const few *)x2, (few *)y);
+                          (const vec *)x, (const vec *)x2, (vec *)y);
               }))
   return cudaGetLastError();
 }
@@ -94,22 +94,22 @@ extern "C" cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int
                                  cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(all, first, count, x, x2, y), W, {
-                typedef gpu_few<T, W> few;
+                typedef gpu_vec<T, W> vec;
                 rows_t r = {rows, all / W, first / W, count / W};
                 CT_LAUNCH((part<T, W>), gpu_grid(r.rows * r.count, THREADS), THREADS, stream, r,
-                          (const few *)x, (const few *)x2, (few *)y);
+                          (const vec *)x, (const vec *)x2, (vec *)y);
               }))
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__place(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
-                                  int64_t count, const void *x, void *y, cudaStream_t stream)
+extern "C" cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
+                                        int64_t count, const void *x, void *y, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(all, first, count, x, y, y), W, {
-                typedef gpu_few<T, W> few;
+                typedef gpu_vec<T, W> vec;
                 rows_t r = {rows, all / W, first / W, count / W};
-                CT_LAUNCH((place<T, W>), gpu_grid(r.rows * r.all, THREADS), THREADS, stream, r,
-                          (const few *)x, (few *)y);
+                CT_LAUNCH((pad<T, W>), gpu_grid(r.rows * r.all, THREADS), THREADS, stream, r,
+                          (const vec *)x, (vec *)y);
               }))
   return cudaGetLastError();
 }
@@ -119,10 +119,10 @@ extern "C" cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patch
                                    void *y, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(wide, wide, wide, x, y, y), W, {
-                typedef gpu_few<T, W> few;
+                typedef gpu_vec<T, W> vec;
                 int64_t n = batch * (1 + patches) * wide / W;
                 CT_LAUNCH((tokens<T, W>), gpu_grid(n, THREADS), THREADS, stream, batch, patches,
-                          wide / W, (const few *)x, class_token, position, (few *)y);
+                          wide / W, (const vec *)x, class_token, position, (vec *)y);
               }))
   return cudaGetLastError();
 }

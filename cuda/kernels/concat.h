@@ -17,8 +17,8 @@ cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int64_t two, c
 cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                       const void *x, const void *x2, void *y, cudaStream_t stream);
 /** y[rows][all]: x[rows][count] in the columns from \a first on, 0 elsewhere. */
-cudaError_t gpu__place(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
-                       const void *x, void *y, cudaStream_t stream);
+cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
+                             int64_t count, const void *x, void *y, cudaStream_t stream);
 /** y[batch][1 + patches][wide]: the class token followed by x[batch][patches][wide], plus
  * position[1 + patches][wide]. */
 cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patches, int64_t wide,

@@ -6,7 +6,7 @@
 
 enum { BLOCK = CT_DROPOUT_BLOCK, THREADS = 256, MOST_ROWS = 65535 };
 
-CT_D ct_dropout_t rule_of(const gpu__dial_t &d, uint32_t layer, uint32_t drop, float factor)
+CT_D ct_dropout_t rule_of(const gpu__step_params_t &d, uint32_t layer, uint32_t drop, float factor)
 {
   ct_dropout_t rule = {ct_dropout_seed(d.seed, d.step), layer, drop, factor};
   return rule;
@@ -22,20 +22,21 @@ CT_D float dropped(float v, float factor)
  * at once. */
 template <class T>
 CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop, float factor,
-                           gpu__dial_t dial, const gpu__dial_t *at, const T *x, T *y)
+                           gpu__step_params_t params, const gpu__step_params_t *at, const T *x,
+                           T *y)
 {
-  const gpu__dial_t &d = at ? *at : dial;
+  const gpu__step_params_t &d = at ? *at : params;
   const ct_dropout_t rule = rule_of(d, layer, drop, factor);
   const int64_t blocks = shape.space / BLOCK;
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     GPU_LOOP (b, blocks) {
       int64_t i = n * blocks + b;
-      gpu_few<T, BLOCK> v = ((const gpu_few<T, BLOCK> *)x)[i];
+      gpu_vec<T, BLOCK> v = ((const gpu_vec<T, BLOCK> *)x)[i];
       float factors[BLOCK];
       ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++)
         gpu_store(&v.v[k], dropped(gpu_load(&v.v[k]), factors[k]));
-      ((gpu_few<T, BLOCK> *)y)[i] = v;
+      ((gpu_vec<T, BLOCK> *)y)[i] = v;
     }
   }
 }
@@ -45,23 +46,23 @@ CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t 
  * time partly used. */
 template <class T>
 CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop,
-                             float factor, gpu__dial_t dial, const gpu__dial_t *at, const T *x,
-                             T *y)
+                             float factor, gpu__step_params_t params, const gpu__step_params_t *at,
+                             const T *x, T *y)
 {
-  const gpu__dial_t &d = at ? *at : dial;
+  const gpu__step_params_t &d = at ? *at : params;
   const ct_dropout_t rule = rule_of(d, layer, drop, factor);
   const int64_t blocks = (shape.space + BLOCK - 2) / BLOCK + 1; /* maximum number of blocks that a
                                                                    channel overlaps */
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     GPU_LOOP (i, blocks * shape.channels) {
       int64_t c = i % shape.channels, begin = c * shape.space;
-      int64_t b = begin / BLOCK + i / shape.channels, place = b * BLOCK - begin;
+      int64_t b = begin / BLOCK + i / shape.channels, pos = b * BLOCK - begin;
       float factors[BLOCK];
-      if (place >= shape.space) continue;
+      if (pos >= shape.space) continue;
       ct_dropout_factors(&rule, d.first + n, b, factors);
       for (int k = 0; k < BLOCK; k++) {
-        int64_t at_k = ((n * shape.space) + place + k) * shape.channels + c;
-        if (place + k >= 0 && place + k < shape.space)
+        int64_t at_k = ((n * shape.space) + pos + k) * shape.channels + c;
+        if (pos + k >= 0 && pos + k < shape.space)
           gpu_store(&y[at_k], dropped(gpu_load(&x[at_k]), factors[k]));
       }
     }
@@ -70,14 +71,14 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
 
 template <class T> static int in_blocks(const gpu__dropout_shape_t *s, const void *x, const void *y)
 {
-  return s->channels == 1 && s->space % BLOCK == 0 && gpu_few_fit<T, BLOCK>(x) &&
-         gpu_few_fit<T, BLOCK>(y);
+  return s->channels == 1 && s->space % BLOCK == 0 && gpu_vec_fit<T, BLOCK>(x) &&
+         gpu_vec_fit<T, BLOCK>(y);
 }
 
 template <class T>
 static cudaError_t launch(const gpu__dropout_shape_t *s, const ct_dropout_t *rule,
-                          const gpu__dial_t *dial, const gpu__dial_t *at, const void *x, void *y,
-                          cudaStream_t stream)
+                          const gpu__step_params_t *params, const gpu__step_params_t *at,
+                          const void *x, void *y, cudaStream_t stream)
 {
   int64_t work = ((s->space + BLOCK - 2) / BLOCK + 1) * s->channels;
   dim3 grid(gpu_grid(work, THREADS),
@@ -85,18 +86,18 @@ static cudaError_t launch(const gpu__dropout_shape_t *s, const ct_dropout_t *rul
   if (s->samples == 0) return cudaSuccess;
   if (in_blocks<T>(s, x, y))
     CT_LAUNCH(drop_blocks<T>, grid, THREADS, stream, *s, rule->layer, rule->drop, rule->factor,
-              *dial, at, (const T *)x, (T *)y);
+              *params, at, (const T *)x, (T *)y);
   else
     CT_LAUNCH(drop_channels<T>, grid, THREADS, stream, *s, rule->layer, rule->drop, rule->factor,
-              *dial, at, (const T *)x, (T *)y);
+              *params, at, (const T *)x, (T *)y);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t *shape,
-                                    const ct_dropout_t *rule, const gpu__dial_t *dial,
-                                    const gpu__dial_t *at, const void *x, void *y,
+                                    const ct_dropout_t *rule, const gpu__step_params_t *params,
+                                    const gpu__step_params_t *at, const void *x, void *y,
                                     cudaStream_t stream)
 {
-  GPU_BY_TYPE(type, T, return launch<T>(shape, rule, dial, at, x, y, stream))
+  GPU_BY_TYPE(type, T, return launch<T>(shape, rule, params, at, x, y, stream))
   return cudaSuccess;
 }

@@ -19,8 +19,8 @@ typedef struct gpu__dropout_shape {
 /** y = x times the dropout factors (ct_dropout.h); y may be x. The seed comes from the step
  * parameters, not from rule->seed. */
 cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t *shape,
-                         const ct_dropout_t *rule, const gpu__dial_t *dial, const gpu__dial_t *at,
-                         const void *x, void *y, cudaStream_t stream);
+                         const ct_dropout_t *rule, const gpu__step_params_t *params,
+                         const gpu__step_params_t *at, const void *x, void *y, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@ enum {
   LINES = 8    /* lines of a summing block, each with 32 channels; lines process different pixels */
 };
 
-CT_D int64_t place(const gpu__gnorm_t &g, int64_t n, int64_t c, int64_t pixel)
+CT_D int64_t offset_of(const gpu__gnorm_t &g, int64_t n, int64_t c, int64_t pixel)
 {
   return n * g.channels * g.space + c * g.channel_step + pixel * g.pixel_step;
 }
@@ -44,9 +44,9 @@ template <class T> CT_KERNEL void channel_moments(gpu__gnorm_t g, const T *x, fl
     for (int64_t first = blockIdx.x * GPU_WARP; first < g.channels; first += gridDim.x * GPU_WARP) {
       int64_t c = first + threadIdx.x;
       float sum = 0, squares = 0, shift = 0;
-      if (c < g.channels) shift = gpu_load(&x[place(g, n, c, 0)]);
+      if (c < g.channels) shift = gpu_load(&x[offset_of(g, n, c, 0)]);
       for (int64_t p = threadIdx.y; c < g.channels && p < g.space; p += LINES) {
-        float v = gpu_load(&x[place(g, n, c, p)]) - shift;
+        float v = gpu_load(&x[offset_of(g, n, c, p)]) - shift;
         sum += v;
         squares += v * v;
       }
@@ -108,7 +108,7 @@ CT_KERNEL void channel_sums(gpu__gnorm_t g, const T *x, const T *dy, const T *dy
       float sum = 0, dot = 0, mean = 0;
       if (c < g.channels) mean = stats[2 * group_of(g, channel)];
       for (int64_t p = threadIdx.y; c < g.channels && p < g.space; p += LINES) {
-        int64_t i = place(g, n, c, p);
+        int64_t i = offset_of(g, n, c, p);
         float d = gradient(dy, dy2, i);
         sum += d;
         dot += d * (gpu_load(&x[i]) - mean);

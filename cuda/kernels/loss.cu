@@ -220,10 +220,11 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
   }
 }
 
-CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at, float *dx)
+CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu__step_params_t *at,
+                        float *dx)
 {
   for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
-    float scale = (at ? at->scale : dial.scale) * (float)sample_weight(of, n);
+    float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
     if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
       cross_entropy_slopes(of, n, scale, dx);
     else
@@ -232,8 +233,8 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *
 }
 
 /* Stores the first invalid label; run by one thread. */
-CT_D void tell_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
-                   gpu__bad_label_t *bad)
+CT_D void report_bad(const gpu__loss_of_t &of, int64_t count, const gpu__loss_row_t *rows,
+                     gpu__bad_label_t *bad)
 {
   int64_t n = 0, of_sample = count / of.samples;
   while (!rows[n].bad)
@@ -262,7 +263,7 @@ CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *r
   if (threadIdx.x != 0) return;
   if (wrong) {
     all.sum = NAN;
-    tell_bad(of, count, rows, bad);
+    report_bad(of, count, rows, bad);
   }
   *loss = all;
 }
@@ -281,9 +282,9 @@ static unsigned threads_for(int64_t outputs)
 extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                                  gpu__bad_label_t *bad, cudaStream_t stream)
 {
-  int64_t count = gpu__loss_rows(of->samples, of->places);
-  if (of->places > 1) {
-    cudaError_t e = gpu__loss_places(of, rows, stream);
+  int64_t count = gpu__loss_rows(of->samples, of->pixels);
+  if (of->pixels > 1) {
+    cudaError_t e = gpu__loss_pixels(of, rows, stream);
     if (e != cudaSuccess) return e;
   } else {
     CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
@@ -292,11 +293,12 @@ extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                          const gpu__dial_t *at, float *dx, cudaStream_t stream)
+extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                                          const gpu__step_params_t *at, float *dx,
+                                          cudaStream_t stream)
 {
-  if (of->places > 1) return gpu__loss_places_backward(of, dial, at, dx, stream);
-  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, dial, at,
+  if (of->pixels > 1) return gpu__loss_pixels_backward(of, params, at, dx, stream);
+  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, params, at,
             dx);
   return cudaGetLastError();
 }

@@ -14,11 +14,11 @@ extern "C" {
 typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
-  int64_t places; /**< pixels per sample, each with `outputs` outputs; 1 unless CROSS_ENTROPY */
-  const float *x; /**< [samples, outputs, places] */
-  const int32_t *labels; /**< [samples, places]; for CROSS_ENTROPY and one-hot targets */
+  int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 unless CROSS_ENTROPY */
+  const float *x; /**< [samples, outputs, pixels] */
+  const int32_t *labels; /**< [samples, pixels]; for CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;
-  const float *mix; /**< both or neither, and only with places 1: labels[i] has weight mix[i],
+  const float *mix; /**< both or neither, and only with pixels 1: labels[i] has weight mix[i],
                        labels2[i] the rest */
   const float *targets, *class_weight;
   const float *sample_weight; /**< [samples] */
@@ -40,17 +40,17 @@ typedef struct gpu__bad_label {
 
 /** *loss (staging) = sums over all samples, in an order that depends only on their number. rows:
  * gpu__loss_rows() rows of workspace. An invalid label makes the sum NaN and is written to *bad. */
-int64_t gpu__loss_rows(int64_t samples, int64_t places);
+int64_t gpu__loss_rows(int64_t samples, int64_t pixels);
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
 /** dx = scale * d(sum of the samples' losses)/dx, with the scale of the step parameters. */
-cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__dial_t dial, const gpu__dial_t *at,
-                               float *dx, cudaStream_t stream);
+cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                               const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
 /** The same for samples with several pixels; called by the two functions above. */
-cudaError_t gpu__loss_places(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
-cudaError_t gpu__loss_places_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                      const gpu__dial_t *at, float *dx, cudaStream_t stream);
+cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
+cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
+                                      const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -6,18 +6,18 @@
 
 enum { THREADS = 256, AT_ONCE = 4 * THREADS }; /* AT_ONCE: pixels per block */
 
-static int64_t rows_of(int64_t places)
+static int64_t rows_of(int64_t pixels)
 {
-  return places > 1 ? (places + AT_ONCE - 1) / AT_ONCE : 1;
+  return pixels > 1 ? (pixels + AT_ONCE - 1) / AT_ONCE : 1;
 }
 
-extern "C" int64_t gpu__loss_rows(int64_t samples, int64_t places)
+extern "C" int64_t gpu__loss_rows(int64_t samples, int64_t pixels)
 {
-  return samples * rows_of(places);
+  return samples * rows_of(pixels);
 }
 
 /* A pixel; its logits are x[c * apart]. */
-struct place {
+struct pixel {
   const float *x;
   int64_t apart, classes;
   float largest;
@@ -32,10 +32,10 @@ CT_D double weight_of(const gpu__loss_of_t &of, int64_t c)
   return of.class_weight ? of.class_weight[c] : 1;
 }
 
-CT_D place place_of(const gpu__loss_of_t &of, int64_t n, int64_t i)
+CT_D pixel pixel_of(const gpu__loss_of_t &of, int64_t n, int64_t i)
 {
-  place p = {of.x + n * of.outputs * of.places + i, of.places, of.outputs, -INFINITY, 0, 0, 0, 0};
-  p.label = of.labels[n * of.places + i];
+  pixel p = {of.x + n * of.outputs * of.pixels + i, of.pixels, of.outputs, -INFINITY, 0, 0, 0, 0};
+  p.label = of.labels[n * of.pixels + i];
   for (int64_t c = 0; c < p.classes; c++)
     p.largest = gpu_larger(p.largest, p.x[c * p.apart]);
   for (int64_t c = 0; c < p.classes; c++)
@@ -46,14 +46,14 @@ CT_D place place_of(const gpu__loss_of_t &of, int64_t n, int64_t i)
   return p;
 }
 
-CT_D int is_counted(const gpu__loss_of_t &of, const place &p)
+CT_D int is_counted(const gpu__loss_of_t &of, const pixel &p)
 {
   return !p.bad && !(of.spec.has_ignored && p.label == of.spec.ignored);
 }
 
 /* Number of logits ranked before the label's, as argmax orders them; NaN counts as ranked
  * before. */
-CT_D int ahead_of(const place &p)
+CT_D int ahead_of(const pixel &p)
 {
   int ahead = 0;
   float own = p.x[p.label * p.apart];
@@ -64,7 +64,7 @@ CT_D int ahead_of(const place &p)
   return ahead;
 }
 
-CT_D void add_place(const gpu__loss_of_t &of, const place &p, double sample, gpu__loss_row_t &row)
+CT_D void add_pixel(const gpu__loss_of_t &of, const pixel &p, double sample, gpu__loss_row_t &row)
 {
   double smoothing = of.spec.label_smoothing, rest = log(p.exp) + (double)p.largest, spread = 0;
   int ahead = ahead_of(p);
@@ -79,22 +79,22 @@ CT_D void add_place(const gpu__loss_of_t &of, const place &p, double sample, gpu
 }
 
 /* Each block loops over rows. */
-CT_KERNEL void places_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample,
+CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample,
                               gpu__loss_row_t *out)
 {
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
     int64_t n = r / of_sample, first = r % of_sample * AT_ONCE;
-    int64_t end = first + AT_ONCE < of.places ? first + AT_ONCE : of.places;
+    int64_t end = first + AT_ONCE < of.pixels ? first + AT_ONCE : of.pixels;
     double sample = of.sample_weight ? of.sample_weight[n] : 1;
     gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, 0, 0};
     int32_t bad_label = INT32_MIN;
     for (int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
-      place p = place_of(of, n, i);
+      pixel p = pixel_of(of, n, i);
       if (p.bad) {
         row.bad = 1;
         if (p.label > bad_label) bad_label = p.label;
       }
-      if (is_counted(of, p)) add_place(of, p, sample, row);
+      if (is_counted(of, p)) add_pixel(of, p, sample, row);
     }
     row.sum = gpu_block_sum(row.sum);
     row.weight = gpu_block_sum(row.weight);
@@ -115,18 +115,18 @@ CT_KERNEL void places_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
   }
 }
 
-CT_KERNEL void places_backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__dial_t *at,
-                               float *dx)
+CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__step_params_t params,
+                               const gpu__step_params_t *at, float *dx)
 {
   double smoothing = of.spec.label_smoothing, weights = 0;
   for (int64_t c = 0; c < of.outputs; c++)
     weights += weight_of(of, c);
-  GPU_LOOP (i, of.samples * of.places) {
-    int64_t n = i / of.places;
-    place p = place_of(of, n, i % of.places);
+  GPU_LOOP (i, of.samples * of.pixels) {
+    int64_t n = i / of.pixels;
+    pixel p = pixel_of(of, n, i % of.pixels);
     float *to = dx + (p.x - of.x);
     double sample = of.sample_weight ? of.sample_weight[n] : 1;
-    double scale = at ? at->scale : dial.scale, spread = 0, own = 0;
+    double scale = at ? at->scale : params.scale, spread = 0, own = 0;
     if (is_counted(of, p)) {
       own = (1 - smoothing) * p.weight;
       spread = sample * smoothing / (double)p.classes;
@@ -139,20 +139,21 @@ CT_KERNEL void places_backward(gpu__loss_of_t of, gpu__dial_t dial, const gpu__d
   }
 }
 
-extern "C" cudaError_t gpu__loss_places(const gpu__loss_of_t *of, gpu__loss_row_t *rows,
+extern "C" cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows,
                                         cudaStream_t stream)
 {
-  int64_t count = gpu__loss_rows(of->samples, of->places);
-  CT_LAUNCH(places_forward, gpu_grid(count, 1), THREADS, stream, *of, count, rows_of(of->places),
+  int64_t count = gpu__loss_rows(of->samples, of->pixels);
+  CT_LAUNCH(pixels_forward, gpu_grid(count, 1), THREADS, stream, *of, count, rows_of(of->pixels),
             rows);
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__loss_places_backward(const gpu__loss_of_t *of, gpu__dial_t dial,
-                                                 const gpu__dial_t *at, float *dx,
+extern "C" cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of,
+                                                 gpu__step_params_t params,
+                                                 const gpu__step_params_t *at, float *dx,
                                                  cudaStream_t stream)
 {
-  CT_LAUNCH(places_backward, gpu_grid(of->samples * of->places, THREADS), THREADS, stream, *of,
-            dial, at, dx);
+  CT_LAUNCH(pixels_backward, gpu_grid(of->samples * of->pixels, THREADS), THREADS, stream, *of,
+            params, at, dx);
   return cudaGetLastError();
 }

@@ -80,7 +80,7 @@ CT_D box windows_with(const gpu__windows_t &g, const line &l, int column)
 }
 
 /* Index of input i within output o's window. */
-CT_D int place_in_window(const gpu__windows_t &g, int axis, int o, int i)
+CT_D int pos_in_window(const gpu__windows_t &g, int axis, int o, int i)
 {
   return i - (o * g.stride[axis] - g.pad[axis]);
 }
@@ -107,26 +107,26 @@ CT_D int64_t offset(const gpu__windows_t &g, const int (&size)[3], const line &l
  * several NaNs wins. */
 template <int W> struct largest {
   float value[W];
-  int place[W];
+  int pos[W];
 };
 
-template <int W> CT_D largest<W> nothing_yet(int place)
+template <int W> CT_D largest<W> nothing_yet(int pos)
 {
   largest<W> best;
   for (int k = 0; k < W; k++) {
     best.value[k] = -INFINITY;
-    best.place[k] = place;
+    best.pos[k] = pos;
   }
   return best;
 }
 
-template <class T, int W> CT_D void consider(largest<W> &best, const lanes<T, W> &x, int place)
+template <class T, int W> CT_D void consider(largest<W> &best, const lanes<T, W> &x, int pos)
 {
   for (int k = 0; k < W; k++) {
     float v = gpu_load(&x.v[k]);
     if (!(v > best.value[k] || v != v)) continue;
     best.value[k] = v;
-    best.place[k] = place;
+    best.pos[k] = pos;
   }
 }
 
@@ -135,23 +135,23 @@ template <class T, int W>
 CT_D largest<W> find_largest(const gpu__windows_t &g, const T *x, const line &l, int column, int c)
 {
   box in = window(g, l, column);
-  int d0 = place_in_window(g, 0, l.depth, 0), h0 = place_in_window(g, 1, l.row, 0);
-  int w0 = place_in_window(g, 2, column, 0), rows = g.kernel[1], columns = g.kernel[2];
+  int d0 = pos_in_window(g, 0, l.depth, 0), h0 = pos_in_window(g, 1, l.row, 0);
+  int w0 = pos_in_window(g, 2, column, 0), rows = g.kernel[1], columns = g.kernel[2];
   largest<W> best = nothing_yet<W>(((in.depths.from + d0) * rows + in.rows.from + h0) * columns +
                                    in.columns.from + w0);
   for (int d = in.depths.from; d < in.depths.to; d++)
     for (int h = in.rows.from; h < in.rows.to; h++) {
       const T *from = x + offset(g, g.in, {l.image, d, h}) + c;
-      int place = ((d + d0) * rows + h + h0) * columns + w0;
+      int pos = ((d + d0) * rows + h + h0) * columns + w0;
       for (int w = in.columns.from; w < in.columns.to; w++)
-        consider(best, load<W>(from + w * g.channels), place + w);
+        consider(best, load<W>(from + w * g.channels), pos + w);
     }
   return best;
 }
 
 /* P: type of the stored positions; (P)-1: none. */
 template <class T, class P, int W>
-CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *places)
+CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *argmax)
 {
   int pieces = g.channels / W;
   for (int64_t i = blockIdx.x; i < line_count(g, g.out); i += gridDim.x) {
@@ -162,11 +162,11 @@ CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *plac
       lanes<P, W> kept;
       for (int k = 0; k < W; k++) {
         int cut = relu && best.value[k] <= 0;
-        kept.v[k] = cut ? (P)-1 : (P)best.place[k];
+        kept.v[k] = cut ? (P)-1 : (P)best.pos[k];
         if (cut) best.value[k] = 0;
       }
       store_floats(y + to + j * W, best.value);
-      if (places) store(places + to + j * W, kept);
+      if (argmax) store(argmax + to + j * W, kept);
     }
   }
 }
@@ -268,14 +268,14 @@ CT_D void load_gradient(const gradient<T> &from, int64_t at, float (&v)[W])
 /* Contribution of an output to an input of its window. */
 template <class T, class P> struct max_gradient {
   gradient<T> from;
-  const P *places;
+  const P *argmax;
   template <int W>
   CT_METHOD void add(const gpu__windows_t &g, const output &o, const line &l, int column,
                      float (&sum)[W]) const
   {
-    int d = place_in_window(g, 0, o.depth, l.depth), h = place_in_window(g, 1, o.row, l.row);
-    int w = place_in_window(g, 2, o.column, column);
-    lanes<P, W> kept = load<W>(places + o.at);
+    int d = pos_in_window(g, 0, o.depth, l.depth), h = pos_in_window(g, 1, o.row, l.row);
+    int w = pos_in_window(g, 2, o.column, column);
+    lanes<P, W> kept = load<W>(argmax + o.at);
     float v[W];
     load_gradient(from, o.at, v);
     for (int k = 0; k < W; k++)
@@ -347,47 +347,47 @@ static unsigned threads_for(int64_t work)
             threads_for((int64_t)(size)[2] * ((g)->channels / (width))), stream, *(g), \
             __VA_ARGS__)
 
-extern "C" size_t gpu__pool_place_size(const gpu__windows_t *g)
+extern "C" size_t gpu__pool_argmax_size(const gpu__windows_t *g)
 {
-  int64_t places = (int64_t)g->kernel[0] * g->kernel[1] * g->kernel[2];
-  return places <= GPU_POOL_BYTE_PLACES ? sizeof(uint8_t) : sizeof(int32_t);
+  int64_t count = (int64_t)g->kernel[0] * g->kernel[1] * g->kernel[2];
+  return count <= GPU_POOL_BYTE_ARGMAX ? sizeof(uint8_t) : sizeof(int32_t);
 }
 
 template <class T>
 static cudaError_t max_pool(const gpu__windows_t *g, int relu, const void *from, void *to,
-                            void *places, cudaStream_t stream)
+                            void *argmax, cudaStream_t stream)
 {
   constexpr int width = gpu_pack<T>::n;
   const T *x = (const T *)from;
   T *y = (T *)to;
-  if (gpu__pool_place_size(g) > 1)
-    LAUNCH_LINES((max_forward<T, int32_t, 1>), g, g->out, 1, stream, relu, x, y, (int32_t *)places);
-  else if (fits_packs<T>(g, x, y, places, NULL))
+  if (gpu__pool_argmax_size(g) > 1)
+    LAUNCH_LINES((max_forward<T, int32_t, 1>), g, g->out, 1, stream, relu, x, y, (int32_t *)argmax);
+  else if (fits_packs<T>(g, x, y, argmax, NULL))
     LAUNCH_LINES((max_forward<T, uint8_t, width>), g, g->out, width, stream, relu, x, y,
-                 (uint8_t *)places);
+                 (uint8_t *)argmax);
   else
-    LAUNCH_LINES((max_forward<T, uint8_t, 1>), g, g->out, 1, stream, relu, x, y, (uint8_t *)places);
+    LAUNCH_LINES((max_forward<T, uint8_t, 1>), g, g->out, 1, stream, relu, x, y, (uint8_t *)argmax);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__max_pool(ct_dtype_t type, const gpu__windows_t *g, int relu,
-                                     const void *x, void *y, void *places, cudaStream_t stream)
+                                     const void *x, void *y, void *argmax, cudaStream_t stream)
 {
-  GPU_BY_TYPE(type, T, return max_pool<T>(g, relu, x, y, places, stream))
+  GPU_BY_TYPE(type, T, return max_pool<T>(g, relu, x, y, argmax, stream))
   return cudaSuccess;
 }
 
 template <class T>
-static cudaError_t max_pool_backward(const gpu__windows_t *g, const void *places,
+static cudaError_t max_pool_backward(const gpu__windows_t *g, const void *argmax,
                                      const gradient<T> &from, void *to, cudaStream_t stream)
 {
   constexpr int width = gpu_pack<T>::n;
   T *dx = (T *)to;
-  max_gradient<T, uint8_t> bytes = {from, (const uint8_t *)places};
-  max_gradient<T, int32_t> ints = {from, (const int32_t *)places};
-  if (gpu__pool_place_size(g) > 1)
+  max_gradient<T, uint8_t> bytes = {from, (const uint8_t *)argmax};
+  max_gradient<T, int32_t> ints = {from, (const int32_t *)argmax};
+  if (gpu__pool_argmax_size(g) > 1)
     LAUNCH_LINES((backward<T, 1, max_gradient<T, int32_t>>), g, g->in, 1, stream, ints, dx);
-  else if (fits_packs<T>(g, places, from.dy, from.dy2, dx))
+  else if (fits_packs<T>(g, argmax, from.dy, from.dy2, dx))
     LAUNCH_LINES((backward<T, width, max_gradient<T, uint8_t>>), g, g->in, width, stream, bytes,
                  dx);
   else
@@ -396,11 +396,11 @@ static cudaError_t max_pool_backward(const gpu__windows_t *g, const void *places
 }
 
 extern "C" cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__windows_t *g,
-                                              const void *places, const void *dy, const void *dy2,
+                                              const void *argmax, const void *dy, const void *dy2,
                                               void *dx, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T, gradient<T> from = {(const T *)dy, (const T *)dy2};
-              return max_pool_backward<T>(g, places, from, dx, stream))
+              return max_pool_backward<T>(g, argmax, from, dx, stream))
   return cudaSuccess;
 }
 

@@ -25,16 +25,16 @@ typedef struct gpu__windows {
 
 /** The position of a maximum in its window is stored as one byte if all windows are small
  * enough. */
-#define GPU_POOL_BYTE_PLACES 255
-/** Pure. Bytes per element of the array `places` below. */
-size_t gpu__pool_place_size(const gpu__windows_t *g);
+#define GPU_POOL_BYTE_ARGMAX 255
+/** Pure. Bytes per element of the array `argmax` below. */
+size_t gpu__pool_argmax_size(const gpu__windows_t *g);
 
-/** y = maximum of each window, then ReLU. places: position of the maximum, or none if the ReLU was
+/** y = maximum of each window, then ReLU. argmax: position of the maximum, or none if the ReLU was
  * inactive; NULL: not stored. */
 cudaError_t gpu__max_pool(ct_dtype_t type, const gpu__windows_t *g, int relu, const void *x,
-                          void *y, void *places, cudaStream_t stream);
+                          void *y, void *argmax, cudaStream_t stream);
 /** dx = for each input, the sum of dy + dy2 (NULL: dy) over the outputs whose maximum it is. */
-cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__windows_t *g, const void *places,
+cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__windows_t *g, const void *argmax,
                                    const void *dy, const void *dy2, void *dx, cudaStream_t stream);
 /** y = the mean of each window. */
 cudaError_t gpu__average_pool(ct_dtype_t type, const gpu__windows_t *g, const void *x, void *y,

@@ -5,16 +5,16 @@
  * kernels that depend on step parameters take them by value and also as a pointer: if the pointer
  * is not NULL, the values there count (device memory that is refilled before each launch of the
  * graph). */
-#ifndef GPU_DIAL_H
-#define GPU_DIAL_H
+#ifndef GPU_STEP_PARAMS_H
+#define GPU_STEP_PARAMS_H
 #include "backend/ct_backend.h"
 
-typedef struct gpu__dial {
+typedef struct gpu__step_params {
   float scale;       /**< LOSS, GRADSTAT, MEASURE, UPDATE */
   ct_hyper_t hyper;  /**< MEASURE, UPDATE */
   ct_grad_ctl_t ctl; /**< MEASURE, UPDATE */
   uint64_t seed;     /**< DROPOUT */
   int64_t step, first;
-} gpu__dial_t;
+} gpu__step_params_t;
 
 #endif

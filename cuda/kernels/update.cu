@@ -43,7 +43,7 @@ static unsigned pieces_of(int64_t count)
 
 /* ---- groups of four elements ---- */
 
-typedef gpu_few<float, WIDTH> four_t;
+typedef gpu_vec<float, WIDTH> four_t;
 
 /* Elements beyond the end are 0. Whether packs are used does not affect results. */
 CT_D four_t load_four(const float *p, int64_t first, int64_t count, int packs)
@@ -90,7 +90,7 @@ template <norm_t NORM> CT_D ct_grad_stat_t block_stat(const ct_grad_stat_t &mine
 
 template <norm_t NORM>
 CT_KERNEL void gradstat_pieces(int64_t count, const float *g, int packs, double p, float scale,
-                               const gpu__dial_t *at, ct_grad_stat_t *piece)
+                               const gpu__step_params_t *at, ct_grad_stat_t *piece)
 {
   ct_grad_stat_t sum = {};
   if (at) scale = at->scale;
@@ -116,7 +116,7 @@ CT_KERNEL void gradstat_all(int pieces, const ct_grad_stat_t *piece, ct_grad_sta
 
 template <norm_t NORM>
 static cudaError_t gradstat(double p, int64_t count, const float *g, float scale,
-                            const gpu__dial_t *at, ct_grad_stat_t *stat, work_t *work,
+                            const gpu__step_params_t *at, ct_grad_stat_t *stat, work_t *work,
                             cudaStream_t stream)
 {
   unsigned pieces = pieces_of(count);
@@ -127,15 +127,15 @@ static cudaError_t gradstat(double p, int64_t count, const float *g, float scale
 }
 
 extern "C" cudaError_t gpu__gradstat(double p, int64_t count, const float *g,
-                                     const gpu__dial_t *dial, const gpu__dial_t *at,
+                                     const gpu__step_params_t *params, const gpu__step_params_t *at,
                                      ct_grad_stat_t *stat, void *work, cudaStream_t stream)
 {
   work_t *w = (work_t *)work;
   if (count == 0) return cudaSuccess;
-  if (isinf(p)) return gradstat<LARGEST>(p, count, g, dial->scale, at, stat, w, stream);
-  if (p == 1) return gradstat<SUM>(p, count, g, dial->scale, at, stat, w, stream);
-  if (p == 2) return gradstat<SQUARES>(p, count, g, dial->scale, at, stat, w, stream);
-  return gradstat<POWERS>(p, count, g, dial->scale, at, stat, w, stream);
+  if (isinf(p)) return gradstat<LARGEST>(p, count, g, params->scale, at, stat, w, stream);
+  if (p == 1) return gradstat<SUM>(p, count, g, params->scale, at, stat, w, stream);
+  if (p == 2) return gradstat<SQUARES>(p, count, g, params->scale, at, stat, w, stream);
+  return gradstat<POWERS>(p, count, g, params->scale, at, stat, w, stream);
 }
 
 /* ---- rules ---- */
@@ -143,18 +143,18 @@ extern "C" cudaError_t gpu__gradstat(double p, int64_t count, const float *g,
 /* Inputs for the properties of a step. */
 struct plan_t {
   int rule;
-  gpu__dial_t dial;
-  const gpu__dial_t *at;
+  gpu__step_params_t params;
+  const gpu__step_params_t *at;
   const double *norms;
   const step_t *ready; /* computed by an earlier kernel; NULL: each block computes them */
 };
 
 CT_D void make_step(const plan_t &p, step_t *step)
 {
-  const gpu__dial_t *dial = p.at ? p.at : &p.dial;
-  step->skip = !ct_grad_map(&dial->ctl, dial->scale, &step->map);
-  step->hyper = dial->hyper;
-  step->hyper.ratio = ct_rule_ratio(p.rule, &dial->hyper, p.norms);
+  const gpu__step_params_t *params = p.at ? p.at : &p.params;
+  step->skip = !ct_grad_map(&params->ctl, params->scale, &step->map);
+  step->hyper = params->hyper;
+  step->hyper.ratio = ct_rule_ratio(p.rule, &params->hyper, p.norms);
 }
 
 /* Run by one thread. */
@@ -174,10 +174,11 @@ CT_D step_t block_step(const plan_t &p)
 }
 
 /* Prepares the inputs for a kernel with \a blocks blocks. */
-static plan_t plan(int rule, unsigned blocks, const gpu__dial_t *dial, const gpu__dial_t *at,
-                   const double *norms, work_t *work, cudaStream_t stream)
+static plan_t plan(int rule, unsigned blocks, const gpu__step_params_t *params,
+                   const gpu__step_params_t *at, const double *norms, work_t *work,
+                   cudaStream_t stream)
 {
-  plan_t p = {rule, *dial, at, norms, nullptr};
+  plan_t p = {rule, *params, at, norms, nullptr};
   if (blocks <= FEW_BLOCKS) return p;
   CT_LAUNCH(make_ready, 1, 1, stream, p, &work->step);
   p.ready = &work->step;
@@ -216,14 +217,14 @@ template <rule_t *RULE> CT_D float follow(const step_t &step, elements_t *e, int
 }
 
 template <class T>
-CT_D void store_low(void *low, int64_t first, int64_t count, int packs, const four_t &w)
+CT_D void store_reduced(void *reduced, int64_t first, int64_t count, int packs, const four_t &w)
 {
-  gpu_few<T, WIDTH> q;
-  T *to = (T *)low + first;
+  gpu_vec<T, WIDTH> q;
+  T *to = (T *)reduced + first;
   for (int k = 0; k < WIDTH; k++)
     gpu_store(&q.v[k], w.v[k]);
   if (packs && first + WIDTH <= count)
-    *(gpu_few<T, WIDTH> *)to = q;
+    *(gpu_vec<T, WIDTH> *)to = q;
   else
     for (int k = 0; k < WIDTH && first + k < count; k++)
       to[k] = q.v[k];
@@ -239,13 +240,15 @@ template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, int pa
       e.w.v[k] = follow<RULE>(step, &e, k);
     store_four(r.w, i * WIDTH, r.count, packs, e.w);
     store_states<STATES>(r, i * WIDTH, packs, e);
-    if (r.low && r.low_type == CT_BF16) store_low<gpu_bf16>(r.low, i * WIDTH, r.count, packs, e.w);
-    if (r.low && r.low_type == CT_F16) store_low<gpu_f16>(r.low, i * WIDTH, r.count, packs, e.w);
+    if (r.reduced && r.reduced_type == CT_BF16)
+      store_reduced<gpu_bf16>(r.reduced, i * WIDTH, r.count, packs, e.w);
+    if (r.reduced && r.reduced_type == CT_F16)
+      store_reduced<gpu_f16>(r.reduced, i * WIDTH, r.count, packs, e.w);
   }
 }
 
 template <rule_t *RULE, int STATES>
-CT_KERNEL void measure_pieces(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
+CT_KERNEL void norms_partial(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
 {
   const step_t step = block_step(plan);
   double weights = 0, values = 0;
@@ -266,7 +269,7 @@ CT_KERNEL void measure_pieces(gpu__range_t r, int packs, plan_t plan, double (*p
   }
 }
 
-CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
+CT_KERNEL void norms_all(int pieces, const double (*piece)[2], double *norms)
 {
   double sum[2] = {};
   for (int i = (int)threadIdx.x; i < pieces; i += THREADS)
@@ -281,48 +284,48 @@ CT_KERNEL void measure_all(int pieces, const double (*piece)[2], double *norms)
 static int all_aligned(const gpu__range_t *r)
 {
   int aligned =
-      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_few_fit<gpu_bf16, WIDTH>(r->low);
+      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_vec_fit<gpu_bf16, WIDTH>(r->reduced);
   for (int s = 0; s < CT_RULE_STATES; s++)
     aligned = aligned && gpu_is_aligned(r->state[s]);
   return aligned;
 }
 
 /* ct_rule_gradient() reads no state. */
-#define MEASURED_STATES(measure, states) ((rule_t *)measure == ct_rule_gradient ? 0 : states)
+#define MEASURED_STATES(value_of, states) ((rule_t *)value_of == ct_rule_gradient ? 0 : states)
 
-extern "C" cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r, const gpu__dial_t *dial,
-                                    const gpu__dial_t *at, double *norms, void *work,
-                                    cudaStream_t stream)
+extern "C" cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r,
+                                  const gpu__step_params_t *params, const gpu__step_params_t *at,
+                                  double *norms, void *work, cudaStream_t stream)
 {
   work_t *w = (work_t *)work;
   unsigned pieces = pieces_of(r->count);
   if (r->count == 0) return cudaMemsetAsync(norms, 0, 2 * sizeof *norms, stream);
-  plan_t p = plan((int)rule, pieces, dial, at, nullptr, w, stream);
+  plan_t p = plan((int)rule, pieces, params, at, nullptr, w, stream);
   double(*piece)[2] = pieces > 1 ? w->norms : (double(*)[2])norms;
   switch (rule) {
-#define X(name, function, states, measures, measure)                                        \
-  case name:                                                                                \
-    CT_LAUNCH((measure_pieces<measure, MEASURED_STATES(measure, states)>), pieces, THREADS, \
-              stream, *r, all_aligned(r), p, piece);                                        \
+#define X(name, function, states, needs_norms, value_of)                                     \
+  case name:                                                                                 \
+    CT_LAUNCH((norms_partial<value_of, MEASURED_STATES(value_of, states)>), pieces, THREADS, \
+              stream, *r, all_aligned(r), p, piece);                                         \
     break;
     CT_RULE_LIST(X)
 #undef X
   default:
     return cudaErrorInvalidValue;
   }
-  if (pieces > 1) CT_LAUNCH(measure_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
+  if (pieces > 1) CT_LAUNCH(norms_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
   return cudaGetLastError();
 }
 
-extern "C" cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const gpu__dial_t *dial,
-                                   const gpu__dial_t *at, const double *norms, void *work,
-                                   cudaStream_t stream)
+extern "C" cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r,
+                                   const gpu__step_params_t *params, const gpu__step_params_t *at,
+                                   const double *norms, void *work, cudaStream_t stream)
 {
   unsigned blocks = gpu_grid((r->count + WIDTH - 1) / WIDTH, THREADS);
   if (r->count == 0) return cudaSuccess;
-  plan_t p = plan((int)rule, blocks, dial, at, norms, (work_t *)work, stream);
+  plan_t p = plan((int)rule, blocks, params, at, norms, (work_t *)work, stream);
   switch (rule) {
-#define X(name, function, states, measures, measure)                                       \
+#define X(name, function, states, needs_norms, value_of)                                   \
   case name:                                                                               \
     CT_LAUNCH((update<function, states>), blocks, THREADS, stream, *r, all_aligned(r), p); \
     break;

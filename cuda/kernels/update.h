@@ -21,24 +21,25 @@ typedef struct gpu__range {
   const float *g;
   float *w;
   float *state[CT_RULE_STATES]; /**< NULL: not present, and not accessed */
-  void *low;                    /**< output: new weights rounded to low_type; NULL: not wanted */
-  ct_dtype_t low_type;
+  void *reduced;                /**< output: new weights rounded to low_type; NULL: not wanted */
+  ct_dtype_t reduced_type;
 } gpu__range_t;
 
 /** Workspace bytes per op, in device memory. */
 size_t gpu__update_bytes(void);
 /** *stat (page-locked host memory) += the sum of |g * scale|^p, or the maximum if p is infinite,
  * and the number of values that are not finite. */
-cudaError_t gpu__gradstat(double p, int64_t count, const float *g, const gpu__dial_t *dial,
-                          const gpu__dial_t *at, ct_grad_stat_t *stat, void *work,
+cudaError_t gpu__gradstat(double p, int64_t count, const float *g, const gpu__step_params_t *params,
+                          const gpu__step_params_t *at, ct_grad_stat_t *stat, void *work,
                           cudaStream_t stream);
 /** norms[2], device memory: sums of squares of w and of the quantity that the rule compares it to
  * (ct_rules.h); 0 if the step is skipped. May change the states. */
-cudaError_t gpu__measure(ct_rule_t rule, const gpu__range_t *r, const gpu__dial_t *dial,
-                         const gpu__dial_t *at, double *norms, void *work, cudaStream_t stream);
-/** One optimizer step. \a norms: result of gpu__measure(), or NULL. */
-cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const gpu__dial_t *dial,
-                        const gpu__dial_t *at, const double *norms, void *work,
+cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
+                       const gpu__step_params_t *at, double *norms, void *work,
+                       cudaStream_t stream);
+/** One optimizer step. \a norms: result of gpu__norms(), or NULL. */
+cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
+                        const gpu__step_params_t *at, const double *norms, void *work,
                         cudaStream_t stream);
 
 #ifdef __cplusplus

@@ -1,18 +1,18 @@
 /** \file vec_access.h  A small vector of adjacent elements, loaded or stored at once.
  * Module-internal. */
-#ifndef GPU_FEW_H
-#define GPU_FEW_H
+#ifndef GPU_VEC_ACCESS_H
+#define GPU_VEC_ACCESS_H
 #include "cuda/kernels/kernel.h"
 
 /** N is a power of two; at most 16 bytes. */
-template <class T, int N> struct alignas(N * sizeof(T)) gpu_few {
+template <class T, int N> struct alignas(N * sizeof(T)) gpu_vec {
   T v[N];
 };
 
-/** 1 if p is aligned for gpu_few<T, N> (NULL is allowed). */
-template <class T, int N> static inline int gpu_few_fit(const void *p)
+/** 1 if p is aligned for gpu_vec<T, N> (NULL is allowed). */
+template <class T, int N> static inline int gpu_vec_fit(const void *p)
 {
-  return (uintptr_t)p % sizeof(gpu_few<T, N>) == 0;
+  return (uintptr_t)p % sizeof(gpu_vec<T, N>) == 0;
 }
 
 #endif

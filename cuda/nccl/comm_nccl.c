@@ -63,13 +63,13 @@ out:
 /* ---- transfers ---- */
 
 /* The bfloat16 copy of a buffer; NULL: the buffer is not from alloc() and is sent as it is. */
-static char *low_of(const ct_comm_t *c, const float *buf, int64_t n)
+static char *bf16_of(const ct_comm_t *c, const float *buf, int64_t n)
 {
   const char *p = (const char *)buf;
-  for (int64_t i = 0; c->low && i < c->blocks; i++) {
+  for (int64_t i = 0; c->bf16 && i < c->blocks; i++) {
     const gpu__block_t *b = &c->block[i];
     if (p >= b->whole.p && p + n * (int64_t)sizeof *buf <= b->whole.p + b->whole.bytes)
-      return b->low.p + (p - b->whole.p) / 2;
+      return b->bf16.p + (p - b->whole.p) / 2;
   }
   return NULL;
 }
@@ -94,11 +94,11 @@ static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
 {
   int rc = CT_OK;
   int64_t from = 0, to = n;
-  char *low = low_of(c, buf, n), *p = low ? low : (char *)buf;
-  ncclDataType_t type = low ? ncclBfloat16 : ncclFloat32;
-  size_t size = ct_dtype_size(low ? CT_BF16 : CT_F32);
+  char *bf16 = bf16_of(c, buf, n), *p = bf16 ? bf16 : (char *)buf;
+  ncclDataType_t type = bf16 ? ncclBfloat16 : ncclFloat32;
+  size_t size = ct_dtype_size(bf16 ? CT_BF16 : CT_F32);
   if (n == 0) return CT_OK;
-  if (low) GPU_TRY(gpu__cast(CT_F32, CT_BF16, n, buf, low, c->stream));
+  if (bf16) GPU_TRY(gpu__cast(CT_F32, CT_BF16, n, buf, bf16, c->stream));
   if (how == CT_REDUCE_SLICE)
     CT_TRY(sum_slices(c, p, n, type, size));
   else
@@ -106,9 +106,9 @@ static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
                           ncclAllReduce(p, p, (size_t)n, type, ncclSum, c->nccl, c->stream),
                           "ncclAllReduce", n * (int64_t)size));
   if (how == CT_REDUCE_SLICE) slice(c, n, &from, &to);
-  if (low && from < to)
+  if (bf16 && from < to)
     GPU_TRY(
-        gpu__cast(CT_BF16, CT_F32, to - from, low + (size_t)from * size, buf + from, c->stream));
+        gpu__cast(CT_BF16, CT_F32, to - from, bf16 + (size_t)from * size, buf + from, c->stream));
 out:
   return rc;
 }
@@ -141,7 +141,7 @@ out:
 static void count_reduction(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
 {
   int ranks = c->t->size;
-  int64_t bytes = n * (int64_t)ct_dtype_size(low_of(c, buf, n) ? CT_BF16 : CT_F32);
+  int64_t bytes = n * (int64_t)ct_dtype_size(bf16_of(c, buf, n) ? CT_BF16 : CT_F32);
   gpu__nccl_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
 }
 
@@ -244,15 +244,15 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
     rc = ct_mem_grow((void **)&c->block, &c->block_cap, c->blocks + 1, sizeof *c->block);
   CT_TRY_ALL(c->t, rc);
   rc = new_memory(c, bytes, &b.whole);
-  if (rc == CT_OK && c->low) rc = new_memory(c, bytes / 2 + UNIT, &b.low);
+  if (rc == CT_OK && c->bf16) rc = new_memory(c, bytes / 2 + UNIT, &b.bf16);
   CT_TRY_ALL(c->t, rc);
-  register_memory(c, c->low ? &b.low : &b.whole); /* the memory that NCCL accesses */
+  register_memory(c, c->bf16 ? &b.bf16 : &b.whole); /* the memory that NCCL accesses */
   c->block[c->blocks++] = b;
   *out = b.whole.p;
   b = (gpu__block_t){0};
 out:
   free_memory(c, &b.whole);
-  free_memory(c, &b.low);
+  free_memory(c, &b.bf16);
   return rc;
 }
 
@@ -303,7 +303,7 @@ static void close_comm(ct_comm_t *c)
   gpu__drop_graphs(c->dev); /* NCCL would wait for graphs that contain its work */
   for (int64_t i = 0; i < c->blocks; i++) {
     free_memory(c, &c->block[i].whole);
-    free_memory(c, &c->block[i].low);
+    free_memory(c, &c->block[i].bf16);
   }
   gpu__nccl_groups_free(c);
   close_nccl(c);
@@ -376,7 +376,7 @@ static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
   if (c) {
     c->t = t;
     c->dev = dev;
-    c->low = o->wire == CT_BF16 && t->nodes > 1;
+    c->bf16 = o->wire == CT_BF16 && t->nodes > 1;
   }
   CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(t, check(be, o));

@@ -34,13 +34,13 @@ typedef struct gpu__shared {
 
 /** Memory of alloc(), and its bfloat16 copy if gradients are sent as bfloat16. */
 typedef struct gpu__block {
-  gpu__shared_t whole, low;
+  gpu__shared_t whole, bf16;
 } gpu__block_t;
 
 struct ct_comm {
   const ct_topo_t *t; /**< borrowed, like the device */
   ct_dev_t *dev;
-  int low;               /**< 1: gradients are sent as bfloat16 between nodes */
+  int bf16;              /**< 1: gradients are sent as bfloat16 between nodes */
   ct_alarm_t *alarm;     /**< owned */
   ncclComm_t nccl;       /**< owned; NULL after a failure */
   ct_err_info_t failure; /**< error that ended the communicator; code CT_OK: none */

@@ -55,8 +55,8 @@ size_t ct__h5_chunk_bound(const ct__h5_filters_t *f, size_t bytes)
 int ct__h5_decoder_make(ct__h5_decoder_t *d, size_t chunk_bytes)
 {
   *d = (ct__h5_decoder_t){.cap = bound(chunk_bytes)};
-  d->room = ct_mem_alloc(2 * d->cap + 2 * CT__H5_BIT_BLOCK, "chunks between their filters");
-  if (!d->room) return CT_ERR_NOMEM;
+  d->workspace = ct_mem_alloc(2 * d->cap + 2 * CT__H5_BIT_BLOCK, "chunks between their filters");
+  if (!d->workspace) return CT_ERR_NOMEM;
   d->inflate = libdeflate_alloc_decompressor();
   int made = d->inflate != NULL;
 #ifdef HAVE_ZSTD
@@ -69,7 +69,7 @@ int ct__h5_decoder_make(ct__h5_decoder_t *d, size_t chunk_bytes)
 
 void ct__h5_decoder_clear(ct__h5_decoder_t *d)
 {
-  ct_mem_free(d->room);
+  ct_mem_free(d->workspace);
   if (d->inflate) libdeflate_free_decompressor(d->inflate);
 #ifdef HAVE_ZSTD
   ZSTD_freeDCtx(d->zstd);
@@ -94,7 +94,7 @@ const char *ct__h5_chunk_decode(ct__h5_decoder_t *d, const ct__h5_filters_t *f, 
       why = filter->check(&is);
       continue;
     }
-    uint8_t *to = i == first ? out : d->room + (turn++ & 1 ? d->cap : 0);
+    uint8_t *to = i == first ? out : d->workspace + (turn++ & 1 ? d->cap : 0);
     size_t n = i == first ? bytes : d->cap;
     why = filter->decode(d, step, is, to, &n);
     is = (ct__h5_bytes_t){to, n};

@@ -27,10 +27,10 @@ typedef struct ct__h5_filters {
 
 /** Per-thread state for decoding chunks. */
 typedef struct ct__h5_decoder {
-  void *inflate; /**< libdeflate decompressor */
-  void *zstd;    /**< zstd context; NULL without that library */
-  uint8_t *room; /**< workspace: two chunks between filters, then two bitshuffle blocks */
-  size_t cap;    /**< size of one of those chunks in bytes */
+  void *inflate;      /**< libdeflate decompressor */
+  void *zstd;         /**< zstd context; NULL without that library */
+  uint8_t *workspace; /**< workspace: two chunks between filters, then two bitshuffle blocks */
+  size_t cap;         /**< size of one of those chunks in bytes */
 } ct__h5_decoder_t;
 
 /** With the lock. Reads the pipeline from an array's creation property list. 1, or 0 if it cannot

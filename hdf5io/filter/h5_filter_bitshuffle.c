@@ -54,10 +54,10 @@ static void unshuffle_bits(const uint8_t *from, size_t n, size_t item, uint8_t *
 
 /* Reads the next block and decompresses it; *block: its bytes. 0 if it is damaged. */
 static int take_block(ct__h5_decoder_t *d, uint32_t codec, ct__h5_bytes_t *from, size_t bytes,
-                      uint8_t *room, const uint8_t **block)
+                      uint8_t *workspace, const uint8_t **block)
 {
   size_t stored = bytes, got = bytes;
-  *block = room;
+  *block = workspace;
   if (codec && from->n < 4) return 0;
   if (codec) {
     stored = ct__h5_big32(from->at);
@@ -66,8 +66,8 @@ static int take_block(ct__h5_decoder_t *d, uint32_t codec, ct__h5_bytes_t *from,
   if (stored > from->n) return 0;
   ct__h5_bytes_t in = {from->at, stored};
   *from = (ct__h5_bytes_t){from->at + stored, from->n - stored};
-  if (codec == LZ4) return ct__h5_unlz4(in, room, bytes);
-  if (codec == ZSTD) return ct__h5_unzstd(d, in, room, &got) && got == bytes;
+  if (codec == LZ4) return ct__h5_unlz4(in, workspace, bytes);
+  if (codec == ZSTD) return ct__h5_unzstd(d, in, workspace, &got) && got == bytes;
   *block = in.at;
   return 1;
 }
@@ -75,7 +75,7 @@ static int take_block(ct__h5_decoder_t *d, uint32_t codec, ct__h5_bytes_t *from,
 static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
                           uint8_t *to, size_t *bytes)
 {
-  uint8_t *room = d->room + 2 * d->cap;
+  uint8_t *workspace = d->workspace + 2 * d->cap;
   size_t item = step->item, block = step->block, done = 0;
   uint64_t plain = from.n;
   if (step->codec) {
@@ -92,9 +92,9 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
   while (done < whole) {
     const uint8_t *stored;
     size_t n = (whole - done) / item < block ? (whole - done) / item : block;
-    if (!take_block(d, step->codec, &from, n * item, room, &stored))
+    if (!take_block(d, step->codec, &from, n * item, workspace, &stored))
       return "a block cannot be decompressed";
-    unshuffle_bits(stored, n, item, room + CT__H5_BIT_BLOCK, to + done);
+    unshuffle_bits(stored, n, item, workspace + CT__H5_BIT_BLOCK, to + done);
     done += n * item;
   }
   if (from.n != plain - whole) return "it is too short or too long";

@@ -24,17 +24,17 @@ static const char *unlzf(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_
 {
   (void)d, (void)step;
   const uint8_t *p = from.at, *end = p + from.n;
-  size_t done = 0, room = *bytes;
+  size_t done = 0, cap = *bytes;
   while (p < end) {
     size_t word = *p++, n = word + 1;
     if (word < 32) {
-      if (n > (size_t)(end - p) || n > room - done) return damaged;
+      if (n > (size_t)(end - p) || n > cap - done) return damaged;
       memcpy(to + done, p, n);
       p += n;
     } else {
       n = (word >> 5) + 2;
       if (n == 9 && p < end) n += *p++;
-      if (p == end || n > room - done) return damaged;
+      if (p == end || n > cap - done) return damaged;
       size_t distance = ((word & 31) << 8) + *p++ + 1;
       if (distance > done) return damaged;
       repeat(to + done, distance, n);

@@ -183,11 +183,11 @@ void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes)
     posix_fadvise(a->fd, at, bytes, POSIX_FADV_WILLNEED);
 }
 
-int ct__h5_array_look(const ct__h5_array_t *a, int *changed)
+int ct__h5_array_stat(const ct__h5_array_t *a, int *changed)
 {
   int rc = CT_OK;
   ct__h5_stamp_t now;
-  CT_TRY(ct__h5_stamp_look(a->fd, path_of(a), &now));
+  CT_TRY(ct__h5_stamp_read(a->fd, path_of(a), &now));
   CT_TRY(ct__h5_stamp_compare(path_of(a), &a->stamp, &now, changed));
 out:
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
@@ -196,7 +196,7 @@ out:
 int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows)
 {
   int rc = CT_OK;
-  CT_TRY(ct__h5_array_look(a, &a->changed));
+  CT_TRY(ct__h5_array_stat(a, &a->changed));
   rc = ct__h5_sources_check(&a->sources, first, rows, &a->changed);
   if (rc != CT_OK) rc = blame(a, rc);
 out:

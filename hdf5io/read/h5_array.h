@@ -40,7 +40,7 @@ int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *t
 void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes);
 /** Like ct__h5_array_check() for an array without external sources; *changed is set to 1 if a
  * warning is due. */
-int ct__h5_array_look(const ct__h5_array_t *a, int *changed);
+int ct__h5_array_stat(const ct__h5_array_t *a, int *changed);
 /** Closes; an array that is not open is allowed. */
 void ct__h5_array_shut(ct__h5_array_t *a);
 

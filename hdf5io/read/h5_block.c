@@ -38,14 +38,14 @@ static void at_least(size_t *n, size_t bytes)
 
 void ct__h5_load_add(ct__h5_load_sizes_t *n, const ct__h5_shard_t *s)
 {
-  if (s->way == CT__H5_IN_A_ROW && s->convert.stored != s->convert.here)
+  if (s->access == CT__H5_IN_A_ROW && s->convert.stored != s->convert.here)
     at_least(&n->raw, (size_t)s->block_rows * stored_row(s));
-  if (s->way != CT__H5_IN_CHUNKS) return;
+  if (s->access != CT__H5_IN_CHUNKS) return;
   at_least(&n->raw, ct__h5_chunk_bound(&s->filters, s->chunk_bytes));
   at_least(&n->plain, s->chunk_bytes);
   if (s->row_chunks > 1) at_least(&n->raw, TOGETHER);
-  int64_t places = 2 * s->row_chunks; /* a block smaller than a chunk may span two */
-  if (places > n->places) n->places = places;
+  int64_t extents = 2 * s->row_chunks; /* a block smaller than a chunk may span two */
+  if (extents > n->extents) n->extents = extents;
 }
 
 int ct__h5_load_make(ct__h5_load_t *l, const ct__h5_load_sizes_t *n)
@@ -53,9 +53,9 @@ int ct__h5_load_make(ct__h5_load_t *l, const ct__h5_load_sizes_t *n)
   l->raw_cap = n->raw;
   l->raw = ct_mem_alloc(n->raw ? n->raw : 1, "stored chunks");
   l->plain = ct_mem_alloc(n->plain ? n->plain : 1, "a decoded chunk");
-  l->place = ct_mem_array(n->places, sizeof *l->place, "the places of chunks");
-  l->most_places = n->places;
-  if (!l->raw || !l->plain || !l->place) return CT_ERR_NOMEM;
+  l->extent = ct_mem_array(n->extents, sizeof *l->extent, "the places of chunks");
+  l->extents_cap = n->extents;
+  if (!l->raw || !l->plain || !l->extent) return CT_ERR_NOMEM;
   return ct__h5_decoder_make(&l->decoder, n->plain ? n->plain : 1);
 }
 
@@ -63,7 +63,7 @@ void ct__h5_load_clear(ct__h5_load_t *l)
 {
   ct_mem_free(l->raw);
   ct_mem_free(l->plain);
-  ct_mem_free(l->place);
+  ct_mem_free(l->extent);
   ct__h5_decoder_clear(&l->decoder);
   *l = (ct__h5_load_t){0};
 }
@@ -91,7 +91,7 @@ static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 }
 
 static int note_chunk(const ct__h5_shard_t *s, const ct__h5_array_t *a, const hsize_t *start,
-                      ct__h5_place_t *out)
+                      ct__h5_extent_t *out)
 {
   if (!ct__h5_note_chunk(a->id, start, out)) return 0;
   if (s->edges_plain && is_over_edge(s, start)) out->skipped = ~0u;
@@ -99,11 +99,11 @@ static int note_chunk(const ct__h5_shard_t *s, const ct__h5_array_t *a, const hs
 }
 
 static int find_in_a_row(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t first,
-                         int64_t rows, ct__h5_place_t *out)
+                         int64_t rows, ct__h5_extent_t *out)
 {
   haddr_t start = H5Dget_offset(a->id);
   size_t row = stored_row(s);
-  *out = (ct__h5_place_t){(int64_t)start + first * (int64_t)row, rows * (int64_t)row, 0};
+  *out = (ct__h5_extent_t){(int64_t)start + first * (int64_t)row, rows * (int64_t)row, 0};
   return start != HADDR_UNDEF; /* undefined: never written */
 }
 
@@ -111,23 +111,24 @@ int ct__h5_block_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t 
                       ct__h5_load_t *l)
 {
   hsize_t start[CT__H5_MOST_DIMS];
-  l->nplaces = 1;
-  if (s->way == CT__H5_IN_A_ROW) return find_in_a_row(s, a, first, rows, l->place);
-  if (s->way != CT__H5_IN_CHUNKS) return 0;
+  l->nextents = 1;
+  if (s->access == CT__H5_IN_A_ROW) return find_in_a_row(s, a, first, rows, l->extent);
+  if (s->access != CT__H5_IN_CHUNKS) return 0;
   int64_t layers = (first + rows - 1) / s->chunk[0] - first / s->chunk[0] + 1;
-  l->nplaces = layers * s->row_chunks;
-  for (int64_t k = 0; k < l->nplaces; k++) {
+  l->nextents = layers * s->row_chunks;
+  for (int64_t k = 0; k < l->nextents; k++) {
     chunk_start(s, first, k, start);
-    if (!note_chunk(s, a, start, &l->place[k]) || l->place[k].bytes > (int64_t)l->raw_cap) return 0;
+    if (!note_chunk(s, a, start, &l->extent[k]) || l->extent[k].bytes > (int64_t)l->raw_cap)
+      return 0;
   }
   return 1;
 }
 
 int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t row,
-                    ct__h5_place_t *out)
+                    ct__h5_extent_t *out)
 {
   hsize_t start[CT__H5_MOST_DIMS] = {0};
-  if (s->way == CT__H5_IN_A_ROW) return find_in_a_row(s, a, row, 1, out);
+  if (s->access == CT__H5_IN_A_ROW) return find_in_a_row(s, a, row, 1, out);
   int64_t within = row % s->chunk[0];
   start[0] = (hsize_t)(row - within);
   if (!note_chunk(s, a, start, out)) return 0;
@@ -183,11 +184,11 @@ static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk,
       source = source * s->chunk[i] + p->from[i] + at[i];
       target = (i ? target * s->dims[i] : 0) + p->to[i] + at[i];
     }
-    char *place = to + (size_t)target * s->convert.here;
+    char *dst = to + (size_t)target * s->convert.here;
     if (chunk)
-      ct__h5_convert(&s->convert, chunk + (size_t)source * s->convert.stored, (size_t)run, place);
+      ct__h5_convert(&s->convert, chunk + (size_t)source * s->convert.stored, (size_t)run, dst);
     else
-      fill(s, run, place);
+      fill(s, run, dst);
     int i = last - 1;
     for (; i >= 0 && ++at[i] == p->n[i]; i--)
       at[i] = 0;
@@ -195,12 +196,12 @@ static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk,
   }
 }
 
-static const char *decode(const ct__h5_shard_t *s, ct__h5_load_t *l, const ct__h5_place_t *place,
+static const char *decode(const ct__h5_shard_t *s, ct__h5_load_t *l, const ct__h5_extent_t *extent,
                           const char *raw, void *to)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_DECOMPRESS);
-  const char *why = ct__h5_chunk_decode(&l->decoder, &s->filters, place->skipped, raw,
-                                        (size_t)place->bytes, to, s->chunk_bytes);
+  const char *why = ct__h5_chunk_decode(&l->decoder, &s->filters, extent->skipped, raw,
+                                        (size_t)extent->bytes, to, s->chunk_bytes);
   ct_io_enter(before);
   ct_io_count(CT_IO_DECOMPRESS, (int64_t)s->chunk_bytes);
   return why;
@@ -211,21 +212,21 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
                              int64_t k, const char *raw, char *to)
 {
   hsize_t start[CT__H5_MOST_DIMS];
-  const ct__h5_place_t *place = &l->place[k];
+  const ct__h5_extent_t *extent = &l->extent[k];
   chunk_start(s, first, k, start);
   part_t p = cut(s, start, first, rows);
   int64_t behind = (int64_t)start[0] - first + s->chunk[0];
-  if (place->bytes == 0) {
+  if (extent->bytes == 0) {
     scatter(s, &p, NULL, to);
     return NULL;
   }
   if (is_as_in_memory(s) && p.from[0] == 0 && behind <= s->block_rows)
-    return decode(s, l, place, raw, to + (size_t)p.to[0] * s->row_bytes);
-  if (s->filters.n == 0 && place->bytes == (int64_t)s->chunk_bytes) {
+    return decode(s, l, extent, raw, to + (size_t)p.to[0] * s->row_bytes);
+  if (s->filters.n == 0 && extent->bytes == (int64_t)s->chunk_bytes) {
     scatter(s, &p, raw, to);
     return NULL;
   }
-  const char *why = decode(s, l, place, raw, l->plain);
+  const char *why = decode(s, l, extent, raw, l->plain);
   if (!why) scatter(s, &p, l->plain, to);
   return why;
 }
@@ -233,10 +234,10 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
 /* Number of chunks from the k-th on to read by one request; *bytes: their total size. */
 static int64_t count_together(const ct__h5_load_t *l, int64_t k, size_t *bytes)
 {
-  const ct__h5_place_t *p = &l->place[k];
+  const ct__h5_extent_t *p = &l->extent[k];
   int64_t n = 1, end = p->at + p->bytes;
-  for (; p->bytes > 0 && k + n < l->nplaces; n++) {
-    const ct__h5_place_t *next = &l->place[k + n];
+  for (; p->bytes > 0 && k + n < l->nextents; n++) {
+    const ct__h5_extent_t *next = &l->extent[k + n];
     if (next->bytes == 0 || next->at < end || next->at > end + MOST_GAP ||
         next->at + next->bytes - p->at > (int64_t)l->raw_cap)
       break;
@@ -251,12 +252,12 @@ static int read_chunks(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t
 {
   int rc = CT_OK;
   size_t bytes;
-  for (int64_t k = 0, n = 1; k < l->nplaces; k += n) {
+  for (int64_t k = 0, n = 1; k < l->nextents; k += n) {
     n = count_together(l, k, &bytes);
-    if (bytes > 0) CT_TRY(ct__h5_array_read(a, l->place[k].at, bytes, l->raw));
+    if (bytes > 0) CT_TRY(ct__h5_array_read(a, l->extent[k].at, bytes, l->raw));
     for (int64_t i = k; i < k + n; i++) {
       const char *why =
-          use_chunk(s, first, rows, l, i, l->raw + (l->place[i].at - l->place[k].at), to);
+          use_chunk(s, first, rows, l, i, l->raw + (l->extent[i].at - l->extent[k].at), to);
       if (why)
         CT_FAIL(CT_ERR_FORMAT, "%s: array '%s': the chunk of samples %lld to %lld is damaged: %s",
                 s->path, a->name, (long long)first, (long long)(first + rows - 1), why);
@@ -267,14 +268,14 @@ out:
 }
 
 static int read_in_a_row(const ct__h5_shard_t *s, const ct__h5_array_t *a,
-                         const ct__h5_place_t *place, ct__h5_load_t *l, void *to)
+                         const ct__h5_extent_t *extent, ct__h5_load_t *l, void *to)
 {
   int rc = CT_OK;
   int is_wider = s->convert.stored != s->convert.here;
   void *stored = is_wider ? l->raw : to;
-  CT_TRY(ct__h5_array_read(a, place->at, (size_t)place->bytes, stored));
+  CT_TRY(ct__h5_array_read(a, extent->at, (size_t)extent->bytes, stored));
   if (!ct__h5_convert_nothing(&s->convert))
-    ct__h5_convert(&s->convert, stored, (size_t)place->bytes / s->convert.stored, to);
+    ct__h5_convert(&s->convert, stored, (size_t)extent->bytes / s->convert.stored, to);
 out:
   return rc;
 }
@@ -290,18 +291,18 @@ int ct__h5_block_name(const ct__h5_array_t *a, int64_t first, int64_t rows, int 
 int ct__h5_block_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t first, int64_t rows,
                       ct__h5_load_t *l, void *to)
 {
-  return s->way == CT__H5_IN_A_ROW ? read_in_a_row(s, a, l->place, l, to)
-                                   : read_chunks(s, a, first, rows, l, to);
+  return s->access == CT__H5_IN_A_ROW ? read_in_a_row(s, a, l->extent, l, to)
+                                      : read_chunks(s, a, first, rows, l, to);
 }
 
 int ct__h5_row_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t rows,
-                    const ct__h5_place_t *place, void *to)
+                    const ct__h5_extent_t *extent, void *to)
 {
   int64_t bytes = rows * (int64_t)s->row_bytes;
-  if (place->bytes == 0) {
+  if (extent->bytes == 0) {
     fill(s, bytes / (int64_t)s->convert.here, to);
     return CT_OK;
   }
-  ct__h5_place_t all = {place->at, bytes, 0};
+  ct__h5_extent_t all = {extent->at, bytes, 0};
   return read_in_a_row(s, a, &all, NULL, to);
 }

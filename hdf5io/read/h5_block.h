@@ -12,15 +12,15 @@ typedef struct ct__h5_load {
   ct__h5_decoder_t decoder;
   char *raw; /**< bytes as stored */
   size_t raw_cap;
-  char *plain;           /**< a decoded chunk, if it cannot be decoded in place */
-  ct__h5_place_t *place; /**< extents of the chunks or samples */
-  int64_t nplaces, most_places;
+  char *plain;             /**< a decoded chunk, if it cannot be decoded in place */
+  ct__h5_extent_t *extent; /**< extents of the chunks or samples */
+  int64_t nextents, extents_cap;
 } ct__h5_load_t;
 
 /** Maximum buffer sizes over all blocks of the shards added; then call ct__h5_load_make(). */
 typedef struct ct__h5_load_sizes {
   size_t raw, plain;
-  int64_t places;
+  int64_t extents;
 } ct__h5_load_sizes_t;
 void ct__h5_load_add(ct__h5_load_sizes_t *n, const ct__h5_shard_t *s);
 /** CT_ERR_NOMEM; ct__h5_load_clear() must be called even then. */
@@ -43,9 +43,9 @@ int ct__h5_block_name(const ct__h5_array_t *a, int64_t first, int64_t rows, int 
 /** With the lock. Finds the extent of one sample of a shard that is `straight`. 1, or 0: HDF5 must
  * read it. */
 int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t row,
-                    ct__h5_place_t *out);
-/** Without the lock. Reads \a rows samples, contiguous in the file from \a place on, into \a to. */
+                    ct__h5_extent_t *out);
+/** Without the lock. Reads \a rows samples, contiguous in the file from \a extent, into \a to. */
 int ct__h5_row_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t rows,
-                    const ct__h5_place_t *place, void *to);
+                    const ct__h5_extent_t *extent, void *to);
 
 #endif

@@ -21,11 +21,11 @@ static const char *const names[] = {"scale_factor", "add_offset", "_FillValue", 
 enum { NAMES = sizeof names / sizeof names[0] };
 
 /* The array being examined. */
-typedef struct look {
+typedef struct attrs {
   hid_t array;
   const char *path, *name;
   ct__h5_cf_t *c;
-} look_t;
+} attrs_t;
 
 static int is_wide_unsigned(const ct__h5_cf_t *c)
 {
@@ -38,7 +38,7 @@ static int64_t turned(uint64_t v)
 }
 
 /* Reads the values of an attribute, at most \a most; *n: their number. */
-static int read_attr(const look_t *l, const char *name, int most, hid_t as, void *to, int *n)
+static int read_attr(const attrs_t *l, const char *name, int most, hid_t as, void *to, int *n)
 {
   int rc = CT_OK;
   char kind[60];
@@ -103,7 +103,7 @@ static int fit_real(const ct__h5_cf_t *c, double v, ct__h5_cf_value_t *out)
 }
 
 /* Converts an attribute's values to elements; *n: how many the array's type can represent. */
-static int read_values(const look_t *l, const char *name, int most, ct__h5_cf_value_t *out, int *n)
+static int read_values(const attrs_t *l, const char *name, int most, ct__h5_cf_value_t *out, int *n)
 {
   int rc = CT_OK, count = 0, is_unsigned;
   double real[CT__H5_CF_MISSING];
@@ -125,7 +125,7 @@ out:
   return rc;
 }
 
-static int read_number(const look_t *l, const char *name, double *out)
+static int read_number(const attrs_t *l, const char *name, double *out)
 {
   int n;
   if (!ct__h5_has_attr(l->array, name)) return CT_OK;
@@ -134,7 +134,7 @@ static int read_number(const look_t *l, const char *name, double *out)
 
 /* The netCDF library's default fill values for arrays without _FillValue (netcdf.h, NC_FILL_…). For
  * bytes, which have no value to spare, only if the file defines a fill value. */
-static int default_fill(const look_t *l, ct__h5_cf_value_t *out)
+static int default_fill(const attrs_t *l, ct__h5_cf_value_t *out)
 {
   const ct__h5_cf_t *c = l->c;
   static const int64_t small[] = {[1] = -127, [2] = -32767, [4] = -2147483647};
@@ -159,7 +159,7 @@ static int default_fill(const look_t *l, ct__h5_cf_value_t *out)
   return 1;
 }
 
-static int find_missing(const look_t *l)
+static int find_missing(const attrs_t *l)
 {
   int rc = CT_OK, n, filled;
   ct__h5_cf_t *c = l->c;
@@ -197,7 +197,7 @@ void ct__h5_cf_sign(hid_t array, hid_t type)
 }
 
 /* Determines the element type; 0: not supported. */
-static int find_elements(const look_t *l)
+static int find_elements(const attrs_t *l)
 {
   ct__h5_cf_t *c = l->c;
   ct_dtype_t known;
@@ -221,7 +221,7 @@ static int find_elements(const look_t *l)
 int ct__h5_cf_find(hid_t array, const char *path, const char *name, float fill, ct__h5_cf_t *out)
 {
   int rc = CT_OK, found = -1;
-  look_t l = {array, path, name, out};
+  attrs_t l = {array, path, name, out};
   *out = (ct__h5_cf_t){.scale = 1, .fill = fill};
   for (int i = 0; i < NAMES && found < 0; i++)
     if (ct__h5_has_attr(array, names[i])) found = i;

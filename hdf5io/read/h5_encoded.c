@@ -104,7 +104,7 @@ out:
 
 /* ---- bytes of a sample ---- */
 
-int ct__h5_encoded_room(ct_reader_file_t *to, int64_t bytes)
+int ct__h5_encoded_reserve(ct_reader_file_t *to, int64_t bytes)
 {
   to->bytes = (size_t)bytes;
   return ct_mem_grow(&to->v, &to->cap, bytes > 0 ? bytes : 1, 1);
@@ -123,7 +123,7 @@ int ct__h5_encoded_apart(const ct__h5_shard_t *s, hid_t array, int64_t i, ct_rea
   if (!done)
     CT_FAIL(CT_ERR_IO, "%s: cannot read sample %lld: %s", s->path, (long long)i,
             ct__h5_why(why, sizeof why));
-  CT_TRY(ct__h5_encoded_room(to, (int64_t)v.len));
+  CT_TRY(ct__h5_encoded_reserve(to, (int64_t)v.len));
   if (v.len) memcpy(to->v, v.p, v.len);
 out:
   if (done) H5Dvlen_reclaim(type, memory, H5P_DEFAULT, &v);
@@ -191,15 +191,15 @@ out:
   return rc;
 }
 
-static void find_way(ct__h5_shard_t *s, hid_t array)
+static void find_access(ct__h5_shard_t *s, hid_t array)
 {
   hid_t creation = H5Dget_create_plist(array);
   int contiguous = H5Pget_layout(creation) == H5D_CONTIGUOUS;
-  s->way = CT__H5_BY_HDF5;
+  s->access = CT__H5_BY_HDF5;
   if (s->encoding == CT__H5_APART)
     snprintf(s->slow, sizeof s->slow, "is of variable length");
   else if (contiguous && H5Pget_external_count(creation) == 0)
-    s->way = CT__H5_IN_A_ROW;
+    s->access = CT__H5_IN_A_ROW;
   else
     snprintf(s->slow, sizeof s->slow, "is not contiguous");
   ct__h5_drop(creation);
@@ -239,7 +239,7 @@ static int guess_size(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_reade
     CT_TRY(ct__h5_encoded_apart(s, array, 0, &f));
   } else {
     CT_TRY(ct__h5_encoded_offsets(s, file, spec->input, &offset));
-    CT_TRY(ct__h5_encoded_room(&f, offset[1]));
+    CT_TRY(ct__h5_encoded_reserve(&f, offset[1]));
     CT_TRY(ct__h5_encoded_joined(s, array, 0, offset[1], f.v));
   }
   rc = ct_image_info(f.v, f.bytes, &is);
@@ -271,7 +271,7 @@ int ct__h5_encoded_describe(ct__h5_shard_t *s, hid_t file, hid_t array,
   s->x = ct_shape(4, 1, 1, 1, 1);
   s->x.dtype = CT_U8;
   s->channels_last = 1;
-  find_way(s, array);
+  find_access(s, array);
   if (s->encoding == CT__H5_JOINED) CT_TRY(describe_joined(s, file, spec->input));
   if (!s->sizes) CT_TRY(guess_size(s, file, array, spec));
   if (spec->channels) s->x.dim[1] = spec->channels;

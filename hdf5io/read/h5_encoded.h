@@ -20,7 +20,7 @@ int ct__h5_encoded_apart(const ct__h5_shard_t *s, hid_t array, int64_t i, ct_rea
 int ct__h5_encoded_joined(const ct__h5_shard_t *s, hid_t array, int64_t at, int64_t bytes,
                           void *to);
 /** Grows the buffer for a sample's bytes. CT_ERR_NOMEM */
-int ct__h5_encoded_room(ct_reader_file_t *to, int64_t bytes);
+int ct__h5_encoded_reserve(ct_reader_file_t *to, int64_t bytes);
 /** Entries of ct_reader_ops_t. */
 int ct__h5_encoded_file(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
 void ct__h5_encoded_shape(const ct_reader_t *r, int64_t index, ct_shape_t *out);

@@ -45,8 +45,8 @@ static int find_or_read(ct_reader_t *r, int shard, ct__h5_file_t *f, int64_t i, 
   if (s->encoding == CT__H5_APART) return ct__h5_encoded_apart(s, f->array.id, i, to);
   CT_TRY(need_offsets(r, shard, f->file));
   int64_t first = r->offsets[shard][i], bytes = r->offsets[shard][i + 1] - first;
-  CT_TRY(ct__h5_encoded_room(to, bytes));
-  haddr_t start = s->way == CT__H5_IN_A_ROW ? H5Dget_offset(f->array.id) : HADDR_UNDEF;
+  CT_TRY(ct__h5_encoded_reserve(to, bytes));
+  haddr_t start = s->access == CT__H5_IN_A_ROW ? H5Dget_offset(f->array.id) : HADDR_UNDEF;
   if (start == HADDR_UNDEF) return ct__h5_encoded_joined(s, f->array.id, first, bytes, to->v);
   *at = (int64_t)start + first;
 out:

@@ -41,7 +41,7 @@ static ct__h5_file_t *find(ct__h5_files_t *f, int shard)
 
 /* Returns an empty entry; closes the least recently used file if too many are open. An entry is
  * always available, since the calling thread holds no file. */
-static ct__h5_file_t *make_place(ct__h5_files_t *f)
+static ct__h5_file_t *new_entry(ct__h5_files_t *f)
 {
   ct__h5_file_t *empty = NULL, *oldest = NULL;
   int open = 0;
@@ -66,7 +66,7 @@ int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_fil
   *out = find(f, shard);
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));
-    *out = make_place(f);
+    *out = new_entry(f);
     (*out)->shard = shard;
     (*out)->file = file;
     (*out)->array = (ct__h5_array_t){.id = -1};

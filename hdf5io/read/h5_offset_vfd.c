@@ -25,7 +25,7 @@ typedef struct file {
 } file_t;
 
 typedef struct note {
-  int taking, taken;
+  int recording, reads;
   int64_t at, bytes;
 } note_t;
 
@@ -131,10 +131,10 @@ static herr_t note_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t a
                         void *to)
 {
   (void)transfer;
-  if (note.taking && type == H5FD_MEM_DRAW) {
+  if (note.recording && type == H5FD_MEM_DRAW) {
     note.at = (int64_t)at;
     note.bytes = (int64_t)bytes;
-    note.taken++;
+    note.reads++;
     return 0;
   }
   for (size_t done = 0; done < bytes;) {
@@ -215,37 +215,37 @@ static int read_chunk(hid_t array, const hsize_t *offset, uint32_t *skipped)
 {
   char nothing; /* not written to, since the driver only records the address */
 #if H5_VERSION_GE(2, 0, 0)
-  size_t room = (size_t)1 << 40;
-  return H5Dread_chunk2(array, H5P_DEFAULT, offset, skipped, &nothing, &room) >= 0;
+  size_t cap = (size_t)1 << 40;
+  return H5Dread_chunk2(array, H5P_DEFAULT, offset, skipped, &nothing, &cap) >= 0;
 #else
   return H5Dread_chunk(array, H5P_DEFAULT, offset, skipped, &nothing) >= 0;
 #endif
 }
 
 /* In HDF5 1.10 querying the size of a chunk that was never written is an error. */
-static herr_t look_for_hole(unsigned n, const H5E_error2_t *e, void *is_hole)
+static herr_t find_hole(unsigned n, const H5E_error2_t *e, void *is_hole)
 {
   (void)n;
   if (e->desc && strstr(e->desc, "storage is not allocated")) *(int *)is_hole = 1;
   return 0;
 }
 
-int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out)
+int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_extent_t *out)
 {
   hsize_t stored = 0;
-  *out = (ct__h5_place_t){0};
-  note = (note_t){.taking = 1};
+  *out = (ct__h5_extent_t){0};
+  note = (note_t){.recording = 1};
   int read = read_chunk(array, offset, &out->skipped);
-  note.taking = 0;
-  if (read && note.taken == 1 && note.bytes > 0) {
+  note.recording = 0;
+  if (read && note.reads == 1 && note.bytes > 0) {
     out->at = note.at;
     out->bytes = note.bytes;
     return 1;
   }
-  if (read || note.taken) return 0;
+  if (read || note.reads) return 0;
   if (H5Dget_chunk_storage_size(array, offset, &stored) >= 0) return stored == 0;
   int is_hole = 0;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_hole, &is_hole);
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_hole, &is_hole);
   return is_hole;
 }
 

@@ -12,16 +12,16 @@
 
 /** File extent of stored bytes; the offset counts from the first byte of the file, including a user
  * block. */
-typedef struct ct__h5_place {
+typedef struct ct__h5_extent {
   int64_t at, bytes; /**< bytes 0: never written, all elements have the fill value */
   uint32_t skipped;  /**< mask of the filters that were skipped when it was written */
-} ct__h5_place_t;
+} ct__h5_extent_t;
 
 /** Sets the driver in a file access property list. 1 on success. */
 int ct__h5_note_driver(hid_t access);
 /** Finds the extent of the chunk whose first element is at \a offset. The file must have been
  * opened with the driver. 1, or 0: HDF5 must read it. */
-int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_place_t *out);
+int ct__h5_note_chunk(hid_t array, const hsize_t *offset, ct__h5_extent_t *out);
 /** errno of this thread's last failed open or read since ct__h5_note_no_error() if it is a file
  * system error, not one of names or permissions; else 0. HDF5 often only reports which operation
  * failed. */

@@ -44,9 +44,9 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
 }
 
 /* Warns once: a process that modifies one file may modify all, and there may be thousands. */
-static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
+static void log_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
-  if (atomic_exchange(&r->told_of_change, 1)) return;
+  if (atomic_exchange(&r->change_logged, 1)) return;
   ct_log_all(
       CT_LOG_WARN,
       "%s: it, or a file that it takes samples from, was modified after its header was read: "
@@ -81,7 +81,7 @@ static int load_labels(ct_reader_t *r, int shard)
     CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
     CT_TRY(ct__h5_shard_labels(s, f->file, r->target, to, &changed));
-    if (changed) tell_of_change(r, s);
+    if (changed) log_change(r, s);
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
 out:
@@ -109,8 +109,8 @@ int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
   ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
   CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
   if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
-  if (s->way != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
-  if (f->array.changed) tell_of_change(r, s);
+  if (s->access != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
+  if (f->array.changed) log_change(r, s);
   *file = f;
 out:
   ct_io_enter(before);
@@ -125,7 +125,7 @@ static int read_by_hdf5(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_array_t 
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
   CT_TRY(ct__h5_array_need(a, first, rows));
   CT_TRY(ct__h5_shard_read(s, a, first, rows, to));
-  if (a->changed) tell_of_change(r, s);
+  if (a->changed) log_change(r, s);
 out:
   ct_io_enter(before);
   ct_io_count(CT_IO_READ, rows * (int64_t)s->row_bytes);
@@ -136,9 +136,9 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
                         int64_t rows, int rc)
 {
   int changed = 0;
-  int is_other = ct__h5_array_look(&f->array, &changed);
+  int is_other = ct__h5_array_stat(&f->array, &changed);
   if (is_other != CT_OK) rc = ct__h5_block_name(&f->array, first, rows, is_other);
-  if (changed) tell_of_change(r, s);
+  if (changed) log_change(r, s);
   ct__h5_file_release(f);
   return rc;
 }
@@ -151,7 +151,7 @@ static int load_once(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct_
   const ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_reader_lock();
   CT_TRY(ct__h5_reader_array(r, shard, &f));
-  found = s->way != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
+  found = s->access != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
   if (found)
     ct__h5_file_hold(f);
   else
@@ -209,7 +209,7 @@ static ct__h5_block_t hold_block(ct_reader_t *r, int64_t block)
 }
 
 /* Copies all leading picks that are in the same block; *used: their number. */
-static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
+static int copy_block(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n, char *x,
                       int *used)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
@@ -233,45 +233,45 @@ static int copy_block(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, 
 
 /* With HDF5's lock. Finds the extents of picks of one shard. Picks that HDF5 must read are read at
  * once and get extent -1. */
-static int find_rows(ct_reader_t *r, ct__h5_work_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
+static int find_rows(ct_reader_t *r, ct__h5_scratch_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
                      int n, char *x)
 {
   int rc = CT_OK;
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   for (int i = 0; i < n; i++) {
     int64_t row = p[i].index - s->first;
-    if (ct__h5_row_find(s, &f->array, row, &w->places[i])) continue;
+    if (ct__h5_row_find(s, &f->array, row, &w->extents[i])) continue;
     CT_TRY(read_by_hdf5(r, s, &f->array, row, 1, x + (size_t)p[i].to * s->row_bytes));
-    w->places[i].at = -1;
+    w->extents[i].at = -1;
   }
 out:
   return rc;
 }
 
 /* Number of leading picks that are contiguous in the file and at their destination. */
-static int count_run(const ct__h5_pick_t *p, const ct__h5_place_t *place, int n)
+static int count_run(const ct__h5_pick_t *p, const ct__h5_extent_t *extent, int n)
 {
   int i = 1;
-  while (i < n && place->bytes > 0 && place[i].bytes > 0 && p[i].to == p[i - 1].to + 1 &&
-         place[i].at == place[i - 1].at + place[i - 1].bytes)
+  while (i < n && extent->bytes > 0 && extent[i].bytes > 0 && p[i].to == p[i - 1].to + 1 &&
+         extent[i].at == extent[i - 1].at + extent[i - 1].bytes)
     i++;
   return i;
 }
 
 static int read_rows(const ct__h5_shard_t *s, const ct__h5_array_t *a, const ct__h5_pick_t *p,
-                     const ct__h5_place_t *place, int n, char *x)
+                     const ct__h5_extent_t *extent, int n, char *x)
 {
   for (int i = 0, run = 1; i < n; i += run) {
     run = 1;
-    if (place[i].at < 0) continue;
-    run = count_run(p + i, place + i, n - i);
-    int rc = ct__h5_row_read(s, a, run, &place[i], x + (size_t)p[i].to * s->row_bytes);
+    if (extent[i].at < 0) continue;
+    run = count_run(p + i, extent + i, n - i);
+    int rc = ct__h5_row_read(s, a, run, &extent[i], x + (size_t)p[i].to * s->row_bytes);
     if (rc != CT_OK) return ct__h5_block_name(a, p[i].index - s->first, run, rc);
   }
   return CT_OK;
 }
 
-static int read_straight_once(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n,
+static int read_straight_once(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n,
                               char *x)
 {
   int rc = CT_OK;
@@ -285,13 +285,13 @@ out:
   ct__h5_unlock();
   if (rc != CT_OK) return rc;
   int64_t first = p[0].index - s->first, last = p[n - 1].index - s->first;
-  rc = read_rows(s, &f->array, p, w->places, n, x);
+  rc = read_rows(s, &f->array, p, w->extents, n, x);
   return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
 }
 
 /* Reads all leading picks of one shard, bypassing the cache. */
-static int read_straight(ct_reader_t *r, ct__h5_work_t *w, const ct__h5_pick_t *p, int n, char *x,
-                         int *used)
+static int read_straight(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n,
+                         char *x, int *used)
 {
   int rc, of_shard = 1, shard = p->shard;
   ct__h5_retry_t retry = {0};
@@ -326,7 +326,7 @@ out:
   return rc;
 }
 
-static int read_samples(ct_reader_t *r, ct__h5_work_t *w, int n, const int64_t index[], char *x)
+static int read_samples(ct_reader_t *r, ct__h5_scratch_t *w, int n, const int64_t index[], char *x)
 {
   int rc = CT_OK, used = 0;
   for (int i = 0; i < n; i++)
@@ -343,32 +343,32 @@ out:
   return rc;
 }
 
-ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r)
+ct__h5_scratch_t *ct__h5_reader_take(ct_reader_t *r)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_LOCK);
   pthread_mutex_lock(&r->lock);
-  while (!r->free_works)
-    pthread_cond_wait(&r->worked, &r->lock);
-  ct__h5_work_t *w = r->free_works;
-  r->free_works = w->next;
+  while (!r->free_scratch)
+    pthread_cond_wait(&r->freed, &r->lock);
+  ct__h5_scratch_t *w = r->free_scratch;
+  r->free_scratch = w->next;
   pthread_mutex_unlock(&r->lock);
   ct_io_enter(before);
   return w;
 }
 
-void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w)
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w)
 {
   pthread_mutex_lock(&r->lock);
-  w->next = r->free_works;
-  r->free_works = w;
-  pthread_cond_signal(&r->worked);
+  w->next = r->free_scratch;
+  r->free_scratch = w;
+  pthread_cond_signal(&r->freed);
   pthread_mutex_unlock(&r->lock);
 }
 
 int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
-  ct__h5_work_t *w = NULL;
+  ct__h5_scratch_t *w = NULL;
   CT_TRY(check_index(r, n, index));
   if (y && r->info.unlabelled) memset(y, 0, (size_t)n * sizeof(int64_t));
   if (y && !r->info.unlabelled) CT_TRY(read_labels(r, n, index, y));

@@ -13,36 +13,36 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
   enum { CALLS = 256 };
   long long age = r->info.layout.cached ? 0 : now / CALLS;
   long long key = age << 40 | (block + 1);
-  atomic_llong *place = &r->asked[block % CT__H5_ASKED];
-  return atomic_exchange_explicit(place, key, memory_order_relaxed) == key;
+  atomic_llong *slot = &r->asked[block % CT__H5_ASKED];
+  return atomic_exchange_explicit(slot, key, memory_order_relaxed) == key;
 }
 
 /* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;
  * returns their number, or 0. */
 static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
-                    ct__h5_file_t **f, ct__h5_work_t *w, const ct__h5_place_t **place)
+                    ct__h5_file_t **f, ct__h5_scratch_t *w, const ct__h5_extent_t **extent)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
-  if (s->way == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
+  if (s->access == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
   int is_row = ct__h5_reader_straight(r, s);
-  *place = is_row ? w->places : w->load.place;
-  if (is_row) return ct__h5_row_find(s, &(*f)->array, first, w->places);
-  return ct__h5_block_find(s, &(*f)->array, first, rows, &w->load) ? w->load.nplaces : 0;
+  *extent = is_row ? w->extents : w->load.extent;
+  if (is_row) return ct__h5_row_find(s, &(*f)->array, first, w->extents);
+  return ct__h5_block_find(s, &(*f)->array, first, rows, &w->load) ? w->load.nextents : 0;
 }
 
 static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
-                ct__h5_work_t *w)
+                ct__h5_scratch_t *w)
 {
   ct__h5_file_t *f;
-  const ct__h5_place_t *place;
+  const ct__h5_extent_t *extent;
   ct__h5_reader_lock();
-  int64_t n = find(r, p, first, rows, &f, w, &place);
+  int64_t n = find(r, p, first, rows, &f, w, &extent);
   if (n) ct__h5_file_hold(f);
   ct__h5_unlock();
   if (!n) return;
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
   for (int64_t i = 0; i < n; i++)
-    if (place[i].bytes > 0) ct__h5_array_ahead(&f->array, place[i].at, place[i].bytes);
+    if (extent[i].bytes > 0) ct__h5_array_ahead(&f->array, extent[i].at, extent[i].bytes);
   ct_io_enter(before);
   ct__h5_file_release(f);
 }
@@ -50,7 +50,7 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
   if (r->info.varies || r->info.encoded) return; /* their offsets are in another array */
-  ct__h5_work_t *w = ct__h5_reader_take(r);
+  ct__h5_scratch_t *w = ct__h5_reader_take(r);
   int now = atomic_fetch_add(&r->asks, 1);
   if (n > CT__H5_AT_ONCE) n = CT__H5_AT_ONCE;
   for (int i = 0; i < n; i++)

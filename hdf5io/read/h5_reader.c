@@ -66,7 +66,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
     CT_TRY(ct__h5_list_unpack(&r->shards, spec->known, spec->known_bytes));
   else
     CT_TRY(ct__h5_list_find(&r->shards, spec));
-  CT_TRY(ct__h5_files_make(&r->files, r->shards.n, r->nworks));
+  CT_TRY(ct__h5_files_make(&r->files, r->shards.n, r->nscratch));
   for (int i = 0; i < r->shards.n && !spec->known; i++)
     CT_TRY(describe(r, i, spec));
   CT_TRY(ct__h5_list_finish(&r->shards));
@@ -104,7 +104,7 @@ static void warn_of_files(const ct__h5_list_t *l)
 }
 
 /* Reported for the first shard. */
-static void tell_of_booleans(const ct_reader_t *r)
+static void log_booleans(const ct_reader_t *r)
 {
   if (r->shards.v[0].enumerated)
     ct_log(CT_LOG_INFO,
@@ -169,7 +169,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
   return blocks;
 }
 
-static void tell_layout(ct_reader_t *r, int64_t blocks)
+static void log_layout(ct_reader_t *r, int64_t blocks)
 {
   const ct__h5_shard_t *first = &r->shards.v[0];
   r->info.layout.files = r->shards.n;
@@ -177,23 +177,23 @@ static void tell_layout(ct_reader_t *r, int64_t blocks)
   r->info.layout.block_rows = first->block_rows;
   r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
   r->info.layout.compressed =
-      first->way == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
+      first->access == CT__H5_IN_CHUNKS && ct__h5_filters_compress(&first->filters);
   r->info.layout.by_hdf5 = count_slow(r);
-  int whole = first->way == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
+  int whole = first->access == CT__H5_IN_CHUNKS && !first->straight && !r->info.encoded;
   r->info.layout.dims = whole ? first->ndim : 0;
   for (int i = 0; i < r->info.layout.dims; i++)
     r->info.layout.dim[i] = first->dims[i];
 }
 
-static int make_works(ct_reader_t *r, const ct__h5_load_sizes_t *sizes)
+static int make_scratch(ct_reader_t *r, const ct__h5_load_sizes_t *sizes)
 {
   int rc = CT_OK;
-  r->works = ct_mem_array(r->nworks, sizeof *r->works, "the reader's threads");
-  if (!r->works) return CT_ERR_NOMEM;
-  for (int i = 0; i < r->nworks; i++) {
-    r->works[i].next = r->free_works;
-    r->free_works = &r->works[i];
-    CT_TRY(ct__h5_load_make(&r->works[i].load, sizes));
+  r->scratch = ct_mem_array(r->nscratch, sizeof *r->scratch, "the reader's threads");
+  if (!r->scratch) return CT_ERR_NOMEM;
+  for (int i = 0; i < r->nscratch; i++) {
+    r->scratch[i].next = r->free_scratch;
+    r->free_scratch = &r->scratch[i];
+    CT_TRY(ct__h5_load_make(&r->scratch[i].load, sizes));
   }
 out:
   return rc;
@@ -203,9 +203,9 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   size_t block = 0;
-  ct__h5_load_sizes_t sizes = {.places = 1};
+  ct__h5_load_sizes_t sizes = {.extents = 1};
   int64_t blocks = number_blocks(r, spec->cache_bytes);
-  tell_layout(r, blocks);
+  log_layout(r, blocks);
   for (int i = 0; i < r->shards.n; i++) {
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
@@ -213,10 +213,10 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
     if (bytes > block && !ct__h5_reader_straight(r, s)) block = bytes;
     ct__h5_load_add(&sizes, s);
   }
-  CT_TRY(make_works(r, &sizes));
+  CT_TRY(make_scratch(r, &sizes));
   if (block == 0) block = 1; /* the cache is not used */
   int64_t slots = spec->cache_bytes / (int64_t)block;
-  if (slots < r->nworks) slots = r->nworks; /* at least one per thread, whatever the budget */
+  if (slots < r->nscratch) slots = r->nscratch; /* at least one per thread, whatever the budget */
   if (slots > blocks) slots = blocks;
   CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
   r->gave_up = ct_mem_array(r->shards.n, sizeof *r->gave_up, "the shards");
@@ -249,9 +249,9 @@ static void hdf5_close(ct_reader_t *r)
   ct__h5_lock();
   ct__h5_files_clear(&r->files);
   ct__h5_unlock();
-  for (int i = 0; r->works && i < r->nworks; i++)
-    ct__h5_load_clear(&r->works[i].load);
-  ct_mem_free(r->works);
+  for (int i = 0; r->scratch && i < r->nscratch; i++)
+    ct__h5_load_clear(&r->scratch[i].load);
+  ct_mem_free(r->scratch);
   ct__h5_cache_close(r->cache);
   for (int i = 0; r->offsets && i < r->shards.n; i++)
     ct_mem_free(r->offsets[i]);
@@ -262,7 +262,7 @@ static void hdf5_close(ct_reader_t *r)
   ct_mem_free(r->gave_up);
   ct_mem_free(r->input);
   ct_mem_free(r->target);
-  pthread_cond_destroy(&r->worked);
+  pthread_cond_destroy(&r->freed);
   pthread_mutex_destroy(&r->lock);
   ct_mem_free(r);
 }
@@ -276,16 +276,16 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r = ct_mem_alloc(sizeof *r, "the reader");
   if (!r) CT_TRY(CT_ERR_NOMEM);
   pthread_mutex_init(&r->lock, NULL);
-  pthread_cond_init(&r->worked, NULL);
+  pthread_cond_init(&r->freed, NULL);
   r->input = ct_mem_strdup(spec->input);
   r->target = ct_mem_strdup(spec->target);
   if (!r->input || !r->target) CT_TRY(CT_ERR_NOMEM);
   int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
-  r->nworks = spec->threads > 0 ? spec->threads : processors > 0 ? (int)processors : 1;
+  r->nscratch = spec->threads > 0 ? spec->threads : processors > 0 ? (int)processors : 1;
   r->retry_s = spec->retry_s;
   CT_TRY(know_shards(r, spec));
   warn_of_files(&r->shards);
-  tell_of_booleans(r);
+  log_booleans(r);
   warn_of_slow(r);
   CT_TRY(make_buffers(r, spec));
   r->info.fingerprint = fingerprint(r);

@@ -23,12 +23,12 @@ typedef struct ct__h5_pick {
 } ct__h5_pick_t;
 
 /* Per-thread state during a read. */
-typedef struct ct__h5_work {
+typedef struct ct__h5_scratch {
   ct__h5_load_t load;
   ct__h5_pick_t picks[CT__H5_AT_ONCE];
-  ct__h5_place_t places[CT__H5_AT_ONCE];
-  struct ct__h5_work *next; /* free list */
-} ct__h5_work_t;
+  ct__h5_extent_t extents[CT__H5_AT_ONCE];
+  struct ct__h5_scratch *next; /* free list */
+} ct__h5_scratch_t;
 
 struct ct_reader {
   ct_reader_info_t info;
@@ -43,13 +43,13 @@ struct ct_reader {
                         first use */
 
   ct__h5_cache_t *cache;
-  ct__h5_work_t *works, *free_works;
-  int nworks;
-  pthread_mutex_t lock;  /* protects free_works */
-  pthread_cond_t worked; /* signals that a work became free */
+  ct__h5_scratch_t *scratch, *free_scratch;
+  int nscratch;
+  pthread_mutex_t lock; /* protects free_scratch */
+  pthread_cond_t freed; /* signals that a scratch became free */
 
   ct__h5_files_t files; /* under HDF5's lock */
-  atomic_int told_of_change;
+  atomic_int change_logged;
   double retry_s;
   ct_cache_t *disk_cache;           /* borrowed; NULL: none */
   atomic_llong asked[CT__H5_ASKED]; /* blocks for which the system was asked to read ahead */
@@ -77,9 +77,9 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
 /** After a failed read: 1 if it is to be retried, with the file opened again. */
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc);
 void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry);
-/** Takes a thread's work state from the free list; waits for one. */
-ct__h5_work_t *ct__h5_reader_take(ct_reader_t *r);
-void ct__h5_reader_give(ct_reader_t *r, ct__h5_work_t *w);
+/** Takes a scratch from the free list; waits for one. */
+ct__h5_scratch_t *ct__h5_reader_take(ct_reader_t *r);
+void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w);
 /** Sorts by file offset, so that each block is needed once and the disk is read forwards. */
 void ct__h5_reader_sort(ct__h5_pick_t *p, int n);
 /** Entries of ct_reader_ops_t. */

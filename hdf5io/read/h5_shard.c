@@ -100,7 +100,7 @@ out:
 /* Leaves the array to HDF5. This is not reported as slow if the data is in the object header. */
 static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
 {
-  s->way = CT__H5_BY_HDF5;
+  s->access = CT__H5_BY_HDF5;
   if (!s->slow[0]) snprintf(s->slow, sizeof s->slow, "%s", why);
 }
 
@@ -157,29 +157,29 @@ static void find_chunks(ct__h5_shard_t *s, hid_t creation)
     if (i > 0) s->row_chunks *= (s->dims[i] + s->chunk[i] - 1) / s->chunk[i];
   }
   s->block_rows = s->chunk[0] < s->count ? s->chunk[0] : s->count;
-  if (s->way == CT__H5_IN_CHUNKS && !ct__h5_filters_find(creation, &s->filters)) {
+  if (s->access == CT__H5_IN_CHUNKS && !ct__h5_filters_find(creation, &s->filters)) {
     name_filters(creation, filters, sizeof filters);
     leave_to_hdf5(s, filters);
   }
   if (s->row_chunks > MAX_CHUNKS) leave_to_hdf5(s, "is cut into too many chunks");
   int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
-  int is_whole = s->row_chunks == 1 && s->way == CT__H5_IN_CHUNKS;
+  int is_whole = s->row_chunks == 1 && s->access == CT__H5_IN_CHUNKS;
   if (!is_whole && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
 }
 
-static void find_way(ct__h5_shard_t *s, hid_t array)
+static void find_access(ct__h5_shard_t *s, hid_t array)
 {
   hid_t creation = H5Dget_create_plist(array);
   H5D_layout_t layout = H5Pget_layout(creation);
-  s->way = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
+  s->access = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
   if (layout == H5D_VIRTUAL) leave_to_hdf5(s, "is virtual");
   if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "lies in raw files");
-  if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
+  if (s->slow[0] || layout == H5D_COMPACT) s->access = CT__H5_BY_HDF5;
   if (layout == H5D_COMPACT) s->slow[0] = 0;
   find_fill(s, array, creation);
   if (layout == H5D_CHUNKED) find_chunks(s, creation);
-  int is_alone = s->way == CT__H5_IN_A_ROW ||
-                 (s->way == CT__H5_IN_CHUNKS && s->row_chunks == 1 && s->filters.n == 0);
+  int is_alone = s->access == CT__H5_IN_A_ROW ||
+                 (s->access == CT__H5_IN_CHUNKS && s->row_chunks == 1 && s->filters.n == 0);
   for (int i = 1; i < s->ndim && layout == H5D_CHUNKED; i++)
     is_alone &= s->chunk[i] == s->dims[i];
   s->straight = is_alone && s->convert.stored == s->convert.here;
@@ -340,7 +340,7 @@ static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t
       CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has an impossible dim %llu", s->path, spec->input,
               (unsigned long long)dims[i]);
   CT_TRY(ct__h5_see(s, array, spec));
-  find_way(s, array);
+  find_access(s, array);
   s->stored = hash_stored(array);
 out:
   return rc;

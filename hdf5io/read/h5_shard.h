@@ -15,7 +15,7 @@ typedef enum {
   CT__H5_BY_HDF5,   /**< by HDF5, under its lock */
   CT__H5_IN_A_ROW,  /**< contiguous in the file: bytes are read directly */
   CT__H5_IN_CHUNKS, /**< chunks are read as stored and decoded by ct__h5_chunk_decode() */
-} ct__h5_way_t;
+} ct__h5_access_t;
 
 /** How samples are stored. */
 typedef enum {
@@ -59,7 +59,7 @@ typedef struct ct__h5_shard {
   int has_sizes;  /**< 1: the sizes of its image files are known */
   int32_t *sizes; /**< owned; [count] height, width if has_sizes; else NULL */
 
-  ct__h5_way_t way;
+  ct__h5_access_t access;
   char slow[80]; /**< why slow reads through HDF5 are needed: "is virtual" */
   int straight;  /**< 1: each sample is contiguous in the file and can be read alone, directly to
                     its destination */

@@ -296,7 +296,7 @@ out:
 
 /* Checks that a descriptor is free: HDF5 opens the file once more, and returns zeros if it
  * cannot. */
-static int check_room(const ct__h5_source_t *s)
+static int check_descriptor(const ct__h5_source_t *s)
 {
   int spare = dup(s->fd);
   if (spare < 0)
@@ -314,7 +314,7 @@ static int need_array(ct__h5_source_t *s, hid_t creation)
             MOST_DEPTH);
   CT_TRY(open_array(s, creation));
   CT_TRY(check_extent(s, creation));
-  CT_TRY(check_room(s));
+  CT_TRY(check_descriptor(s));
 out:
   return rc;
 }
@@ -342,7 +342,7 @@ static int need_raw(ct__h5_source_t *s, hid_t creation)
   CT_TRY(ct_file_regular(path));
   s->path = ct_mem_strdup(path);
   if (!s->path) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(ct__h5_stamp_look(-1, s->path, &s->stamp));
+  CT_TRY(ct__h5_stamp_read(-1, s->path, &s->stamp));
   if (s->stamp.bytes < s->raw_bytes)
     CT_FAIL(CT_ERR_IO, "%s: has %lld bytes, expected at least %lld", s->path,
             (long long)s->stamp.bytes, (long long)s->raw_bytes);
@@ -424,7 +424,7 @@ int ct__h5_sources_check(const ct__h5_sources_t *s, int64_t first, int64_t rows,
   for (int i = 0; i < s->n; i++) {
     const ct__h5_source_t *source = &s->v[i];
     if (!concerns(source, first, rows)) continue;
-    int rc = ct__h5_stamp_look(source->fd, source->path, &now);
+    int rc = ct__h5_stamp_read(source->fd, source->path, &now);
     if (rc == CT_OK) rc = ct__h5_stamp_compare(source->path, &source->stamp, &now, changed);
     if (rc != CT_OK) return blame(source, rc);
   }

@@ -16,18 +16,18 @@ static int64_t ns_of(struct timespec t)
   return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
 }
 
-static int look(int fd, const char *path, struct stat *st)
+static int stat_file(int fd, const char *path, struct stat *st)
 {
   if ((fd >= 0 ? fstat(fd, st) : stat(path, st)) == 0) return CT_OK;
   return ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: cannot read: %s", path, strerror(errno));
 }
 
-int ct__h5_stamp_look(int fd, const char *path, ct__h5_stamp_t *out)
+int ct__h5_stamp_read(int fd, const char *path, ct__h5_stamp_t *out)
 {
   int rc = CT_OK;
   struct stat st;
   struct timespec now;
-  CT_TRY(look(fd, path, &st));
+  CT_TRY(stat_file(fd, path, &st));
   clock_gettime(CLOCK_REALTIME, &now);
   *out = (ct__h5_stamp_t){.bytes = st.st_size,
                           .inode = (int64_t)st.st_ino,
@@ -73,7 +73,7 @@ int ct__h5_stamp_take(hid_t object, const char *path, int *fd, ct__h5_stamp_t *o
   hsize_t bytes; /* the size that HDF5 saw */
   ct__h5_stamp_t opened;
   CT_TRY(find_descriptor(object, path, fd, &bytes));
-  CT_TRY(ct__h5_stamp_look(*fd, path, out));
+  CT_TRY(ct__h5_stamp_read(*fd, path, out));
   opened = (ct__h5_stamp_t){.bytes = (int64_t)bytes};
   CT_TRY(ct__h5_stamp_compare(path, &opened, out, &changed));
 out:

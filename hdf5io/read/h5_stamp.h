@@ -33,7 +33,7 @@ typedef struct ct__h5_stamp {
  * is shorter now than when HDF5 opened it. */
 int ct__h5_stamp_take(hid_t object, const char *path, int *fd, ct__h5_stamp_t *out);
 /** Stamp of an open file, or with fd < 0 of the file at \a path. CT_ERR_IO names \a path. */
-int ct__h5_stamp_look(int fd, const char *path, ct__h5_stamp_t *out);
+int ct__h5_stamp_read(int fd, const char *path, ct__h5_stamp_t *out);
 /** CT_ERR_IO names \a path and both sizes if they differ; *changed is set to 1 if a warning is
  * due. */
 int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__h5_stamp_t *is,

@@ -136,7 +136,7 @@ static int close_arrays(pack_t *p)
   return rc;
 }
 
-static int make_room(pack_t *p)
+static int make_buffers(pack_t *p)
 {
   const ct_pack_source_t *src = p->src;
   int64_t most = p->s->chunk > 0 ? p->s->chunk : INT64_MAX;
@@ -158,7 +158,7 @@ int ct_pack_write_shard(const ct_pack_source_t *src, const ct_pack_shard_t *s, i
   int rc = CT_OK;
   pack_t p = {.src = src, .s = s, .file = -1, .images = -1, .labels = -1};
   *bad = 0;
-  CT_TRY(make_room(&p));
+  CT_TRY(make_buffers(&p));
   CT_TRY(ct__h5_create(s->path, 0, &p.file));
   CT_TRY(create_arrays(&p));
   CT_TRY(write_samples(&p));

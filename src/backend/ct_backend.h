@@ -34,7 +34,7 @@ typedef struct ct_mem_ops {
   /* asynchronous */
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
   /* free device memory in bytes; SIZE_MAX: unknown, as for host memory */
-  size_t (*room)(ct_dev_t *dev);
+  size_t (*avail)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
@@ -128,10 +128,10 @@ typedef struct ct_op_args {
   const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
   void *dx, *dx2;        /**< overwritten, not accumulated; NULL: not computed */
   void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
-  const void
-      *w_low[CT_OP_PARAMS]; /**< the parameters rounded to the op's reduced precision; only if the
-                                 backend asks for them (ct_backend_t.low_weights) */
-  void *dw[CT_OP_PARAMS];   /**< gradients of the parameters; overwritten */
+  const void *w_reduced
+      [CT_OP_PARAMS];     /**< the parameters rounded to the op's reduced precision; only if the
+                                 backend asks for them (ct_backend_t.reduced_weights) */
+  void *dw[CT_OP_PARAMS]; /**< gradients of the parameters; overwritten */
   void *saved, *scratch;
   double *stats;             /**< SyncBN: 2C + 1 numbers in device memory.  Forward: per channel the
                                sums of x - s and (x - s)^2, where s is the running mean (identical
@@ -219,11 +219,11 @@ typedef struct ct_backend {
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
   /* frees the device; all its memory, queues and ops must be freed before; NULL is allowed */
   void (*close)(ct_dev_t *dev);
-  int host_memory; /**< 1: device memory is host memory: MPI can access it */
-  int in_place;    /**< 1: batches are used where they are; 0: they are copied to the device */
-  int low_weights; /**< 1: reduced-precision ops read args->w_low, and UPDATE maintains it */
-  int repeats;     /**< 1: step replay with queue->begin() saves time */
-  int naps;        /**< 1: ops sleep and free the core; MPI waits must then sleep too */
+  int host_memory;     /**< 1: device memory is host memory: MPI can access it */
+  int in_place;        /**< 1: batches are used where they are; 0: they are copied to the device */
+  int reduced_weights; /**< 1: reduced-precision ops read args->w_reduced; UPDATE maintains it */
+  int repeats;         /**< 1: step replay with queue->begin() saves time */
+  int naps;            /**< 1: ops sleep and free the core; MPI waits must then sleep too */
   /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   /* fills in the identity; never fails */

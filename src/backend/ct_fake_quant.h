@@ -23,31 +23,31 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
   range[1] += share * (high - range[1]);
 }
 
-/** v in units of pair->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
+/** v in units of qp->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
  * and calls, so that loops over it are vectorized. */
-static inline float ct_fake_quant_steps(const ct_quant_pair_t *pair, float v)
+static inline float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
 {
   const float most = 1024, round = 12582912; /* 1.5 * 2^23: adding it drops the fraction */
-  float t = v / pair->scale;
+  float t = v / qp->scale;
   t = t > most ? most : t;
   t = t < -most ? -most : t;
   return (t + round) - round;
 }
 
-static inline float ct_fake_quant(const ct_quant_pair_t *pair, float v)
+static inline float ct_fake_quant(const ct_quant_params_t *qp, float v)
 {
-  float low = (float)-pair->zero, high = (float)(255 - pair->zero);
-  float steps = ct_fake_quant_steps(pair, v);
+  float low = (float)-qp->zero, high = (float)(255 - qp->zero);
+  float steps = ct_fake_quant_steps(qp, v);
   steps = steps > high ? high : steps;
   steps = steps < low ? low : steps;
-  return pair->scale * steps;
+  return qp->scale * steps;
 }
 
 /** The gradient with respect to v, given the gradient \a dy of the rounded value. */
-static inline float ct_fake_quant_gradient(const ct_quant_pair_t *pair, float v, float dy)
+static inline float ct_fake_quant_gradient(const ct_quant_params_t *qp, float v, float dy)
 {
-  float low = (float)-pair->zero, high = (float)(255 - pair->zero);
-  float steps = ct_fake_quant_steps(pair, v);
+  float low = (float)-qp->zero, high = (float)(255 - qp->zero);
+  float steps = ct_fake_quant_steps(qp, v);
   return steps >= low && steps <= high ? dy : 0;
 }
 

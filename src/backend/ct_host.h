@@ -5,7 +5,7 @@
 #include "backend/ct_backend.h"
 
 /** SIZE_MAX: the free memory of the host is unknown. */
-size_t ct_host_room(ct_dev_t *dev);
+size_t ct_host_avail(ct_dev_t *dev);
 /** Pinning has no effect. */
 int ct_host_pin(ct_dev_t *dev, void *p, size_t bytes);
 void ct_host_unpin(ct_dev_t *dev, void *p);

@@ -11,20 +11,20 @@
 #include <stdint.h>
 
 /** Scale and zero point of a uint8 tensor. */
-typedef struct ct_quant_pair {
+typedef struct ct_quant_params {
   float scale;  /**< above 0; 0: not quantized */
   int32_t zero; /**< zero point, 0 to 255 */
-} ct_quant_pair_t;
+} ct_quant_params_t;
 
 enum { CT_QUANT_WEIGHT_MAX = 127 };
 
 /** Scale and zero point for the range from min(low, 0) to max(high, 0), in which 0 is exact; the
  * scale of an empty range is 1. */
-ct_quant_pair_t ct_quant_pair_of(double low, double high);
+ct_quant_params_t ct_quant_params_of(double low, double high);
 /** Rounds to nearest, ties to even, and clamps to 0 … 255. */
-uint8_t ct_quant_to_u8(const ct_quant_pair_t *pair, float v);
+uint8_t ct_quant_to_u8(const ct_quant_params_t *qp, float v);
 /** scale * (q - zero) */
-float ct_quant_from_u8(const ct_quant_pair_t *pair, uint8_t q);
+float ct_quant_from_u8(const ct_quant_params_t *qp, uint8_t q);
 
 /** The scale of the \a count weights of one output channel; 1 if all are 0. */
 float ct_quant_weight_scale(int64_t count, const float *w);

@@ -10,10 +10,9 @@
 
 /** Properties of a kind of op, a bit set. */
 enum {
-  CT_KIND_F32 = 1, /**< computed in float32 in mixed precision, because its sums would lose
+  CT_KIND_F32 = 1,  /**< computed in float32 in mixed precision, because its sums would lose
                             accuracy */
-  CT_KIND_PRODUCT =
-      2,            /**< the reason for reduced precision: it is an error if the backend lacks it */
+  CT_KIND_GEMM = 2, /**< the reason for reduced precision: it is an error if the backend lacks it */
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
   CT_KIND_DEQUANT = 16 /**< has an int8 version with float32 output */
@@ -32,11 +31,11 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
  * To add one: "A new op, step by step" in src/README.md. */
 #define CT_OP_LIST(X)                                                                             \
   /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
-  X(CONV, conv, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,   \
+  X(CONV, conv, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,      \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* y = x w^T + b over the last dim; optional ReLU in forward */                                 \
-  X(LINEAR, linear, CT_KIND_PRODUCT | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X,            \
-    CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)                                                        \
+  X(LINEAR, linear, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,  \
+    CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* batch normalisation over N and pixels; optional + x2, optional ReLU */                       \
   X(BNORM, bnorm, 0, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, 5, 4)                              \
   /* max(x, 0) */                                                                                 \
@@ -213,7 +212,7 @@ typedef struct ct_op_desc {
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; the op chooses its layout (ct_op_info_t), except for REORDER */
   struct {
-    ct_quant_pair_t x, x2, y; /**< of the CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
+    ct_quant_params_t x, x2, y; /**< of the CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
     int dynamic; /**< LINEAR, LSTM with float32 tensors: int8 GEMMs, quantized with the range of
                       each batch */
   } q;
@@ -328,7 +327,7 @@ const char *ct_loss_name(ct_loss_kind_t kind);
 /** Local.  CT_ERR_ARG if \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** Labels per sample of a LOSS: the number of pixels of CROSS_ENTROPY's x [N,K,…]; else 1. */
-int64_t ct_op_places(const ct_op_desc_t *d);
+int64_t ct_op_pixels(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */
 typedef struct ct_op_facts {
   const char *name; /**< "conv", "bnorm", … */

@@ -25,7 +25,7 @@
   X(CT_RULE_AVERAGE, ct_rule_average, 0, 0, ct_rule_gradient)
 
 typedef enum {
-#define X(name, f, n, measures, m) name,
+#define X(name, f, n, needs_norms, m) name,
   CT_RULE_LIST(X)
 #undef X
 } ct_rule_t;
@@ -57,14 +57,14 @@ typedef struct ct_hyper {
 } ct_hyper_t;
 
 /** 1 if the rule needs MEASURE before UPDATE. */
-CT_INLINE int ct_rule_measures(int rule)
+CT_INLINE int ct_rule_needs_norms(int rule)
 {
-  const int measures[] = {
+  const int needs_norms[] = {
 #define X(name, f, n, wants, m) wants,
       CT_RULE_LIST(X)
 #undef X
   };
-  return measures[rule];
+  return needs_norms[rule];
 }
 
 /** The function that MEASURE applies for LARS: the gradient itself. */

@@ -5,7 +5,7 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-size_t ct_host_room(ct_dev_t *dev)
+size_t ct_host_avail(ct_dev_t *dev)
 {
   (void)dev;
   return SIZE_MAX;
@@ -95,7 +95,7 @@ const ct_mem_ops_t ct_host_mem = {
     .unpin = ct_host_unpin,
     .copy = host_copy,
     .zero = host_zero,
-    .room = ct_host_room,
+    .avail = ct_host_avail,
 };
 
 /* ---- a synchronous queue, which holds nothing ---- */

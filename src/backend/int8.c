@@ -3,28 +3,28 @@
 
 #include <math.h>
 
-ct_quant_pair_t ct_quant_pair_of(double low, double high)
+ct_quant_params_t ct_quant_params_of(double low, double high)
 {
-  ct_quant_pair_t pair = {1, 0};
+  ct_quant_params_t qp = {1, 0};
   low = low < 0 ? low : 0;
   high = high > 0 ? high : 0;
-  if (!(high > low)) return pair;
-  pair.scale = (float)((high - low) / 255);
-  if (!(pair.scale > 0)) pair.scale = 1; /* underflow */
-  double zero = rint(-low / pair.scale);
-  pair.zero = (int32_t)(zero > 255 ? 255 : zero);
-  return pair;
+  if (!(high > low)) return qp;
+  qp.scale = (float)((high - low) / 255);
+  if (!(qp.scale > 0)) qp.scale = 1; /* underflow */
+  double zero = rint(-low / qp.scale);
+  qp.zero = (int32_t)(zero > 255 ? 255 : zero);
+  return qp;
 }
 
-uint8_t ct_quant_to_u8(const ct_quant_pair_t *pair, float v)
+uint8_t ct_quant_to_u8(const ct_quant_params_t *qp, float v)
 {
-  float q = rintf(v / pair->scale) + (float)pair->zero;
+  float q = rintf(v / qp->scale) + (float)qp->zero;
   return (uint8_t)(q > 255 ? 255 : q > 0 ? q : 0);
 }
 
-float ct_quant_from_u8(const ct_quant_pair_t *pair, uint8_t q)
+float ct_quant_from_u8(const ct_quant_params_t *qp, uint8_t q)
 {
-  return pair->scale * (float)(q - pair->zero);
+  return qp->scale * (float)(q - qp->zero);
 }
 
 float ct_quant_weight_scale(int64_t count, const float *w)

@@ -104,7 +104,7 @@ const char *ct_loss_name(ct_loss_kind_t kind)
   return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
 }
 
-int64_t ct_op_places(const ct_op_desc_t *d)
+int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
   return ct_shape_sample(&d->x) / d->x.dim[1];
@@ -252,7 +252,7 @@ static void put_pool(text_t *t, const ct_op_desc_t *d)
 static const char *rule_name(int rule)
 {
   static const char *const name[] = {
-#define X(id, function, states, measures, measure) #function,
+#define X(id, function, states, needs_norms, measure) #function,
       CT_RULE_LIST(X)
 #undef X
   };
@@ -430,9 +430,9 @@ double ct_op_flops(const ct_op_desc_t *d, int pass)
 
 int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate)
 {
-  int64_t room = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
+  int64_t extent = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
 
   /* C division rounds towards zero; a window that does not fit must not give one output */
-  if (room < 0) return -((-room + stride - 1) / stride) + 1;
-  return room / stride + 1;
+  if (extent < 0) return -((-extent + stride - 1) / stride) + 1;
+  return extent / stride + 1;
 }

@@ -20,7 +20,7 @@ static int is_number(ct_dtype_t t)
   return t == CT_F32 || t == CT_BF16 || t == CT_F16;
 }
 
-static int is_pair(const ct_quant_pair_t *p)
+static int has_scale(const ct_quant_params_t *p)
 {
   return p->scale > 0 && p->zero >= 0 && p->zero <= 255;
 }
@@ -38,13 +38,13 @@ static const char *check_int8(const ct_op_desc_t *d)
                : "only linear layers and LSTMs have dynamic eight bits";
   }
   if (!ct_op_is(d->kind, CT_KIND_INT8)) return "it is not computed in eight bits";
-  if (x ? !is_pair(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
+  if (x ? !has_scale(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
     return "the input in eight bits has no scale";
-  if (y ? !is_pair(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
+  if (y ? !has_scale(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
     return "the output in eight bits has no scale";
   int two =
       d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
-  return two && !is_pair(&d->q.x2) ? "the second input in eight bits has no scale" : NULL;
+  return two && !has_scale(&d->q.x2) ? "the second input in eight bits has no scale" : NULL;
 }
 
 /* x and y have the same type, except for a cast and for UPDATE, which may write the weights in

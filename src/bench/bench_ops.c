@@ -108,7 +108,7 @@ static int measure_product(ct_setup_t *s, ct_queue_t *q, double *rate)
                              .x = mem,
                              .y = mem + square,
                              .w = {mem + 2 * square},
-                             .w_low = {mem + 3 * square},
+                             .w_reduced = {mem + 3 * square},
                              .scratch = mem + 4 * square};
   CT_TRY(best_of(s, q, multiply_once, &work, &seconds));
   *rate = ct_op_flops(&d, CT_FWD) / seconds;

@@ -87,34 +87,34 @@ static part_t part(const attention_op_t *k, const buffers_t *b, int64_t task, fl
 static void times_transposed(const attention_op_t *k, int64_t rows, const float *a, int64_t a_row,
                              const float *bt, float *c)
 {
-  cpu__rect_product_t p = {.a_row = a_row,
-                           .a_k = 1,
-                           .b_k = k->tiles->width,
-                           .b_vec = k->wide * k->tiles->width,
-                           .c_row = k->across};
-  cpu__rect_product(k->tiles, p, rows, k->across, k->wide, a, bt, c);
+  cpu__gemm_tiled_t p = {.a_row = a_row,
+                         .a_k = 1,
+                         .b_k = k->tiles->width,
+                         .b_vec = k->wide * k->tiles->width,
+                         .c_row = k->across};
+  cpu__gemm_tiled(k->tiles, p, rows, k->across, k->wide, a, bt, c);
 }
 
 /* c = scores b for some rows */
 static void times(const attention_op_t *k, int64_t rows, const float *scores, const float *b,
                   int64_t b_row, float *c, int64_t c_row)
 {
-  cpu__rect_product_t p = {
+  cpu__gemm_tiled_t p = {
       .a_row = k->across, .a_k = 1, .b_k = b_row, .b_vec = k->tiles->width, .c_row = c_row};
-  cpu__rect_product(k->tiles, p, rows, k->wide, k->t, scores, b, c);
+  cpu__gemm_tiled(k->tiles, p, rows, k->wide, k->t, scores, b, c);
 }
 
 /* c = scores^T b (+ c if `add`), summed over some rows */
 static void transposed_times(const attention_op_t *k, int64_t rows, const float *scores,
                              const float *b, int64_t b_row, int add, float *c)
 {
-  cpu__rect_product_t p = {.a_row = 1,
-                           .a_k = k->across,
-                           .b_k = b_row,
-                           .b_vec = k->tiles->width,
-                           .c_row = 3 * k->d,
-                           .add = add};
-  cpu__rect_product(k->tiles, p, k->t, k->wide, rows, scores, b, c);
+  cpu__gemm_tiled_t p = {.a_row = 1,
+                         .a_k = k->across,
+                         .b_k = b_row,
+                         .b_vec = k->tiles->width,
+                         .c_row = 3 * k->d,
+                         .add = add};
+  cpu__gemm_tiled(k->tiles, p, k->t, k->wide, rows, scores, b, c);
 }
 
 /* softmax(q k^T / sqrt(wide)) for some rows */
@@ -128,7 +128,7 @@ static void find_scores(const attention_op_t *k, const part_t *p, int64_t first,
 static void attend(const attention_op_t *k, const buffers_t *b, const part_t *p)
 {
   int64_t n = blocks(k);
-  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
+  cpu__gemm_tiled_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
   for (int64_t i = 0; i < n; i++) {
     int64_t first = k->t * i / n, rows = k->t * (i + 1) / n - first;
     find_scores(k, p, first, rows);
@@ -157,8 +157,8 @@ static void block_backward(const attention_op_t *k, const buffers_t *b, const pa
 static void attend_backward(const attention_op_t *k, const buffers_t *b, const part_t *p)
 {
   int64_t n = blocks(k);
-  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
-  cpu__rect_pack_transposed(k->tiles, k->wide, k->t, p->v, 3 * k->d, p->vt);
+  cpu__gemm_tiled_pack_transposed(k->tiles, k->wide, k->t, p->k, 3 * k->d, p->kt);
+  cpu__gemm_tiled_pack_transposed(k->tiles, k->wide, k->t, p->v, 3 * k->d, p->vt);
   for (int64_t i = 0; i < n; i++)
     block_backward(k, b, p, k->t * i / n, k->t * (i + 1) / n - k->t * i / n);
 }

@@ -83,7 +83,8 @@ static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
   CT_TRY(cpu__team_check(dev->threads));
   CT_TRY(cpu__dnnl_open(&dev->dnnl));
   dev->isa = widest_isa();
-  dev->packing = ct_mem_alloc((size_t)dev->threads * cpu__multiply_room(), "room to pack matrices");
+  dev->packing =
+      ct_mem_alloc((size_t)dev->threads * cpu__gemm_workspace(), "room to pack matrices");
   if (!dev->packing) {
     rc = CT_ERR_NOMEM;
     goto out;

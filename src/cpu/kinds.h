@@ -3,8 +3,8 @@
 #define CT_CPU_KINDS_H
 #include "cpu/gemm/choose.h"
 
-extern const cpu__ways_t cpu__linear_ways;
-extern const cpu__way_t cpu__linear_bf16;
+extern const cpu__algos_t cpu__linear_algos;
+extern const cpu__algo_t cpu__linear_bf16;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
 extern const cpu__op_kind_t cpu__storage; /* wraps a convolution or linear op */
 

@@ -32,60 +32,60 @@ typedef struct own {
   int64_t rows, in, out;
 } own_t;
 
-static int product_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int gemm_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   return can(job, CT_F32, cost, why);
 }
 
-static int product_stored(const cpu__job_t *job, cpu__md_t **out)
+static int gemm_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CPU__PANELS16, out);
 }
 
-static int product_prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   const ct_op_desc_t *d = job->desc;
   own_t *own = out->own = ct_mem_alloc(sizeof *own, "linear layer");
   if (!own) return CT_ERR_NOMEM;
   *own =
       (own_t){job->pass, d->u.linear.bias, d->u.linear.relu, d->x.dim[0], d->x.dim[1], d->y.dim[1]};
-  return product_stored(job, &out->w);
+  return gemm_stored(job, &out->w);
 }
 
 static void forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
+  cpu__gemm_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
   g.a = cpu__row_major(at[CPU__X], o->in);
   g.c = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.bias = at[CPU__BIAS];
   g.relu = o->relu;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
 }
 
 static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
+  cpu__gemm_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
   g.a = cpu__row_major(at[CPU__Y], o->out);
   g.c = cpu__row_major(at[CPU__X], o->in);
-  if (cpu__is_few(&g))
-    cpu__multiply_few(dev, &g);
+  if (cpu__gemm_is_skinny(&g))
+    cpu__gemm_skinny(dev, &g);
   else
-    cpu__multiply(dev, &g);
+    cpu__gemm_blocked(dev, &g);
 }
 
 static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
 {
-  cpu__multiply_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
+  cpu__gemm_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
   g.b = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.sums = at[CPU__BIAS];
   g.streams = (o->out + 15) / 16 * w.col16 * (int64_t)sizeof(float) > CPU__STREAM_MIN;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
   for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);
 }
 
-static int product_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const own_t *o = ready->own;
   cpu__matrix_t w = cpu__panels(at[CPU__W], (o->in + 15) / 16 * 16);
@@ -98,18 +98,18 @@ static int product_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[
   return CT_OK;
 }
 
-static void product_clear(cpu__ready_t *ready)
+static void gemm_clear(cpu__ready_t *ready)
 {
   ct_mem_free(ready->own);
 }
 
-static const cpu__way_t product = {.name = "product",
-                                   .relu = 1,
-                                   .can = product_can,
-                                   .stored = product_stored,
-                                   .prepare = product_prepare,
-                                   .run = product_run,
-                                   .clear = product_clear};
+static const cpu__algo_t gemm = {.name = "product",
+                                 .relu = 1,
+                                 .can = gemm_can,
+                                 .stored = gemm_stored,
+                                 .prepare = gemm_prepare,
+                                 .run = gemm_run,
+                                 .clear = gemm_clear};
 
 /* ---- bf16, oneDNN ---- */
 
@@ -124,15 +124,15 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
 }
 
-static const cpu__way_t bf16 = {.name = "bf16",
-                                .can = bf16_can,
-                                .stored = bf16_stored,
-                                .prepare = cpu__primitive_prepare,
-                                .run = cpu__primitive_run,
-                                .clear = cpu__primitive_clear};
+static const cpu__algo_t bf16 = {.name = "bf16",
+                                 .can = bf16_can,
+                                 .stored = bf16_stored,
+                                 .prepare = cpu__primitive_prepare,
+                                 .run = cpu__primitive_run,
+                                 .clear = cpu__primitive_clear};
 
-const cpu__ways_t cpu__linear_ways = {
-    .way = {&product, &cpu__linear_bf16, &bf16}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+const cpu__algos_t cpu__linear_algos = {
+    .algo = {&gemm, &cpu__linear_bf16, &bf16}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
 
 /* The algorithms see x as a matrix of rows. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
@@ -143,17 +143,17 @@ static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   flat.x = ct_shape(2, rows, in);
   flat.y = ct_shape(2, rows, y->dim[y->ndim - 1]);
   flat.x.dtype = flat.y.dtype = x->dtype;
-  return cpu__product_prepare(op, &cpu__linear_ways, &flat, like, info);
+  return cpu__passes_prepare(op, &cpu__linear_algos, &flat, like, info);
 }
 
 const cpu__op_kind_t cpu__linear = {
-    .size = sizeof(cpu__product_op_t),
+    .size = sizeof(cpu__passes_op_t),
     .bf16 = 1,
     .plain = 1,
     .stores = linear_stores,
     .prepare = linear_prepare,
-    .run = cpu__product_run,
-    .clear = cpu__product_clear,
-    .pack = cpu__product_pack,
-    .unpack = cpu__product_unpack,
+    .run = cpu__passes_run,
+    .clear = cpu__passes_clear,
+    .pack = cpu__passes_pack,
+    .unpack = cpu__passes_unpack,
 };

@@ -39,7 +39,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   const ct_op_desc_t *d = job->desc;
   int64_t k = job->pass == CT_FWD ? d->x.dim[1] : d->y.dim[1];
   if (d->x.dtype != CT_BF16) return cpu__refuse(why, "another type of activations");
-  if (!cpu__tiles_of_pairs(job->dev))
+  if (!cpu__bf16_dot_tiles(job->dev))
     return cpu__refuse(why, "the processor does not multiply pairs of bfloat16");
   if (job->pass != CT_BWD_PARAM && k % 2) return cpu__refuse(why, "an odd number of features");
   /* oneDNN can use AMX */
@@ -62,7 +62,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   const ct_op_desc_t *d = job->desc;
   linear_t *l = out->own = ct_mem_alloc(sizeof *l, "linear");
   if (!l) return CT_ERR_NOMEM;
-  *l = (linear_t){.tiles = cpu__tiles_of_pairs(job->dev),
+  *l = (linear_t){.tiles = cpu__bf16_dot_tiles(job->dev),
                   .pass = job->pass,
                   .bias = job->desc->u.linear.bias,
                   .relu = d->u.linear.relu,
@@ -117,15 +117,15 @@ static void pack_weights(const ct_dev_t *dev, const linear_t *l, const float *w,
   } else {
 #pragma omp for schedule(static)
     for (int64_t k = 0; k < l->out / 2; k++)
-      cpu__pair_floats(l->in, w + 2 * k * l->in, w + (2 * k + 1) * l->in, packed + k * LANES, size);
+      cpu__interleave_floats(l->in, w + 2 * k * l->in, w + (2 * k + 1) * l->in, packed + k * LANES,
+                             size);
   }
 }
 
 /* Computes the ROWS x COLUMNS block of the result at (row, column); sums: the thread's
  * accumulators. */
-static void multiply_block(const ct_dev_t *dev, const linear_t *l, const uint16_t *a,
-                           const char *scratch, uint16_t *c, int64_t row, int64_t column,
-                           float *sums)
+static void gemm_block(const ct_dev_t *dev, const linear_t *l, const uint16_t *a,
+                       const char *scratch, uint16_t *c, int64_t row, int64_t column, float *sums)
 {
   int forward = l->pass == CT_FWD;
   int64_t k = forward ? l->in : l->out, columns = forward ? l->out : l->in;
@@ -143,8 +143,8 @@ static void multiply_block(const ct_dev_t *dev, const linear_t *l, const uint16_
                    .c_row = COLUMNS,
                    .c_vec = LANES};
   if (forward) t.bias = (const float *)(const void *)(scratch + l->bias_at) + column;
-  cpu__rect(l->tiles, &t, height, width, (const float *)(const void *)(a + row * k),
-            (const float *)(const void *)scratch + column * (k / 2), sums);
+  cpu__gemm_tiles(l->tiles, &t, height, width, (const float *)(const void *)(a + row * k),
+                  (const float *)(const void *)scratch + column * (k / 2), sums);
   for (int64_t i = 0; i < height; i++)
     cpu__loops(dev, CT_BF16)
         ->from_floats(width, sums + i * COLUMNS, c + (row + i) * columns + column,
@@ -152,8 +152,8 @@ static void multiply_block(const ct_dev_t *dev, const linear_t *l, const uint16_
 }
 
 /* c = a times the packed weights; forward also adds the bias, which may be NULL. */
-static void multiply_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t *a, const float *w,
-                          const float *bias, uint16_t *c, char *scratch)
+static void gemm_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t *a, const float *w,
+                      const float *bias, uint16_t *c, char *scratch)
 {
   int64_t columns = l->pass == CT_FWD ? l->out : l->in;
   int64_t across = (columns + COLUMNS - 1) / COLUMNS, down = (l->rows + ROWS - 1) / ROWS;
@@ -165,15 +165,15 @@ static void multiply_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t
     float *sums = (float *)(void *)(scratch + l->own_at) + omp_get_thread_num() * ROWS * COLUMNS;
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < across * down; i++)
-      multiply_block(dev, l, a, scratch, c, i % down * ROWS, i / down * COLUMNS, sums);
+      gemm_block(dev, l, a, scratch, c, i % down * ROWS, i / down * COLUMNS, sums);
   }
 }
 
 /* ---- backward to weights --------------------------------------------------------------------- */
 
 /* Computes COLUMNS columns of 16 rows of dw. */
-static void multiply_panel(const linear_t *l, int64_t p, int64_t column, int64_t pairs, int add,
-                           const uint32_t *x, const uint32_t *dy, float *dw)
+static void gemm_panel(const linear_t *l, int64_t p, int64_t column, int64_t pairs, int add,
+                       const uint32_t *x, const uint32_t *dy, float *dw)
 {
   static const int64_t start[1] = {0};
   cpu__tile_t t = {.taps = 1,
@@ -189,8 +189,9 @@ static void multiply_panel(const linear_t *l, int64_t p, int64_t column, int64_t
                    .add = add};
   int64_t height = l->out - p * LANES < LANES ? l->out - p * LANES : LANES;
   int64_t width = l->in - column < COLUMNS ? l->in - column : COLUMNS;
-  cpu__rect(l->tiles, &t, height, width, (const float *)(const void *)(dy + p * pairs * LANES),
-            (const float *)(const void *)(x + column * pairs), dw + p * LANES * l->in + column);
+  cpu__gemm_tiles(
+      l->tiles, &t, height, width, (const float *)(const void *)(dy + p * pairs * LANES),
+      (const float *)(const void *)(x + column * pairs), dw + p * LANES * l->in + column);
 }
 
 /* Sums up some columns of dy, in double and in the order of the rows. */
@@ -224,13 +225,15 @@ static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint1
         int64_t r = first + 2 * k;
         int both = 2 * k + 1 < rows;
         const uint16_t *of_x = x + r * l->in, *of_dy = dy + r * l->out;
-        cpu__pair_rows(l->in, of_x, both ? of_x + l->in : NULL, px + k * LANES, pairs * LANES);
-        cpu__pair_rows(l->out, of_dy, both ? of_dy + l->out : NULL, pdy + k * LANES, pairs * LANES);
+        cpu__interleave_rows(l->in, of_x, both ? of_x + l->in : NULL, px + k * LANES,
+                             pairs * LANES);
+        cpu__interleave_rows(l->out, of_dy, both ? of_dy + l->out : NULL, pdy + k * LANES,
+                             pairs * LANES);
       }
 #pragma omp for schedule(static)
       for (int64_t i = 0; i < panels(l->out) * across; i++)
-        multiply_panel(l, i % panels(l->out), i / panels(l->out) * COLUMNS, pairs, first > 0, px,
-                       pdy, dw);
+        gemm_panel(l, i % panels(l->out), i / panels(l->out) * COLUMNS, pairs, first > 0, px, pdy,
+                   dw);
     }
 #pragma omp for schedule(static)
     for (int64_t column = 0; column < (db ? l->out : 0); column += COLUMNS)
@@ -243,18 +246,18 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
   const linear_t *l = ready->own;
   void *bias = l->bias ? at[CPU__BIAS] : NULL;
   if (l->pass == CT_FWD)
-    multiply_rows(dev, l, at[CPU__X], at[CPU__W], bias, at[CPU__Y], at[CPU__SCRATCH]);
+    gemm_rows(dev, l, at[CPU__X], at[CPU__W], bias, at[CPU__Y], at[CPU__SCRATCH]);
   else if (l->pass == CT_BWD_DATA)
-    multiply_rows(dev, l, at[CPU__Y], at[CPU__W], NULL, at[CPU__X], at[CPU__SCRATCH]);
+    gemm_rows(dev, l, at[CPU__Y], at[CPU__W], NULL, at[CPU__X], at[CPU__SCRATCH]);
   else
     weights_gradient(dev, l, at[CPU__X], at[CPU__Y], at[CPU__W], bias, at[CPU__SCRATCH]);
   return CT_OK;
 }
 
-const cpu__way_t cpu__linear_bf16 = {.name = "bf16 pairs",
-                                     .relu = 1,
-                                     .can = can,
-                                     .stored = stored,
-                                     .prepare = prepare,
-                                     .run = run,
-                                     .clear = clear};
+const cpu__algo_t cpu__linear_bf16 = {.name = "bf16 pairs",
+                                      .relu = 1,
+                                      .can = can,
+                                      .stored = stored,
+                                      .prepare = prepare,
+                                      .run = run,
+                                      .clear = clear};

@@ -31,12 +31,12 @@ typedef struct buffers {
 
 static int64_t packed_forward(const lstm_op_t *k)
 {
-  return cpu__rect_packed(k->tiles, k->h, 4 * k->h);
+  return cpu__gemm_tiled_packed(k->tiles, k->h, 4 * k->h);
 }
 
 static int64_t packed_backward(const lstm_op_t *k)
 {
-  return cpu__rect_packed(k->tiles, 4 * k->h, k->h);
+  return cpu__gemm_tiled_packed(k->tiles, 4 * k->h, k->h);
 }
 
 static buffers_t forward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
@@ -96,13 +96,13 @@ static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_ar
                           int64_t first, int64_t n)
 {
   int64_t h = k->h, row = k->t * h, width = k->tiles->width, apart = h + width;
-  cpu__rect_product_t of_states = {
+  cpu__gemm_tiled_t of_states = {
       .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = 4 * row, .add = 1};
   float *y = a->y, *states = b->states + first * apart;
   for (int64_t step = 0; step < k->t; step++) {
     int64_t at = first * row + step * h;
     if (step > 0)
-      cpu__rect_product(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
+      cpu__gemm_tiled(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
     for (int64_t i = 0; i < n; i++, at += row) {
       if (step + 1 < k->t) fetch(b->gates + 4 * (at + h), 4 * h);
       k->loops->lstm(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
@@ -118,7 +118,7 @@ static void forward(const lstm_op_t *k, const ct_op_args_t *a)
   const float *b_ih = a->w[2], *b_hh = a->w[3];
   for (int64_t i = 0; i < 4 * k->h; i++)
     b.bias[i] = b_ih[i] + b_hh[i];
-  cpu__rect_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
+  cpu__gemm_tiled_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
   cpu__dense_forward(k->head.dev, of_inputs(k), a->x, a->w[0], b.bias, b.gates);
   all_chunks(k, &b, a, chunk_forward);
 }
@@ -130,7 +130,7 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
                            int64_t first, int64_t n)
 {
   int64_t h = k->h, row = k->t * h, width = k->tiles->width;
-  cpu__rect_product_t of_gates = {
+  cpu__gemm_tiled_t of_gates = {
       .a_row = 4 * row, .a_k = 1, .b_k = width, .b_vec = 4 * h * width, .c_row = h};
   const float *dy = a->dy;
   float *dh = b->dh + first * h, *dc = b->dc + first * h;
@@ -141,8 +141,7 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
     for (int64_t i = 0; i < n; i++, at += row)
       k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
                          dy + at, last ? NULL : dh + i * h, dc + i * h, b->dgates + 4 * at);
-    if (step > 0)
-      cpu__rect_product(k->tiles, of_gates, n, h, 4 * h, b->dgates + 4 * begin, b->w, dh);
+    if (step > 0) cpu__gemm_tiled(k->tiles, of_gates, n, h, 4 * h, b->dgates + 4 * begin, b->w, dh);
   }
 }
 
@@ -162,7 +161,7 @@ static void backward(const lstm_op_t *k, const ct_op_args_t *a)
 {
   const ct_dev_t *dev = k->head.dev;
   buffers_t b = backward_buffers(k, a);
-  cpu__rect_pack(k->tiles, 4 * k->h, k->h, a->w[1], k->h, b.w);
+  cpu__gemm_tiled_pack(k->tiles, 4 * k->h, k->h, a->w[1], k->h, b.w);
   all_chunks(k, &b, a, chunk_backward);
   if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, of_inputs(k), b.dgates, a->w[0], a->dx);
   if (!(a->pass & CT_BWD_PARAM)) return;

@@ -13,10 +13,10 @@
 #include "model/ct_graph.h"
 
 typedef struct ct_quant {
-  int layers;             /**< number of layers of the folded graph */
-  ct_quant_pair_t input;  /**< network's input; scale 0: not quantized */
-  ct_quant_pair_t *out;   /**< [layers] output of each layer; scale 0: not quantized */
-  unsigned char *dynamic; /**< [layers] 1: a linear layer or LSTM with int8 weights whose input is
+  int layers;              /**< number of layers of the folded graph */
+  ct_quant_params_t input; /**< network's input; scale 0: not quantized */
+  ct_quant_params_t *out;  /**< [layers] output of each layer; scale 0: not quantized */
+  unsigned char *dynamic;  /**< [layers] 1: a linear layer or LSTM with int8 weights whose input is
                                quantized with the range of each batch; needs no scale */
 } ct_quant_t;
 

@@ -12,7 +12,7 @@ extern const ct_layer_ops_t ct__layer_fake_quant;
 
 /* ---- observation points ---- */
 
-static int is_product(const ct_layer_t *l)
+static int is_gemm(const ct_layer_t *l)
 {
   return l->ops->op == CT_OP_CONV || l->ops->op == CT_OP_LINEAR;
 }
@@ -42,7 +42,7 @@ static int is_choice(const ct_graph_t *g, int layer)
 static int computes_in_eight_bits(const ct_graph_t *g, int layer)
 {
   const ct_layer_t *l = &g->layer[layer];
-  if (is_product(l)) return 1;
+  if (is_gemm(l)) return 1;
   if (l->out.ndim == 3) return 0;
   return is_clip(g, layer) || l->ops->op == CT_OP_POOL || l->ops->op == CT_OP_ADD ||
          l->ops->op == CT_OP_CONCAT;
@@ -53,32 +53,32 @@ static int reads(const ct_layer_t *l, int layer)
   return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
 }
 
-/* Examines the readers of \a layer.  *product: a convolution or linear layer is among them; *eight:
+/* Examines the readers of \a layer.  *gemm: a convolution or linear layer is among them; *eight:
  * an int8 layer is; *only: the reader, if there is just one, else -1. */
-static void readers(const ct_graph_t *g, int layer, int *product, int *eight, int *only)
+static void readers(const ct_graph_t *g, int layer, int *gemm, int *eight, int *only)
 {
   int n = 0;
-  *product = *eight = 0;
+  *gemm = *eight = 0;
   *only = -1;
   for (int i = layer + 1; i < g->layers; i++) {
     if (!reads(&g->layer[i], layer)) continue;
     n++;
     *only = n == 1 ? i : -1;
-    *product |= is_product(&g->layer[i]);
+    *gemm |= is_gemm(&g->layer[i]);
     *eight |= computes_in_eight_bits(g, i) || is_choice(g, i);
   }
 }
 
 /* 1 if the output of a layer of the folded graph is an observation point; \a before: its input is
  * int8. */
-static int is_place(const ct_graph_t *g, int layer, int before)
+static int is_point(const ct_graph_t *g, int layer, int before)
 {
-  int product, eight, only;
-  readers(g, layer, &product, &eight, &only);
+  int gemm, eight, only;
+  readers(g, layer, &gemm, &eight, &only);
   if (layer == g->layers - 1) return 0;
   if (only >= 0 && is_clip(g, only) && !is_clip(g, layer)) return 0;
-  if (is_choice(g, layer)) return !before && product;
-  return product || (eight && computes_in_eight_bits(g, layer));
+  if (is_choice(g, layer)) return !before && gemm;
+  return gemm || (eight && computes_in_eight_bits(g, layer));
 }
 
 /* ---- the observed graph ---- */
@@ -86,7 +86,7 @@ static int is_place(const ct_graph_t *g, int layer, int before)
 typedef struct observing {
   ct_observed_t *o;
   int *to;    /* per original layer: the observed layer that its readers use */
-  int *place; /* per original layer: the folded layer whose observation point follows it, or -1 */
+  int *point; /* per original layer: the folded layer whose observation point follows it, or -1 */
   int input;  /* observed layer that the readers of the network's input use */
 } observing_t;
 
@@ -104,7 +104,7 @@ out:
 
 /* Inserts a fake-quantization layer after layer *at of the observed graph; *at becomes the new
  * layer, *param its range. */
-static int add_place(observing_t *s, const char *name, int *at, int *param)
+static int add_point(observing_t *s, const char *name, int *at, int *param)
 {
   int rc = CT_OK;
   char full[CT_NAME_MAX];
@@ -133,8 +133,8 @@ static int copy_layer(observing_t *s, int i)
   CT_TRY(copy_options(l, &opts));
   CT_TRY(ct__graph_append(s->o->graph, &s->to[i], l->name, l->ops, opts, in));
   s->o->graph->layer[s->to[i]].keeps_stats = l->keeps_stats;
-  int f = s->place[i];
-  if (f >= 0) CT_TRY(add_place(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));
+  int f = s->point[i];
+  if (f >= 0) CT_TRY(add_point(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));
 out:
   return rc;
 }
@@ -148,33 +148,33 @@ static int range_before(const ct_observed_t *o, int f)
   return in < 0 ? o->input : o->range[in];
 }
 
-static void choose_places(observing_t *s)
+static void choose_points(observing_t *s)
 {
   ct_observed_t *o = s->o;
   const ct_graph_t *g = o->fold.graph;
-  int product, eight, only;
+  int gemm, eight, only;
   for (int i = 0; i < o->from->layers; i++)
-    s->place[i] = -1;
-  readers(g, -1, &product, &eight, &only);
-  o->input = product || eight ? OWN : NONE;
+    s->point[i] = -1;
+  readers(g, -1, &gemm, &eight, &only);
+  o->input = gemm || eight ? OWN : NONE;
   for (int f = 0; f < g->layers; f++) {
     int before = range_before(o, f) != NONE;
     o->range[f] = NONE;
     if (is_choice(g, f) && before) o->range[f] = SHARED;
-    if (!is_place(g, f, before)) continue;
+    if (!is_point(g, f, before)) continue;
     o->range[f] = OWN;
-    s->place[o->fold.norm[f] >= 0 ? o->fold.norm[f] : o->fold.layer[f]] = f;
+    s->point[o->fold.norm[f] >= 0 ? o->fold.norm[f] : o->fold.layer[f]] = f;
   }
 }
 
 /* A layer before a ReLU shares the ReLU's range; a layer that only selects values shares that of
  * its input. */
-static void share_places(ct_observed_t *o)
+static void share_points(ct_observed_t *o)
 {
   const ct_graph_t *g = o->fold.graph;
-  int product, eight, only;
+  int gemm, eight, only;
   for (int f = 0; f < g->layers; f++) {
-    readers(g, f, &product, &eight, &only);
+    readers(g, f, &gemm, &eight, &only);
     if (only >= 0 && is_clip(g, only) && !is_clip(g, f) && o->range[f] == NONE)
       o->range[f] = o->range[only] == SHARED ? NONE : o->range[only];
   }
@@ -186,12 +186,12 @@ static int observe(observing_t *s)
 {
   int rc = CT_OK;
   ct_observed_t *o = s->o;
-  choose_places(s);
+  choose_points(s);
   s->input = -1;
-  if (o->input == OWN) CT_TRY(add_place(s, "input", &s->input, &o->input));
+  if (o->input == OWN) CT_TRY(add_point(s, "input", &s->input, &o->input));
   for (int i = 0; i < o->from->layers; i++)
     CT_TRY(copy_layer(s, i));
-  share_places(o);
+  share_points(o);
 out:
   return rc;
 }
@@ -217,14 +217,14 @@ int ct_observed_make(const ct_graph_t *g, ct_observed_t *out)
   out->graph = ct_mem_alloc(sizeof *out->graph, "the observed model");
   out->range = ct_mem_array(g->layers, sizeof *out->range, "the observed model");
   s.to = ct_mem_array(g->layers, sizeof *s.to, "the observed model");
-  s.place = ct_mem_array(g->layers, sizeof *s.place, "the observed model");
-  CT_TRY(out->graph && out->range && s.to && s.place ? CT_OK : CT_ERR_NOMEM);
+  s.point = ct_mem_array(g->layers, sizeof *s.point, "the observed model");
+  CT_TRY(out->graph && out->range && s.to && s.point ? CT_OK : CT_ERR_NOMEM);
   out->graph->input = g->input;
   CT_TRY(observe(&s));
   copy_frozen(out);
 out:
   ct_mem_free(s.to);
-  ct_mem_free(s.place);
+  ct_mem_free(s.point);
   if (rc != CT_OK) ct_observed_clear(out);
   return rc;
 }
@@ -244,19 +244,19 @@ int ct_observed_is_range(const ct_graph_t *g, int param)
 
 /* ---- scales and zero points ---- */
 
-static ct_quant_pair_t pair_of(int param, const float *const value[])
+static ct_quant_params_t qp_of(int param, const float *const value[])
 {
-  if (param < 0 || !(value[param][0] < value[param][1])) return (ct_quant_pair_t){0};
-  return ct_quant_pair_of(value[param][0], value[param][1]);
+  if (param < 0 || !(value[param][0] < value[param][1])) return (ct_quant_params_t){0};
+  return ct_quant_params_of(value[param][0], value[param][1]);
 }
 
 int ct_observed_quant(const ct_observed_t *o, const float *const value[], ct_quant_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_quant_make(o->fold.graph, out));
-  out->input = pair_of(o->input, value);
+  out->input = qp_of(o->input, value);
   for (int f = 0; f < out->layers; f++)
-    out->out[f] = pair_of(o->range[f], value);
+    out->out[f] = qp_of(o->range[f], value);
 out:
   return rc;
 }

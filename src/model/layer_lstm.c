@@ -12,7 +12,7 @@ typedef struct {
   char *params;
 } lstm_t;
 
-#define LEVELS 8
+#define LAYERS_MAX 8
 #define NAMES(l)                                                       \
   {                                                                    \
     "weight_ih_l" #l, "weight_hh_l" #l, "bias_ih_l" #l, "bias_hh_l" #l \
@@ -20,7 +20,7 @@ typedef struct {
 
 static const ct_opt_t rows[] = {
     CT_OPT_INT(lstm_t, hidden, NULL, 1, 1 << 24, "features of the hidden state"),
-    CT_OPT_INT(lstm_t, level, "0", 0, LEVELS - 1,
+    CT_OPT_INT(lstm_t, level, "0", 0, LAYERS_MAX - 1,
                "layer number at the end of the parameters' names"),
     CT_OPT_TEXT(lstm_t, params, "", "prefix of the parameters' names; empty: the layer's name"),
     CT_OPT_END};
@@ -37,8 +37,8 @@ out:
 
 static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
-  static const char *const names[LEVELS][4] = {NAMES(0), NAMES(1), NAMES(2), NAMES(3),
-                                               NAMES(4), NAMES(5), NAMES(6), NAMES(7)};
+  static const char *const names[LAYERS_MAX][4] = {NAMES(0), NAMES(1), NAMES(2), NAMES(3),
+                                                   NAMES(4), NAMES(5), NAMES(6), NAMES(7)};
   const lstm_t *o = opts;
   int64_t gates = 4 * o->hidden;
   const ct_shape_t shape[4] = {ct_shape(2, gates, in->dim[2]), ct_shape(2, gates, o->hidden),

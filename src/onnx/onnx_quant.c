@@ -10,9 +10,9 @@
 #define OUT CT__ONNX_LIST
 
 /* Scale and zero point of a layer's output; -1 is the network's input. */
-static const ct_quant_pair_t *pair_of(const ct__onnx_t *o, int layer)
+static const ct_quant_params_t *qp_of(const ct__onnx_t *o, int layer)
 {
-  static const ct_quant_pair_t none;
+  static const ct_quant_params_t none;
   if (!o->quant) return &none;
   return layer < 0 ? &o->quant->input : &o->quant->out[layer];
 }
@@ -24,7 +24,7 @@ static int has_steps(const ct__onnx_t *o, int layer)
   if (!o->quant) return 0;
   if (l->ops->op == CT_OP_LSTM || l->ops->op == CT_OP_ATTENTION) return o->quant->dynamic[layer];
   if (l->ops->op != CT_OP_CONV && l->ops->op != CT_OP_LINEAR) return 0;
-  return o->quant->dynamic[layer] || pair_of(o, l->in[0])->scale > 0;
+  return o->quant->dynamic[layer] || qp_of(o, l->in[0])->scale > 0;
 }
 
 static const char *real(ct__onnx_t *o, const char *steps, const char *scale, const char *zero,
@@ -68,7 +68,7 @@ const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t h
 
 const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)
 {
-  if (!has_steps(o, layer) || !(pair_of(o, o->g->layer[layer].in[0])->scale > 0))
+  if (!has_steps(o, layer) || !(qp_of(o, o->g->layer[layer].in[0])->scale > 0))
     return ct__onnx_param(o, layer, slot);
   int64_t channels = channels_of(o, layer, slot);
   const char *steps = ct__onnx_part(o, layer, slot, CT__ONNX_BIAS_STEPS, CT__ONNX_INT32,
@@ -89,7 +89,7 @@ static int only_a_clip_reads(const ct__onnx_t *o, int layer)
     ct_op_desc_t d;
     ct_graph_op(o->g, i, 1, &d);
     readers++;
-    clips += pair_of(o, i)->scale > 0 &&
+    clips += qp_of(o, i)->scale > 0 &&
              (d.kind == CT_OP_RELU || (d.kind == CT_OP_ACT && d.u.act.kind == CT_ACT_RELU6));
   }
   return readers == 1 && clips == 1;
@@ -97,10 +97,10 @@ static int only_a_clip_reads(const ct__onnx_t *o, int layer)
 
 const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x)
 {
-  const ct_quant_pair_t *pair = pair_of(o, layer);
-  if (!(pair->scale > 0) || (layer >= 0 && only_a_clip_reads(o, layer))) return x;
-  const uint8_t zero = (uint8_t)pair->zero;
-  const char *scale = ct__onnx_scalar(o, layer, "int8_scale", pair->scale);
+  const ct_quant_params_t *qp = qp_of(o, layer);
+  if (!(qp->scale > 0) || (layer >= 0 && only_a_clip_reads(o, layer))) return x;
+  const uint8_t zero = (uint8_t)qp->zero;
+  const char *scale = ct__onnx_scalar(o, layer, "int8_scale", qp->scale);
   const char *none = ct__onnx_constant(o, layer, "int8_zero", CT__ONNX_UINT8, 0, NULL, &zero);
   const char *steps = ct__onnx_name(o, layer, "int8");
   ct__onnx_node(o, "QuantizeLinear", OUT(steps), IN(x, scale, none));

@@ -23,8 +23,7 @@
 typedef struct ct_value {
   size_t bytes;
   ct_shape_t shape;     /**< zero for saved data */
-  ct_quant_pair_t pair; /**< with ct_plan_opts_t.quant: its scale and zero point, if it is or can be
-                             CT_U8 */
+  ct_quant_params_t qp; /**< with ct_plan_opts_t.quant, if it is or can be CT_U8 */
   int grad;             /**< 1: backward needs its gradient, because a trained layer precedes it */
   int external;         /**< 1: the network's input, whose memory comes with each batch; from 2 on:
                              the extra inputs */

@@ -81,7 +81,7 @@ int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs)
   ct_op_desc_t d;
   ct_op_desc_init(&d, CT_OP_LOSS, outputs, outputs);
   d.u.loss = *o;
-  return ct_op_places(&d);
+  return ct_op_pixels(&d);
 }
 
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets)

@@ -37,7 +37,7 @@ static ct_plan_op_t *fusable(const lowering_t *lo, int layer)
 static void note_pair(const lowering_t *lo, int layer, int value)
 {
   const ct_quant_t *q = lo->p->o.quant;
-  if (q) lo->p->value[value].pair = layer < 0 ? q->input : q->out[layer];
+  if (q) lo->p->value[value].qp = layer < 0 ? q->input : q->out[layer];
 }
 
 static void become(lowering_t *lo, int layer, int other)

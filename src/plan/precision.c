@@ -39,7 +39,7 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
   if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
-  else if (ct_op_is(op->desc.kind, CT_KIND_PRODUCT))
+  else if (ct_op_is(op->desc.kind, CT_KIND_GEMM))
     return refuse(p, op, why);
   return CT_OK;
 }
@@ -47,7 +47,7 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
 int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v)
 {
   int rc = CT_OK;
-  const ct_quant_pair_t pair = p->value[*v].pair, none = {0};
+  const ct_quant_params_t qp = p->value[*v].qp, none = {0};
   if (p->value[*v].shape.dtype == t) return CT_OK;
   if (cast[*v] < 0) {
     ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {*v, -1}};
@@ -55,11 +55,11 @@ int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v)
     y.dtype = t;
     ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
     op.desc.training = p->o.training;
-    op.desc.q.x = x.dtype == CT_U8 ? pair : none;
-    op.desc.q.y = t == CT_U8 ? pair : none;
+    op.desc.q.x = x.dtype == CT_U8 ? qp : none;
+    op.desc.q.y = t == CT_U8 ? qp : none;
     op.out = ct__plan_value(p, &y, p->value[*v].grad);
     CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
-    p->value[op.out].pair = pair;
+    p->value[op.out].qp = qp;
     cast[*v] = op.out;
   }
   *v = cast[*v];

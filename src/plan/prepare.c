@@ -55,13 +55,13 @@ static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layo
   x.layout = p->value[v].shape.layout;
   y.layout = layout;
   ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
-  if (x.dtype == CT_U8) op.desc.q.x = op.desc.q.y = p->value[v].pair;
+  if (x.dtype == CT_U8) op.desc.q.x = op.desc.q.y = p->value[v].qp;
   op.desc.training = p->o.training;
   op.desc.passes = ct__plan_passes(p, &op);
   CT_TRY(prepare_one(p, &op, NULL));
   op.out = ct__plan_value(p, &y, p->value[v].grad);
   CT_TRY(op.out < 0 || ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
-  p->value[op.out].pair = p->value[v].pair;
+  p->value[op.out].qp = p->value[v].qp;
   *out = op.out;
   op.op = NULL;
 out:

@@ -6,7 +6,7 @@
 #include "base/ct_mem.h"
 
 /* 1 if the op only selects input values, so the scale and zero point stay the same. */
-static int keeps_pair(const ct_op_desc_t *d)
+static int keeps_qp(const ct_op_desc_t *d)
 {
   int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
   return d->kind == CT_OP_SELECT || d->kind == CT_OP_REORDER || (d->kind == CT_OP_POOL && !average);
@@ -17,8 +17,8 @@ static int inputs_fit(const ct_plan_t *p, const ct_plan_op_t *op)
   for (int k = 0; k < 2; k++) {
     if (op->in[k] < 0) continue;
     const ct_value_t *v = &p->value[op->in[k]];
-    if (!(v->pair.scale > 0)) return 0;
-    if (!ct_op_is(op->desc.kind, CT_KIND_PRODUCT) && v->shape.dtype != CT_U8) return 0;
+    if (!(v->qp.scale > 0)) return 0;
+    if (!ct_op_is(op->desc.kind, CT_KIND_GEMM) && v->shape.dtype != CT_U8) return 0;
   }
   return 1;
 }
@@ -32,14 +32,14 @@ static int can_do(const ct_plan_t *p, const ct_op_desc_t *d)
 /* Returns 1 if it changed op->desc to int8. */
 static int choose_static(ct_plan_t *p, ct_plan_op_t *op)
 {
-  const ct_quant_pair_t none = {0};
+  const ct_quant_params_t none = {0};
   ct_op_desc_t *d = &op->desc, wide = *d;
   if (op->out < 0 || !inputs_fit(p, op)) return 0;
-  if (keeps_pair(d)) p->value[op->out].pair = p->value[op->in[0]].pair;
+  if (keeps_qp(d)) p->value[op->out].qp = p->value[op->in[0]].qp;
   d->x.dtype = CT_U8;
-  d->q.x = p->value[op->in[0]].pair;
-  if (op->in[1] >= 0) d->q.x2 = p->value[op->in[1]].pair;
-  d->q.y = p->value[op->out].pair;
+  d->q.x = p->value[op->in[0]].qp;
+  if (op->in[1] >= 0) d->q.x2 = p->value[op->in[1]].qp;
+  d->q.y = p->value[op->out].qp;
   if (d->q.y.scale > 0 && op->out != p->logits) {
     d->y.dtype = CT_U8;
     if (can_do(p, d)) return 1;

@@ -30,7 +30,7 @@ typedef struct ct__ref_kind {
   /** Changes the defaults of ct_op_info_of(); NULL: no changes. */
   void (*needs)(const ct_op_desc_t *d, ct_op_info_t *info);
   int (*run)(const ct_op_desc_t *d, const ct_op_args_t *a);
-  int low; /**< 1: supports bf16 and fp16; 0: float32 only, because of its sums */
+  int reduced; /**< 1: supports bf16 and fp16; 0: float32 only, because of its sums */
 } ct__ref_kind_t;
 
 struct ct_op {
@@ -52,8 +52,8 @@ extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
 
 /** Conversion from and to bf16 or fp16, to nearest (ref_low.c). */
-double ct__ref_widened(ct_dtype_t low, uint16_t bits);
-uint16_t ct__ref_narrowed(ct_dtype_t low, double v);
+double ct__ref_widened(ct_dtype_t reduced, uint16_t bits);
+uint16_t ct__ref_narrowed(ct_dtype_t reduced, double v);
 
 /** A window over 3 dims: depth, height, width; 2-dim windows have depth 1. */
 typedef struct ct__ref_window {

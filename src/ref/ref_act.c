@@ -71,7 +71,7 @@ static void act_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .low = 1};
+const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .reduced = 1};
 
 /* ---- concatenation ---- */
 
@@ -114,4 +114,4 @@ static void concat_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->takes_dy2 = 1;
 }
 
-const ct__ref_kind_t ct__ref_concat = {.run = concat_run, .needs = concat_needs, .low = 1};
+const ct__ref_kind_t ct__ref_concat = {.run = concat_run, .needs = concat_needs, .reduced = 1};

@@ -95,7 +95,7 @@ static const ct_mem_ops_t mem_ops = {.alloc = mem_alloc,
                                      .unpin = ct_host_unpin,
                                      .copy = ct__ref_enqueue_copy,
                                      .zero = mem_zero,
-                                     .room = ct_host_room};
+                                     .avail = ct_host_avail};
 
 const ct_backend_t ct_backend_ref = {
     .size = sizeof(ct_backend_t),

@@ -12,7 +12,7 @@ typedef struct span {
 } span_t;
 
 typedef struct tap {
-  span_t way[3];
+  span_t range[3];
   const int64_t *in, *out; /* sizes */
 } tap_t;
 
@@ -66,13 +66,13 @@ typedef struct line {
 
 static int64_t lines(const tap_t *t)
 {
-  int64_t depth = t->way[0].hi - t->way[0].lo, rows = t->way[1].hi - t->way[1].lo;
+  int64_t depth = t->range[0].hi - t->range[0].lo, rows = t->range[1].hi - t->range[1].lo;
   return depth > 0 && rows > 0 ? depth * rows : 0;
 }
 
 static line_t line(const tap_t *t, int64_t i)
 {
-  const span_t *z = &t->way[0], *r = &t->way[1], *c = &t->way[2];
+  const span_t *z = &t->range[0], *r = &t->range[1], *c = &t->range[2];
   int64_t rows = r->hi - r->lo, depth = z->lo + i / rows, row = r->lo + i % rows;
   int64_t in_row = (depth * z->stride + z->at) * t->in[1] + row * r->stride + r->at;
   return (line_t){.in = in_row * t->in[2] + c->lo * c->stride + c->at,
@@ -265,7 +265,7 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->scratch = (size_t)plane * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .low = 1};
+const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .reduced = 1};
 
 /* ---- linear: over the last dim; the other dims are rows ---- */
 
@@ -350,4 +350,4 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .low = 1};
+const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .reduced = 1};

@@ -7,11 +7,11 @@
 
 #include "base/ct_mem.h"
 
-enum { X, X2, Y, FIRST_W, PLACES = FIRST_W + CT_OP_PARAMS };
+enum { X, X2, Y, FIRST_W, ARRAYS = FIRST_W + CT_OP_PARAMS };
 
 /* float32 copies of activations and parameters of one run. */
 typedef struct copies {
-  float *at[PLACES];
+  float *at[ARRAYS];
 } copies_t;
 
 static int64_t padded(const ct_shape_t *s)
@@ -19,12 +19,12 @@ static int64_t padded(const ct_shape_t *s)
   return ct_shape_padded(s);
 }
 
-static int widen(const ct_shape_t *s, const ct_quant_pair_t *pair, const uint8_t *q, float **out)
+static int widen(const ct_shape_t *s, const ct_quant_params_t *qp, const uint8_t *q, float **out)
 {
   int64_t n = padded(s);
   if (!(*out = ct_mem_array(n + 1, sizeof **out, "reference op"))) return CT_ERR_NOMEM;
   for (int64_t i = 0; i < n; i++)
-    (*out)[i] = ct_quant_from_u8(pair, q[i]);
+    (*out)[i] = ct_quant_from_u8(qp, q[i]);
   return CT_OK;
 }
 
@@ -38,9 +38,9 @@ static int round_batch(const ct_op_desc_t *d, const float *x, float **out)
     if (x[i] < low) low = x[i];
     if (x[i] > high) high = x[i];
   }
-  ct_quant_pair_t pair = ct_quant_pair_of(low, high);
+  ct_quant_params_t qp = ct_quant_params_of(low, high);
   for (int64_t i = 0; i < n; i++)
-    (*out)[i] = ct_quant_from_u8(&pair, ct_quant_to_u8(&pair, x[i]));
+    (*out)[i] = ct_quant_from_u8(&qp, ct_quant_to_u8(&qp, x[i]));
   return CT_OK;
 }
 
@@ -117,7 +117,7 @@ static int int8_run(const ct_op_desc_t *d, const ct_op_args_t *args)
   for (int64_t i = 0, n = c.at[Y] ? padded(&d->y) : 0; i < n; i++)
     y[i] = ct_quant_to_u8(&d->q.y, c.at[Y][i]);
 out:
-  for (int i = 0; i < PLACES; i++)
+  for (int i = 0; i < ARRAYS; i++)
     ct_mem_free(c.at[i]);
   return rc;
 }

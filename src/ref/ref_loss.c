@@ -15,20 +15,20 @@ typedef struct aims {
 } aims_t;
 
 /* A pixel of a sample: its logits are `apart` elements apart. */
-typedef struct place {
+typedef struct pixel {
   int64_t at; /* index of its label */
   const float *x;
   int64_t classes, apart;
-} place_t;
+} pixel_t;
 
-static place_t place_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
+static pixel_t pixel_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
 {
-  int64_t places = ct_op_places(d), classes = ct_shape_sample(&d->x) / places;
-  int64_t first = i / places * places * classes + i % places;
-  return (place_t){i, (const float *)a->x + first, classes, places};
+  int64_t pixels = ct_op_pixels(d), classes = ct_shape_sample(&d->x) / pixels;
+  int64_t first = i / pixels * pixels * classes + i % pixels;
+  return (pixel_t){i, (const float *)a->x + first, classes, pixels};
 }
 
-static double logit(const place_t *p, int64_t i)
+static double logit(const pixel_t *p, int64_t i)
 {
   return p->x[i * p->apart];
 }
@@ -63,20 +63,20 @@ static aims_t aims_of(const ct_loss_spec_t *o, const ct_op_args_t *a, int64_t n)
 static int check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
 {
   const ct_loss_spec_t *o = &d->u.loss;
-  int64_t places = ct_op_places(d), classes = ct_shape_sample(&d->x) / places;
+  int64_t pixels = ct_op_pixels(d), classes = ct_shape_sample(&d->x) / pixels;
 
   if (o->kind == CT_LOSS_CROSS_ENTROPY && o->has_ignored && label == o->ignored) return CT_OK;
   if (label >= 0 && label < classes) return CT_OK;
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                     "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
-                    (long long)(n / places), (long long)classes - 1);
+                    (long long)(n / pixels), (long long)classes - 1);
 }
 
 static int check_labels(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int rc = CT_OK;
 
-  for (int64_t n = 0; n < d->x.dim[0] * ct_op_places(d); n++) {
+  for (int64_t n = 0; n < d->x.dim[0] * ct_op_pixels(d); n++) {
     CT_TRY(check_label(d, n, a->labels[n]));
     if (share_of_first(a, n) < 1) CT_TRY(check_label(d, n, a->labels2[n]));
   }
@@ -86,7 +86,7 @@ out:
 
 /* Number of logits ranked before the label's: larger, or equal with a lower index, as argmax orders
  * them.  NaN counts as ranked before, so a NaN prediction is never correct. */
-static int64_t rank_of(const place_t *p, int32_t label)
+static int64_t rank_of(const pixel_t *p, int32_t label)
 {
   int64_t ahead = 0;
 
@@ -97,7 +97,7 @@ static int64_t rank_of(const place_t *p, int32_t label)
   return ahead;
 }
 
-static void count_hits(const place_t *p, int32_t label, ct_loss_t *loss)
+static void count_hits(const pixel_t *p, int32_t label, ct_loss_t *loss)
 {
   int64_t rank = rank_of(p, label);
 
@@ -108,7 +108,7 @@ static void count_hits(const place_t *p, int32_t label, ct_loss_t *loss)
 /* ---- cross-entropy ---- */
 
 /* log of the sum of exp(x) without overflow */
-static double log_sum(const place_t *p)
+static double log_sum(const pixel_t *p)
 {
   double largest = logit(p, 0), sum = 0;
 
@@ -136,7 +136,7 @@ static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t 
   return sum * class_weight(d, a, i);
 }
 
-static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                          double weight, ct_loss_t *loss)
 {
   const ct_loss_spec_t *o = &d->u.loss;
@@ -154,7 +154,7 @@ static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pla
   count_hits(p, a->labels[p->at], loss);
 }
 
-static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                           double weight)
 {
   float *dx = (float *)a->dx + (p->x - (const float *)a->x);
@@ -216,7 +216,7 @@ static double point_slope(ct_loss_kind_t kind, double x, double t)
   return NAN;
 }
 
-static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                            double weight, ct_loss_t *loss)
 {
   ct_loss_kind_t kind = d->u.loss.kind;
@@ -236,7 +236,7 @@ static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const p
   if (d->u.loss.one_hot) count_hits(p, a->labels[n], loss);
 }
 
-static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const place_t *p,
+static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                             double weight)
 {
   int64_t count = p->classes, n = p->at;
@@ -254,13 +254,13 @@ static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const 
 static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int rc = CT_OK, is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
-  int64_t places = ct_op_places(d);
+  int64_t pixels = ct_op_pixels(d);
   ct_loss_t loss = {0};
 
   if (is_xent || d->u.loss.one_hot) CT_TRY(check_labels(d, a));
-  for (int64_t i = 0; i < d->x.dim[0] * places; i++) {
-    place_t p = place_of(d, a, i);
-    double weight = sample_weight(d, a, i / places);
+  for (int64_t i = 0; i < d->x.dim[0] * pixels; i++) {
+    pixel_t p = pixel_of(d, a, i);
+    double weight = sample_weight(d, a, i / pixels);
     if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, &p, weight, &loss);
     if (a->pass & CT_BWD_DATA) (is_xent ? xent_backward : points_backward)(d, a, &p, weight);
   }

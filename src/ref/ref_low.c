@@ -4,21 +4,21 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct low {
+typedef struct format {
   int digits;     /* significand bits */
   double normal;  /* smallest normal number */
   double grid;    /* adding and subtracting it rounds a subnormal number */
   double largest; /* largest finite number */
-} low_t;
+} format_t;
 
-static const low_t bf16 = {8, 0x1p-126, 0x1.8p-81, 0x1.fep127};
-static const low_t f16 = {11, 0x1p-14, 0x1.8p28, 65504};
+static const format_t bf16 = {8, 0x1p-126, 0x1.8p-81, 0x1.fep127};
+static const format_t f16 = {11, 0x1p-14, 0x1.8p28, 65504};
 
-double ct__ref_widened(ct_dtype_t low, uint16_t bits)
+double ct__ref_widened(ct_dtype_t type, uint16_t bits)
 {
   uint32_t wide = (uint32_t)bits << 16;
   float v;
-  if (low == CT_F16) {
+  if (type == CT_F16) {
     uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
     if (exponent == 0) return (bits >> 15 ? -0x1p-24 : 0x1p-24) * fraction;
     exponent = exponent == 31 ? 255 : exponent + 112; /* infinity and NaN; else another exponent
@@ -30,7 +30,7 @@ double ct__ref_widened(ct_dtype_t low, uint16_t bits)
 }
 
 /* Rounds to nearest, ties to even. */
-static double rounded(const low_t *t, double v)
+static double rounded(const format_t *t, double v)
 {
   if (!isfinite(v)) return v;
   if (fabs(v) < t->normal) return copysign(v + t->grid - t->grid, v);
@@ -54,9 +54,9 @@ static uint16_t bits_of_f16(double v)
   return sign | (uint16_t)((uint16_t)(exponent + 14) << 10 | ((uint16_t)(fraction * 2048) & 1023));
 }
 
-uint16_t ct__ref_narrowed(ct_dtype_t low, double v)
+uint16_t ct__ref_narrowed(ct_dtype_t type, double v)
 {
-  if (low == CT_F16) return bits_of_f16(rounded(&f16, v));
+  if (type == CT_F16) return bits_of_f16(rounded(&f16, v));
   if (isnan(v)) return 0x7fc0;
   float near = (float)rounded(&bf16, v);
   uint32_t wide;

@@ -229,7 +229,7 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .low = 1};
+const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .reduced = 1};
 
 /* ---- group normalisation ---- */
 
@@ -332,4 +332,4 @@ static void gnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_gnorm = {.run = gnorm_run, .needs = gnorm_needs, .low = 1};
+const ct__ref_kind_t ct__ref_gnorm = {.run = gnorm_run, .needs = gnorm_needs, .reduced = 1};

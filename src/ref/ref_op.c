@@ -14,7 +14,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   if (!ct_op_check(d, why)) return 0;
   if (!ct__ref_kinds[d->kind])
     reason = "the reference backend has no such op";
-  else if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !ct__ref_kinds[d->kind]->low)
+  else if ((d->x.dtype == CT_BF16 || d->x.dtype == CT_F16) && !ct__ref_kinds[d->kind]->reduced)
     reason = "the reference backend does this in float32 only";
   else if (d->x.layout != CT_PLAIN && d->kind != CT_OP_REORDER)
     reason = "the reference backend works on the plain layout only";

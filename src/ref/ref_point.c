@@ -36,7 +36,7 @@ static int relu_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .low = 1};
+const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .reduced = 1};
 
 /* ---- addition ---- */
 
@@ -52,7 +52,7 @@ static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .low = 1};
+const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .reduced = 1};
 
 /* ---- dropout ---- */
 
@@ -92,27 +92,27 @@ static void dropout_needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .low = 1};
+const ct__ref_kind_t ct__ref_dropout = {.run = dropout_run, .needs = dropout_needs, .reduced = 1};
 
 /* ---- fake quantization ---- */
 
 static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const float *x = a->x, *dy = a->dy;
-  float *y = a->y, *dx = a->dx, *range = a->w[0], low = 0, high = 0;
+  float *y = a->y, *dx = a->dx, *range = a->w[0], lo = 0, hi = 0;
   int64_t count = ct_shape_count(&d->x);
 
   for (int64_t i = 0; i < count && d->training && a->pass & CT_FWD; i++) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
+    lo = x[i] < lo ? x[i] : lo;
+    hi = x[i] > hi ? x[i] : hi;
   }
-  if (!a->keep_running) ct_fake_quant_follow(range, low, high);
-  ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+  if (!a->keep_running) ct_fake_quant_follow(range, lo, hi);
+  ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
   for (int64_t i = 0; i < count && a->pass & CT_FWD; i++)
-    y[i] = known ? ct_fake_quant(&pair, x[i]) : x[i];
+    y[i] = known ? ct_fake_quant(&qp, x[i]) : x[i];
   for (int64_t i = 0; i < count && a->pass & CT_BWD_DATA; i++)
-    dx[i] = known ? ct_fake_quant_gradient(&pair, x[i], dy[i]) : dy[i];
+    dx[i] = known ? ct_fake_quant_gradient(&qp, x[i], dy[i]) : dy[i];
   return CT_OK;
 }
 
@@ -127,7 +127,7 @@ const ct__ref_kind_t ct__ref_fake_quant = {.run = fake_quant_run, .needs = fake_
 /* ---- reorder ---- */
 
 /* Offset of element i of the plain layout. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   int64_t block = s->layout == CT_C8 ? 8 : 16;
   int64_t sample = ct_shape_sample(s), channels = s->ndim > 1 ? s->dim[1] : 1;
@@ -151,7 +151,7 @@ static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, v
   if (in == out) return; /* allowed if both are plain: nothing to do */
   memset(out, 0, ct_shape_bytes(to));
   for (int64_t i = 0; i < ct_shape_count(from); i++)
-    ct__ref_set(to->dtype, out, place(to, i), ct__ref_get(from->dtype, in, place(from, i)));
+    ct__ref_set(to->dtype, out, offset_of(to, i), ct__ref_get(from->dtype, in, offset_of(from, i)));
 }
 
 /* Computed in float32, like the sample conversion on the host. */
@@ -163,8 +163,8 @@ static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
   memset(a->y, 0, ct_shape_bytes(&d->y));
   for (int64_t i = 0; i < ct_shape_count(&d->x); i++) {
     int64_t c = i / space % channels;
-    float v = a->affine[c] * (float)x[place(&d->x, i)] + a->affine[channels + c];
-    ct__ref_set(d->y.dtype, a->y, place(&d->y, i), v);
+    float v = a->affine[c] * (float)x[offset_of(&d->x, i)] + a->affine[channels + c];
+    ct__ref_set(d->y.dtype, a->y, offset_of(&d->y, i), v);
   }
 }
 
@@ -185,4 +185,4 @@ static void reorder_needs(const ct_op_desc_t *d, ct_op_info_t *info)
       d->x.layout == CT_PLAIN && d->y.layout == CT_PLAIN && d->x.dtype == d->y.dtype;
 }
 
-const ct__ref_kind_t ct__ref_reorder = {.run = reorder_run, .needs = reorder_needs, .low = 1};
+const ct__ref_kind_t ct__ref_reorder = {.run = reorder_run, .needs = reorder_needs, .reduced = 1};

@@ -189,4 +189,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   if (keeps_origins(d)) info->saved = (size_t)ct_shape_count(&d->y) * sizeof(int32_t);
 }
 
-const ct__ref_kind_t ct__ref_pool = {.run = run, .needs = needs, .low = 1};
+const ct__ref_kind_t ct__ref_pool = {.run = run, .needs = needs, .reduced = 1};

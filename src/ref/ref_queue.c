@@ -150,7 +150,7 @@ static void do_until(ct_queue_t *q, int64_t number)
 /* ---- enqueuing ---- */
 
 /* Makes space for one more item at the end; only allocates if more items wait than ever before. */
-static int make_room(ct_queue_t *q)
+static int grow(ct_queue_t *q)
 {
   int64_t waiting = q->put - q->done;
   void *work = q->work;
@@ -171,7 +171,7 @@ static int enqueue(ct_queue_t *q, const work_t *w)
   ct_dev_t *dev = q->dev;
 
   pthread_mutex_lock(&dev->lock);
-  int rc = make_room(q);
+  int rc = grow(q);
   if (rc == CT_OK) {
     q->work[q->first + q->put - q->done] = *w;
     q->put++;

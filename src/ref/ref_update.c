@@ -28,7 +28,7 @@ static float *state_at(const ct_op_args_t *a, int state, int64_t i)
   return a->state[state] ? (float *)a->state[state] + i : NULL;
 }
 
-static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int norms_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const float *g = a->dy, *w = a->w[0];
   ct_grad_map_t map;
@@ -38,10 +38,10 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   for (int64_t i = 0; i < a->count; i++) {
     double value = 0;
     switch ((ct_rule_t)d->u.update.rule) {
-#define X(rule, function, states, measures, measure)                               \
-  case rule:                                                                       \
-    value = measure(&a->hyper, w[i], ct_grad_mapped(map, g[i]), state_at(a, 0, i), \
-                    state_at(a, 1, i), state_at(a, 2, i));                         \
+#define X(rule, function, states, needs_norms, value_of)                            \
+  case rule:                                                                        \
+    value = value_of(&a->hyper, w[i], ct_grad_mapped(map, g[i]), state_at(a, 0, i), \
+                     state_at(a, 1, i), state_at(a, 2, i));                         \
     break;
       CT_RULE_LIST(X)
 #undef X
@@ -52,7 +52,7 @@ static int measure_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_measure = {.run = measure_run};
+const ct__ref_kind_t ct__ref_measure = {.run = norms_run};
 
 static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
@@ -65,7 +65,7 @@ static int update_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   hyper.ratio = ct_rule_ratio(d->u.update.rule, &hyper, a->norms);
   for (int64_t i = 0; i < a->count; i++) {
     switch ((ct_rule_t)d->u.update.rule) {
-#define X(rule, function, states, measures, measure)                                               \
+#define X(rule, function, states, needs_norms, value_of)                                           \
   case rule:                                                                                       \
     w[i] = function(&hyper, w[i], ct_grad_mapped(map, g[i]), state_at(a, 0, i), state_at(a, 1, i), \
                     state_at(a, 2, i));                                                            \

@@ -46,4 +46,4 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_upsample = {.run = run, .low = 1};
+const ct__ref_kind_t ct__ref_upsample = {.run = run, .reduced = 1};

@@ -178,7 +178,7 @@ static void release(ct_op_t *op)
 /* Sets the results that the host reads. */
 static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
 {
-  double n = (double)op->desc.x.dim[0] * (double)ct_op_places(&op->desc);
+  double n = (double)op->desc.x.dim[0] * (double)ct_op_pixels(&op->desc);
   if (op->desc.kind == CT_OP_LOSS && a->loss)
     *a->loss = (ct_loss_t){.sum = n, .weight = n, .samples = (int64_t)n};
   if (op->desc.kind == CT_OP_MEASURE && a->norms) a->norms[0] = a->norms[1] = 1;

@@ -49,7 +49,7 @@ int ct__plans_room(const ct_trainer_t *t, int n)
 /* Error message with the number of samples that would fit; activations grow linearly with it. */
 static int no_room(const ct_trainer_t *t, int n, size_t want)
 {
-  size_t left = t->env.be->mem->room(t->env.dev);
+  size_t left = t->env.be->mem->avail(t->env.dev);
   if (left == SIZE_MAX)
     return CT_ERR_NOMEM; /* the device does not report free memory; keep the error as it is */
   return ct_err_set(

@@ -33,9 +33,9 @@ static void round_weights(int64_t channels, int64_t each, float *w)
 {
   for (int64_t c = 0; c < channels; c++) {
     float *own = w + c * each, scale = ct_quant_weight_scale(each, own);
-    const ct_quant_pair_t pair = {scale, 0};
+    const ct_quant_params_t qp = {scale, 0};
     for (int64_t i = 0; i < each; i++)
-      own[i] = scale * ct_fake_quant_steps(&pair, own[i]);
+      own[i] = scale * ct_fake_quant_steps(&qp, own[i]);
   }
 }
 

@@ -212,10 +212,10 @@ typedef struct ct__update {
   ct_hyper_t *hyper; /**< per group, for the current step */
   ct__range_t *range;
   int64_t ranges, cap;
-  int measures;  /**< number of pairs of parameter norms; 0: the rule needs none */
-  double *norms; /**< device */
+  int norm_pairs; /**< number of pairs of parameter norms; 0: the rule needs none */
+  double *norms;  /**< device */
   double *host_norms;
-  ct_op_t *update, *measure, *gradstat;
+  ct_op_t *update, *norms_op, *gradstat;
   ct_grad_stat_t *stat; /**< staging */
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */

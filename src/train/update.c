@@ -23,7 +23,7 @@ static int add_range(ct_trainer_t *t, int k, int bucket, size_t from, size_t to)
   ct__update_t *u = &t->update;
   int group = u->groups.of[t->map.order[k]];
   ct__range_t *last = u->ranges ? &u->range[u->ranges - 1] : NULL;
-  if (last && !u->measures && last->bucket == bucket && last->group == group &&
+  if (last && !u->norm_pairs && last->bucket == bucket && last->group == group &&
       last->offset + last->bytes == from) {
     last->bytes += to - from;
   } else {
@@ -63,7 +63,7 @@ out:
 
 static size_t norms_bytes(const ct__update_t *u)
 {
-  return 2 * (size_t)u->measures * sizeof *u->norms;
+  return 2 * (size_t)u->norm_pairs * sizeof *u->norms;
 }
 
 static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
@@ -86,8 +86,8 @@ static int make_ops(ct_trainer_t *t, int rule)
   CT_TRY(make_op(t, CT_OP_GRADSTAT, rule, &u->gradstat));
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, sizeof *u->stat, &stat));
   u->stat = stat;
-  if (!u->measures) return CT_OK;
-  CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->measure));
+  if (!u->norm_pairs) return CT_OK;
+  CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->norms_op));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_NORMS, &norms));
   u->norms = (double *)norms;
   u->host_norms = ct_mem_alloc(norms_bytes(u), "norms");
@@ -105,7 +105,7 @@ int ct__update_make(ct_trainer_t *t)
   CT_TRY(ct_param_groups_make(t->env.optim, t->env.graph, t->env.where, &u->groups));
   u->hyper = ct_mem_array(u->groups.groups, sizeof *u->hyper, "parameter groups");
   CT_TRY(u->hyper ? CT_OK : CT_ERR_NOMEM);
-  u->measures = ct_rule_measures((ct_rule_t)rule) ? t->map.trained : 0;
+  u->norm_pairs = ct_rule_needs_norms((ct_rule_t)rule) ? t->map.trained : 0;
   CT_TRY(make_ranges(t));
   CT_TRY(make_ops(t, rule));
   for (int s = 0; s < u->states; s++)
@@ -133,7 +133,7 @@ void ct__update_free(ct_trainer_t *t)
 {
   ct__update_t *u = &t->update;
   t->env.be->op->release(u->update);
-  t->env.be->op->release(u->measure);
+  t->env.be->op->release(u->norms_op);
   t->env.be->op->release(u->gradstat);
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, u->stat);
   ct_param_groups_clear(&u->groups);
@@ -156,7 +156,7 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
                     .scale = (float)(1 / ct_scaler_scale(&t->progress.scaler)),
                     .hyper = u->hyper[r->group],
                     .stat = u->stat,
-                    .norms = u->measures ? u->norms + 2 * r->norms : NULL,
+                    .norms = u->norm_pairs ? u->norms + 2 * r->norms : NULL,
                     .ctl = {.clip_norm = how->clip_norm,
                             .clip_p = how->clip_p,
                             .clip_value = (float)how->clip_value,
@@ -198,7 +198,7 @@ static void share_norms(ct_trainer_t *t)
   ct__update_t *u = &t->update;
   ct__step_note(t, be->mem->copy(t->q, u->host_norms, u->norms, norms_bytes(u)));
   ct__step_note(t, be->queue->sync(t->q));
-  ct__step_sum(t, u->host_norms, 2 * u->measures, 0);
+  ct__step_sum(t, u->host_norms, 2 * u->norm_pairs, 0);
   ct__step_note(t, be->mem->copy(t->q, u->norms, u->host_norms, norms_bytes(u)));
 }
 
@@ -228,7 +228,7 @@ static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   for (int k = 0; k < t->buckets; k++) {
     if (arrive) arrive(t, k);
     if (stat) run_over(t, u->gradstat, k, 0);
-    run_over(t, u->measure, k, 0);
+    run_over(t, u->norms_op, k, 0);
     run_over(t, u->update, k, 0);
   }
 }
@@ -242,9 +242,9 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
     if (stat) run_over(t, u->gradstat, k, 0);
   }
   if (stat && zero) share_stat(t);
-  if (u->measures && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));
-  run_over(t, u->measure, -1, stat);
-  if (u->measures && zero) share_norms(t);
+  if (u->norm_pairs && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));
+  run_over(t, u->norms_op, -1, stat);
+  if (u->norm_pairs && zero) share_norms(t);
   run_over(t, u->update, -1, stat);
   if (zero) gather_weights(t);
 }

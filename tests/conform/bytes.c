@@ -6,7 +6,7 @@
 #include "tests/harness/ct_test.h"
 
 /* Element (n, c, s) of a batch of samples of channels x space. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   int64_t channels = s->dim[1], space = ct_shape_sample(s) / channels;
   int64_t n = i / (channels * space), c = i / space % channels, at = i % space;
@@ -31,9 +31,9 @@ static int64_t wrong_elements(const ct_shape_t *from, const ct_shape_t *to, cons
   int64_t wrong = 0, channels = from->dim[1], space = ct_shape_sample(from) / channels;
   for (int64_t i = 0; i < ct_shape_count(from); i++) {
     int64_t c = i / space % channels;
-    float want = affine[c] * (float)x[place(from, i)] + affine[channels + c], near;
+    float want = affine[c] * (float)x[offset_of(from, i)] + affine[channels + c], near;
     element_put(&near, to->dtype, 0, want);
-    wrong += element_take(y, to->dtype, place(to, i)) != element_take(&near, to->dtype, 0);
+    wrong += element_take(y, to->dtype, offset_of(to, i)) != element_take(&near, to->dtype, 0);
   }
   return wrong;
 }

@@ -75,11 +75,11 @@ static double size_of(const float *v, int64_t n)
   return 0.1 * sqrt(sum);
 }
 
-static void check_result(const cpu__way_t *way, const cpu__job_t *job, const char *name, bench_t *b,
-                         const cpu__ready_t *ready, const truth_t *t)
+static void check_result(const cpu__algo_t *algo, const cpu__job_t *job, const char *name,
+                         bench_t *b, const cpu__ready_t *ready, const truth_t *t)
 {
   const ct_op_desc_t *d = job->desc;
-  double tolerance = strstr(way->name, "winograd") ? 1e-4 : 1e-5;
+  double tolerance = strstr(algo->name, "winograd") ? 1e-4 : 1e-5;
   double low = d->x.dtype == CT_F32 ? tolerance : 5e-3;
   double floor = size_of(t->in.dy, ct_shape_count(&d->y));
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y), w = param_count(d, 0);
@@ -102,7 +102,7 @@ static void check_result(const cpu__way_t *way, const cpu__job_t *job, const cha
   ct_mem_free(got);
 }
 
-static void try_job(const cpu__way_t *way, const cpu__job_t *job, truth_t *t)
+static void try_job(const cpu__algo_t *algo, const cpu__job_t *job, truth_t *t)
 {
   static const char *const passes[] = {
       [CT_FWD] = "forward", [CT_BWD_DATA] = "data", [CT_BWD_PARAM] = "parameters"};
@@ -110,18 +110,18 @@ static void try_job(const cpu__way_t *way, const cpu__job_t *job, truth_t *t)
   char text[160], name[260];
   bench_t b;
 
-  snprintf(name, sizeof name, "%s, %s, of %s (%s, x %s, y %s)", way->name, passes[job->pass],
+  snprintf(name, sizeof name, "%s, %s, of %s (%s, x %s, y %s)", algo->name, passes[job->pass],
            ct_op_text(job->desc, text, sizeof text), ct_dtype_name(job->desc->x.dtype),
            ct_layout_name(job->at.x), ct_layout_name(job->at.y));
-  if (CT_ASSERT_OK(way->prepare(job, &ready)) == CT_OK) {
+  if (CT_ASSERT_OK(algo->prepare(job, &ready)) == CT_OK) {
     bench_open(&b, job, &ready, t);
     void *at[CPU__ROLES] = {b.x.own.mem, b.w.mem, b.bias.mem, b.y.own.mem, b.scratch.mem};
     if (!t->in.w[1]) at[CPU__BIAS] = NULL;
-    CT_ASSERT_OK(way->run(tested.dev, &ready, at));
-    check_result(way, job, name, &b, &ready, t);
+    CT_ASSERT_OK(algo->run(tested.dev, &ready, at));
+    check_result(algo, job, name, &b, &ready, t);
     bench_close(&b);
   }
-  way->clear(&ready);
+  algo->clear(&ready);
   cpu__md_free(ready.w);
 }
 
@@ -142,38 +142,38 @@ static int is_reference(const cpu__job_t *job, const cpu__cost_t *cost)
   return cost->each > 200 * ct_op_flops(job->desc, job->pass) / 2 && !getenv("CT_FULL");
 }
 
-void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
-             int *known, tally_t *tally)
+void try_algo(const cpu__algos_t *algos, const cpu__algo_t *algo, const op_case_t *c, truth_t *t,
+              int *known, tally_t *tally)
 {
-  for (int i = 0; i < CPU__PASSES * ways->pairs; i++) {
-    cpu__job_t job = {tested.dev, &c->desc, 1 << i % CPU__PASSES, ways->pair[i / CPU__PASSES]};
+  for (int i = 0; i < CPU__PASSES * algos->nlayouts; i++) {
+    cpu__job_t job = {tested.dev, &c->desc, 1 << i % CPU__PASSES, algos->layouts[i / CPU__PASSES]};
     cpu__cost_t cost = {NAN, NAN};
     char why[128] = "";
-    int can = way->can(&job, &cost, why);
-    if (!check(can == 0 || can == 1, "%s: can() is %d", way->name, can)) break;
-    if (!can) check(why[0] != 0, "%s does not say why it cannot", way->name);
+    int can = algo->can(&job, &cost, why);
+    if (!check(can == 0 || can == 1, "%s: can() is %d", algo->name, can)) break;
+    if (!can) check(why[0] != 0, "%s does not say why it cannot", algo->name);
     if (!can) continue;
     check(cost.each > 0 && cost.each < INFINITY && cost.once >= 0 && cost.once < INFINITY,
-          "%s costs %g and %g", way->name, cost.each, cost.once);
+          "%s costs %g and %g", algo->name, cost.each, cost.once);
     tally->jobs[i % CPU__PASSES]++;
     if (is_reference(&job, &cost)) continue;
     if (!*known && !truth_open(t, c)) break;
     *known = 1;
-    try_job(way, &job, t);
+    try_job(algo, &job, t);
   }
 }
 
 /* The reference takes most of the time: it is asked once with the ReLU and once without. */
-void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX])
+void try_all(const cpu__algos_t *algos, const op_case_t *c, tally_t tally[CPU__ALGOS_MAX])
 {
   op_case_t with[2] = {*c, *c};
   truth_t truth[2];
   int known[2] = {0, 0};
   set_relu(&with[0].desc, 0);
   int relu = memcmp(&with[0].desc, &with[1].desc, sizeof with[0].desc) != 0;
-  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
-    int k = relu && ways->way[w]->relu;
-    try_way(ways, ways->way[w], &with[k], &truth[k], &known[k], &tally[w]);
+  for (int w = 0; w < CPU__ALGOS_MAX && algos->algo[w]; w++) {
+    int k = relu && algos->algo[w]->relu;
+    try_algo(algos, algos->algo[w], &with[k], &truth[k], &known[k], &tally[w]);
   }
   for (int k = 0; k < 2; k++)
     if (known[k]) truth_close(&truth[k]);

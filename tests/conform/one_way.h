@@ -11,10 +11,10 @@ typedef struct tally {
 
 /** In all passes and pairs of layouts; one that cannot says why.  What is true is computed when it
  * is first needed: *known becomes 1, and t is the caller's to close. */
-void try_way(const cpu__ways_t *ways, const cpu__way_t *way, const op_case_t *c, truth_t *t,
-             int *known, tally_t *tally);
+void try_algo(const cpu__algos_t *algos, const cpu__algo_t *algo, const op_case_t *c, truth_t *t,
+              int *known, tally_t *tally);
 /** All ways on a case, without its ReLU where a way has none, with one tally[] each. */
-void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX]);
+void try_all(const cpu__algos_t *algos, const op_case_t *c, tally_t tally[CPU__ALGOS_MAX]);
 /** As a kind asks its ways: linear layers see rows, whatever they belong to. */
 void flatten(op_case_t *c);
 

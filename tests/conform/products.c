@@ -41,9 +41,9 @@ typedef struct trial {
   int add, bias, relu, sums, streams;
 } trial_t;
 
-static cpu__multiply_t product(const trial_t *t)
+static cpu__gemm_t gemm(const trial_t *t)
 {
-  cpu__multiply_t g = {.m = t->m, .n = t->n, .k = t->k};
+  cpu__gemm_t g = {.m = t->m, .n = t->n, .k = t->k};
   g.a = matrix(t->a, memory[0], t->m, t->k);
   g.b = matrix(t->b, memory[1], t->k, t->n);
   g.c = matrix(t->c, memory[2], t->m, t->n);
@@ -64,7 +64,7 @@ static void fill(void)
 }
 
 /* Element (i, j) of the result, and what the absolute values give. */
-static double wanted(const cpu__multiply_t *g, int64_t i, int64_t j, double old, double *size)
+static double wanted(const cpu__gemm_t *g, int64_t i, int64_t j, double old, double *size)
 {
   double sum = 0;
   *size = 0;
@@ -84,7 +84,7 @@ static int is_near(double got, double want, double size)
   return fabs(got - want) <= 2e-6 * size;
 }
 
-static int64_t wrong_elements(const cpu__multiply_t *g)
+static int64_t wrong_elements(const cpu__gemm_t *g)
 {
   int64_t wrong = 0;
   cpu__matrix_t before = g->c;
@@ -98,7 +98,7 @@ static int64_t wrong_elements(const cpu__multiply_t *g)
 }
 
 /* What fills up the last panel of a result is 0, if that of b is. */
-static int64_t wrong_padding(const trial_t *t, const cpu__multiply_t *g)
+static int64_t wrong_padding(const trial_t *t, const cpu__gemm_t *g)
 {
   int64_t wrong = 0;
   for (int64_t i = 0; i < g->m && t->c == PANELS; i++)
@@ -107,7 +107,7 @@ static int64_t wrong_padding(const trial_t *t, const cpu__multiply_t *g)
   return wrong;
 }
 
-static int64_t wrong_sums(const cpu__multiply_t *g)
+static int64_t wrong_sums(const cpu__gemm_t *g)
 {
   int64_t wrong = 0;
   for (int64_t j = 0; j < g->n && g->sums; j++) {
@@ -120,7 +120,7 @@ static int64_t wrong_sums(const cpu__multiply_t *g)
 }
 
 /* Nothing between and behind the rows of c may change; whole panels may. */
-static int64_t touched(const trial_t *t, const cpu__multiply_t *g)
+static int64_t touched(const trial_t *t, const cpu__gemm_t *g)
 {
   int64_t wrong = 0, columns = t->c == PANELS ? (t->n + 15) / 16 * 16 : t->n;
   for (int64_t i = 0; i < g->m; i++)
@@ -140,11 +140,11 @@ static int64_t touched(const trial_t *t, const cpu__multiply_t *g)
 static void try_product(const trial_t *t)
 {
   fill();
-  cpu__multiply_t g = product(t);
+  cpu__gemm_t g = gemm(t);
   for (int64_t k = 0; k < g.k && t->b == PANELS; k++)
     for (int64_t j = g.n; j < (g.n + 15) / 16 * 16; j++)
       *element(&g.b, k, j) = 0;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
   int64_t wrong = wrong_elements(&g) + wrong_padding(t, &g), sums = wrong_sums(&g),
           behind = touched(t, &g);
   if (wrong + sums + behind == 0) return;
@@ -189,28 +189,28 @@ static void rows_of_pages(void)
 {
   enum { M = 20, N = 100, K = 100, LD = 1024 };
   fill();
-  cpu__multiply_t g = {.m = M, .n = N, .k = K};
+  cpu__gemm_t g = {.m = M, .n = N, .k = K};
   g.a = cpu__row_major(memory[0], LD);
   g.b = cpu__row_major(memory[1], N);
   g.c = cpu__row_major(memory[2], N);
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
   CT_ASSERT_INT(wrong_elements(&g), 0);
 }
 
 /* Few rows, by every number of threads; otherwise only large matrices are multiplied so. */
 static void few_rows(void)
 {
-  static const int64_t few[][3] = {{1, 1, 1},      {5, 40, 16},   {8, 300, 129},
-                                   {16, 100, 401}, {9, 1100, 75}, {3, 4500, 90}};
+  static const int64_t skinny[][3] = {{1, 1, 1},      {5, 40, 16},   {8, 300, 129},
+                                      {16, 100, 401}, {9, 1100, 75}, {3, 4500, 90}};
   for (int i = 0; i < 6 * THREADS * 2; i++) {
-    const int64_t *s = few[i / THREADS / 2];
+    const int64_t *s = skinny[i / THREADS / 2];
     trial_t t = {.m = s[0], .n = s[1], .k = s[2], .a = i % 2 ? COLUMNS : ROWS};
     int threads = i / 2 % THREADS + 1;
     t.b = PANELS_COLUMNS;
     fill();
-    cpu__multiply_t g = product(&t);
+    cpu__gemm_t g = gemm(&t);
     dev->threads = threads;
-    cpu__multiply_few(dev, &g);
+    cpu__gemm_skinny(dev, &g);
     dev->threads = THREADS;
     CT_ASSERT_INT(wrong_elements(&g), 0);
     float *same = memory[6 + i % 2];
@@ -224,9 +224,9 @@ static void a_nan_stays(void)
 {
   trial_t t = {.m = 20, .n = 20, .k = 20, .relu = 1};
   fill();
-  cpu__multiply_t g = product(&t);
+  cpu__gemm_t g = gemm(&t);
   *element(&g.a, 7, 3) = NAN;
-  cpu__multiply(dev, &g);
+  cpu__gemm_blocked(dev, &g);
   for (int64_t j = 0; j < t.n; j++) {
     CU_ASSERT(isnan(*element(&g.c, 7, j)));
     CU_ASSERT(!isnan(*element(&g.c, 8, j)));
@@ -239,10 +239,10 @@ static void everybody_gets_the_same_bits(void)
     trial_t t = {.m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2], .a = COLUMNS, .sums = 1};
     for (int threads = 1; threads <= THREADS; threads++) {
       fill();
-      cpu__multiply_t g = product(&t);
+      cpu__gemm_t g = gemm(&t);
       dev->threads = threads;
       omp_set_num_threads(threads);
-      cpu__multiply(dev, &g);
+      cpu__gemm_blocked(dev, &g);
       dev->threads = THREADS;
       for (int v = 0; v < 2; v++) {
         float *now = memory[v ? 5 : 2], *before = memory[6 + v];

@@ -6,7 +6,7 @@
 #include "tests/harness/ct_test.h"
 
 /* Where element i of the plain layout lies: written down here once more, on purpose. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   if (s->layout == CT_PLAIN) return i;
   int64_t pixels = ct_shape_sample(s) / s->dim[1], at = i % pixels;
@@ -32,8 +32,8 @@ void check_reorder_of(const ct_shape_t *from, const ct_shape_t *to, int pass)
   for (int64_t i = 0; i < ct_shape_count(from); i++) {
     int64_t number = from->dtype == CT_F32 && to->dtype == CT_F32 ? i : i % 251; /* 8 bits */
     float v = (float)(number + 1);
-    want[place(to, i)] = v;
-    element_put(x, from->dtype, place(from, i), v);
+    want[offset_of(to, i)] = v;
+    element_put(x, from->dtype, offset_of(from, i), v);
   }
   ct_op_desc_init(&d, CT_OP_REORDER, pass == CT_FWD ? from : to, pass == CT_FWD ? to : from);
   d.passes = CT_FWD | CT_BWD_DATA;

@@ -297,11 +297,11 @@ static int put_low(rig_t *r, int i)
   ct_shape_t from = ct_shape(2, 1, (int64_t)(r->info.param_bytes[i] / sizeof(float))), to = from;
 
   to.dtype = r->desc.x.dtype;
-  if (!s->be->low_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
-  if (!r->low[i].mem) block_open(&r->low[i], s, ct_shape_bytes(&to));
+  if (!s->be->reduced_weights || to.dtype == CT_F32 || from.dim[1] == 0) return CT_OK;
+  if (!r->reduced[i].mem) block_open(&r->reduced[i], s, ct_shape_bytes(&to));
   CT_TRY(prepare_reorder(s, &from, &to, &cast));
-  reorder(s, cast, r->w[i].mem, r->low[i].mem);
-  r->args.w_low[i] = r->low[i].mem;
+  reorder(s, cast, r->w[i].mem, r->reduced[i].mem);
+  r->args.w_reduced[i] = r->reduced[i].mem;
 out:
   s->be->op->release(cast);
   return rc;
@@ -479,7 +479,7 @@ void rig_close(rig_t *r)
     tensor_close(tensors[i]);
   for (int i = 0; i < 4; i++) {
     block_close(&r->w[i]);
-    block_close(&r->low[i]);
+    block_close(&r->reduced[i]);
     block_close(&r->dw[i]);
   }
   block_close(&r->saved);

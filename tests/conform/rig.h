@@ -118,7 +118,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, y, dy, dy2, dx, dx2;
-  block_t w[4], low[4], dw[4], saved, scratch, loss_in[6], stats;
+  block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[6], stats;
   ct_loss_t *loss;
   int done;          /**< passes since the latest forward one */
   ct_op_args_t args; /**< of the latest run; seed, step, first, scale may be set before */

@@ -33,7 +33,7 @@ static float *weights(int64_t n, uint64_t seed, uint32_t stream, float lo, float
 
 static int32_t *make_labels(const ct_op_desc_t *d, uint64_t seed, uint32_t stream)
 {
-  int64_t n = d->x.dim[0] * ct_op_places(d), outputs = ct_shape_sample(&d->x) / ct_op_places(d);
+  int64_t n = d->x.dim[0] * ct_op_pixels(d), outputs = ct_shape_sample(&d->x) / ct_op_pixels(d);
   int32_t *label = host(n, sizeof *label);
   for (int64_t i = 0; i < n; i++) {
     uint64_t random = ct_rng_u64(seed, CT_RNG_TEST, stream, (uint64_t)i);
@@ -52,7 +52,7 @@ void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed)
                         d->u.loss.kind == CT_LOSS_BCE ? 1 : 2);
   in->class_weight = weights(ct_shape_sample(&d->x), seed, 10, 0.25f, 2);
   in->sample_weight = weights(n, seed, 13, 0.5f, 3);
-  if (n % 3 || ct_op_places(d) > 1) return;
+  if (n % 3 || ct_op_pixels(d) > 1) return;
   in->labels2 = make_labels(d, seed, 11);
   in->mix = between(n, seed, 12, 0, 1);
   for (int64_t i = 0; i < n; i += 5)
@@ -83,7 +83,7 @@ void loss_inputs_put(rig_t *r, const inputs_t *in)
   const ct_shape_t *x = &r->desc.x;
   ct_op_args_t *a = &r->args;
 
-  a->labels = put(r, 0, in->labels, x->dim[0] * ct_op_places(&r->desc));
+  a->labels = put(r, 0, in->labels, x->dim[0] * ct_op_pixels(&r->desc));
   a->labels2 = put(r, 1, in->labels2, x->dim[0]);
   a->mix = put(r, 2, in->mix, x->dim[0]);
   a->targets = put(r, 3, in->targets, ct_shape_count(x));

@@ -23,14 +23,15 @@ typedef struct arena {
   int64_t count, all; /* of the range; with what is before and behind it */
   float *v[ARRAYS];
   double norms[2];
-  ct_dtype_t low_type; /* of the weights' copy, which not all backends keep; CT_F32: none */
-  uint16_t *low;
+  ct_dtype_t reduced_type; /* of the weights' copy, which not all backends keep; CT_F32: none */
+  uint16_t *reduced;
 } arena_t;
 
-static void arena_open(arena_t *m, int64_t count, ct_dtype_t low_type)
+static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)
 {
-  *m = (arena_t){.count = count, .all = ahead(count) + count + BEHIND, .low_type = low_type};
-  m->low = ct_mem_array(m->all, sizeof *m->low, "test");
+  *m =
+      (arena_t){.count = count, .all = ahead(count) + count + BEHIND, .reduced_type = reduced_type};
+  m->reduced = ct_mem_array(m->all, sizeof *m->reduced, "test");
   for (int k = 0; k < ARRAYS; k++) {
     m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
     for (int64_t i = 0; i < m->all; i++) {
@@ -46,16 +47,16 @@ static void arena_close(arena_t *m)
 {
   for (int k = 0; k < ARRAYS; k++)
     ct_mem_free(m->v[k]);
-  ct_mem_free(m->low);
+  ct_mem_free(m->reduced);
 }
 
-static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p, ct_dtype_t low_type)
+static ct_op_t *prepare(side_t *s, ct_op_kind_t kind, int rule, double p, ct_dtype_t reduced_type)
 {
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_op_t *op = NULL;
   ct_op_desc_flat(&d, kind, 1 << 20, rule, p);
-  d.y.dtype = low_type;
+  d.y.dtype = reduced_type;
   CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
   return op;
 }
@@ -85,9 +86,10 @@ static int is_skipped(const trial_rule_t *t)
 static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
 {
   size_t bytes = (size_t)m->all * sizeof(float);
-  block_t b[ARRAYS], norms, low;
+  block_t b[ARRAYS], norms, reduced;
   ct_op_t *measure = prepare(s, CT_OP_MEASURE, t->rule, 0, CT_F32);
-  ct_op_t *update = prepare(s, CT_OP_UPDATE, t->rule, 0, s->be->low_weights ? m->low_type : CT_F32);
+  ct_op_t *update =
+      prepare(s, CT_OP_UPDATE, t->rule, 0, s->be->reduced_weights ? m->reduced_type : CT_F32);
   ct_grad_stat_t *stat = staging(s, sizeof *stat);
   ct_op_args_t a = {.pass = CT_FWD, .scale = 0.125f, .count = m->count, .ctl = t->ctl};
 
@@ -96,20 +98,20 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
     block_put(&b[k], m->v[k], bytes);
   }
   block_open(&norms, s, sizeof m->norms);
-  block_open(&low, s, bytes / 2);
+  block_open(&reduced, s, bytes / 2);
   stat->power = 9;
   stat->nonfinite = is_skipped(t);
   if (t->ctl.clip_norm > 0 || is_skipped(t)) a.ctl.stat = stat;
   a.norms = norms.mem;
   a.w[0] = (float *)b[W].mem + ahead(m->count);
-  a.y = (uint16_t *)low.mem + ahead(m->count);
+  a.y = (uint16_t *)reduced.mem + ahead(m->count);
   a.dy = (float *)b[G].mem + ahead(m->count);
   for (int k = 0; k < CT_RULE_STATES; k++)
     a.state[k] = (float *)b[STATE + k].mem + ahead(m->count);
   for (int step = 1; step <= STEPS; step++) {
     a.hyper = t->hyper;
     a.hyper.step = step;
-    if (ct_rule_measures(t->rule)) {
+    if (ct_rule_needs_norms(t->rule)) {
       CT_ASSERT_OK(s->be->op->run(s->queue, measure, &a));
     } else {
       a.norms = NULL;
@@ -126,9 +128,9 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
     CU_ASSERT(block_intact(&b[k]));
     block_close(&b[k]);
   }
-  block_take(&low, m->low, low.bytes);
-  CU_ASSERT(block_intact(&low));
-  block_close(&low);
+  block_take(&reduced, m->reduced, reduced.bytes);
+  CU_ASSERT(block_intact(&reduced));
+  block_close(&reduced);
   block_close(&norms);
   s->be->mem->free(s->dev, CT_MEM_STAGING, stat);
   s->be->op->release(measure);
@@ -155,8 +157,8 @@ static int is_copied(const arena_t *m, int written)
   for (int64_t i = 0; i < m->all; i++) {
     uint16_t want = 0xffff;
     if (written && i >= first && i < first + m->count)
-      element_put(&want, m->low_type, 0, m->v[W][i]);
-    if (m->low[i] != want) return 0;
+      element_put(&want, m->reduced_type, 0, m->v[W][i]);
+    if (m->reduced[i] != want) return 0;
   }
   return 1;
 }
@@ -181,7 +183,7 @@ static void check_rule(const trial_rule_t *t, int number, int64_t count)
     CT_ASSERT_NEAR(got.norms[k], want.norms[k], 1e-6 * want.norms[k]);
   check(is_kept_beside(&got, &before), "trial %d, %d elements: writes beside its range", number,
         (int)count);
-  check(is_copied(&got, tested.be->low_weights && type != CT_F32 && !is_skipped(t)),
+  check(is_copied(&got, tested.be->reduced_weights && type != CT_F32 && !is_skipped(t)),
         "trial %d, %d elements: the weights in %s", number, (int)count, ct_dtype_name(type));
   arena_close(&got);
   arena_close(&want);

@@ -21,8 +21,8 @@
 
 side_t tested, reference;
 
-static void try_cases(const cpu__ways_t *ways, ct_op_kind_t kind, next_case_t *next,
-                      tally_t tally[CPU__WAYS_MAX])
+static void try_cases(const cpu__algos_t *algos, ct_op_kind_t kind, next_case_t *next,
+                      tally_t tally[CPU__ALGOS_MAX])
 {
   op_case_t c;
 
@@ -31,18 +31,18 @@ static void try_cases(const cpu__ways_t *ways, ct_op_kind_t kind, next_case_t *n
     if (kind == CT_OP_LINEAR) flatten(&c);
     for (int low = 0; low < 2; low++) {
       c.desc.x.dtype = c.desc.y.dtype = low ? CT_BF16 : CT_F32;
-      try_all(ways, &c, tally);
+      try_all(algos, &c, tally);
     }
   }
 }
 
 /* Where processor and library have everything, no row may refuse all that it is asked for. */
-static void check_tallies(const cpu__ways_t *ways, const tally_t tally[CPU__WAYS_MAX])
+static void check_tallies(const cpu__algos_t *algos, const tally_t tally[CPU__ALGOS_MAX])
 {
   int complete = tested.dev->isa == CPU__AVX512 && tested.dev->bf16_rate > 0;
 
-  for (int w = 0; w < CPU__WAYS_MAX && ways->way[w]; w++) {
-    const char *name = ways->way[w]->name;
+  for (int w = 0; w < CPU__ALGOS_MAX && algos->algo[w]; w++) {
+    const char *name = algos->algo[w]->name;
     const int *jobs = tally[w].jobs;
     printf("# %s: %d forward, %d data, %d parameters\n", name, jobs[0], jobs[1], jobs[2]);
     for (int i = 0; i < CPU__PASSES && complete; i++)
@@ -52,17 +52,17 @@ static void check_tallies(const cpu__ways_t *ways, const tally_t tally[CPU__WAYS
 
 static void every_row_of_convolution(void)
 {
-  tally_t tally[CPU__WAYS_MAX] = {0};
-  try_cases(&cpu__conv_ways, CT_OP_CONV, case_conv, tally);
-  try_cases(&cpu__conv_ways, CT_OP_CONV, case_conv3, tally);
-  check_tallies(&cpu__conv_ways, tally);
+  tally_t tally[CPU__ALGOS_MAX] = {0};
+  try_cases(&cpu__conv_algos, CT_OP_CONV, case_conv, tally);
+  try_cases(&cpu__conv_algos, CT_OP_CONV, case_conv3, tally);
+  check_tallies(&cpu__conv_algos, tally);
 }
 
 /* A result of more than CPU__STREAM_MIN bytes whose last channel block is not full: Winograd writes
  * it with non-temporal stores, part by part. */
 static void winograd_with_non_temporal_stores(void)
 {
-  const cpu__ways_t *ways = &cpu__conv_ways;
+  const cpu__algos_t *algos = &cpu__conv_algos;
   op_case_t c = {.data = DATA_RANDOM};
   ct_shape_t x = ct_shape(4, 1, 40, 300, 300), y = ct_shape(4, 1, 20, 300, 300);
   ct_op_desc_init(&c.desc, CT_OP_CONV, &x, &y);
@@ -73,16 +73,16 @@ static void winograd_with_non_temporal_stores(void)
   truth_t t;
   tally_t tally = {{0}};
   int known = 0;
-  try_way(ways, &cpu__conv_winograd, &c, &t, &known, &tally);
+  try_algo(algos, &cpu__conv_winograd, &c, &t, &known, &tally);
   if (known) truth_close(&t);
   CU_ASSERT(tally.jobs[0] > 0 && tally.jobs[1] > 0 && tally.jobs[2] > 0);
 }
 
 static void every_row_of_linear(void)
 {
-  tally_t tally[CPU__WAYS_MAX] = {0};
-  try_cases(&cpu__linear_ways, CT_OP_LINEAR, case_linear, tally);
-  check_tallies(&cpu__linear_ways, tally);
+  tally_t tally[CPU__ALGOS_MAX] = {0};
+  try_cases(&cpu__linear_algos, CT_OP_LINEAR, case_linear, tally);
+  check_tallies(&cpu__linear_algos, tally);
 }
 
 /* ---- what is drawn ---- */
@@ -94,9 +94,9 @@ static void try_draw(int64_t i)
 {
   dice_t dice = {.seed = range.seed, .index = (uint64_t)i};
   ct_op_kind_t kind = dice_is(&dice, 75) ? CT_OP_CONV : CT_OP_LINEAR;
-  const cpu__ways_t *ways = kind == CT_OP_CONV ? &cpu__conv_ways : &cpu__linear_ways;
+  const cpu__algos_t *algos = kind == CT_OP_CONV ? &cpu__conv_algos : &cpu__linear_algos;
   draw_t w;
-  tally_t tally[CPU__WAYS_MAX] = {0};
+  tally_t tally[CPU__ALGOS_MAX] = {0};
   char text[160];
   draw_case(&dice, kind, &w);
   if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* as they are asked */
@@ -105,7 +105,7 @@ static void try_draw(int64_t i)
   if (kind == CT_OP_CONV) w.c.desc.u.conv.add = 0;
   unsigned failed = draws_next(range.seed, i, ct_op_text(&w.c.desc, text, sizeof text));
   if (range.count == 1) printf("# %s\n", text);
-  try_all(ways, &w.c, tally);
+  try_all(algos, &w.c, tally);
   draws_done(failed);
 }
 
@@ -143,15 +143,15 @@ static void make_window(ct_op_desc_t *d, const window_t *w, int64_t length, int 
 /* How many ways there are to the gradient of the weights: of oneDNN, and others. */
 static void count_ways(const ct_op_desc_t *d, int *onednn, int *others)
 {
-  const cpu__ways_t *ways = &cpu__conv_ways;
+  const cpu__algos_t *algos = &cpu__conv_algos;
   *onednn = *others = 0;
-  for (int i = 0; i < CPU__WAYS_MAX * ways->pairs && ways->way[i / ways->pairs]; i++) {
-    const cpu__way_t *way = ways->way[i / ways->pairs];
-    cpu__job_t job = {tested.dev, d, CT_BWD_PARAM, ways->pair[i % ways->pairs]};
+  for (int i = 0; i < CPU__ALGOS_MAX * algos->nlayouts && algos->algo[i / algos->nlayouts]; i++) {
+    const cpu__algo_t *algo = algos->algo[i / algos->nlayouts];
+    cpu__job_t job = {tested.dev, d, CT_BWD_PARAM, algos->layouts[i % algos->nlayouts]};
     cpu__cost_t cost;
     char why[128];
-    int mine = way == &cpu__conv_direct || way == &cpu__conv_bf16;
-    *(mine ? onednn : others) += way->can(&job, &cost, why);
+    int mine = algo == &cpu__conv_direct || algo == &cpu__conv_bf16;
+    *(mine ? onednn : others) += algo->can(&job, &cost, why);
   }
 }
 
@@ -245,7 +245,7 @@ static void check_wrong_layer(const layer_t *l, int pass)
   int given = is_given(&c.desc, pass, l->at, why);
   if (!given && tested.dev->bf16_rate > 0)
     check(strstr(why, "oneDNN ") != NULL, "%s: %s", name, why);
-  try_way(&cpu__conv_ways, &cpu__conv_bf16, &c, &t, &known, &tally);
+  try_algo(&cpu__conv_algos, &cpu__conv_bf16, &c, &t, &known, &tally);
   if (known) truth_close(&t);
   check_trial(&c, 0, l->at.x, 1);
 }
@@ -345,17 +345,17 @@ static void usual_layers_of_bf16_are_given_to_onednn(void)
 
 enum { A, B, BARE };
 
-static const cpu__way_t a = {.name = "a"}, b = {.name = "b"}, bare = {.as_it_lies = 1};
-static const cpu__ways_t made_up = {.way = {[A] = &a, [B] = &b, [BARE] = &bare},
-                                    .pair = {{CT_C16, CT_C16}, {CT_PLAIN, CT_PLAIN}},
-                                    .pairs = 2};
+static const cpu__algo_t a = {.name = "a"}, b = {.name = "b"}, bare = {.as_it_lies = 1};
+static const cpu__algos_t made_up = {.algo = {[A] = &a, [B] = &b, [BARE] = &bare},
+                                     .layouts = {{CT_C16, CT_C16}, {CT_PLAIN, CT_PLAIN}},
+                                     .nlayouts = 2};
 static const cpu__layouts_t blocked = {CT_C16, CT_C16}, plain = {CT_PLAIN, CT_PLAIN};
 
 static cpu__costs_t nothing_possible(void)
 {
-  cpu__costs_t c = {.ways = &made_up, .passes = CT_FWD, .x = 10, .y = 10};
-  for (int w = 0; w < CPU__WAYS_MAX; w++)
-    for (int k = 0; k < CPU__PAIRS_MAX; k++)
+  cpu__costs_t c = {.algos = &made_up, .passes = CT_FWD, .x = 10, .y = 10};
+  for (int w = 0; w < CPU__ALGOS_MAX; w++)
+    for (int k = 0; k < CPU__LAYOUTS_MAX; k++)
       c.of[0][w][k].each = INFINITY;
   return c;
 }
@@ -363,14 +363,14 @@ static cpu__costs_t nothing_possible(void)
 static void the_cheapest_is_chosen(void)
 {
   cpu__costs_t c = nothing_possible();
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == NULL);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == NULL);
   c.of[0][A][0].each = 50;
   c.of[0][B][0].each = 40;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &b);
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << B).way == &a);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &b);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << B).algo == &a);
   CT_ASSERT_NEAR(cpu__choose(&c, 0, plain, 0).cost, 60, 0);
   c.of[0][A][0].each = 40;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &a); /* equals: the first */
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &a); /* equals: the first */
   c.of[0][A][1].each = 55;
   c.of[0][B][0].each = 34;
   CT_ASSERT_INT(cpu__choose(&c, 0, plain, 0).at.x, CT_C16); /* two reorders and 34 */
@@ -385,11 +385,11 @@ static void costs_of_once_decide_among_equal_layouts(void)
   c.of[0][B][0] = (cpu__cost_t){30, 25};
   c.of[0][A][1].each = 31;
   cpu__choice_t choice = cpu__choose(&c, 0, blocked, 0);
-  CU_ASSERT(choice.way == &a && choice.in_the_long_run == &b);
+  CU_ASSERT(choice.algo == &a && choice.in_the_long_run == &b);
   CT_ASSERT_INT(choice.at.x, CT_C16);
   CT_ASSERT_NEAR(choice.cost, 30, 0);
   c.of[0][B][0].once = 19;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &b);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &b);
 }
 
 static void some_take_tensors_as_they_lie(void)
@@ -397,9 +397,9 @@ static void some_take_tensors_as_they_lie(void)
   cpu__costs_t c = nothing_possible();
   c.of[0][A][0].each = 50;
   c.of[0][BARE][0].each = 1;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &bare);
-  CU_ASSERT(cpu__choose(&c, 0, plain, 0).way == &a);
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << BARE).way == &a);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &bare);
+  CU_ASSERT(cpu__choose(&c, 0, plain, 0).algo == &a);
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << BARE).algo == &a);
 }
 
 static void layouts_follow_from_costs(void)
@@ -427,7 +427,7 @@ static void no_image_comes_out_plain(void)
     double least;
     char text[160];
     if (d->u.conv.groups > 1 || d->y.dim[2] * d->y.dim[3] == 1) continue;
-    if (CT_ASSERT_OK(cpu__ask(&cpu__conv_ways, tested.dev, d, &costs)) != CT_OK) continue;
+    if (CT_ASSERT_OK(cpu__ask(&cpu__conv_algos, tested.dev, d, &costs)) != CT_OK) continue;
     check(cpu__best_layouts(&costs, CT_PLAIN, &least).y != CT_PLAIN, "%s gives a plain image",
           ct_op_text(d, text, sizeof text));
   }
@@ -473,35 +473,35 @@ static void clear_nothing(cpu__ready_t *ready)
 }
 
 /* Which way does the backward pass, if the weights lie as the forward pass has them? */
-static const cpu__way_t *way_of_backward(const cpu__ways_t *ways)
+static const cpu__algo_t *algo_of_backward(const cpu__algos_t *algos)
 {
   ct_shape_t x = ct_shape(4, 1, 16, 4, 4);
-  cpu__product_op_t op = {.head.dev = tested.dev};
+  cpu__passes_op_t op = {.head.dev = tested.dev};
   ct_op_desc_init(&op.head.desc, CT_OP_CONV, &x, &x);
   op.head.desc.passes = CT_FWD | CT_BWD_DATA;
   op.head.desc.u.conv.groups = op.head.desc.u.conv.kernel[0] = op.head.desc.u.conv.kernel[1] = 1;
   ct_op_info_t info = ct_op_info_of(&op.head.desc, "");
-  CT_ASSERT_OK(cpu__product_prepare(&op.head, ways, &op.head.desc, NULL, &info));
-  const cpu__way_t *way = op.pass[1].way;
-  cpu__product_clear(&op.head);
-  return way;
+  CT_ASSERT_OK(cpu__passes_prepare(&op.head, algos, &op.head.desc, NULL, &info));
+  const cpu__algo_t *algo = op.pass[1].algo;
+  cpu__passes_clear(&op.head);
+  return algo;
 }
 
 static void who_converts_nothing_needs_its_own_weights(void)
 {
-  static const cpu__way_t leading = {
+  static const cpu__algo_t leading = {
       .can = leading_can, .stored = plain_stored, .prepare = plain_prepare, .clear = clear_nothing};
-  static const cpu__way_t follows = {.as_it_lies = 1,
-                                     .can = bare_can,
-                                     .stored = bare_stored,
-                                     .prepare = plain_prepare,
-                                     .clear = clear_nothing};
-  static const cpu__ways_t ways = {
-      .way = {&leading, &follows}, .pair = {{CT_PLAIN, CT_PLAIN}}, .pairs = 1};
+  static const cpu__algo_t follows = {.as_it_lies = 1,
+                                      .can = bare_can,
+                                      .stored = bare_stored,
+                                      .prepare = plain_prepare,
+                                      .clear = clear_nothing};
+  static const cpu__algos_t algos = {
+      .algo = {&leading, &follows}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
   bare_format = CT_PLAIN;
-  CU_ASSERT(way_of_backward(&ways) == &follows);
+  CU_ASSERT(algo_of_backward(&algos) == &follows);
   bare_format = CPU__O8;
-  CU_ASSERT(way_of_backward(&ways) == &leading);
+  CU_ASSERT(algo_of_backward(&algos) == &leading);
 }
 
 /* ---- who is asked ---- */
@@ -528,19 +528,19 @@ static int second_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 
 static void the_second_choice_is_asked_where_the_first_is_not_perfect(void)
 {
-  static const cpu__way_t first = {.can = first_can}, second = {.second = 1, .can = second_can};
-  static const cpu__ways_t ways = {
-      .way = {&second, &first}, .pair = {{CT_PLAIN, CT_PLAIN}, {CT_C8, CT_C8}}, .pairs = 2};
+  static const cpu__algo_t first = {.can = first_can}, second = {.second = 1, .can = second_can};
+  static const cpu__algos_t algos = {
+      .algo = {&second, &first}, .layouts = {{CT_PLAIN, CT_PLAIN}, {CT_C8, CT_C8}}, .nlayouts = 2};
   ct_shape_t x = ct_shape(2, 10, 20), y = ct_shape(2, 10, 30);
   cpu__costs_t c;
   ct_op_desc_t d;
   ct_op_desc_init(&d, CT_OP_LINEAR, &x, &y);
   cost_of_first = 10 * 20 * 30;
-  CT_ASSERT_OK(cpu__ask(&ways, tested.dev, &d, &c));
+  CT_ASSERT_OK(cpu__ask(&algos, tested.dev, &d, &c));
   CT_ASSERT_INT(seconds_asked, 0);
   CU_ASSERT(isinf(c.of[0][1][1].each)); /* nor is another layout looked at */
   cost_of_first += 1;
-  CT_ASSERT_OK(cpu__ask(&ways, tested.dev, &d, &c));
+  CT_ASSERT_OK(cpu__ask(&algos, tested.dev, &d, &c));
   CT_ASSERT_INT(seconds_asked, 2);
   CT_ASSERT_NEAR(c.of[0][1][1].each, cost_of_first, 0);
 }

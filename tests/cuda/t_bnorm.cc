@@ -89,11 +89,11 @@ static void run(const rig_t *r)
 {
   int64_t c = r->s->channels;
   gpu__bn_norm_t norm = {r->norm, r->norm + c, NULL, 0, r->param[0], r->param[1]};
-  gpu__bn_taken_t taken = {1e-5, 0.1, r->norm, r->norm + c, r->param[2], r->param[3], NULL};
+  gpu__bn_stats_t dest = {1e-5, 0.1, r->norm, r->norm + c, r->param[2], r->param[3], NULL};
   gpu__bn_gradient_t in = {r->tensor[DY], r->tensor[DY2], GPU_BN_KEPT, r->kept};
   gpu__bn_summed_t sums = {r->param[4], r->param[5], r->slopes, r->slopes + c, NULL};
   gpu__bn_moments(&r->g, r->tensor[X], r->partial, 0);
-  gpu__bn_take(&r->g, r->partial, &taken, 0);
+  gpu__bn_merge(&r->g, r->partial, &dest, 0);
   gpu__bn_normalise(&r->g, &norm, r->tensor[X], r->tensor[X2], 1, r->tensor[Y], r->kept, 0);
   gpu__bn_gradient_sums(&r->g, &norm, r->tensor[X], &in, NULL, r->partial, 0);
   gpu__bn_sum_up(&r->g, r->partial, &norm, &sums, 0);
@@ -167,12 +167,12 @@ static void check_synced(const rig_t *r)
 {
   int64_t c = r->s->channels;
   double *stats = (double *)device((size_t)(2 * c + 1) * sizeof *stats), *count = stats + 2 * c;
-  gpu__bn_taken_t taken = {1e-5, 0, r->slopes, r->slopes + c, r->param[2], r->param[3], count};
+  gpu__bn_stats_t dest = {1e-5, 0, r->slopes, r->slopes + c, r->param[2], r->param[3], count};
   distance_t d = {};
   gpu__bn_moments(&r->g, r->tensor[X], r->partial, 0);
   gpu__bn_local(&r->g, r->partial, r->param[2], stats, 0);
   CT_ASSERT_NEAR(*count, (double)r->s->rows, 0);
-  gpu__bn_take_synced(c, stats, &taken, 0);
+  gpu__bn_merge_synced(c, stats, &dest, 0);
   expect_right();
   for (int64_t i = 0; i < 2 * c; i++)
     differ(&d, r->slopes[i], r->norm[i]);

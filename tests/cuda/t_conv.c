@@ -192,20 +192,20 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line)
 
 /* ---- convolutions ---- */
 
-static gpu__products_t products;
+static gpu__libraries_t libraries;
 static ct_dev_t dev;
 
 static void open_dev(int autotune, const char *cache)
 {
   fake_cuda_reset();
   dev = (ct_dev_t){
-      .products = &products, .autotune = autotune, .plan_cache = (char *)(uintptr_t)cache};
+      .libraries = &libraries, .autotune = autotune, .plan_cache = (char *)(uintptr_t)cache};
 }
 
 static void close_dev(void)
 {
-  gpu__conv_plans_free(products.conv_plans);
-  products.conv_plans = NULL;
+  gpu__conv_plans_free(libraries.conv_plans);
+  libraries.conv_plans = NULL;
   CT_ASSERT_INT(fake_cuda_alive(), 0);
 }
 
@@ -230,14 +230,14 @@ static int engine_for(const ct_op_desc_t *d, size_t *scratch)
 {
   gpu__conv_t *c = NULL;
   gpu__conv_pass_t p = {.d = d, .pass = CT_FWD};
-  const gpu__conv_way_t *way = NULL;
+  const gpu__conv_algo_t *algo = NULL;
   const char *algorithm;
   size_t bytes = 0;
   if (gpu__conv_make(&dev, d, &c, &bytes, &algorithm) != CT_OK) return -1;
-  CT_ASSERT_OK(gpu__conv_way(&dev, &p, &way));
+  CT_ASSERT_OK(gpu__conv_algo(&dev, &p, &algo));
   if (scratch) *scratch = bytes;
   gpu__conv_free(c);
-  return way ? engine_of(way->plan.plan) : -1;
+  return algo ? engine_of(algo->plan.plan) : -1;
 }
 
 /* ---- choices ---- */
@@ -261,9 +261,9 @@ static void float32_is_float32_unless_tf32_is_allowed(void)
   close_dev();
   dev.tf32 = 1;
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD, .tf32 = 1};
-  const gpu__conv_way_t *way = NULL;
-  CT_ASSERT_OK(gpu__conv_way(&dev, &p, &way));
-  CT_ASSERT_INT(way ? engine_of(way->plan.plan) : -1, 0);
+  const gpu__conv_algo_t *algo = NULL;
+  CT_ASSERT_OK(gpu__conv_algo(&dev, &p, &algo));
+  CT_ASSERT_INT(algo ? engine_of(algo->plan.plan) : -1, 0);
   close_dev();
 }
 

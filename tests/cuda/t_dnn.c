@@ -122,13 +122,13 @@ static int tried;
 static void has_plan(const gpu__dnn_target_t *t, const ct_op_desc_t *d, int pass)
 {
   gpu__conv_pass_t p = {.d = d, .pass = pass};
-  gpu__conv_way_t way = {.fused = 0};
+  gpu__conv_algo_t algo = {.fused = 0};
   if (!(d->passes & pass)) return;
   tried++;
-  if (CT_ASSERT_OK(gpu__conv_first_way(t, &p, &way))) return;
-  check_notes(d, way.notes);
-  CU_ASSERT(way.plan.workspace <= GPU_CONV_WORKSPACE);
-  gpu__dnn_plan_clear(&way.plan);
+  if (CT_ASSERT_OK(gpu__conv_first_algo(t, &p, &algo))) return;
+  check_notes(d, algo.notes);
+  CU_ASSERT(algo.plan.workspace <= GPU_CONV_WORKSPACE);
+  gpu__dnn_plan_clear(&algo.plan);
 }
 
 static void every_convolution_of_the_families_has_a_plan(void)
@@ -232,14 +232,14 @@ static void a_bias_is_fused(void)
 {
   ct_op_desc_t d = conv(16, 32, 0, 14, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
-  gpu__conv_way_t way = {.fused = 0};
+  gpu__conv_algo_t algo = {.fused = 0};
   for (int i = 0; i < 3 * TYPES; i++) {
     d.x.dtype = d.y.dtype = types[i / 3];
     d.u.conv.bias = i % 3 > 0;
     d.u.conv.relu = i % 3 > 1;
-    if (CT_ASSERT_OK(gpu__conv_first_way(on(i / 3), &p, &way))) continue;
-    CT_ASSERT_INT(way.fused, i % 3 == 1);
-    gpu__dnn_plan_clear(&way.plan);
+    if (CT_ASSERT_OK(gpu__conv_first_algo(on(i / 3), &p, &algo))) continue;
+    CT_ASSERT_INT(algo.fused, i % 3 == 1);
+    gpu__dnn_plan_clear(&algo.plan);
   }
 }
 
@@ -247,17 +247,17 @@ static void many_ways_are_there_to_be_measured(void)
 {
   ct_op_desc_t d = conv(64, 64, 0, 56, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d};
-  gpu__conv_way_t way[GPU_CONV_WAYS];
+  gpu__conv_algo_t algo[GPU_CONV_ALGOS];
   d.x.dtype = d.y.dtype = CT_F16;
   for (int k = 0; k < ARCHS * PASSES; k++) {
     int n = 0;
     p.pass = 1 << k % PASSES;
-    CT_ASSERT_OK(gpu__conv_ways(on(k / PASSES), &p, 0, GPU_CONV_WAYS, way, &n));
-    CT_ASSERT_INT(n, GPU_CONV_WAYS);
+    CT_ASSERT_OK(gpu__conv_algos(on(k / PASSES), &p, 0, GPU_CONV_ALGOS, algo, &n));
+    CT_ASSERT_INT(n, GPU_CONV_ALGOS);
     while (n > 0) {
-      check_notes(&d, way[--n].notes);
-      CU_ASSERT(way[n].plan.workspace <= GPU_CONV_WORKSPACE);
-      gpu__dnn_plan_clear(&way[n].plan);
+      check_notes(&d, algo[--n].notes);
+      CU_ASSERT(algo[n].plan.workspace <= GPU_CONV_WORKSPACE);
+      gpu__dnn_plan_clear(&algo[n].plan);
     }
   }
 }
@@ -266,10 +266,10 @@ static void tf32_is_used_if_it_may_be(void)
 {
   ct_op_desc_t d = conv(64, 64, 0, 56, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD, .tf32 = 1};
-  gpu__conv_way_t way = {.fused = 0};
-  if (CT_ASSERT_OK(gpu__conv_first_way(on(A100), &p, &way))) return;
-  CU_ASSERT(way.notes & bit(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
-  gpu__dnn_plan_clear(&way.plan);
+  gpu__conv_algo_t algo = {.fused = 0};
+  if (CT_ASSERT_OK(gpu__conv_first_algo(on(A100), &p, &algo))) return;
+  CU_ASSERT(algo.notes & bit(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  gpu__dnn_plan_clear(&algo.plan);
 }
 
 /* Output channels that are no multiple of the groups: the op checks it, cuDNN too. */
@@ -277,10 +277,10 @@ static void what_cudnn_cannot_do_is_said(void)
 {
   ct_op_desc_t d = conv(16, 16, 0, 8, 3, 1, 1, 1, 4);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
-  gpu__conv_way_t way = {.fused = 0};
+  gpu__conv_algo_t algo = {.fused = 0};
   gpu__dnn_desc_t none = NULL;
   d.y.dim[1] = 18;
-  int rc = gpu__conv_first_way(on(A100), &p, &way);
+  int rc = gpu__conv_first_algo(on(A100), &p, &algo);
   CU_ASSERT(rc != CT_OK);
   CT_ASSERT_HAS(ct_err_last()->text, "cuDNN");
   CT_ASSERT_FAILS(gpu__dnn_properties("{}", &none), CT_ERR_DEVICE, "properties of a device");
@@ -292,12 +292,12 @@ static const char key[] = "a GPU, forward, conv";
 
 static int read_back(const char *dir, const char *as)
 {
-  gpu__conv_way_t way = {.fused = 0};
-  if (!gpu__conv_read(on(A100), dir, as, &way)) return 0;
-  CT_ASSERT_INT(way.fused, 1);
-  CT_ASSERT_INT(way.notes, 0x21);
-  CU_ASSERT_PTR_NOT_NULL(way.plan.plan);
-  gpu__dnn_plan_clear(&way.plan);
+  gpu__conv_algo_t algo = {.fused = 0};
+  if (!gpu__conv_read(on(A100), dir, as, &algo)) return 0;
+  CT_ASSERT_INT(algo.fused, 1);
+  CT_ASSERT_INT(algo.notes, 0x21);
+  CU_ASSERT_PTR_NOT_NULL(algo.plan.plan);
+  gpu__dnn_plan_clear(&algo.plan);
   return 1;
 }
 
@@ -315,17 +315,17 @@ static void measured_plans_are_kept_in_files(void)
 {
   ct_op_desc_t d = conv(16, 32, 0, 14, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
-  gpu__conv_way_t way = {.fused = 0};
+  gpu__conv_algo_t algo = {.fused = 0};
   char dir[CT_PATH_MAX], **list = NULL, *text = NULL;
   size_t bytes = 0;
   int n = 0;
   snprintf(dir, sizeof dir, "%s/not/there", ct_test_dir());
   CT_ASSERT_INT(read_back(dir, key), 0);
-  CT_ASSERT_OK(gpu__conv_first_way(on(A100), &p, &way));
-  way.fused = 1;
-  way.notes = 0x21;
-  CT_ASSERT_OK(gpu__conv_write(dir, key, &way));
-  CT_ASSERT_OK(gpu__conv_write(dir, key, &way));
+  CT_ASSERT_OK(gpu__conv_first_algo(on(A100), &p, &algo));
+  algo.fused = 1;
+  algo.notes = 0x21;
+  CT_ASSERT_OK(gpu__conv_write(dir, key, &algo));
+  CT_ASSERT_OK(gpu__conv_write(dir, key, &algo));
   CT_ASSERT_INT(read_back(dir, key), 1);
   CT_ASSERT_INT(read_back(dir, "another GPU"), 0);
   CT_ASSERT_OK(ct_file_glob(dir, "*", &list, &n));
@@ -336,21 +336,21 @@ static void measured_plans_are_kept_in_files(void)
     spoil(list[0], text, bytes, i * (bytes - 1) / 9, i % 2 == 1);
     CT_ASSERT_INT(read_back(dir, key), 0);
   }
-  CT_ASSERT_OK(gpu__conv_write(dir, key, &way));
+  CT_ASSERT_OK(gpu__conv_write(dir, key, &algo));
   CT_ASSERT_INT(read_back(dir, key), 1);
   ct_mem_free(text);
   ct_file_list_free(list, n);
-  gpu__dnn_plan_clear(&way.plan);
+  gpu__dnn_plan_clear(&algo.plan);
 }
 
 static void a_directory_that_cannot_be_made_is_an_error(void)
 {
   ct_op_desc_t d = conv(16, 32, 0, 14, 3, 1, 1, 1, 1);
   gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
-  gpu__conv_way_t way = {.fused = 0};
-  CT_ASSERT_OK(gpu__conv_first_way(on(A100), &p, &way));
-  CT_ASSERT_FAILS(gpu__conv_write("/dev/null/plans", key, &way), CT_ERR_IO, "/dev/null");
-  gpu__dnn_plan_clear(&way.plan);
+  gpu__conv_algo_t algo = {.fused = 0};
+  CT_ASSERT_OK(gpu__conv_first_algo(on(A100), &p, &algo));
+  CT_ASSERT_FAILS(gpu__conv_write("/dev/null/plans", key, &algo), CT_ERR_IO, "/dev/null");
+  gpu__dnn_plan_clear(&algo.plan);
 }
 
 /* ---- nothing is lost ---- */

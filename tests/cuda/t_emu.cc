@@ -57,7 +57,7 @@ CT_KERNEL void note_places(float *x)
   x[block * gpu_threads() + gpu_thread()] = (float)(block * gpu_threads() + gpu_thread());
 }
 
-static void places(void)
+static void pixels(void)
 {
   for (int o = 0; o < ORDERS; o++) {
     begin(orders[o]);
@@ -364,7 +364,7 @@ static void bounds(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(elements),
-                                    CT_TEST(places),
+                                    CT_TEST(pixels),
                                     CT_TEST(low_types),
                                     CT_TEST(packs),
                                     CT_TEST(block_sums),

@@ -15,8 +15,8 @@
 #include "tests/cuda/emu/fake_lt.h"
 #include "tests/harness/ct_test.h"
 
-static gpu__products_t products;
-static ct_dev_t dev = {.products = &products};
+static gpu__libraries_t libraries;
+static ct_dev_t dev = {.libraries = &libraries};
 
 /* ---- what gemm_lt.c takes from its module ---- */
 

@@ -200,7 +200,7 @@ static int largest(ct_batches_t b, int pieces)
 /* What of the run is the device's, and what its samples come as. */
 static void set_device(made_t *m, const run_t *r)
 {
-  if (r->low) counting.low_weights = 1;
+  if (r->low) counting.reduced_weights = 1;
   if (!r->bytes) return;
   counting.in_place = 0;
   m->stored = (ct_dataset_t){.x = m->graph->input, .info.x = m->graph->input};

@@ -18,15 +18,15 @@ static inline void net_eight_numbers(net_eight_t *n, int dynamic)
 {
   const ct_graph_t *g = n->fold.graph;
   ct_quant_t *q = &n->quant;
-  if (!dynamic) q->input = ct_quant_pair_of(-4, 4);
+  if (!dynamic) q->input = ct_quant_params_of(-4, 4);
   for (int i = 0; i < g->layers; i++) {
     ct_op_kind_t op = g->layer[i].ops->op;
     int in = g->layer[i].in[0];
     if (dynamic) {
       q->dynamic[i] = op == CT_OP_LINEAR || op == CT_OP_LSTM || op == CT_OP_ATTENTION;
     } else if (i < g->layers - 1) {
-      q->out[i] =
-          op == CT_OP_RELU || op == CT_OP_ACT ? ct_quant_pair_of(0, 6) : ct_quant_pair_of(-5, 5);
+      q->out[i] = op == CT_OP_RELU || op == CT_OP_ACT ? ct_quant_params_of(0, 6)
+                                                      : ct_quant_params_of(-5, 5);
       if (op == CT_OP_POOL || op == CT_OP_REORDER || op == CT_OP_SELECT)
         q->out[i] = in < 0 ? q->input : q->out[in];
     }

@@ -9,7 +9,7 @@
 
 static void a_range_of_positive_numbers_begins_at_zero(void)
 {
-  ct_quant_pair_t p = ct_quant_pair_of(0.5, 51);
+  ct_quant_params_t p = ct_quant_params_of(0.5, 51);
   CU_ASSERT_EQUAL(p.zero, 0);
   CU_ASSERT(fabs(p.scale - 0.2) < 1e-7);
   CU_ASSERT_EQUAL(ct_quant_to_u8(&p, 51), 255);
@@ -22,7 +22,7 @@ static void zero_is_a_number_of_every_pair(void)
 {
   const double range[][2] = {{-1, 1}, {-3, 0.1}, {-0.001, 7}, {0, 0}, {-5, -2}, {3, 3}};
   for (int i = 0; i < 6; i++) {
-    ct_quant_pair_t p = ct_quant_pair_of(range[i][0], range[i][1]);
+    ct_quant_params_t p = ct_quant_params_of(range[i][0], range[i][1]);
     CU_ASSERT(p.scale > 0 && p.zero >= 0 && p.zero <= 255);
     CU_ASSERT(ct_quant_from_u8(&p, ct_quant_to_u8(&p, 0)) == 0);
     for (int q = 0; q < 256; q++)

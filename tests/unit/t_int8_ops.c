@@ -117,7 +117,7 @@ static int has_vnni(void)
   const ct_shape_t x = ct_shape(2, 16, 64);
   ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
   d.x.dtype = CT_U8;
-  d.q.x = ct_quant_pair_of(0, 1);
+  d.q.x = ct_quant_params_of(0, 1);
   int able = ct_backend_cpu.op->supports(dev, &d, why);
   ct_backend_cpu.close(dev);
   return able || !strstr(why, "VNNI");
@@ -162,13 +162,13 @@ static void same_on_both(const ct_op_desc_t *d, const char *what)
 static void bytes(ct_op_desc_t *d, double low, double high)
 {
   d->x.dtype = CT_U8;
-  d->q.x = ct_quant_pair_of(low, high);
+  d->q.x = ct_quant_params_of(low, high);
 }
 
 static void to_bytes(ct_op_desc_t *d, double low, double high)
 {
   d->y.dtype = CT_U8;
-  d->q.y = ct_quant_pair_of(low, high);
+  d->q.y = ct_quant_params_of(low, high);
 }
 
 static ct_op_desc_t conv(int64_t c, int64_t out, int size, int kernel, int stride, int groups)
@@ -242,7 +242,7 @@ static void sums_into_convolutions(void)
       d.u.conv.add = 1;
       bytes(&d, 0, 5);
       to_bytes(&d, relu ? 0 : -20, 25);
-      d.q.x2 = ct_quant_pair_of(-9, 12);
+      d.q.x2 = ct_quant_params_of(-9, 12);
       same_on_both(&d, "conv + x2");
     }
 }
@@ -318,7 +318,7 @@ static void pointwise(void)
   for (int relu = 0; relu < 2; relu++) {
     d.u.add.relu = relu;
     bytes(&d, -2, 3);
-    d.q.x2 = ct_quant_pair_of(-1, 4);
+    d.q.x2 = ct_quant_params_of(-1, 4);
     to_bytes(&d, relu ? 0 : -4, 5);
     same_on_both(&d, "add");
   }
@@ -337,7 +337,7 @@ static void pointwise(void)
   same_on_both(&d, "relu");
   ct_op_desc_init(&d, CT_OP_CONCAT, &x, &wide);
   bytes(&d, -4, 9);
-  d.q.x2 = ct_quant_pair_of(-9, 9);
+  d.q.x2 = ct_quant_params_of(-9, 9);
   to_bytes(&d, -9, 9);
   same_on_both(&d, "concat");
 }
@@ -363,10 +363,10 @@ static void reorders(void)
 
 static draws_t range = {.seed = 1, .count = 150};
 
-static ct_quant_pair_t draw_pair(dice_t *dice, int above)
+static ct_quant_params_t draw_pair(dice_t *dice, int above)
 {
   double low = above ? 0 : -0.1 * (double)dice_throw(dice, 0, 90);
-  return ct_quant_pair_of(low, 0.1 * (double)dice_throw(dice, 1, 120));
+  return ct_quant_params_of(low, 0.1 * (double)dice_throw(dice, 1, 120));
 }
 
 /* Ops of float32 become ops of bytes. */
@@ -388,7 +388,7 @@ static void try_draw(int64_t i)
     d->q.x = draw_pair(&dice, 0);
     d->q.x2 = draw_pair(&dice, 0);
     if (dice_is(&dice, 70)) d->y.dtype = CT_U8;
-    d->q.y = d->y.dtype == CT_U8 ? draw_pair(&dice, dice_is(&dice, 50)) : (ct_quant_pair_t){0};
+    d->q.y = d->y.dtype == CT_U8 ? draw_pair(&dice, dice_is(&dice, 50)) : (ct_quant_params_t){0};
     int keeps = d->kind == CT_OP_SELECT || (d->kind == CT_OP_POOL && !d->u.pool.average);
     if (keeps && d->y.dtype == CT_U8) d->q.y = d->q.x;
   }

@@ -100,7 +100,7 @@ static void noise(float *x)
 static void check_rounds(const side_t *s)
 {
   float x[COUNT], y[COUNT], dx[COUNT], range[2] = {-1, 4};
-  ct_quant_pair_t pair = ct_quant_pair_of(-1, 4);
+  ct_quant_params_t pair = ct_quant_params_of(-1, 4);
   int cut = 0;
   noise(x);
   x[0] = 2.5F * pair.scale; /* ties go to even */
@@ -151,7 +151,7 @@ static void check_as_torch(const side_t *s)
   for (size_t b = 0; b < sizeof gold / sizeof *gold; b++) {
     if (gold[b].begins) range[0] = range[1] = 0;
     run_dy(s, 1, 0, range, gold[b].x, gold[b].dy, y, dx);
-    ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+    ct_quant_params_t pair = ct_quant_params_of(range[0], range[1]);
     CU_ASSERT(near(range[0], gold[b].low) && near(range[1], gold[b].high));
     CU_ASSERT(near(pair.scale, gold[b].scale));
     CT_ASSERT_INT(pair.zero, gold[b].zero);

@@ -26,7 +26,7 @@ static void kinds_have_words(void)
     ct_optim_opts_t o = usual(i);
     CT_ASSERT_TEXT(ct_opt_word(ct_optim_rows, "kind", i), words[i]);
     CT_ASSERT_INT(ct_optim_rule(&o, &states), rules[i]);
-    CT_ASSERT_INT(ct_rule_measures(rules[i]), i == LARS || i == LAMB);
+    CT_ASSERT_INT(ct_rule_needs_norms(rules[i]), i == LARS || i == LAMB);
     CT_ASSERT_OK(ct_optim_check(&o));
   }
 }

@@ -119,7 +119,7 @@ static void step_rule(run_t *r, const ct_optim_opts_t *o, int step)
     a.norms = norms;
     for (int s = states; s < CT_RULE_STATES; s++)
       a.state[s] = NULL;
-    if (ct_rule_measures(rule)) run_op(r, r->measure, &a);
+    if (ct_rule_needs_norms(rule)) run_op(r, r->measure, &a);
     run_op(r, r->update, &a);
   }
 }

@@ -80,14 +80,14 @@ static void *value(const machine_t *m, int v)
   return m->b.arena + m->p->value[ct_plan_root(m->p, v)].offset;
 }
 
-static ct_quant_pair_t range_of(const float *v, int64_t n)
+static ct_quant_params_t range_of(const float *v, int64_t n)
 {
   double low = 0, high = 0;
   for (int64_t i = 0; i < n; i++) {
     low = v[i] < low ? v[i] : low;
     high = v[i] > high ? v[i] : high;
   }
-  return ct_quant_pair_of(low, high);
+  return ct_quant_params_of(low, high);
 }
 
 static float *logits(const machine_t *m)
@@ -119,9 +119,9 @@ static float *calibrate(const ct_graph_t *g, ct_quant_t *q, int64_t *n)
     int next = m.p->op[m.p->work[i + 1].op].layer, layer = m.p->op[w->op].layer;
     CT_ASSERT_OK(ct_plan_run(m.p, i, &m.b, m.q));
     CT_ASSERT_OK(m.be->queue->sync(m.q));
-    ct_quant_pair_t pair = range_of(value(&m, w->y), ct_shape_count(&m.p->value[w->y].shape));
+    ct_quant_params_t qp = range_of(value(&m, w->y), ct_shape_count(&m.p->value[w->y].shape));
     for (int l = layer; layer >= 0 && l < (next < 0 ? g->layers : next); l++)
-      q->out[l] = pair;
+      q->out[l] = qp;
   }
   float *out = logits(&m);
   *n = ct_shape_count(&m.p->value[m.p->logits].shape);

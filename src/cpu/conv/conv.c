@@ -4,18 +4,18 @@
 #include "base/ct_err.h"
 
 /* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs. */
-const cpu__ways_t cpu__conv_ways = {
-    .way = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_direct,
-            &cpu__conv_bf16, &cpu__conv_lowered},
-    .pair = {{CT_C16, CT_C16},
-             {CT_C8, CT_C8},
-             {CT_PLAIN, CT_C16},
-             {CT_PLAIN, CT_C8},
-             {CT_NHWC, CT_NHWC},
-             {CT_PLAIN, CT_PLAIN},
-             {CT_C16, CT_C8},
-             {CT_C8, CT_C16}},
-    .pairs = 8,
+const cpu__algos_t cpu__conv_algos = {
+    .algo = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_direct,
+             &cpu__conv_bf16, &cpu__conv_lowered},
+    .layouts = {{CT_C16, CT_C16},
+                {CT_C8, CT_C8},
+                {CT_PLAIN, CT_C16},
+                {CT_PLAIN, CT_C8},
+                {CT_NHWC, CT_NHWC},
+                {CT_PLAIN, CT_PLAIN},
+                {CT_C16, CT_C8},
+                {CT_C8, CT_C16}},
+    .nlayouts = 8,
 };
 
 /* The descriptor for cost estimates, with a batch of at least 1. */
@@ -37,7 +37,7 @@ static double cast_cost(const ct_op_desc_t *d)
 static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
 {
   cpu__costs_t costs;
-  int rc = cpu__ask(&cpu__conv_ways, dev, d, &costs);
+  int rc = cpu__ask(&cpu__conv_algos, dev, d, &costs);
   *out = rc == CT_OK ? cpu__least_cost(&costs) : 0;
   return rc;
 }
@@ -49,22 +49,22 @@ static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   enum { USUAL_BATCH = 16 };
-  ct_op_desc_t low = *d, wide;
-  double low_cost, wide_cost;
-  low.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
-  low.x.dim[0] = low.y.dim[0] = USUAL_BATCH;
-  wide = low;
+  ct_op_desc_t narrow = *d, wide;
+  double narrow_cost, wide_cost;
+  narrow.passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM;
+  narrow.x.dim[0] = narrow.y.dim[0] = USUAL_BATCH;
+  wide = narrow;
   wide.x.dtype = wide.y.dtype = CT_F32;
-  if (dev->bf16_rate == 0 || least_cost(dev, &low, &low_cost) != CT_OK) return 1;
+  if (dev->bf16_rate == 0 || least_cost(dev, &narrow, &narrow_cost) != CT_OK) return 1;
   if (least_cost(dev, &wide, &wide_cost) != CT_OK) return 1; /* prepare will report the reason */
-  return wide_cost + cast_cost(&wide) < 0.9 * low_cost;
+  return wide_cost + cast_cost(&wide) < 0.9 * narrow_cost;
 }
 
 static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   ct_op_desc_t some = with_samples(d);
   cpu__costs_t costs;
-  if (cpu__ask(&cpu__conv_ways, dev, &some, &costs) != CT_OK)
+  if (cpu__ask(&cpu__conv_algos, dev, &some, &costs) != CT_OK)
     return d->x.layout; /* prepare will report the reason */
   return cpu__best_x(&costs, d->x.layout);
 }
@@ -72,17 +72,17 @@ static ct_layout_t conv_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 static int conv_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   ct_op_desc_t some = with_samples(&op->desc);
-  return cpu__product_prepare(op, &cpu__conv_ways, &some, like, info);
+  return cpu__passes_prepare(op, &cpu__conv_algos, &some, like, info);
 }
 
 const cpu__op_kind_t cpu__conv = {
-    .size = sizeof(cpu__product_op_t),
+    .size = sizeof(cpu__passes_op_t),
     .bf16 = 1,
     .stores = conv_stores,
     .wants = conv_wants,
     .prepare = conv_prepare,
-    .run = cpu__product_run,
-    .clear = cpu__product_clear,
-    .pack = cpu__product_pack,
-    .unpack = cpu__product_unpack,
+    .run = cpu__passes_run,
+    .clear = cpu__passes_clear,
+    .pack = cpu__passes_pack,
+    .unpack = cpu__passes_unpack,
 };

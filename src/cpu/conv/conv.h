@@ -4,13 +4,13 @@
 #include "cpu/gemm/choose.h"
 
 extern const cpu__op_kind_t cpu__conv;
-extern const cpu__ways_t cpu__conv_ways;
+extern const cpu__algos_t cpu__conv_algos;
 
-extern const cpu__way_t cpu__conv_depthwise;              /* depthwise.c */
-extern const cpu__way_t cpu__conv_by_hand;                /* few_channels.c */
-extern const cpu__way_t cpu__conv_winograd;               /* winograd.c */
-extern const cpu__way_t cpu__conv_lowered;                /* lowered.c */
-extern const cpu__way_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
+extern const cpu__algo_t cpu__conv_depthwise;              /* depthwise.c */
+extern const cpu__algo_t cpu__conv_by_hand;                /* few_channels.c */
+extern const cpu__algo_t cpu__conv_winograd;               /* winograd.c */
+extern const cpu__algo_t cpu__conv_lowered;                /* lowered.c */
+extern const cpu__algo_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
 
 /** Pure.  1 if a window covers, or nearly covers, the whole input in a dim: oneDNN computes wrong
  * weight gradients for some of these (onednn.c). */

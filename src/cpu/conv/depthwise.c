@@ -271,10 +271,10 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
   return CT_OK;
 }
 
-const cpu__way_t cpu__conv_depthwise = {.name = "depthwise",
-                                        .relu = 1,
-                                        .can = can,
-                                        .stored = stored,
-                                        .prepare = prepare,
-                                        .run = run,
-                                        .clear = clear};
+const cpu__algo_t cpu__conv_depthwise = {.name = "depthwise",
+                                         .relu = 1,
+                                         .can = can,
+                                         .stored = stored,
+                                         .prepare = prepare,
+                                         .run = run,
+                                         .clear = clear};

@@ -20,7 +20,7 @@ typedef struct conv {
   int64_t rows, cols;                        /* size of x with padding */
   int64_t weights, image, shared;            /* in floats: own weights; padded copy of x; workspace
                                                 shared by all threads */
-  int64_t room;                              /* in floats, see cpu__few_task_t */
+  int64_t workspace;                         /* in floats, see cpu__few_task_t */
   int64_t strip;                             /* in floats, see cpu__few_strips_t; whole vectors */
   const cpu__tiles_t *tiles;
 } conv_t;
@@ -133,8 +133,8 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->image = (t->x_groups * t->rows * t->cols * t->x_lanes + 15) & ~(int64_t)15;
   t->shared = (t->y_groups * t->y_lanes + 15) & ~(int64_t)15;
   if (job->pass == CT_BWD_DATA) set_strips(t, job->dev);
-  if (job->pass == CT_BWD_PARAM) t->room = cpu__few_room(d->y.dim[2], d->y.dim[3]);
-  int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes + t->room;
+  if (job->pass == CT_BWD_PARAM) t->workspace = cpu__few_workspace(d->y.dim[2], d->y.dim[3]);
+  int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes + t->workspace;
   out->scratch = (size_t)(t->shared + t->threads * chunk) * sizeof(float);
   return stored(job, &out->w);
 }
@@ -144,7 +144,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 /* One chunk of the batch and its workspace. */
 typedef struct chunk {
   int64_t first, end; /* range of images */
-  float *shared, *image, *dw, *db, *room;
+  float *shared, *image, *dw, *db, *workspace;
 } chunk_t;
 
 static chunk_t chunk_of(const conv_t *t, tensors_t at, int k)
@@ -152,10 +152,10 @@ static chunk_t chunk_of(const conv_t *t, tensors_t at, int k)
   int64_t n = t->desc.x.dim[0], bias = t->y_groups * t->y_lanes;
   chunk_t c = {
       .first = n * k / t->threads, .end = n * (k + 1) / t->threads, .shared = at[CPU__SCRATCH]};
-  c.image = c.shared + t->shared + k * (t->image + t->weights + bias + t->room);
+  c.image = c.shared + t->shared + k * (t->image + t->weights + bias + t->workspace);
   c.dw = c.image + t->image;
   c.db = c.dw + t->weights;
-  c.room = c.db + bias;
+  c.workspace = c.db + bias;
   return c;
 }
 
@@ -308,7 +308,7 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
                            .kernel = d->u.conv.kernel[0],
                            .rows = d->y.dim[2],
                            .cols = d->y.dim[3],
-                           .room = c->room};
+                           .workspace = c->workspace};
     for (int64_t g = 0; g < t->y_groups; g++) {
       one.outs = outs_of(t, g);
       one.w = c->dw + g * weights;
@@ -394,12 +394,12 @@ static void clear_own(cpu__ready_t *ready)
   ct_mem_free(ready->own);
 }
 
-const cpu__way_t cpu__conv_by_hand = {.name = "by hand",
-                                      .as_it_lies = 1,
-                                      .second = 1,
-                                      .relu = 1,
-                                      .can = can,
-                                      .stored = stored,
-                                      .prepare = prepare,
-                                      .run = run,
-                                      .clear = clear_own};
+const cpu__algo_t cpu__conv_by_hand = {.name = "by hand",
+                                       .as_it_lies = 1,
+                                       .second = 1,
+                                       .relu = 1,
+                                       .can = can,
+                                       .stored = stored,
+                                       .prepare = prepare,
+                                       .run = run,
+                                       .clear = clear_own};

@@ -29,11 +29,12 @@ typedef struct cpu__few_task {
   int64_t rows, cols; /**< size of out */
   int outs;           /**< channels of out without padding */
   int relu;
-  float *room; /**< workspace for the gradient with a plain image: cpu__few_room() floats */
+  float
+      *workspace; /**< workspace for the gradient with a plain image: cpu__few_workspace() floats */
 } cpu__few_task_t;
 
 /** Size of 8 planes whose rows are padded to whole vectors. */
-static inline int64_t cpu__few_room(int64_t rows, int64_t cols)
+static inline int64_t cpu__few_workspace(int64_t rows, int64_t cols)
 {
   return 8 * rows * ((cols + 15) / 16 * 16);
 }

@@ -148,7 +148,7 @@ static void correlate_pixels(const cpu__few_task_t *a)
 
 /* ---- gradient ---- */
 
-/* Converts out to planes of whole vectors in a->room, and sums it up. */
+/* Converts out to planes of whole vectors in a->workspace, and sums it up. */
 static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
 {
   __m512 sum[8], v[8];
@@ -161,7 +161,7 @@ static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
       UNROLLED
       for (int o = 0; o < 8; o++) {
         sum[o] = _mm512_add_ps(sum[o], v[o]);
-        _mm512_storeu_ps(a->room + o * plane + i * width + j, v[o]);
+        _mm512_storeu_ps(a->workspace + o * plane + i * width + j, v[o]);
       }
     }
   UNROLLED
@@ -205,7 +205,7 @@ LOOP void all_taps(const cpu__few_task_t *a, int64_t width, int64_t plane, int f
 {
   for (int c = 0; c < a->in.channels; c++)
     for (int u = 0; u < kernel; u++)
-      row_of_taps(a, a->in.data + c * a->in.group + u * a->in.width, a->room + first * plane,
+      row_of_taps(a, a->in.data + c * a->in.group + u * a->in.width, a->workspace + first * plane,
                   a->w + (c * kernel + u) * kernel * 8 + first, width, plane, outs, kernel);
 }
 

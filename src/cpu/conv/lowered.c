@@ -171,20 +171,20 @@ static void run_chunk(const lowered_t *t, const task_t *k, int64_t from, int64_t
 {
   cpu__matrix_t w = cpu__row_major(k->w, t->depth), cols = cpu__row_major(k->cols, to - from);
   cpu__matrix_t y = cpu__row_major(k->y + from, t->y_pixels);
-  cpu__multiply_t g = {.m = t->out, .n = to - from, .k = t->depth, .a = w, .b = cols, .c = y};
+  cpu__gemm_t g = {.m = t->out, .n = to - from, .k = t->depth, .a = w, .b = cols, .c = y};
   if (t->pass == CT_BWD_DATA)
-    g = (cpu__multiply_t){
+    g = (cpu__gemm_t){
         .m = t->depth, .n = to - from, .k = t->out, .a = cpu__transposed(w), .b = y, .c = cols};
   if (t->pass == CT_BWD_PARAM)
-    g = (cpu__multiply_t){.m = t->out,
-                          .n = t->depth,
-                          .k = to - from,
-                          .a = y,
-                          .b = cpu__transposed(cols),
-                          .c = w,
-                          .add = k->add || from > 0};
+    g = (cpu__gemm_t){.m = t->out,
+                      .n = t->depth,
+                      .k = to - from,
+                      .a = y,
+                      .b = cpu__transposed(cols),
+                      .c = w,
+                      .add = k->add || from > 0};
   if (t->pass != CT_BWD_DATA) unfold(t, k->x, from, to, k->cols, 0);
-  cpu__multiply(k->dev, &g);
+  cpu__gemm_blocked(k->dev, &g);
   if (t->pass == CT_BWD_DATA) unfold(t, k->x, from, to, k->cols, 1);
 }
 
@@ -286,10 +286,10 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
   return CT_OK;
 }
 
-const cpu__way_t cpu__conv_lowered = {.name = "lowered",
-                                      .second = 1,
-                                      .can = can,
-                                      .stored = stored,
-                                      .prepare = prepare,
-                                      .run = run,
-                                      .clear = clear};
+const cpu__algo_t cpu__conv_lowered = {.name = "lowered",
+                                       .second = 1,
+                                       .can = can,
+                                       .stored = stored,
+                                       .prepare = prepare,
+                                       .run = run,
+                                       .clear = clear};

@@ -231,16 +231,16 @@ static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__primitive_format(&gradient, out);
 }
 
-const cpu__way_t cpu__conv_direct = {.name = "direct",
-                                     .can = direct_can,
-                                     .stored = cpu__primitive_format,
-                                     .prepare = cpu__primitive_prepare,
-                                     .run = cpu__primitive_run,
-                                     .clear = cpu__primitive_clear};
+const cpu__algo_t cpu__conv_direct = {.name = "direct",
+                                      .can = direct_can,
+                                      .stored = cpu__primitive_format,
+                                      .prepare = cpu__primitive_prepare,
+                                      .run = cpu__primitive_run,
+                                      .clear = cpu__primitive_clear};
 
-const cpu__way_t cpu__conv_bf16 = {.name = "bf16",
-                                   .can = bf16_can,
-                                   .stored = bf16_stored,
-                                   .prepare = cpu__primitive_prepare,
-                                   .run = cpu__primitive_run,
-                                   .clear = cpu__primitive_clear};
+const cpu__algo_t cpu__conv_bf16 = {.name = "bf16",
+                                    .can = bf16_can,
+                                    .stored = bf16_stored,
+                                    .prepare = cpu__primitive_prepare,
+                                    .run = cpu__primitive_run,
+                                    .clear = cpu__primitive_clear};

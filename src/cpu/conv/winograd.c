@@ -60,7 +60,7 @@ static void transform_tiles(const run_t *r, int64_t block, int64_t first, int64_
 {
   const conv_t *t = r->t;
   for (int64_t i = first; i < end; i++) {
-    cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
+    cpu__tile_pos_t p = cpu__winograd_tile_pos(i, t->rows, t->cols);
     const float *image = r->in + (p.image * t->from + block) * t->h * t->w * t->lanes;
     cpu__plane_t x = {(float *)(uintptr_t)image, t->h, t->w};
     t->loops->input(&x, p.row * CPU__TILE - t->top, p.col * CPU__TILE - t->left,
@@ -101,7 +101,7 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
                              .add = t->add,
                              .relu = t->relu};
     for (int64_t i = first; i < end; i++) {
-      cpu__place_t p = cpu__winograd_place(i, t->rows, t->cols);
+      cpu__tile_pos_t p = cpu__winograd_tile_pos(i, t->rows, t->cols);
       float *image = r->out + (p.image * t->to + block) * t->to_h * t->to_w * t->lanes;
       cpu__plane_t y = {image, t->to_h, t->to_w};
       sums.at = m + (v * t->once + i - first) * t->lanes;
@@ -114,8 +114,8 @@ static void finish_tiles(const run_t *r, int64_t panel, int64_t first, int64_t e
 
 /* Multiplies `count` tiles from v on by the weights of some blocks and a panel; writes or adds to
  * m. */
-static void multiply(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, const float *v,
-                     const float *u, float *m, int add)
+static void gemm(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, const float *v,
+                 const float *u, float *m, int add)
 {
   int vecs = (int)vecs_of(t, panel);
   int64_t most = t->tiles->rows[vecs], steps = (count + most - 1) / most;
@@ -147,7 +147,7 @@ static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t e
   const conv_t *t = r->t;
   for (int64_t i = first; i < end; i += t->once) {
     int64_t stop = i + t->once < end ? i + t->once : end;
-    multiply(t, panel, t->from, stop - i, v + (i - origin) * t->lanes, u, m, 0);
+    gemm(t, panel, t->from, stop - i, v + (i - origin) * t->lanes, u, m, 0);
     finish_tiles(r, panel, i, stop, m);
   }
 }
@@ -166,8 +166,8 @@ static void with_own_weights(const run_t *r, int64_t panel, int64_t first, int64
       with_weights(r, panel, first, end, origin, v, u, m);
       return;
     }
-    multiply(t, panel, blocks, end - first, v + (at * t->group + first - origin) * t->lanes, u, m,
-             at > 0);
+    gemm(t, panel, blocks, end - first, v + (at * t->group + first - origin) * t->lanes, u, m,
+         at > 0);
   }
   finish_tiles(r, panel, first, end, m);
 }
@@ -230,7 +230,7 @@ static void run_own_channels(const run_t *r)
   }
 }
 
-static int run_product(const conv_t *t, void *const at[CPU__ROLES])
+static int run_conv(const conv_t *t, void *const at[CPU__ROLES])
 {
   int data = t->pass == CT_BWD_DATA;
   float *scratch = at[CPU__SCRATCH];
@@ -321,7 +321,7 @@ static void plan(conv_t *t)
   }
 }
 
-static int prepare_product(const cpu__job_t *job, cpu__ready_t *out)
+static int prepare_conv(const cpu__job_t *job, cpu__ready_t *out)
 {
   conv_t shape, *t;
   set_shape(&shape, job);
@@ -391,8 +391,8 @@ static int stored(const cpu__job_t *job, cpu__md_t **out)
 
 static int prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
-  int rc = job->pass == CT_BWD_PARAM ? cpu__winograd_gradient_prepare(job, out)
-                                     : prepare_product(job, out);
+  int rc =
+      job->pass == CT_BWD_PARAM ? cpu__winograd_gradient_prepare(job, out) : prepare_conv(job, out);
   return rc == CT_OK ? stored(job, &out->w) : rc;
 }
 
@@ -400,7 +400,7 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
 {
   const int *pass = ready->own;
   return *pass == CT_BWD_PARAM ? cpu__winograd_gradient_run(dev, ready, at)
-                               : run_product(ready->own, at);
+                               : run_conv(ready->own, at);
 }
 
 static void clear(cpu__ready_t *ready)
@@ -408,11 +408,11 @@ static void clear(cpu__ready_t *ready)
   ct_mem_free(ready->own);
 }
 
-const cpu__way_t cpu__conv_winograd = {.name = "winograd",
-                                       .relu = 1,
-                                       .add = 1,
-                                       .can = can,
-                                       .stored = stored,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .clear = clear};
+const cpu__algo_t cpu__conv_winograd = {.name = "winograd",
+                                        .relu = 1,
+                                        .add = 1,
+                                        .can = can,
+                                        .stored = stored,
+                                        .prepare = prepare,
+                                        .run = run,
+                                        .clear = clear};

@@ -8,14 +8,14 @@
 #include "cpu/conv/conv.h"
 
 /** Position of a tile; tiles are numbered row by row, image by image. */
-typedef struct cpu__place {
+typedef struct cpu__tile_pos {
   int64_t image, row, col; /**< image number; row and column of the tile in the image */
-} cpu__place_t;
+} cpu__tile_pos_t;
 
-static inline cpu__place_t cpu__winograd_place(int64_t tile, int64_t rows, int64_t cols)
+static inline cpu__tile_pos_t cpu__winograd_tile_pos(int64_t tile, int64_t rows, int64_t cols)
 {
   int64_t row = tile / cols;
-  return (cpu__place_t){row / rows, row % rows, tile % cols};
+  return (cpu__tile_pos_t){row / rows, row % rows, tile % cols};
 }
 
 /** Stride between the 36 positions of a transform, each with `floats` floats: an odd number of
@@ -26,7 +26,7 @@ static inline int64_t cpu__winograd_apart(int64_t floats)
   return (ct_div_up(floats, LINE) | 1) * LINE;
 }
 
-/* The gradient of the weights (winograd_gradient.c): entries of cpu__way_t for jobs that meet the
+/* The gradient of the weights (winograd_gradient.c): entries of cpu__algo_t for jobs that meet the
  * conditions of winograd.c: kernel 3x3, stride 1, no dilation, no groups, x and y in
  * cpu__blocked(), weights blocked in both channel dims with output channels innermost. */
 

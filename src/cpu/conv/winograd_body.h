@@ -108,25 +108,25 @@ typedef struct square {
   int64_t width; /* row stride in vectors */
 } square_t;
 
-/* Copies the square into `room`, with zeros outside the image. */
+/* Copies the square into `workspace`, with zeros outside the image. */
 static __attribute__((noinline)) square_t copied(const cpu__plane_t *p, int64_t top, int64_t left,
-                                                 int side, vec_mem_t *room)
+                                                 int side, vec_mem_t *workspace)
 {
   int64_t first = left < 0 ? -left : 0, end = p->w - left < side ? p->w - left : side;
   for (int i = 0; i < side * side; i++)
-    room[i] = (vec_mem_t){0};
+    workspace[i] = (vec_mem_t){0};
   for (int64_t i = top < 0 ? -top : 0; i < side && top + i < p->h; i++)
     for (int64_t j = first; j < end; j++)
-      room[i * side + j] = ((const vec_mem_t *)p->data)[(top + i) * p->w + left + j];
-  return (square_t){room, side};
+      workspace[i * side + j] = ((const vec_mem_t *)p->data)[(top + i) * p->w + left + j];
+  return (square_t){workspace, side};
 }
 
 INLINE square_t square_of(const cpu__plane_t *p, int64_t top, int64_t left, int side,
-                          vec_mem_t *room)
+                          vec_mem_t *workspace)
 {
   if (top >= 0 && left >= 0 && top + side <= p->h && left + side <= p->w)
     return (square_t){(const vec_mem_t *)p->data + top * p->w + left, p->w};
-  return copied(p, top, left, side, room);
+  return copied(p, top, left, side, workspace);
 }
 
 /* Prefetches the first rows of the tile below: tiles are processed row by row, which hardware
@@ -166,9 +166,9 @@ INLINE void put_input_pair(square_t s, float p, float q2, float *v, int64_t stri
 static void input(const cpu__plane_t *x, int64_t top, int64_t left, float *v, int64_t stride)
 {
   enum { N = CPU__PATCH };
-  vec_mem_t room[N * N];
+  vec_mem_t workspace[N * N];
   vec_t line[N];
-  square_t s = square_of(x, top, left, N, room);
+  square_t s = square_of(x, top, left, N, workspace);
   fetch_below(x, top + N, left + 1);
   for (int j = 0; j < N; j++)
     line[j] = input_end(s.at[j], s.at[2 * s.width + j], s.at[4 * s.width + j]);
@@ -212,9 +212,9 @@ static void spread(const cpu__plane_t *dy, int64_t top, int64_t left, float *v, 
                    float *sums)
 {
   enum { N = CPU__TILE, TO = CPU__PATCH };
-  vec_mem_t room[N * N];
+  vec_mem_t workspace[N * N];
   vec_t line[N];
-  square_t s = square_of(dy, top, left, N, room);
+  square_t s = square_of(dy, top, left, N, workspace);
   fetch_below(dy, top + N, left);
   for (int j = 0; j < N; j++)
     line[j] = s.at[j];
@@ -352,12 +352,12 @@ INLINE void weights_row(const vec_mem_t *w, int64_t next, float *u, int64_t stri
 static void weights(const float *w, int turned, float *u, int64_t stride, int64_t row)
 {
   enum { TAPS = 9 };
-  vec_t room[TAPS][CPU__VW];
+  vec_t workspace[TAPS][CPU__VW];
   const vec_mem_t *from = (const vec_mem_t *)w;
   for (int k = 0; turned && k < TAPS; k++)
-    turn(w + k * CPU__VW * CPU__VW, room[TAPS - 1 - k]);
+    turn(w + k * CPU__VW * CPU__VW, workspace[TAPS - 1 - k]);
   for (int i = 0; i < CPU__VW; i++)
-    weights_row((turned ? (const vec_mem_t *)room : from) + i, CPU__VW, u + i * row, stride);
+    weights_row((turned ? (const vec_mem_t *)workspace : from) + i, CPU__VW, u + i * row, stride);
 }
 
 #define CPU__PASTE(a, b)       a##b

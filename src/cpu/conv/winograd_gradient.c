@@ -41,7 +41,7 @@ typedef struct gradient {
   int64_t unit, unit_position; /* floats of a unit's sums; of one of its positions */
   int64_t transforms, sums;    /* floats of both transforms of a chunk; of a part's sums */
   const cpu__winograd_loops_t *loops;
-  const cpu__tiles_t *products;
+  const cpu__tiles_t *micro;
 } gradient_t;
 
 /* A range of tiles. */
@@ -114,8 +114,8 @@ cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job)
   double out = lanes * ceil((double)d->y.dim[1] / lanes);
   double tiles = (double)d->y.dim[0] * ceil((double)d->y.dim[2] / CPU__TILE) *
                  ceil((double)d->y.dim[3] / CPU__TILE);
-  double products = CPU__POSITIONS * in * out;
-  return (cpu__cost_t){1.3 * tiles * products * (1 + 10 / in + 10 / out), 30 * products};
+  double macs = CPU__POSITIONS * in * out;
+  return (cpu__cost_t){1.3 * tiles * macs * (1 + 10 / in + 10 / out), 30 * macs};
 }
 
 int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
@@ -127,7 +127,7 @@ int cpu__winograd_gradient_prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->pass = job->pass;
   t->threads = job->dev->threads;
   t->loops = cpu__winograd_loops(job->dev);
-  t->products = cpu__tiles(job->dev);
+  t->micro = cpu__tiles(job->dev);
   t->lanes = t->loops->width;
   t->bias = d->u.conv.bias;
   t->n = d->y.dim[0];
@@ -177,7 +177,7 @@ static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
 
 /* ---- transforms ---- */
 
-static void step(const gradient_t *t, cpu__place_t *p)
+static void step(const gradient_t *t, cpu__tile_pos_t *p)
 {
   if (++p->col < t->cols) return;
   p->col = 0;
@@ -191,7 +191,7 @@ static void transform_block(const gradient_t *t, const float *from, int i, int64
                             float *to, float *sums)
 {
   enum { SIDE = CPU__TILE };
-  cpu__place_t p = cpu__winograd_place(r.first, t->rows, t->cols);
+  cpu__tile_pos_t p = cpu__winograd_tile_pos(r.first, t->rows, t->cols);
   int64_t plane = t->h[i] * t->w[i] * t->lanes;
   for (int64_t k = r.first; k < r.end; k++, to += t->group[i], step(t, &p)) {
     cpu__plane_t image = {from + (p.image * t->blocks[i] + b) * plane, t->h[i], t->w[i]};
@@ -231,8 +231,8 @@ static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_
 /* ---- GEMMs ---- */
 
 /* Adds the contribution of `tiles` tiles of a chunk to unit u; add 0: overwrites. */
-static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
-                     float *sums)
+static void gemm(const gradient_t *t, float *transforms, int64_t u, int64_t tiles, int add,
+                 float *sums)
 {
   static const int64_t start[1];
   int64_t in = u / t->groups[1] * t->group[0], out = u % t->groups[1] * t->group[1];
@@ -254,9 +254,9 @@ static void multiply(const gradient_t *t, float *transforms, int64_t u, int64_t 
   for (int k = 0; k < CPU__POSITIONS; k++)
     for (int64_t v = 0; v < vecs; v += TILE_VECS) {
       int64_t wide = ct_least(TILE_VECS, vecs - v);
-      int64_t most = ct_div_up(rows, ct_div_up(rows, t->products->rows[wide]));
+      int64_t most = ct_div_up(rows, ct_div_up(rows, t->micro->rows[wide]));
       for (int64_t i = 0; i < rows; i += most)
-        t->products->run[wide][ct_least(most, rows - i)](
+        t->micro->run[wide][ct_least(most, rows - i)](
             &job, a + k * t->position[0] + i, b + k * t->position[1] + v * t->lanes,
             sums + k * t->unit_position + i * t->group[1] + v * t->lanes);
     }
@@ -300,7 +300,7 @@ static void sum_part(const gradient_t *t, const tensors_t *m, int k)
     range_t r = {first, ct_least(first + t->chunk, all.end)};
     transform(t, m, r, first, transforms, m->db + k * t->blocks[1] * t->lanes);
     for (int64_t u = 0; u < units(t); u++)
-      multiply(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
+      gemm(t, transforms, u, r.end - first, first > all.first, sums + u * t->unit);
   }
 }
 
@@ -325,7 +325,7 @@ static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
   range_t own = share((range_t){0, units(t)}, t->threads, k);
   for (int64_t u = own.first; u < own.end; u++) {
     float *sums = m->sums + (alone ? k : u) * t->unit;
-    multiply(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
+    gemm(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
     if (r.end == t->tiles) finish_unit(t, m, u, sums, 1);
   }
 }

@@ -11,8 +11,8 @@
  * format is float32 and holds every element of the plain layout once, because the optimizer works
  * on it.  Transformed weights belong into the algorithm's workspace and are computed in each
  * run. */
-#ifndef CT_CPU_WAY_H
-#define CT_CPU_WAY_H
+#ifndef CT_CPU_ALGORITHM_H
+#define CT_CPU_ALGORITHM_H
 #include "cpu/kern/op.h"
 #include "cpu/onednn/glue.h"
 #include <stdio.h>
@@ -43,7 +43,7 @@ typedef struct cpu__ready {
   size_t scratch; /**< workspace in bytes */
 } cpu__ready_t;
 
-typedef struct cpu__way {
+typedef struct cpu__algo {
   const char *name; /**< static: ct_op_info_t.algorithm if the forward pass uses it */
   int as_it_lies;   /**< 1: needs no reorder, not even of w */
   int second;       /**< 1: only asked if no other algorithm has full speed without padding */
@@ -62,7 +62,7 @@ typedef struct cpu__way {
   int (*run)(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);
   /** Frees ready->own, which may be NULL. */
   void (*clear)(cpu__ready_t *ready);
-} cpu__way_t;
+} cpu__algo_t;
 
 /** Sets the reason and returns 0: the result of can() for an unsupported job. */
 static inline int cpu__refuse(char why[128], const char *reason)

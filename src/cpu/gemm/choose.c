@@ -16,12 +16,12 @@ static double reorder_cost(const ct_shape_t *s)
 /* Cost of separate passes over y for what the algorithm does not fuse.  Only counted for inference,
  * where it matters; in training the choice must not depend on it, because backward may need the
  * ReLU separately. */
-static double apart_cost(const ct_op_desc_t *d, const cpu__way_t *way)
+static double apart_cost(const ct_op_desc_t *d, const cpu__algo_t *algo)
 {
   double cost = 0, y = (double)ct_shape_count(&d->y);
   if (d->kind != CT_OP_CONV || d->passes != CT_FWD) return 0;
-  if (d->u.conv.add && !way->add) return 60 * y;
-  if (d->u.conv.relu && !way->relu) cost += 25 * y;
+  if (d->u.conv.add && !algo->add) return 60 * y;
+  if (d->u.conv.relu && !algo->relu) cost += 25 * y;
   return cost;
 }
 
@@ -40,14 +40,14 @@ static int is_same(cpu__layouts_t a, cpu__layouts_t b)
 static int ask_for(cpu__costs_t *c, const cpu__job_t *job, int i, int k, int second, double *least)
 {
   *least = INFINITY;
-  for (int w = 0; w < CPU__WAYS_MAX && c->ways->way[w]; w++) {
-    const cpu__way_t *way = c->ways->way[w];
+  for (int w = 0; w < CPU__ALGOS_MAX && c->algos->algo[w]; w++) {
+    const cpu__algo_t *algo = c->algos->algo[w];
     char why[128];
     cpu__cost_t cost;
-    int can = way->second == second ? way->can(job, &cost, why) : 0;
+    int can = algo->second == second ? algo->can(job, &cost, why) : 0;
     if (can < 0) return can;
     if (!can) continue;
-    if (job->pass == CT_FWD) cost.each += apart_cost(job->desc, way);
+    if (job->pass == CT_FWD) cost.each += apart_cost(job->desc, algo);
     c->of[i][w][k] = cost;
     *least = fmin(*least, cost.each);
   }
@@ -60,7 +60,7 @@ static int ask_at(cpu__costs_t *c, cpu__job_t *job, int k, int second, double *m
   int rc = CT_OK;
   double least;
   *most = 0;
-  job->at = c->ways->pair[k];
+  job->at = c->algos->layouts[k];
   for (int i = 0; i < CPU__PASSES; i++) {
     if (!is_wanted(c, i)) continue;
     job->pass = 1 << i;
@@ -71,24 +71,24 @@ out:
   return rc;
 }
 
-int cpu__ask(const cpu__ways_t *ways, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out)
+int cpu__ask(const cpu__algos_t *algos, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out)
 {
   int rc = CT_OK;
   cpu__job_t job = {.dev = dev, .desc = d};
   double rate = d->x.dtype == CT_BF16 ? dev->bf16_rate : 1;
   double ideal = ct_op_flops(d, CT_FWD) / 2 / rate; /* without padding, at peak rate */
   double most = INFINITY;
-  *out = (cpu__costs_t){.ways = ways, .passes = d->passes | CT_FWD};
+  *out = (cpu__costs_t){.algos = algos, .passes = d->passes | CT_FWD};
   out->x = reorder_cost(&d->x);
   out->y = reorder_cost(&d->y);
   for (int i = 0; i < CPU__PASSES; i++)
-    for (int w = 0; w < CPU__WAYS_MAX; w++)
-      for (int k = 0; k < CPU__PAIRS_MAX; k++)
+    for (int w = 0; w < CPU__ALGOS_MAX; w++)
+      for (int k = 0; k < CPU__LAYOUTS_MAX; k++)
         out->of[i][w][k].each = INFINITY;
-  for (int k = 0; k < ways->pairs && most > ideal; k++)
+  for (int k = 0; k < algos->nlayouts && most > ideal; k++)
     CT_TRY(ask_at(out, &job, k, 0, &most));
   if (most <= ideal) goto out;
-  for (int k = 0; k < ways->pairs; k++)
+  for (int k = 0; k < algos->nlayouts; k++)
     CT_TRY(ask_at(out, &job, k, 1, &most));
 out:
   return rc;
@@ -96,30 +96,30 @@ out:
 
 static int is_possible(const cpu__costs_t *c, int w, int k, cpu__layouts_t outer, unsigned without)
 {
-  const cpu__way_t *way = c->ways->way[w];
-  return !(without >> w & 1) && (!way->as_it_lies || is_same(c->ways->pair[k], outer));
+  const cpu__algo_t *algo = c->algos->algo[w];
+  return !(without >> w & 1) && (!algo->as_it_lies || is_same(c->algos->layouts[k], outer));
 }
 
 cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without)
 {
   cpu__choice_t best = {.cost = INFINITY};
   int at = 0;
-  for (int w = 0; w < CPU__WAYS_MAX && c->ways->way[w]; w++)
-    for (int k = 0; k < c->ways->pairs; k++) {
+  for (int w = 0; w < CPU__ALGOS_MAX && c->algos->algo[w]; w++)
+    for (int k = 0; k < c->algos->nlayouts; k++) {
       double cost = c->of[i][w][k].each;
-      if (c->ways->pair[k].x != outer.x) cost += c->x;
-      if (c->ways->pair[k].y != outer.y) cost += c->y;
+      if (c->algos->layouts[k].x != outer.x) cost += c->x;
+      if (c->algos->layouts[k].y != outer.y) cost += c->y;
       if (cost >= best.cost || !is_possible(c, w, k, outer, without)) continue;
-      best = (cpu__choice_t){.in_the_long_run = c->ways->way[w], .cost = cost};
+      best = (cpu__choice_t){.in_the_long_run = c->algos->algo[w], .cost = cost};
       at = k;
     }
-  best.at = c->ways->pair[at];
+  best.at = c->algos->layouts[at];
   double least = INFINITY;
-  for (int w = 0; w < CPU__WAYS_MAX && c->ways->way[w]; w++) {
+  for (int w = 0; w < CPU__ALGOS_MAX && c->algos->algo[w]; w++) {
     double now = c->of[i][w][at].each + c->of[i][w][at].once;
     if (now >= least || !is_possible(c, w, at, outer, without)) continue;
     least = now;
-    best.way = c->ways->way[w];
+    best.algo = c->algos->algo[w];
   }
   return best;
 }

@@ -9,33 +9,33 @@
 #define CT_CPU_CHOOSE_H
 #include "cpu/gemm/algorithm.h"
 
-enum { CPU__PASSES = 3, CPU__WAYS_MAX = 8, CPU__PAIRS_MAX = 8 };
+enum { CPU__PASSES = 3, CPU__ALGOS_MAX = 8, CPU__LAYOUTS_MAX = 8 };
 
 /** The algorithms of a kind of op, and the layouts to ask them for, both in order of preference. */
-typedef struct cpu__ways {
-  const cpu__way_t *way[CPU__WAYS_MAX]; /**< ends with NULL */
-  cpu__layouts_t pair[CPU__PAIRS_MAX];
-  int pairs;
-} cpu__ways_t;
+typedef struct cpu__algos {
+  const cpu__algo_t *algo[CPU__ALGOS_MAX]; /**< ends with NULL */
+  cpu__layouts_t layouts[CPU__LAYOUTS_MAX];
+  int nlayouts;
+} cpu__algos_t;
 
 typedef struct cpu__costs {
-  const cpu__ways_t *ways;
+  const cpu__algos_t *algos;
   int passes;  /**< requested passes and CT_FWD, which decides the layout of the weights */
   double x, y; /**< cost of reordering x or y */
-  cpu__cost_t of[CPU__PASSES][CPU__WAYS_MAX][CPU__PAIRS_MAX]; /**< INFINITY: not supported */
+  cpu__cost_t of[CPU__PASSES][CPU__ALGOS_MAX][CPU__LAYOUTS_MAX]; /**< INFINITY: not supported */
 } cpu__costs_t;
 
 /** The choice for a pass. */
 typedef struct cpu__choice {
-  const cpu__way_t *way;             /**< NULL: there is none */
-  const cpu__way_t *in_the_long_run; /**< the best without constant costs; decides the format of the
-                                          weights */
+  const cpu__algo_t *algo;            /**< NULL: there is none */
+  const cpu__algo_t *in_the_long_run; /**< the best without constant costs: it decides the format
+                                           of the weights */
   cpu__layouts_t at;
   double cost; /**< including reorders */
 } cpu__choice_t;
 
 /** Local.  Asks all algorithms; \a d has a batch of at least 1. */
-int cpu__ask(const cpu__ways_t *ways, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out);
+int cpu__ask(const cpu__algos_t *algos, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out);
 /** The choice for pass 1 << i if the graph has x and y in the layouts \a outer; \a without: bit
  * mask of excluded algorithms. */
 cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without);

@@ -14,19 +14,19 @@ enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
 /* With contiguous lanes, this many k of all panels are packed in turn, so that cache lines of a row
  * are used completely. */
 enum { K_CHUNK = 16 };
-enum { A_ROOM = M_BLOCK * K_BLOCK, B_ROOM = N_BLOCK * K_BLOCK };
+enum { A_FLOATS = M_BLOCK * K_BLOCK, B_FLOATS = N_BLOCK * K_BLOCK };
 
 /* Multiply-adds below which waking other threads takes longer than the GEMM. */
 #define ALONE_BELOW 2.5e5
 
-size_t cpu__multiply_room(void)
+size_t cpu__gemm_workspace(void)
 {
-  return (A_ROOM + B_ROOM) * sizeof(float);
+  return (A_FLOATS + B_FLOATS) * sizeof(float);
 }
 
 /* Parameters of a GEMM, the same for all its parts. */
 typedef struct plan {
-  const cpu__multiply_t *g;
+  const cpu__gemm_t *g;
   const cpu__tiles_t *tiles;
   int64_t k_block;
   int vecs, rows; /* maximum size of a tile */
@@ -39,7 +39,7 @@ typedef struct block {
   int64_t k0, k;
   int64_t n0, n; /* n0: first packed column of b */
   cpu__matrix_t b;
-  float *a_room;
+  float *a_packed;
 } block_t;
 
 typedef struct part {
@@ -71,7 +71,7 @@ static double row_of_tiles(int64_t rows, int64_t vectors, int vecs)
 /* Chooses the fastest tile shape for m x n. */
 static void choose_tile(plan_t *p)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   double fastest = INFINITY;
   int64_t vectors = ct_div_up(g->n, p->tiles->width);
   int most = p->tiles->width == CPU__PANEL ? CPU__TILE_VECS : CPU__PANEL / p->tiles->width;
@@ -87,13 +87,13 @@ static void choose_tile(plan_t *p)
 
 /* 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1 cache
  * sets; a large stride along k touches many pages. */
-static int is_bad_a(const cpu__multiply_t *g, int rows)
+static int is_bad_a(const cpu__gemm_t *g, int rows)
 {
   if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
   return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && ct_least(g->m, rows) > 6;
 }
 
-static plan_t make_plan(const ct_dev_t *dev, const cpu__multiply_t *g)
+static plan_t make_plan(const ct_dev_t *dev, const cpu__gemm_t *g)
 {
   plan_t p = {.g = g, .tiles = cpu__tiles(dev), .whole = is_panels(&g->c)};
   int64_t blocks = ct_div_up(g->k, K_BLOCK);
@@ -128,7 +128,7 @@ static int64_t column(const cpu__matrix_t *m, int64_t j)
 static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, const float *a,
                           int rows, int64_t m0, int64_t n0, int64_t n)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   int width = p->tiles->width;
   float bias[CPU__TILE_VECS * CPU__PANEL];
   int last = b->k0 + b->k == g->k;
@@ -149,7 +149,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
                             int64_t n)
 {
   static const int64_t here = 0;
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   int64_t count = ct_div_up(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
   cpu__tile_t t = {.taps = 1, .a_at = &here, .b_at = &here, .k = b->k, .add = b->k0 > 0 || g->add};
   t.stream = p->stream;
@@ -161,7 +161,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   t.c_vec = p->tiles->width == CPU__PANEL ? g->c.col16 : 8;
   for (int64_t i = 0; i < count; i++) {
     int64_t first = m * i / count, rows = m * (i + 1) / count - first;
-    const float *a = p->pack_a ? b->a_room + i * b->k * CPU__PANEL
+    const float *a = p->pack_a ? b->a_packed + i * b->k * CPU__PANEL
                                : g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col;
     tiles_of_rows(p, b, &t, a, (int)rows, m0 + first, n0, n);
   }
@@ -170,8 +170,8 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
 /* Prefetches columns m0 to m0 + m of some rows of a transposed a: few bytes in each of many pages,
  * which hardware prefetchers do not follow.  Always inlined: gcc would remove a call to a function
  * that only prefetches. */
-static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g, int64_t k0,
-                                                        int64_t k, int64_t m0, int64_t m)
+static inline __attribute__((always_inline)) void fetch(const cpu__gemm_t *g, int64_t k0, int64_t k,
+                                                        int64_t m0, int64_t m)
 {
   for (int64_t i = k0; i < ct_least(k0 + k, g->k); i++)
     for (int64_t j = 0; j < m; j += 16)
@@ -180,7 +180,7 @@ static inline __attribute__((always_inline)) void fetch(const cpu__multiply_t *g
 
 static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   int64_t count = ct_div_up(m, p->rows);
   cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
   int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
@@ -191,7 +191,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
       pack.lanes = (int)(m * (i + 1) / count - first);
       pack.k = ct_least(chunk, b->k - k);
       p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
-                     b->a_room + (i * b->k + k) * CPU__PANEL);
+                     b->a_packed + (i * b->k + k) * CPU__PANEL);
     }
   }
 }
@@ -199,7 +199,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 /* Packs a chunk of one panel of b, and adds it to the column sums. */
 static void pack_panel(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int sum, float *to)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   int lanes = (int)ct_least(g->n - n0, CPU__PANEL);
   float sums[CPU__PANEL] = {0};
   cpu__pack_t pack = {.k = k, .k_step = g->b.row, .k16 = g->b.row16, .lane = g->b.col};
@@ -223,26 +223,26 @@ static void pack_b(const plan_t *p, int64_t k0, int64_t k, int64_t n0, int64_t n
   } while (done < k);
 }
 
-static void find_b(const plan_t *p, block_t *b, const part_t *part, float *room)
+static void find_b(const plan_t *p, block_t *b, const part_t *part, float *workspace)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   if (!p->pack_b) {
     b->b = g->b;
     b->b.at += b->k0 / 16 * g->b.row16;
     b->n0 = 0;
     return;
   }
-  pack_b(p, b->k0, b->k, b->n0, b->n, g->sums && part->m0 == 0, room);
-  b->b = cpu__panels(room, b->k);
+  pack_b(p, b->k0, b->k, b->n0, b->n, g->sums && part->m0 == 0, workspace);
+  b->b = cpu__panels(workspace, b->k);
 }
 
-static void multiply_block(const plan_t *p, block_t b, const part_t *part, float *room)
+static void gemm_block(const plan_t *p, block_t b, const part_t *part, float *workspace)
 {
   int64_t whole_tiles = CPU__TILE_VECS * CPU__PANEL, parts = ct_div_up(b.n, N_HOT);
   int64_t first = b.n0, hot = ct_div_up(ct_div_up(b.n, parts), whole_tiles) * whole_tiles;
   int64_t rows = M_BLOCK / CPU__PANEL * p->rows;
-  b.a_room = room + B_ROOM;
-  find_b(p, &b, part, room);
+  b.a_packed = workspace + B_FLOATS;
+  find_b(p, &b, part, workspace);
   for (int64_t i = 0; i < part->m; i += rows) {
     int64_t m0 = part->m0 + i, m = ct_least(rows, part->m - i);
     if (p->pack_a) pack_a(p, &b, m0, m);
@@ -251,7 +251,7 @@ static void multiply_block(const plan_t *p, block_t b, const part_t *part, float
   }
 }
 
-static void multiply_part(const plan_t *p, part_t part, float *room)
+static void gemm_part(const plan_t *p, part_t part, float *workspace)
 {
   for (int64_t j = 0; j < part.n; j += N_BLOCK) {
     int64_t k0 = 0;
@@ -259,7 +259,7 @@ static void multiply_part(const plan_t *p, part_t part, float *room)
       block_t b = {.k0 = k0, .k = ct_least(p->k_block, p->g->k - k0)};
       b.n0 = part.n0 + j;
       b.n = ct_least(N_BLOCK, part.n - j);
-      multiply_block(p, b, &part, room);
+      gemm_block(p, b, &part, workspace);
       k0 += p->k_block;
     } while (k0 < p->g->k);
   }
@@ -286,7 +286,7 @@ static void choose_grid(const plan_t *p, int threads, int *along_m, int *along_n
 
 static part_t part_of(const plan_t *p, int i, int along_m, int along_n)
 {
-  const cpu__multiply_t *g = p->g;
+  const cpu__gemm_t *g = p->g;
   int64_t tiles = ct_div_up(g->m, p->rows), panels = ct_div_up(g->n, CPU__PANEL);
   int row = i / along_n, col = i % along_n;
   part_t part;
@@ -297,12 +297,12 @@ static part_t part_of(const plan_t *p, int i, int along_m, int along_n)
   return part;
 }
 
-static float *room_of(const ct_dev_t *dev)
+static float *workspace_of(const ct_dev_t *dev)
 {
-  return dev->packing + (size_t)omp_get_thread_num() * (A_ROOM + B_ROOM);
+  return dev->packing + (size_t)omp_get_thread_num() * (A_FLOATS + B_FLOATS);
 }
 
-void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g)
+void cpu__gemm_blocked(const ct_dev_t *dev, const cpu__gemm_t *g)
 {
   if (g->m == 0 || g->n == 0) return;
   plan_t p = make_plan(dev, g);
@@ -312,10 +312,10 @@ void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g)
     choose_grid(&p, dev->threads, &along_m, &along_n);
   int parts = along_m * along_n;
   if (parts == 1) {
-    multiply_part(&p, (part_t){0, g->m, 0, g->n}, room_of(dev));
+    gemm_part(&p, (part_t){0, g->m, 0, g->n}, workspace_of(dev));
     return;
   }
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < parts; i++)
-    multiply_part(&p, part_of(&p, i, along_m, along_n), room_of(dev));
+    gemm_part(&p, part_of(&p, i, along_m, along_n), workspace_of(dev));
 }

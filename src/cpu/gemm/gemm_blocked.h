@@ -3,8 +3,8 @@
  * Loops over cache blocks of k, columns and rows around the micro-kernels of tile/tile.h; operands
  * that these cannot read directly are packed.  Each element is summed in the same order whatever
  * the tile shape and the number of threads, so all runs give the same bits. */
-#ifndef CT_CPU_MULTIPLY_H
-#define CT_CPU_MULTIPLY_H
+#ifndef CT_CPU_GEMM_BLOCKED_H
+#define CT_CPU_GEMM_BLOCKED_H
 #include "cpu/kern/op.h"
 
 /** Element (i, j) is at[i / 16 * row16 + i % 16 * row + j / 16 * col16 + j % 16 * col]. */
@@ -32,7 +32,7 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
 }
 
 /** c = a b, with a m x k and b k x n. */
-typedef struct cpu__multiply {
+typedef struct cpu__gemm {
   int64_t m, n, k;
   /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
   cpu__matrix_t a;
@@ -47,20 +47,20 @@ typedef struct cpu__multiply {
   const float *bias; /**< NULL, or n values that are added to each row */
   int relu;          /**< 1: ReLU; keeps NaN */
   float *sums;       /**< NULL, or n values: set to the column sums of b */
-} cpu__multiply_t;
+} cpu__gemm_t;
 
 /** Hot.  Runs on the calling thread if inside a parallel region, else on all threads of the
  * device. */
-void cpu__multiply(const ct_dev_t *dev, const cpu__multiply_t *g);
+void cpu__gemm_blocked(const ct_dev_t *dev, const cpu__gemm_t *g);
 
 /** Skinny GEMM: at most 16 rows, with a transposed b in panels that is not packed.  No epilogue.
  * Hot; the same bits for any number of threads. */
-void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g);
+void cpu__gemm_skinny(const ct_dev_t *dev, const cpu__gemm_t *g);
 
-/** 1 if cpu__multiply_few() supports g and is faster. */
-int cpu__is_few(const cpu__multiply_t *g);
+/** 1 if cpu__gemm_skinny() supports g and is faster. */
+int cpu__gemm_is_skinny(const cpu__gemm_t *g);
 
 /** Size in bytes of each thread's part of dev->packing. */
-size_t cpu__multiply_room(void);
+size_t cpu__gemm_workspace(void);
 
 #endif

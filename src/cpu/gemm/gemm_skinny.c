@@ -18,15 +18,15 @@ enum { COLUMNS = 12, AHEAD = 2 };
 enum { RESULT = 1 << 16 };
 enum { SQUARE = CPU__PANEL * CPU__PANEL };
 
-typedef struct few {
-  const cpu__multiply_t *g;
+typedef struct skinny {
+  const cpu__gemm_t *g;
   const cpu__tiles_t *tiles;
-} few_t;
+} skinny_t;
 
 /* Packs k columns of all rows of a. */
-static void pack_rows(const few_t *f, int64_t k0, int64_t k, float *to)
+static void pack_rows(const skinny_t *f, int64_t k0, int64_t k, float *to)
 {
-  const cpu__multiply_t *g = f->g;
+  const cpu__gemm_t *g = f->g;
   cpu__pack_t pack = {.k = k, .k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
   pack.lanes = (int)g->m;
   f->tiles->pack(&pack, g->a.at + k0 * g->a.col, to);
@@ -42,10 +42,10 @@ static inline __attribute__((always_inline)) void fetch(const cpu__tile_t *t, co
 }
 
 /* Adds the product of `taps` blocks of k, from k0 on, for the columns n0 to n0 + n. */
-static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, int64_t n0, int64_t n,
-                         const float *rows, float *result)
+static void add_taps(const skinny_t *f, int64_t k0, int64_t k, int64_t taps, int64_t n0, int64_t n,
+                     const float *rows, float *result)
 {
-  const cpu__multiply_t *g = f->g;
+  const cpu__gemm_t *g = f->g;
   int64_t a_at[TAPS], b_at[TAPS];
   for (int64_t i = 0; i < taps; i++) {
     a_at[i] = i * g->b.row16;
@@ -66,9 +66,9 @@ static void add_products(const few_t *f, int64_t k0, int64_t k, int64_t taps, in
 }
 
 /* Transposes the result for n columns from n0 on into c. */
-static void put_result(const few_t *f, int64_t n0, int64_t n, const float *result)
+static void put_result(const skinny_t *f, int64_t n0, int64_t n, const float *result)
 {
-  const cpu__multiply_t *g = f->g;
+  const cpu__gemm_t *g = f->g;
   float square[SQUARE];
   cpu__pack_t pack = {.k = g->m, .k_step = 1, .lane = CPU__PANEL};
   for (int64_t j = 0; j < n; j += CPU__PANEL) {
@@ -80,39 +80,39 @@ static void put_result(const few_t *f, int64_t n0, int64_t n, const float *resul
   }
 }
 
-static void multiply_columns(const few_t *f, int64_t n0, int64_t n, float *room)
+static void gemm_columns(const skinny_t *f, int64_t n0, int64_t n, float *workspace)
 {
-  float *rows = room, *result = room + TAPS * SQUARE;
+  float *rows = workspace, *result = workspace + TAPS * SQUARE;
   for (int64_t k0 = 0; k0 < f->g->k;) {
     int64_t left = f->g->k - k0, k = ct_least(left, CPU__PANEL), taps = ct_least(left / k, TAPS);
     pack_rows(f, k0, k * taps, rows);
-    add_products(f, k0, k, taps, n0, n, rows, result);
+    add_taps(f, k0, k, taps, n0, n, rows, result);
     k0 += k * taps;
   }
   put_result(f, n0, n, result);
 }
 
 /* For smaller matrices packing is cheaper than the lanes wasted here. */
-int cpu__is_few(const cpu__multiply_t *g)
+int cpu__gemm_is_skinny(const cpu__gemm_t *g)
 {
   int across = g->b.row == 1 && g->b.row16 != 16 && g->c.col16 == 16;
   int plain = !g->add && !g->bias && !g->relu && !g->sums;
   return across && plain && g->m <= CPU__PANEL && g->m * g->n * g->k > 1 << 25;
 }
 
-void cpu__multiply_few(const ct_dev_t *dev, const cpu__multiply_t *g)
+void cpu__gemm_skinny(const ct_dev_t *dev, const cpu__gemm_t *g)
 {
   int parts = omp_in_parallel() ? 1 : dev->threads;
-  few_t f = {.g = g, .tiles = cpu__tiles(dev)};
+  skinny_t f = {.g = g, .tiles = cpu__tiles(dev)};
   int64_t blocks = ct_div_up(g->n, CPU__PANEL);
-  size_t room = cpu__multiply_room() / sizeof(float);
+  size_t workspace = cpu__gemm_workspace() / sizeof(float);
 #pragma omp parallel for schedule(static) if (parts > 1)
   for (int i = 0; i < parts; i++) {
     int64_t first = blocks * i / parts * CPU__PANEL, last = blocks * (i + 1) / parts * CPU__PANEL;
     last = ct_least(last, g->n);
     for (int64_t n; first < last; first += n) {
       n = ct_least(RESULT / CPU__PANEL, last - first);
-      multiply_columns(&f, first, n, dev->packing + (size_t)omp_get_thread_num() * room);
+      gemm_columns(&f, first, n, dev->packing + (size_t)omp_get_thread_num() * workspace);
     }
   }
 }

@@ -20,7 +20,7 @@ static cpu__role_t result_of(int pass)
 }
 
 /* Adds the reorders between the tensors of the graph and the formats of the algorithm. */
-static int add_reorders(cpu__product_op_t *op, cpu__pass_t *p, const cpu__job_t *job,
+static int add_reorders(cpu__passes_op_t *op, cpu__pass_t *p, const cpu__job_t *job,
                         ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -48,19 +48,19 @@ out:
 }
 
 /* Finds the algorithms that do not suit the existing format of the weights. */
-static int find_misfits(const cpu__product_op_t *op, const cpu__costs_t *c, cpu__job_t job,
+static int find_misfits(const cpu__passes_op_t *op, const cpu__costs_t *c, cpu__job_t job,
                         unsigned *misfits)
 {
   int rc = CT_OK;
   *misfits = 0;
   if (!op->md[CPU__W]) return CT_OK;
-  for (int w = 0; w < CPU__WAYS_MAX && c->ways->way[w]; w++) {
+  for (int w = 0; w < CPU__ALGOS_MAX && c->algos->algo[w]; w++) {
     char why[128];
     cpu__cost_t cost;
     cpu__md_t *md = NULL;
-    const cpu__way_t *way = c->ways->way[w];
-    if (!way->as_it_lies || way->can(&job, &cost, why) <= 0) continue;
-    CT_TRY(way->stored(&job, &md));
+    const cpu__algo_t *algo = c->algos->algo[w];
+    if (!algo->as_it_lies || algo->can(&job, &cost, why) <= 0) continue;
+    CT_TRY(algo->stored(&job, &md));
     if (!cpu__md_same(md, op->md[CPU__W])) *misfits |= 1u << w;
     cpu__md_free(md);
   }
@@ -74,19 +74,19 @@ static int has_add(const ct_op_desc_t *d)
 }
 
 /* If the algorithm cannot add x2 itself, it writes to scratch, and y is computed from both. */
-static void set_apart(const cpu__product_op_t *op, cpu__pass_t *p, cpu__job_t *job,
+static void set_apart(const cpu__passes_op_t *op, cpu__pass_t *p, cpu__job_t *job,
                       ct_op_desc_t *bare, ct_op_info_t *info)
 {
   if (job->pass != CT_FWD || !has_add(job->desc)) return;
   info->inplace_second = 1;
-  if (p->way->add && job->at.y == op->y_layout) return;
+  if (p->algo->add && job->at.y == op->y_layout) return;
   p->apart = 1;
   *bare = *job->desc;
   bare->u.conv.add = bare->u.conv.relu = 0;
   job->desc = bare;
 }
 
-static int add_pass(cpu__product_op_t *op, const cpu__costs_t *c, int i, cpu__job_t job,
+static int add_pass(cpu__passes_op_t *op, const cpu__costs_t *c, int i, cpu__job_t job,
                     ct_op_info_t *info)
 {
   int rc = CT_OK;
@@ -96,38 +96,38 @@ static int add_pass(cpu__product_op_t *op, const cpu__costs_t *c, int i, cpu__jo
   job.pass = 1 << i;
   CT_TRY(find_misfits(op, c, job, &misfits));
   cpu__choice_t choice = cpu__choose(c, i, job.at, misfits);
-  if (!choice.way)
+  if (!choice.algo)
     CT_FAIL(CT_ERR_UNSUP, "the CPU backend has no way to compute this '%s' op",
             ct_op_name(job.desc->kind));
   job.at = choice.at;
   if (!op->md[CPU__W]) CT_TRY(choice.in_the_long_run->stored(&job, &op->md[CPU__W]));
-  p->way = choice.way;
+  p->algo = choice.algo;
   set_apart(op, p, &job, &bare, info);
-  CT_TRY(p->way->prepare(&job, &p->ready));
+  CT_TRY(p->algo->prepare(&job, &p->ready));
   CT_TRY(add_reorders(op, p, &job, info));
   if (p->apart) {
     p->beside = align64(info->scratch);
     info->scratch = p->beside + cpu__md_bytes(op->md[CPU__Y]);
   }
-  if (i == 0) info->algorithm = p->way->name;
+  if (i == 0) info->algorithm = p->algo->name;
 out:
   return rc;
 }
 
-int cpu__product_prepare(ct_op_t *head, const cpu__ways_t *ways, const ct_op_desc_t *d,
-                         const ct_op_t *like, ct_op_info_t *info)
+int cpu__passes_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_desc_t *d,
+                        const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   cpu__job_t job = {.dev = head->dev, .desc = d};
   cpu__costs_t costs;
   double cost;
-  CT_TRY(cpu__ask(ways, head->dev, d, &costs));
+  CT_TRY(cpu__ask(algos, head->dev, d, &costs));
   job.at = cpu__best_layouts(&costs, head->desc.x.layout, &cost);
   op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
-  if (like) CT_TRY(cpu__md_copy(((const cpu__product_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
+  if (like) CT_TRY(cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
   for (int i = 0; i < CPU__PASSES; i++)
     if (costs.passes >> i & 1) CT_TRY(add_pass(op, &costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
@@ -157,7 +157,7 @@ static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU_
     at[r] = copy;
   }
   at[CPU__SCRATCH] = own;
-  CT_TRY(p->way->run(dev, &p->ready, at));
+  CT_TRY(p->algo->run(dev, &p->ready, at));
   if (p->reorder[result])
     CT_TRY(run_reorder(dev->dnnl, p->reorder[result], at[result], target, own));
 out:
@@ -170,7 +170,7 @@ static void *readable(const void *p)
   return (void *)(uintptr_t)p;
 }
 
-static void zero_gradients(const cpu__product_op_t *op, const ct_op_args_t *a)
+static void zero_gradients(const cpu__passes_op_t *op, const ct_op_args_t *a)
 {
   for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM; i++)
     if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
@@ -185,7 +185,7 @@ static int has_relu(const ct_op_desc_t *d)
 static int run_adding(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
-  const cpu__pass_t *p = &((cpu__product_op_t *)head)->pass[0];
+  const cpu__pass_t *p = &((cpu__passes_op_t *)head)->pass[0];
   const ct_shape_t *y = &head->desc.y;
   void *beside = (char *)a->scratch + p->beside;
   void *at[CPU__ROLES] = {readable(a->x), a->w[0], a->w[1], p->apart ? beside : a->y, NULL};
@@ -196,10 +196,10 @@ out:
   return rc;
 }
 
-int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
+int cpu__passes_run(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   if (head->desc.x.dim[0] == 0) {
     zero_gradients(op, a);
     return rc;
@@ -216,19 +216,19 @@ int cpu__product_run(ct_op_t *head, const ct_op_args_t *a)
       at[CPU__BIAS] = a->dw[1];
     }
     CT_TRY(run_pass(head->dev, p, 1 << i, at, a->scratch));
-    if (i == 0 && has_relu(&head->desc) && !p->way->relu)
+    if (i == 0 && has_relu(&head->desc) && !p->algo->relu)
       cpu__relu_of(head->dev, &head->desc.y, a->y);
   }
 out:
   return rc;
 }
 
-void cpu__product_clear(ct_op_t *head)
+void cpu__passes_clear(ct_op_t *head)
 {
-  cpu__product_op_t *op = (cpu__product_op_t *)head;
+  cpu__passes_op_t *op = (cpu__passes_op_t *)head;
   for (int i = 0; i < CPU__PASSES; i++) {
     cpu__pass_t *p = &op->pass[i];
-    if (p->way) p->way->clear(&p->ready);
+    if (p->algo) p->algo->clear(&p->ready);
     cpu__md_free(p->ready.w);
     for (cpu__role_t r = 0; r < CPU__ROLES; r++)
       cpu__prim_free(p->reorder[r]);
@@ -238,7 +238,7 @@ void cpu__product_clear(ct_op_t *head)
 }
 
 /* Converts weights from the plain layout to the op's own, or back. */
-static int convert(cpu__product_op_t *op, int param, void *plain, void *own, int to_own)
+static int convert(cpu__passes_op_t *op, int param, void *plain, void *own, int to_own)
 {
   int rc = CT_OK;
   cpu__dnnl_t *dnnl = op->head.dev->dnnl;
@@ -265,12 +265,12 @@ out:
   return rc;
 }
 
-int cpu__product_pack(ct_op_t *op, int param, const float *plain, void *own)
+int cpu__passes_pack(ct_op_t *op, int param, const float *plain, void *own)
 {
-  return convert((cpu__product_op_t *)op, param, readable(plain), own, 1);
+  return convert((cpu__passes_op_t *)op, param, readable(plain), own, 1);
 }
 
-int cpu__product_unpack(ct_op_t *op, int param, const void *own, float *plain)
+int cpu__passes_unpack(ct_op_t *op, int param, const void *own, float *plain)
 {
-  return convert((cpu__product_op_t *)op, param, plain, readable(own), 0);
+  return convert((cpu__passes_op_t *)op, param, plain, readable(own), 0);
 }

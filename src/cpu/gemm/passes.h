@@ -1,13 +1,13 @@
 /** \file gemm/passes.h  Common part of convolution and linear: up to three passes between x, w
  * and y, each with one of the algorithms of the kind, and reorders around it.  Module-internal. */
-#ifndef CT_CPU_PRODUCT_H
-#define CT_CPU_PRODUCT_H
+#ifndef CT_CPU_PASSES_H
+#define CT_CPU_PASSES_H
 #include "cpu/gemm/choose.h"
 
 /** One pass, with a reorder for each tensor whose format in the algorithm differs from that in the
  * graph or the parameter arena. */
 typedef struct cpu__pass {
-  const cpu__way_t *way; /**< NULL: not prepared */
+  const cpu__algo_t *algo; /**< NULL: not prepared */
   cpu__ready_t ready;
   cpu__prim_t *reorder[CPU__ROLES]; /**< for X, W, Y, from or to a copy in scratch; NULL: none */
   int apart;     /**< 1: x2 and ReLU are applied after the algorithm, whose output is … */
@@ -16,22 +16,22 @@ typedef struct cpu__pass {
       offset[CPU__ROLES]; /**< of the copies in scratch; CPU__SCRATCH: workspace of the algorithm */
 } cpu__pass_t;
 
-typedef struct cpu__product_op {
+typedef struct cpu__passes_op {
   ct_op_t head;
   ct_layout_t y_layout;      /**< layout of md[CPU__Y] */
   cpu__md_t *md[CPU__ROLES]; /**< owned; format of X, W, Y in the graph and the arena */
   cpu__pass_t pass[CPU__PASSES];
-} cpu__product_op_t;
+} cpu__passes_op_t;
 
 /** Local.  Entry `prepare` of a kind with these algorithms.  \a d: descriptor with a batch of at
  * least 1; dims of x and y may differ from those of the op's own.  A run with an empty batch only
  * zeroes gradients. */
-int cpu__product_prepare(ct_op_t *op, const cpu__ways_t *ways, const ct_op_desc_t *d,
-                         const ct_op_t *like, ct_op_info_t *info);
+int cpu__passes_prepare(ct_op_t *op, const cpu__algos_t *algos, const ct_op_desc_t *d,
+                        const ct_op_t *like, ct_op_info_t *info);
 /** The other entries of cpu__op_kind_t. */
-int cpu__product_run(ct_op_t *op, const ct_op_args_t *a);
-void cpu__product_clear(ct_op_t *op);
-int cpu__product_pack(ct_op_t *op, int param, const float *plain, void *own);
-int cpu__product_unpack(ct_op_t *op, int param, const void *own, float *plain);
+int cpu__passes_run(ct_op_t *op, const ct_op_args_t *a);
+void cpu__passes_clear(ct_op_t *op);
+int cpu__passes_pack(ct_op_t *op, int param, const float *plain, void *own);
+int cpu__passes_unpack(ct_op_t *op, int param, const void *own, float *plain);
 
 #endif

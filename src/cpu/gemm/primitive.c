@@ -33,8 +33,8 @@ int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out)
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job->at.x, &x));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job->at.y, &y));
   CT_TRY(any_weights(job, &w));
-  cpu__product_t p = {.pass = job->pass, .desc = d, .x = x, .w = w, .y = y, .forward = forward};
-  CT_TRY(cpu__prim_product(job->dev->dnnl, &p, out));
+  cpu__prim_spec_t p = {.pass = job->pass, .desc = d, .x = x, .w = w, .y = y, .forward = forward};
+  CT_TRY(cpu__prim_layer(job->dev->dnnl, &p, out));
 out:
   cpu__md_free(x);
   cpu__md_free(y);

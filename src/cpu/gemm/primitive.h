@@ -14,7 +14,7 @@ int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out);
 /** Local.  Builds the primitive; takes ownership of \a prim. */
 int cpu__primitive_build(const cpu__job_t *job, cpu__prim_t *prim, cpu__ready_t *out);
 
-/* Entries of cpu__way_t.  (oneDNN's own ReLU turns NaN into 0, unlike PyTorch's.) */
+/* Entries of cpu__algo_t.  (oneDNN's own ReLU turns NaN into 0, unlike PyTorch's.) */
 
 int cpu__primitive_prepare(const cpu__job_t *job, cpu__ready_t *out);
 int cpu__primitive_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);

@@ -24,7 +24,7 @@ typedef struct header {
 
 static size_t scale_bytes(const ct_op_desc_t *d)
 {
-  return ((size_t)*cpu__product_outputs(d) * sizeof(float) + 63) / 64 * 64;
+  return ((size_t)*cpu__outputs_of(d) * sizeof(float) + 63) / 64 * 64;
 }
 
 static const float *scales_in(const void *own)
@@ -96,7 +96,7 @@ static int find(const ct_dev_t *dev, const ct_op_desc_t *d, const float *scale, 
 
 int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out)
 {
-  int64_t outputs = *cpu__product_outputs(d);
+  int64_t outputs = *cpu__outputs_of(d);
   ct_op_desc_t f = flat(d);
   if (f.x.dim[0] == 0) f.x.dim[0] = f.y.dim[0] = 1;
   *out = NULL;
@@ -140,12 +140,12 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return reason == NULL;
 }
 
-int cpu__int8_product_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+int cpu__int8_gemm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
-  cpu__int8_product_t *k = (cpu__int8_product_t *)op;
+  cpu__int8_gemm_t *k = (cpu__int8_gemm_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  int64_t outputs = *cpu__product_outputs(d);
+  int64_t outputs = *cpu__outputs_of(d);
   cpu__prim_t *prim = NULL;
   (void)like;
   k->flat = flat(d);
@@ -165,9 +165,9 @@ out:
   return rc;
 }
 
-void cpu__int8_product_clear(ct_op_t *op)
+void cpu__int8_gemm_clear(ct_op_t *op)
 {
-  cpu__int8_product_t *k = (cpu__int8_product_t *)op;
+  cpu__int8_gemm_t *k = (cpu__int8_gemm_t *)op;
   cpu__prim_free(k->prim);
   ct_mem_free(k->w);
   ct_mem_free(k->bias);
@@ -175,7 +175,7 @@ void cpu__int8_product_clear(ct_op_t *op)
 
 /* ---- conversion of parameters to the format of the primitive ---- */
 
-static int order_weights(cpu__int8_product_t *k, const int8_t *plain)
+static int order_weights(cpu__int8_gemm_t *k, const int8_t *plain)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &k->flat;
@@ -183,7 +183,7 @@ static int order_weights(cpu__int8_product_t *k, const int8_t *plain)
   cpu__md_t *from = NULL;
   cpu__prim_t *reorder = NULL;
   void *scratch = NULL;
-  int64_t outputs = *cpu__product_outputs(d), in = d->x.dim[1];
+  int64_t outputs = *cpu__outputs_of(d), in = d->x.dim[1];
   int g = d->kind == CT_OP_CONV ? d->u.conv.groups : 1;
   const int *kernel = d->u.conv.kernel;
   const int64_t w[6] = {g, outputs / g, in / g, kernel[0], kernel[1], kernel[2]};
@@ -215,16 +215,16 @@ static double weight_sum(const int8_t *w, int64_t each)
 
 void cpu__int8_weight_sums(const ct_op_desc_t *d, const void *own, float *sums)
 {
-  int64_t outputs = *cpu__product_outputs(d), each = ct_op_param_count(d, 0) / outputs;
+  int64_t outputs = *cpu__outputs_of(d), each = ct_op_param_count(d, 0) / outputs;
   for (int64_t c = 0; c < outputs; c++)
     sums[c] = (float)(scales_in(own)[c] * weight_sum(weights_in(d, own) + c * each, each));
 }
 
 /* Computes the scale of each output's sum, and the bias that is added to it. */
-static void make_numbers(cpu__int8_product_t *k, const void *own, const float *bias, float *scale)
+static void make_numbers(cpu__int8_gemm_t *k, const void *own, const float *bias, float *scale)
 {
   const ct_op_desc_t *d = &k->flat;
-  int64_t outputs = *cpu__product_outputs(d), each = ct_op_param_count(d, 0) / outputs;
+  int64_t outputs = *cpu__outputs_of(d), each = ct_op_param_count(d, 0) / outputs;
   int bytes = d->y.dtype == CT_U8;
   double unit = bytes ? d->q.y.scale : 1, fixed = bytes ? d->q.y.zero : 0;
   double zero = is_padded(d) ? 0 : d->q.x.zero;
@@ -239,10 +239,10 @@ static void make_numbers(cpu__int8_product_t *k, const void *own, const float *b
   }
 }
 
-static int seal(cpu__int8_product_t *k, const void *own, const float *bias)
+static int seal(cpu__int8_gemm_t *k, const void *own, const float *bias)
 {
   int rc = CT_OK;
-  float *scale = ct_mem_array(*cpu__product_outputs(&k->flat), sizeof *scale, "scales");
+  float *scale = ct_mem_array(*cpu__outputs_of(&k->flat), sizeof *scale, "scales");
   CT_TRY(scale ? CT_OK : CT_ERR_NOMEM);
   make_numbers(k, own, bias, scale);
   cpu__prim_free(k->prim);
@@ -259,19 +259,19 @@ out:
   return rc;
 }
 
-static int is_current(const cpu__int8_product_t *k, const void *own, const float *bias)
+static int is_current(const cpu__int8_gemm_t *k, const void *own, const float *bias)
 {
-  size_t bytes = (size_t)*cpu__product_outputs(&k->flat) * sizeof *bias;
+  size_t bytes = (size_t)*cpu__outputs_of(&k->flat) * sizeof *bias;
   return k->sealed && k->hash == ((const header_t *)own)->hash &&
          (!bias || memcmp(bias, k->bias_of, bytes) == 0);
 }
 
 /* ---- running ---- */
 
-int cpu__int8_product_run(ct_op_t *op, const ct_op_args_t *a)
+int cpu__int8_gemm_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int rc = CT_OK;
-  cpu__int8_product_t *k = (cpu__int8_product_t *)op;
+  cpu__int8_gemm_t *k = (cpu__int8_gemm_t *)op;
   const float *bias = has_bias(&op->desc) ? a->w[1] : NULL;
   if (k->flat.x.dim[0] == 0) return CT_OK;
   if (!is_current(k, a->w[0], bias)) CT_TRY(seal(k, a->w[0], bias));
@@ -286,14 +286,14 @@ out:
   return rc;
 }
 
-int cpu__int8_product_pack(ct_op_t *op, int param, const float *plain, void *own)
+int cpu__int8_gemm_pack(ct_op_t *op, int param, const float *plain, void *own)
 {
   const ct_op_desc_t *d = &op->desc;
   if (param) {
     memcpy(own, plain, op->param_bytes[param]);
     return CT_OK;
   }
-  int64_t outputs = *cpu__product_outputs(d), count = ct_op_param_count(d, 0);
+  int64_t outputs = *cpu__outputs_of(d), count = ct_op_param_count(d, 0);
   memset(own, 0, op->param_bytes[0]);
   ct_quant_weights(outputs, count / outputs, plain, (int8_t *)(uintptr_t)weights_in(d, own),
                    (float *)(uintptr_t)scales_in(own));
@@ -302,10 +302,10 @@ int cpu__int8_product_pack(ct_op_t *op, int param, const float *plain, void *own
   return CT_OK;
 }
 
-int cpu__int8_product_unpack(ct_op_t *op, int param, const void *own, float *plain)
+int cpu__int8_gemm_unpack(ct_op_t *op, int param, const void *own, float *plain)
 {
   const ct_op_desc_t *d = &op->desc;
-  int64_t outputs = *cpu__product_outputs(d), count = ct_op_param_count(d, 0);
+  int64_t outputs = *cpu__outputs_of(d), count = ct_op_param_count(d, 0);
   if (param)
     memcpy(plain, own, op->param_bytes[param]);
   else
@@ -313,11 +313,11 @@ int cpu__int8_product_unpack(ct_op_t *op, int param, const void *own, float *pla
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__int8_product = {.size = sizeof(cpu__int8_product_t),
-                                          .supports = supports,
-                                          .wants = cpu__int8_wants,
-                                          .prepare = cpu__int8_product_prepare,
-                                          .run = cpu__int8_product_run,
-                                          .clear = cpu__int8_product_clear,
-                                          .pack = cpu__int8_product_pack,
-                                          .unpack = cpu__int8_product_unpack};
+const cpu__op_kind_t cpu__int8_gemm = {.size = sizeof(cpu__int8_gemm_t),
+                                       .supports = supports,
+                                       .wants = cpu__int8_wants,
+                                       .prepare = cpu__int8_gemm_prepare,
+                                       .run = cpu__int8_gemm_run,
+                                       .clear = cpu__int8_gemm_clear,
+                                       .pack = cpu__int8_gemm_pack,
+                                       .unpack = cpu__int8_gemm_unpack};

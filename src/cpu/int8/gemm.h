@@ -1,13 +1,13 @@
 /** \file int8/gemm.h  int8 convolution and linear layer, also used by the op with dynamic
  * quantization.  Folder-private. */
-#ifndef CT_CPU_INT8_PRODUCT_H
-#define CT_CPU_INT8_PRODUCT_H
+#ifndef CT_CPU_INT8_GEMM_H
+#define CT_CPU_INT8_GEMM_H
 #include <stdio.h>
 
 #include "cpu/int8/int8.h"
 #include "cpu/onednn/glue.h"
 
-typedef struct cpu__int8_product {
+typedef struct cpu__int8_gemm {
   ct_op_t op;
   ct_op_desc_t flat; /**< the descriptor; a linear layer has 2 dims */
   cpu__prim_t *prim; /**< created from the parameters at the first run */
@@ -16,17 +16,17 @@ typedef struct cpu__int8_product {
   float *bias_of;    /**< the bias parameter from which `bias` was computed */
   uint64_t hash;     /**< hash of the weights from which prim and w were made */
   int sealed;
-} cpu__int8_product_t;
+} cpu__int8_gemm_t;
 
 /** Local.  A primitive descriptor like that of the run, not built; NULL with CT_OK: oneDNN has
  * none. */
 int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out);
 /** The sum of the weights of each output, times their scale. */
 void cpu__int8_weight_sums(const ct_op_desc_t *d, const void *own, float *sums);
-int cpu__int8_product_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
-int cpu__int8_product_run(ct_op_t *op, const ct_op_args_t *a);
-void cpu__int8_product_clear(ct_op_t *op);
-int cpu__int8_product_pack(ct_op_t *op, int param, const float *plain, void *own);
-int cpu__int8_product_unpack(ct_op_t *op, int param, const void *own, float *plain);
+int cpu__int8_gemm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
+int cpu__int8_gemm_run(ct_op_t *op, const ct_op_args_t *a);
+void cpu__int8_gemm_clear(ct_op_t *op);
+int cpu__int8_gemm_pack(ct_op_t *op, int param, const float *plain, void *own);
+int cpu__int8_gemm_unpack(ct_op_t *op, int param, const void *own, float *plain);
 
 #endif

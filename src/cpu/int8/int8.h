@@ -8,7 +8,7 @@
 /** The implementation for a descriptor with ct_op_is_int8(); NULL: none. */
 const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d);
 
-extern const cpu__op_kind_t cpu__int8_product, cpu__int8_dynamic, cpu__int8_pool, cpu__int8_table,
+extern const cpu__op_kind_t cpu__int8_gemm, cpu__int8_dynamic, cpu__int8_pool, cpu__int8_table,
     cpu__int8_add, cpu__int8_concat, cpu__int8_reorder;
 
 /** CT_NHWC for images, CT_PLAIN for tensors without spatial dims. */

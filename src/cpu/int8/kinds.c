@@ -5,9 +5,9 @@ const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d)
 {
   switch (d->kind) {
   case CT_OP_CONV:
-    return &cpu__int8_product;
+    return &cpu__int8_gemm;
   case CT_OP_LINEAR:
-    return d->q.dynamic ? &cpu__int8_dynamic : &cpu__int8_product;
+    return d->q.dynamic ? &cpu__int8_dynamic : &cpu__int8_gemm;
   case CT_OP_POOL:
     return &cpu__int8_pool;
   case CT_OP_RELU:

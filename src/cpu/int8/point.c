@@ -100,7 +100,7 @@ static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   concat_t *k = (concat_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  const ct_quant_pair_t *pair[2] = {&d->q.x, &d->q.x2};
+  const ct_quant_params_t *qp[2] = {&d->q.x, &d->q.x2};
   int last = cpu__int8_layout(&d->x) == CT_NHWC;
   (void)like;
   (void)info;
@@ -110,7 +110,7 @@ static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   for (int t = 0; t < 2; t++) {
     k->same[t] = 1;
     for (int i = 0; i < 256; i++) {
-      k->of[t][i] = ct_quant_to_u8(&d->q.y, ct_quant_from_u8(pair[t], (uint8_t)i));
+      k->of[t][i] = ct_quant_to_u8(&d->q.y, ct_quant_from_u8(qp[t], (uint8_t)i));
       k->same[t] &= k->of[t][i] == i;
     }
   }

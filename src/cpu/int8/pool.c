@@ -29,7 +29,7 @@ static int is_average(const ct_op_desc_t *d)
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  const ct_quant_pair_t *x = &d->q.x, *y = &d->q.y;
+  const ct_quant_params_t *x = &d->q.x, *y = &d->q.y;
   const char *reason = NULL;
   if (!is_average(d) && (d->y.dtype != CT_U8 || x->scale != y->scale || x->zero != y->zero))
     reason = "a maximum is one of its inputs' bytes";

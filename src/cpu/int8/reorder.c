@@ -12,7 +12,7 @@
 typedef struct reorder {
   ct_op_t op;
   cpu__view_t x, y;
-  int same_places; /* 1: same element order on both sides */
+  int same_order; /* 1: same element order on both sides */
 } reorder_t;
 
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -46,12 +46,12 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   }
   k->x = cpu__view(&x);
   k->y = cpu__view(&y);
-  k->same_places = x.layout == y.layout && (x.layout == CT_PLAIN || ct_shape_same(&x, &y));
+  k->same_order = x.layout == y.layout && (x.layout == CT_PLAIN || ct_shape_same(&x, &y));
   return CT_OK;
 }
 
-static void to_bytes(const ct_quant_pair_t *p, int64_t n, const float *x, int64_t step, uint8_t *y,
-                     int64_t to_step)
+static void to_bytes(const ct_quant_params_t *p, int64_t n, const float *x, int64_t step,
+                     uint8_t *y, int64_t to_step)
 {
   float scale = p->scale, zero = (float)p->zero;
   for (int64_t i = 0; i < n; i++) {
@@ -62,8 +62,8 @@ static void to_bytes(const ct_quant_pair_t *p, int64_t n, const float *x, int64_
   }
 }
 
-static void to_floats(const ct_quant_pair_t *p, int64_t n, const uint8_t *x, int64_t step, float *y,
-                      int64_t to_step)
+static void to_floats(const ct_quant_params_t *p, int64_t n, const uint8_t *x, int64_t step,
+                      float *y, int64_t to_step)
 {
   for (int64_t i = 0; i < n; i++)
     y[i * to_step] = p->scale * (float)(x[i * step] - p->zero);
@@ -101,7 +101,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   const reorder_t *k = (const reorder_t *)op;
   int64_t all = ct_shape_padded(&op->desc.x), strips = (k->x.inner + STRIP - 1) / STRIP;
   int parallel = all > CPU__PARALLEL_MIN;
-  if (k->same_places) {
+  if (k->same_order) {
 #pragma omp parallel for if (parallel)
     for (int64_t i = 0; i < all; i += 4096)
       convert(k, a, ct_least(4096, all - i), i, 1, i, 1);

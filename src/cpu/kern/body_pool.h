@@ -18,25 +18,25 @@ INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 /* ---- maximum ---- */
 
 /* An arg-max index that no window has: the fused ReLU zeroed the output. */
-INLINE mask_t no_place(const cpu__pool_t *p)
+INLINE mask_t no_argmax(const cpu__pool_t *p)
 {
-  return (mask_t){0} + (p->wide ? -1 : CPU__POOL_BYTE_PLACES);
+  return (mask_t){0} + (p->wide ? -1 : CPU__POOL_BYTE_ARGMAX);
 }
 
 /* Stores the arg-max indices of output `at`. */
-INLINE void store_places(const cpu__pool_t *p, uint8_t *places, int64_t at, mask_t v)
+INLINE void store_argmax(const cpu__pool_t *p, uint8_t *argmax, int64_t at, mask_t v)
 {
   if (p->wide)
-    memcpy(places + at * (int64_t)sizeof v, &v, sizeof v);
+    memcpy(argmax + at * (int64_t)sizeof v, &v, sizeof v);
   else
-    store_bytes(places + at * CPU__VW, v);
+    store_bytes(argmax + at * CPU__VW, v);
 }
 
-INLINE mask_t load_places(const cpu__pool_t *p, const uint8_t *places, int64_t at)
+INLINE mask_t load_argmax(const cpu__pool_t *p, const uint8_t *argmax, int64_t at)
 {
   mask_t v;
-  if (!p->wide) return load_bytes(places + at * CPU__VW);
-  memcpy(&v, places + at * (int64_t)sizeof v, sizeof v);
+  if (!p->wide) return load_bytes(argmax + at * CPU__VW);
+  memcpy(&v, argmax + at * (int64_t)sizeof v, sizeof v);
   return v;
 }
 
@@ -56,19 +56,19 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
 /* The maximum and its first index; NaN counts as largest, as in PyTorch.  origin: of the window in
  * x; kernel: size of the whole window. */
 INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
-                        const span_t span[3], const int kernel[3], mask_t *place)
+                        const span_t span[3], const int kernel[3], mask_t *argmax)
 {
   int64_t line = p->in[2] * px.step, slice = p->in[1] * line;
   vec_t best = splat(-INFINITY);
 
-  *place = (mask_t){0} + ((span[0].from * kernel[1] + span[1].from) * kernel[2] + span[2].from);
+  *argmax = (mask_t){0} + ((span[0].from * kernel[1] + span[1].from) * kernel[2] + span[2].from);
   for (int z = span[0].from; z < span[0].to; z++) {
     for (int r = span[1].from; r < span[1].to; r++) {
       for (int c = span[2].from; c < span[2].to; c++) {
         vec_t v = get(x, origin + z * slice + r * line + c * px.step, px.lanes);
         mask_t larger = (v > best) | (v != v);
         best = choose(larger, v, best);
-        *place = (larger & ((z * kernel[1] + r) * kernel[2] + c)) | (~larger & *place);
+        *argmax = (larger & ((z * kernel[1] + r) * kernel[2] + c)) | (~larger & *argmax);
       }
     }
   }
@@ -78,7 +78,7 @@ INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
 /* The same for a whole size x size window of an image.  Indices are searched after the maximum, the
  * first one last, so that comparisons do not depend on each other. */
 INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
-                        int size, mask_t *place)
+                        int size, mask_t *argmax)
 {
   const span_t one = {0, 0, 1}, all = {0, 0, size};
   int64_t line = p->in[2] * px.step;
@@ -94,11 +94,11 @@ INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
     sum += v[i];
   }
   if (has_nan(sum)) /* a NaN input, or infinities of both signs */
-    return window_max(p, px, x, origin, (span_t[]){one, all, all}, (int[]){1, size, size}, place);
-  *place = (mask_t){0};
+    return window_max(p, px, x, origin, (span_t[]){one, all, all}, (int[]){1, size, size}, argmax);
+  *argmax = (mask_t){0};
   UNROLLED
   for (int i = size * size - 1; i >= 0; i--)
-    *place = set_where(v[i], best, i, *place);
+    *argmax = set_where(v[i], best, i, *argmax);
   return best;
 }
 
@@ -113,17 +113,17 @@ INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 
 /* Calls with constant bounds for common window sizes, so that the compiler unrolls the loops. */
 INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x,
-                            const span_t span[3], mask_t *place)
+                            const span_t span[3], mask_t *argmax)
 {
   int64_t origin = voxel(p->in, span[0].origin, span[1].origin, span[2].origin) * px.step;
 
-  if (is_square(p, span, 2)) return square_max(p, px, x, origin, 2, place);
-  if (is_square(p, span, 3)) return square_max(p, px, x, origin, 3, place);
-  return window_max(p, px, x, origin, span, p->kernel, place);
+  if (is_square(p, span, 2)) return square_max(p, px, x, origin, 2, argmax);
+  if (is_square(p, span, 3)) return square_max(p, px, x, origin, 3, argmax);
+  return window_max(p, px, x, origin, span, p->kernel, argmax);
 }
 
 INLINE void max_volume(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y,
-                       uint8_t *place, int stream)
+                       uint8_t *argmax, int stream)
 {
   int64_t at = 0;
 
@@ -134,39 +134,39 @@ INLINE void max_volume(const cpu__pool_t *p, cpu__pixels_t px, const void *x, vo
         mask_t from;
         vec_t v = any_window_max(p, px, x, (span_t[]){depth, rows, span_of(p, 2, c)}, &from);
         if (p->relu) {
-          from |= (v <= 0) & no_place(p);
+          from |= (v <= 0) & no_argmax(p);
           v = relu_of(v);
         }
         put(y, at * px.step, v, px.lanes, stream);
-        if (place) store_places(p, place, at, from);
+        if (argmax) store_argmax(p, argmax, at, from);
       }
     }
   }
   put_end(stream);
 }
 
-static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *y, uint8_t *place,
+static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *y, uint8_t *argmax,
                 int stream)
 {
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW) {
-    max_volume(&p, whole_pixels(px), x, y, place, stream);
+    max_volume(&p, whole_pixels(px), x, y, argmax, stream);
   } else {
-    max_volume(&p, px, x, y, place, stream);
+    max_volume(&p, px, x, y, argmax, stream);
   }
 }
 
 /* Non-overlapping windows: each output passes its gradient to its own pixels. */
 INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixels_t px,
-                          const uint8_t *place, const void *dy, void *dx, int stream)
+                          const uint8_t *argmax, const void *dy, void *dx, int stream)
 {
   int64_t at = 0;
 
   for (int64_t row = 0; row < p->out[1]; row++) {
     for (int64_t col = 0; col < p->out[2]; col++, at++) {
       int64_t to = voxel(p->in, 0, row * height, col * width) * px.step;
-      mask_t from = load_places(p, place, at);
+      mask_t from = load_argmax(p, argmax, at);
       vec_t g = get(dy, at * px.step, px.lanes);
       for (int r = 0; r < height; r++) {
         for (int c = 0; c < width; c++)
@@ -178,52 +178,53 @@ INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixe
 }
 
 /* The gradient of an output, and the index in its window that receives it. */
-typedef struct taken {
-  mask_t place;
+typedef struct routed {
+  mask_t argmax;
   vec_t g;
-} taken_t;
+} routed_t;
 
 /* Output (row, col) of an image; outside the output, an index that matches nothing. */
-INLINE taken_t taken_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
-                        const void *dy, int64_t row, int64_t col)
+INLINE routed_t routed_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
+                          const void *dy, int64_t row, int64_t col)
 {
   int64_t at = voxel(p->out, 0, row, col);
-  if (row >= p->out[1] || col >= p->out[2]) return (taken_t){no_place(p), {0}};
-  return (taken_t){load_places(p, place, at), get(dy, at * px.step, px.lanes)};
+  if (row >= p->out[1] || col >= p->out[2]) return (routed_t){no_argmax(p), {0}};
+  return (routed_t){load_argmax(p, argmax, at), get(dy, at * px.step, px.lanes)};
 }
 
 /* Pixel (row, col) and its neighbours to the right and below, where the windows of four outputs
  * overlap: each output's 3x3 window is centred on the first pixel of its own four. */
-INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, taken_t here, taken_t behind,
-                         taken_t below, taken_t last, void *dx, int stream, int64_t row,
+INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, routed_t here, routed_t behind,
+                         routed_t below, routed_t last, void *dx, int stream, int64_t row,
                          int64_t col)
 {
   int has_behind = col + 1 < p->in[2], has_below = row + 1 < p->in[1];
   int64_t at = voxel(p->in, 0, row, col) * px.step, under = at + p->in[2] * px.step;
   vec_t none = {0};
 
-  vec_t g = add_where(none, here.place, 5, here.g);
-  put(dx, at, add_where(none, here.place, 4, here.g), px.lanes, stream);
-  if (has_behind) put(dx, at + px.step, add_where(g, behind.place, 3, behind.g), px.lanes, stream);
+  vec_t g = add_where(none, here.argmax, 5, here.g);
+  put(dx, at, add_where(none, here.argmax, 4, here.g), px.lanes, stream);
+  if (has_behind) put(dx, at + px.step, add_where(g, behind.argmax, 3, behind.g), px.lanes, stream);
   if (!has_below) return;
-  g = add_where(none, here.place, 7, here.g);
-  put(dx, under, add_where(g, below.place, 1, below.g), px.lanes, stream);
+  g = add_where(none, here.argmax, 7, here.g);
+  put(dx, under, add_where(g, below.argmax, 1, below.g), px.lanes, stream);
   if (!has_behind) return;
-  g = add_where(none, here.place, 8, here.g);
-  g = add_where(g, behind.place, 6, behind.g);
-  g = add_where(g, below.place, 2, below.g);
-  put(dx, under + px.step, add_where(g, last.place, 0, last.g), px.lanes, stream);
+  g = add_where(none, here.argmax, 8, here.g);
+  g = add_where(g, behind.argmax, 6, behind.g);
+  g = add_where(g, below.argmax, 2, below.g);
+  put(dx, under + px.step, add_where(g, last.argmax, 0, last.g), px.lanes, stream);
 }
 
 /* 3x3 windows with stride 2 and padding 1. */
-INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                            const void *dy, void *dx, int stream)
 {
   for (int64_t r = 0; 2 * r < p->in[1]; r++) {
-    taken_t here = taken_of(p, px, place, dy, r, 0), below = taken_of(p, px, place, dy, r + 1, 0);
+    routed_t here = routed_of(p, px, argmax, dy, r, 0),
+             below = routed_of(p, px, argmax, dy, r + 1, 0);
     for (int64_t c = 0; 2 * c < p->in[2]; c++) {
-      taken_t behind = taken_of(p, px, place, dy, r, c + 1);
-      taken_t last = taken_of(p, px, place, dy, r + 1, c + 1);
+      routed_t behind = routed_of(p, px, argmax, dy, r, c + 1);
+      routed_t last = routed_of(p, px, argmax, dy, r + 1, c + 1);
       max_bwd_four(p, px, here, behind, below, last, dx, stream, 2 * r, 2 * c);
       here = behind;
       below = last;
@@ -240,7 +241,7 @@ INLINE int are_threes(const cpu__pool_t *p)
 }
 
 /* Per input voxel: writes it once, with the gradients of all windows that contain it. */
-INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                           const void *dy, cpu__extent_t depth, int64_t z, int64_t r, int64_t c)
 {
   cpu__extent_t rows = p->cover[1][r], cols = p->cover[2][c];
@@ -254,7 +255,7 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
       int64_t first = row * p->kernel[2] + c + p->pad[2], line = voxel(p->out, oz, orow, 0);
       for (int64_t oc = cols.from; oc < cols.to; oc++) {
         int64_t at = line + oc;
-        mask_t from = load_places(p, place, at);
+        mask_t from = load_argmax(p, argmax, at);
         g += keep(from == (int32_t)(first - oc * p->stride[2]), get(dy, at * px.step, px.lanes));
       }
     }
@@ -263,43 +264,43 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
 }
 
 /* The slice at depth z of a volume; `depth`: the windows that contain it. */
-INLINE void max_bwd_slice(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+INLINE void max_bwd_slice(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                           const void *dy, void *dx, int stream, cpu__extent_t depth, int64_t z)
 {
   int64_t at = voxel(p->in, z, 0, 0);
 
   for (int64_t r = 0; r < p->in[1]; r++)
     for (int64_t c = 0; c < p->in[2]; c++, at++)
-      put(dx, at * px.step, max_gradient(p, px, place, dy, depth, z, r, c), px.lanes, stream);
+      put(dx, at * px.step, max_gradient(p, px, argmax, dy, depth, z, r, c), px.lanes, stream);
 }
 
-INLINE void max_bwd_volume(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place,
+INLINE void max_bwd_volume(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                            const void *dy, void *dx, int stream)
 {
   if (p->tiles && p->kernel[1] == 2 && p->kernel[2] == 2) {
-    max_bwd_tiles(p, 2, 2, px, place, dy, dx, stream);
+    max_bwd_tiles(p, 2, 2, px, argmax, dy, dx, stream);
   } else if (p->tiles) {
-    max_bwd_tiles(p, p->kernel[1], p->kernel[2], px, place, dy, dx, stream);
+    max_bwd_tiles(p, p->kernel[1], p->kernel[2], px, argmax, dy, dx, stream);
   } else if (are_threes(p)) {
-    max_bwd_threes(p, px, place, dy, dx, stream);
+    max_bwd_threes(p, px, argmax, dy, dx, stream);
   } else if (p->in[0] == 1 && p->out[0] == 1) { /* an image: no loop over the depth */
-    max_bwd_slice(p, px, place, dy, dx, stream, (cpu__extent_t){0, 1}, 0);
+    max_bwd_slice(p, px, argmax, dy, dx, stream, (cpu__extent_t){0, 1}, 0);
   } else {
     for (int64_t z = 0; z < p->in[0]; z++)
-      max_bwd_slice(p, px, place, dy, dx, stream, p->cover[0][z], z);
+      max_bwd_slice(p, px, argmax, dy, dx, stream, p->cover[0][z], z);
   }
   put_end(stream);
 }
 
-static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *place, const void *dy,
-                    void *dx, int stream)
+static void max_bwd(const cpu__pool_t *pool, cpu__pixels_t px, const uint8_t *argmax,
+                    const void *dy, void *dx, int stream)
 {
   const cpu__pool_t p = *pool;
 
   if (px.lanes == CPU__VW) {
-    max_bwd_volume(&p, whole_pixels(px), place, dy, dx, stream);
+    max_bwd_volume(&p, whole_pixels(px), argmax, dy, dx, stream);
   } else {
-    max_bwd_volume(&p, px, place, dy, dx, stream);
+    max_bwd_volume(&p, px, argmax, dy, dx, stream);
   }
 }
 

@@ -80,7 +80,7 @@ INLINE float *state_of(const cpu__update_t *u, int state, int64_t first)
   return (u->state[state] ? u->state[state] : u->w) + first;
 }
 
-#define X(rule, function, states, measures, measure)                                            \
+#define X(rule, function, states, needs_norms, value_of)                                        \
   static void update_##rule(const cpu__update_t *u, int64_t first, int64_t count)               \
   {                                                                                             \
     const ct_hyper_t hyper = u->hyper;                                                          \
@@ -100,7 +100,7 @@ INLINE float *state_of(const cpu__update_t *u, int state, int64_t first)
     float *restrict s0 = state_of(u, 0, first), *restrict s1 = state_of(u, 1, first);           \
     float *restrict s2 = state_of(u, 2, first);                                                 \
     _Pragma("omp simd") for (int64_t i = 0; i < count; i++) value[i] =                          \
-        measure(&hyper, w[i], ct_grad_mapped(map, g[i]), s0 + i, s1 + i, s2 + i);               \
+        value_of(&hyper, w[i], ct_grad_mapped(map, g[i]), s0 + i, s1 + i, s2 + i);              \
   }
 CT_RULE_LIST(X)
 #undef X
@@ -108,9 +108,9 @@ CT_RULE_LIST(X)
 static void update(const cpu__update_t *u, int64_t first, int64_t count)
 {
   switch (u->rule) {
-#define X(name, function, states, measures, measure) \
-  case name:                                         \
-    update_##name(u, first, count);                  \
+#define X(name, function, states, needs_norms, value_of) \
+  case name:                                             \
+    update_##name(u, first, count);                      \
     break;
     CT_RULE_LIST(X)
 #undef X
@@ -120,9 +120,9 @@ static void update(const cpu__update_t *u, int64_t first, int64_t count)
 static void values(const cpu__update_t *u, int64_t first, int64_t count, float *value)
 {
   switch (u->rule) {
-#define X(name, function, states, measures, measure) \
-  case name:                                         \
-    values_##name(u, first, count, value);           \
+#define X(name, function, states, needs_norms, value_of) \
+  case name:                                             \
+    values_##name(u, first, count, value);               \
     break;
     CT_RULE_LIST(X)
 #undef X
@@ -131,7 +131,7 @@ static void values(const cpu__update_t *u, int64_t first, int64_t count, float *
 
 /* Processed in blocks, so that the values stay in the L1 cache until they are squared and
  * summed. */
-static void measure(const cpu__update_t *u, int64_t first, int64_t count, double sums[2])
+static void norm_sums(const cpu__update_t *u, int64_t first, int64_t count, double sums[2])
 {
   enum { BLOCK = 1024 };
   float value[BLOCK];

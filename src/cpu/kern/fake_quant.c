@@ -18,26 +18,26 @@ static void follow(const ct_op_t *op, const float *x, float *range)
   ct_fake_quant_follow(range, low, high);
 }
 
-static void forward(const ct_op_t *op, const ct_quant_pair_t *to, const float *x, float *y)
+static void forward(const ct_op_t *op, const ct_quant_params_t *to, const float *x, float *y)
 {
-  const ct_quant_pair_t pair = *to;
+  const ct_quant_params_t qp = *to;
   int64_t count = ct_shape_padded(&op->desc.x);
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < count; i++)
-    y[i] = ct_fake_quant(&pair, x[i]);
+    y[i] = ct_fake_quant(&qp, x[i]);
 }
 
-static void backward(const ct_op_t *op, const ct_quant_pair_t *to, const ct_op_args_t *a)
+static void backward(const ct_op_t *op, const ct_quant_params_t *to, const ct_op_args_t *a)
 {
-  const ct_quant_pair_t pair = *to;
+  const ct_quant_params_t qp = *to;
   const float *x = a->x, *dy = a->dy;
   float *dx = a->dx;
   int64_t count = ct_shape_padded(&op->desc.x);
 
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int64_t i = 0; i < count; i++)
-    dx[i] = ct_fake_quant_gradient(&pair, x[i], dy[i]);
+    dx[i] = ct_fake_quant_gradient(&qp, x[i], dy[i]);
 }
 
 static int run(ct_op_t *op, const ct_op_args_t *a)
@@ -46,11 +46,11 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   size_t bytes = ct_shape_bytes(&op->desc.x);
 
   if (a->pass & CT_FWD && op->desc.training && !a->keep_running) follow(op, a->x, range);
-  ct_quant_pair_t pair = ct_quant_pair_of(range[0], range[1]);
+  ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
-  if (a->pass & CT_FWD && known) forward(op, &pair, a->x, a->y);
+  if (a->pass & CT_FWD && known) forward(op, &qp, a->x, a->y);
   if (a->pass & CT_FWD && !known && a->y != a->x) memcpy(a->y, a->x, bytes);
-  if (a->pass & CT_BWD_DATA && known) backward(op, &pair, a);
+  if (a->pass & CT_BWD_DATA && known) backward(op, &qp, a);
   if (a->pass & CT_BWD_DATA && !known && a->dx != a->dy) memcpy(a->dx, a->dy, bytes);
   return CT_OK;
 }

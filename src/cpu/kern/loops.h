@@ -83,7 +83,7 @@ typedef struct cpu__pixels {
 } cpu__pixels_t;
 
 /** Largest window of max pooling whose arg-max indices fit a byte. */
-#define CPU__POOL_BYTE_PLACES 255
+#define CPU__POOL_BYTE_ARGMAX 255
 
 /** Outputs along one axis of a convolution whose windows have the same taps inside the image:
  * first, first + out_step, ... */
@@ -138,11 +138,11 @@ typedef struct cpu__loops {
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
   void (*bn_bwd_apply)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs);
 
-  /** place: per output the arg-max index in its window, counted row by row; one byte per lane of a
+  /** argmax: per output the arg-max index in its window, counted row by row; one byte per lane of a
    * whole vector (4 with p->wide); NULL if no backward pass follows. */
-  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *place,
+  void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *argmax,
               int stream);
-  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *place, const void *dy,
+  void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax, const void *dy,
                   void *dx, int stream);
   void (*average)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *x, void *y);
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
@@ -183,7 +183,7 @@ typedef struct cpu__loops {
   double (*powers)(int64_t count, const float *g, float scale, double p);
   /** Sums of squares of `count` weights from `first` on, and of the values that the rule's MEASURE
    * function returns. */
-  void (*measure)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
+  void (*norm_sums)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** Applies the rule to `count` elements from `first` on. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
   /** Adds rows of `count` floats, `stride` apart, to sums[count]. */

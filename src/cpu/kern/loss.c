@@ -13,7 +13,7 @@ typedef struct loss {
   ct_loss_spec_t spec;
   int64_t outputs; /* per sample */
   int is_parallel;
-  cpu__places_t places; /* if a sample has several labels */
+  cpu__loss_pixels_t pixels; /* if a sample has several labels */
 } loss_t;
 
 /* Result of a sample, in the workspace of the forward pass. */
@@ -258,11 +258,11 @@ static void backward(const loss_t *k, const ct_op_args_t *a)
 static int run(ct_op_t *op, const ct_op_args_t *a)
 {
   const loss_t *k = (const loss_t *)op;
-  int rc = CT_OK, by_place = k->places.places > 1;
+  int rc = CT_OK, by_pixel = k->pixels.pixels > 1;
 
-  if (by_place && a->pass & CT_FWD) CT_TRY(cpu__places_forward(&k->places, a));
-  if (by_place && a->pass & CT_BWD_DATA) cpu__places_backward(&k->places, a);
-  if (by_place) goto out;
+  if (by_pixel && a->pass & CT_FWD) CT_TRY(cpu__loss_pixels_forward(&k->pixels, a));
+  if (by_pixel && a->pass & CT_BWD_DATA) cpu__loss_pixels_backward(&k->pixels, a);
+  if (by_pixel) goto out;
   if (k->spec.kind == CT_LOSS_CROSS_ENTROPY || k->spec.one_hot) CT_TRY(check_labels(k, a));
   if (a->pass & CT_FWD) forward(k, a);
   if (a->pass & CT_BWD_DATA) backward(k, a);
@@ -282,14 +282,14 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
     k->spec.label_smoothing = 0;
   }
   k->outputs = ct_shape_sample(&op->desc.x);
-  k->places = (cpu__places_t){.loops = k->loops,
-                              .spec = k->spec,
-                              .samples = op->desc.x.dim[0],
-                              .places = ct_op_places(&op->desc)};
-  k->places.classes = k->outputs / k->places.places;
+  k->pixels = (cpu__loss_pixels_t){.loops = k->loops,
+                                   .spec = k->spec,
+                                   .samples = op->desc.x.dim[0],
+                                   .pixels = ct_op_pixels(&op->desc)};
+  k->pixels.classes = k->outputs / k->pixels.pixels;
   k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
-  info->scratch = k->places.places > 1
-                      ? cpu__places_scratch(&k->places)
+  info->scratch = k->pixels.pixels > 1
+                      ? cpu__loss_pixels_scratch(&k->pixels)
                       : target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
   return CT_OK;
 }

@@ -26,70 +26,70 @@ typedef struct block {
   float largest[BLOCK], sum[BLOCK];
 } block_t;
 
-static int64_t blocks_of(const cpu__places_t *k)
+static int64_t blocks_of(const cpu__loss_pixels_t *k)
 {
-  return (k->places + BLOCK - 1) / BLOCK;
+  return (k->pixels + BLOCK - 1) / BLOCK;
 }
 
-size_t cpu__places_scratch(const cpu__places_t *k)
+size_t cpu__loss_pixels_scratch(const cpu__loss_pixels_t *k)
 {
   return (size_t)(k->samples * blocks_of(k)) * sizeof(result_t);
 }
 
-static void begin(const cpu__places_t *k, const ct_op_args_t *a, int64_t i, block_t *b)
+static void begin(const cpu__loss_pixels_t *k, const ct_op_args_t *a, int64_t i, block_t *b)
 {
-  int64_t first = i % blocks_of(k) * BLOCK, left = k->places - first;
+  int64_t first = i % blocks_of(k) * BLOCK, left = k->pixels - first;
   b->sample = i / blocks_of(k);
   b->n = left < BLOCK ? (int)left : BLOCK;
-  b->at = b->sample * k->classes * k->places + first;
+  b->at = b->sample * k->classes * k->pixels + first;
   b->x = (const float *)a->x + b->at;
-  b->label = a->labels + b->sample * k->places + first;
+  b->label = a->labels + b->sample * k->pixels + first;
   b->weight = k->spec.sample_weighted ? a->sample_weight[b->sample] : 1;
-  k->loops->exp_sum_columns(k->classes, k->places, b->n, b->x, b->largest, b->sum);
+  k->loops->exp_sum_columns(k->classes, k->pixels, b->n, b->x, b->largest, b->sum);
 }
 
-static int is_ignored(const cpu__places_t *k, int32_t label)
+static int is_ignored(const cpu__loss_pixels_t *k, int32_t label)
 {
   return k->spec.has_ignored && label == k->spec.ignored;
 }
 
 /* 1 for a valid label that is not ignored. */
-static int is_class(const cpu__places_t *k, int32_t label)
+static int is_class(const cpu__loss_pixels_t *k, int32_t label)
 {
   return !is_ignored(k, label) && label >= 0 && label < k->classes;
 }
 
-static float class_weight(const cpu__places_t *k, const ct_op_args_t *a, int64_t i)
+static float class_weight(const cpu__loss_pixels_t *k, const ct_op_args_t *a, int64_t i)
 {
   return k->spec.weighted ? a->class_weight[i] : 1;
 }
 
 /* The label-smoothing term over all classes. */
-static double smoothed(const cpu__places_t *k, const ct_op_args_t *a, const block_t *b, int i)
+static double smoothed(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const block_t *b, int i)
 {
   double all = 0, rest = log(b->sum[i]) + (double)b->largest[i];
   for (int64_t c = 0; c < k->classes; c++)
-    all += class_weight(k, a, c) * (rest - b->x[c * k->places + i]);
+    all += class_weight(k, a, c) * (rest - b->x[c * k->pixels + i]);
   return all * k->spec.label_smoothing / (double)k->classes;
 }
 
 /* Counts per pixel the classes ranked before its label, as argmax orders them; NaN counts as ranked
  * before. */
-static void count_ahead(const cpu__places_t *k, const block_t *b, int32_t ahead[BLOCK])
+static void count_ahead(const cpu__loss_pixels_t *k, const block_t *b, int32_t ahead[BLOCK])
 {
   float own[BLOCK];
   for (int i = 0; i < b->n; i++) {
     ahead[i] = 0;
-    own[i] = is_ignored(k, b->label[i]) ? 0 : b->x[b->label[i] * k->places + i];
+    own[i] = is_ignored(k, b->label[i]) ? 0 : b->x[b->label[i] * k->pixels + i];
   }
   for (int64_t c = 0; c < k->classes; c++) {
-    const float *x = b->x + c * k->places;
+    const float *x = b->x + c * k->pixels;
     for (int i = 0; i < b->n; i++)
       ahead[i] += (c < b->label[i] && !(x[i] < own[i])) || (c > b->label[i] && !(x[i] <= own[i]));
   }
 }
 
-static void block_forward(const cpu__places_t *k, const ct_op_args_t *a, const block_t *b,
+static void block_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const block_t *b,
                           result_t *out)
 {
   int32_t ahead[BLOCK];
@@ -103,7 +103,7 @@ static void block_forward(const cpu__places_t *k, const ct_op_args_t *a, const b
   for (int i = 0; i < b->n; i++) {
     if (is_ignored(k, b->label[i])) continue;
     double weight = (double)b->weight * class_weight(k, a, b->label[i]);
-    double below = (double)b->largest[i] - b->x[b->label[i] * k->places + i];
+    double below = (double)b->largest[i] - b->x[b->label[i] * k->pixels + i];
     out->weight += weight;
     out->loss += plain * weight * (log(b->sum[i]) + below);
     if (plain < 1) out->loss += b->weight * smoothed(k, a, b, i);
@@ -113,14 +113,14 @@ static void block_forward(const cpu__places_t *k, const ct_op_args_t *a, const b
   }
 }
 
-int cpu__places_forward(const cpu__places_t *k, const ct_op_args_t *a)
+int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a)
 {
   int rc = CT_OK;
   int64_t blocks = k->samples * blocks_of(k);
   result_t *result = a->scratch;
   ct_loss_t all = {0};
 
-#pragma omp parallel for if (k->samples * k->places * k->classes > CPU__PARALLEL_MIN) \
+#pragma omp parallel for if (k->samples * k->pixels * k->classes > CPU__PARALLEL_MIN) \
     schedule(static)
   for (int64_t i = 0; i < blocks; i++) {
     block_t b;
@@ -131,7 +131,7 @@ int cpu__places_forward(const cpu__places_t *k, const ct_op_args_t *a)
     const result_t *r = &result[i];
     if (r->bad >= 0)
       CT_FAIL(CT_ERR_DATA, "label %d of sample %lld of the batch is not in 0 to %lld",
-              (int)a->labels[r->bad], (long long)(r->bad / k->places), (long long)k->classes - 1);
+              (int)a->labels[r->bad], (long long)(r->bad / k->pixels), (long long)k->classes - 1);
     all.sum += r->loss;
     all.weight += r->weight;
     all.samples += r->seen;
@@ -143,7 +143,7 @@ out:
   return rc;
 }
 
-static void block_backward(const cpu__places_t *k, const ct_op_args_t *a, const block_t *b,
+static void block_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const block_t *b,
                            double weights)
 {
   float *dx = (float *)a->dx + b->at, factor[BLOCK], scale = a->scale * b->weight;
@@ -154,23 +154,23 @@ static void block_backward(const cpu__places_t *k, const ct_op_args_t *a, const 
     if (is_class(k, b->label[i])) own = plain * class_weight(k, a, b->label[i]) + spread * weights;
     factor[i] = scale * (float)own / b->sum[i];
   }
-  k->loops->exp_scaled_columns(k->classes, k->places, b->n, b->x, b->largest, factor, dx);
+  k->loops->exp_scaled_columns(k->classes, k->pixels, b->n, b->x, b->largest, factor, dx);
   for (int i = 0; i < b->n; i++) {
     if (!is_class(k, b->label[i])) continue;
-    dx[b->label[i] * k->places + i] -= scale * plain * class_weight(k, a, b->label[i]);
+    dx[b->label[i] * k->pixels + i] -= scale * plain * class_weight(k, a, b->label[i]);
     for (int64_t c = 0; spread > 0 && c < k->classes; c++)
-      dx[c * k->places + i] -= scale * spread * class_weight(k, a, c);
+      dx[c * k->pixels + i] -= scale * spread * class_weight(k, a, c);
   }
 }
 
-void cpu__places_backward(const cpu__places_t *k, const ct_op_args_t *a)
+void cpu__loss_pixels_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a)
 {
   int64_t blocks = k->samples * blocks_of(k);
   double weights = 0; /* sum of the class weights */
   for (int64_t c = 0; c < k->classes; c++)
     weights += class_weight(k, a, c);
 
-#pragma omp parallel for if (k->samples * k->places * k->classes > CPU__PARALLEL_MIN) \
+#pragma omp parallel for if (k->samples * k->pixels * k->classes > CPU__PARALLEL_MIN) \
     schedule(static)
   for (int64_t i = 0; i < blocks; i++) {
     block_t b;

@@ -1,19 +1,19 @@
 /** \file kern/loss_pixels.h  Cross-entropy with one label per pixel.  Module-internal. */
-#ifndef CT_KERN_LOSS_PLACES_H
-#define CT_KERN_LOSS_PLACES_H
+#ifndef CT_KERN_LOSS_PIXELS_H
+#define CT_KERN_LOSS_PIXELS_H
 #include "cpu/kern/loops.h"
 
-typedef struct cpu__places {
+typedef struct cpu__loss_pixels {
   const cpu__loops_t *loops;
   ct_loss_spec_t spec;
-  int64_t samples, classes, places;
-} cpu__places_t;
+  int64_t samples, classes, pixels;
+} cpu__loss_pixels_t;
 
 /** Workspace of the forward pass in bytes. */
-size_t cpu__places_scratch(const cpu__places_t *k);
+size_t cpu__loss_pixels_scratch(const cpu__loss_pixels_t *k);
 /** Hot.  Overwrites *a->loss.  CT_ERR_DATA: a label is out of range. */
-int cpu__places_forward(const cpu__places_t *k, const ct_op_args_t *a);
+int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a);
 /** Hot.  Relies on the forward pass having checked the labels. */
-void cpu__places_backward(const cpu__places_t *k, const ct_op_args_t *a);
+void cpu__loss_pixels_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a);
 
 #endif

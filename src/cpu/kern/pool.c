@@ -26,7 +26,7 @@ static int is_flat(const ct_op_desc_t *d)
 /* ---- one task: one vector of channels of one sample ---- */
 
 typedef struct task {
-  int64_t x, y, place; /* offsets of the first voxel; of the arg-max indices */
+  int64_t x, y, argmax; /* offsets of the first voxel; of the arg-max indices */
   cpu__pixels_t px, py;
 } task_t;
 
@@ -43,7 +43,7 @@ static int64_t task_count(const pool_t *k)
 }
 
 /* Size of a task's arg-max indices. */
-static int64_t place_bytes(const pool_t *k)
+static int64_t argmax_bytes(const pool_t *k)
 {
   int64_t each = k->loop.wide ? (int64_t)sizeof(int32_t) : 1;
   return k->y.inner * k->loops->width * each;
@@ -57,7 +57,7 @@ static task_t task_of(const pool_t *k, int64_t i)
 
   t.x = group * k->x.inner * k->x.lanes + lane;
   t.px = (cpu__pixels_t){k->x.lanes, lanes_left(k, k->x.lanes, lane)};
-  t.place = i * place_bytes(k);
+  t.argmax = i * argmax_bytes(k);
   if (is_flat(&k->op.desc)) {
     t.y = sample * k->x.c + channel;
     t.py = (cpu__pixels_t){k->x.c, lanes_left(k, k->x.c, channel)};
@@ -95,8 +95,8 @@ static void forward(const pool_t *k, const ct_op_args_t *a)
     if (average) {
       k->loops->average(&k->loop, t.px, t.py, x, y);
     } else {
-      uint8_t *place = keeps ? (uint8_t *)a->saved + t.place : NULL;
-      k->loops->max(&k->loop, t.px, x, y, place, stream);
+      uint8_t *argmax = keeps ? (uint8_t *)a->saved + t.argmax : NULL;
+      k->loops->max(&k->loop, t.px, x, y, argmax, stream);
     }
   }
 }
@@ -115,7 +115,7 @@ static void backward(const pool_t *k, const ct_op_args_t *a)
     if (average) {
       k->loops->average_bwd(&k->loop, t.px, t.py, dy, dx);
     } else {
-      k->loops->max_bwd(&k->loop, t.px, (const uint8_t *)a->saved + t.place, dy, dx, stream);
+      k->loops->max_bwd(&k->loop, t.px, (const uint8_t *)a->saved + t.argmax, dy, dx, stream);
     }
   }
 }
@@ -150,7 +150,7 @@ static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
     p->tiles &= p->kernel[axis] == p->stride[axis] && p->pad[axis] == 0 &&
                 p->kernel[axis] * p->out[axis] == p->in[axis];
   }
-  p->wide = (int64_t)p->kernel[0] * p->kernel[1] * p->kernel[2] > CPU__POOL_BYTE_PLACES;
+  p->wide = (int64_t)p->kernel[0] * p->kernel[1] * p->kernel[2] > CPU__POOL_BYTE_ARGMAX;
   p->relu = d->u.pool.relu;
 }
 
@@ -225,7 +225,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   CT_TRY(make_tables(k));
   if (is_flat(d)) info->y_layout = CT_PLAIN;
   if ((d->passes & CT_BWD_DATA) && !is_average(d))
-    info->saved = (size_t)(task_count(k) * place_bytes(k));
+    info->saved = (size_t)(task_count(k) * argmax_bytes(k));
 out:
   return rc;
 }

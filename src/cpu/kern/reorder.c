@@ -13,7 +13,7 @@
 typedef struct reorder {
   ct_op_t op;
   cpu__view_t x, y;
-  int same_places; /* 1: same element order on both sides */
+  int same_order; /* 1: same element order on both sides */
 } reorder_t;
 
 /* One side of a move. */
@@ -102,7 +102,7 @@ static void cast(const ct_op_t *op, const side_t *from, const side_t *to)
 
 static void carry(const reorder_t *k, const side_t *from, const side_t *to)
 {
-  if (from->dtype != to->dtype && k->same_places) {
+  if (from->dtype != to->dtype && k->same_order) {
     cast(&k->op, from, to);
   } else if (from->at != to->at) {
     move(from, to);
@@ -158,7 +158,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   }
   k->x = cpu__view(&x);
   k->y = cpu__view(&y);
-  k->same_places = x.layout == y.layout;
+  k->same_order = x.layout == y.layout;
   info->inplace_fwd = info->inplace_bwd =
       cpu__is_plain(&d->x) && cpu__is_plain(&d->y) && d->x.dtype == d->y.dtype;
   return CT_OK;

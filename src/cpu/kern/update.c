@@ -62,7 +62,7 @@ static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
   return ct_grad_map(&a->ctl, a->scale, &u->map);
 }
 
-static int measure_run(ct_op_t *op, const ct_op_args_t *a)
+static int norms_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   double sums[PIECES][2];
@@ -74,7 +74,7 @@ static int measure_run(ct_op_t *op, const ct_op_args_t *a)
 #pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
   for (int k = 0; k < pieces; k++) {
     cpu__part_t at = cpu__part(a->count, pieces, k);
-    loops->measure(&u, at.first, at.count, sums[k]);
+    loops->norm_sums(&u, at.first, at.count, sums[k]);
   }
   for (int k = 0; k < pieces; k++) {
     a->norms[0] += sums[k][0];
@@ -83,7 +83,7 @@ static int measure_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t), .run = measure_run};
+const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t), .run = norms_run};
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a)
 {

@@ -88,14 +88,14 @@ int cpu__dnnl_has_amx(void)
 
 /* ---- the two C interfaces ------------------------------------------------------------------- */
 
-/* A cpu__product_t in oneDNN's types. */
-typedef struct product {
+/* A cpu__prim_spec_t in oneDNN's types. */
+typedef struct spec {
   int pass;
   dnnl_alg_kind_t algorithm;
   cpu__md_arg_t x, w, bias, y;
   dnnl_dims_t stride, dilate, pad;
   dnnl_primitive_attr_t attr;
-} product_t;
+} spec_t;
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -153,7 +153,7 @@ static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
   return n;
 }
 
-static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
+static dnnl_status_t conv_create(dnnl_engine_t e, const spec_t *p, dnnl_primitive_desc_t hint,
                                  dnnl_primitive_desc_t *out)
 {
   if (p->pass == CT_FWD)
@@ -169,7 +169,7 @@ static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primi
       p->attr);
 }
 
-static dnnl_status_t linear_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
+static dnnl_status_t linear_create(dnnl_engine_t e, const spec_t *p, dnnl_primitive_desc_t hint,
                                    dnnl_primitive_desc_t *out)
 {
   if (p->pass == CT_FWD)
@@ -228,7 +228,7 @@ static int md_numbers(cpu__md_arg_t md, int64_t out[], int cap)
   return n;
 }
 
-static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
+static dnnl_status_t conv_create(dnnl_engine_t e, const spec_t *p, dnnl_primitive_desc_t hint,
                                  dnnl_primitive_desc_t *out)
 {
   dnnl_convolution_desc_t d;
@@ -246,7 +246,7 @@ static dnnl_status_t conv_create(dnnl_engine_t e, const product_t *p, dnnl_primi
   return s == dnnl_success ? dnnl_primitive_desc_create(out, &d, p->attr, e, hint) : s;
 }
 
-static dnnl_status_t linear_create(dnnl_engine_t e, const product_t *p, dnnl_primitive_desc_t hint,
+static dnnl_status_t linear_create(dnnl_engine_t e, const spec_t *p, dnnl_primitive_desc_t hint,
                                    dnnl_primitive_desc_t *out)
 {
   dnnl_inner_product_desc_t d;
@@ -402,7 +402,7 @@ int cpu__prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out)
   return CT_OK;
 }
 
-static void translate(const cpu__product_t *p, product_t *q)
+static void translate(const cpu__prim_spec_t *p, spec_t *q)
 {
   const ct_op_desc_t *d = p->desc;
   q->pass = p->pass;
@@ -418,22 +418,22 @@ static void translate(const cpu__product_t *p, product_t *q)
   }
 }
 
-const int64_t *cpu__product_outputs(const ct_op_desc_t *d)
+const int64_t *cpu__outputs_of(const ct_op_desc_t *d)
 {
   return &d->y.dim[d->kind == CT_OP_CONV ? 1 : d->y.ndim - 1];
 }
 
-int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **out)
+int cpu__prim_layer(cpu__dnnl_t *dnnl, const cpu__prim_spec_t *p, cpu__prim_t **out)
 {
   int rc = CT_OK, conv = p->desc->kind == CT_OP_CONV;
   int bias = conv ? p->desc->u.conv.bias : p->desc->u.linear.bias;
-  product_t q = {0};
+  spec_t q = {0};
   cpu__md_t *bias_md = NULL;
   dnnl_primitive_desc_t pd = NULL, hint = p->forward ? p->forward->pd : NULL;
   *out = NULL;
   translate(p, &q);
   if (bias && p->pass != CT_BWD_DATA) {
-    CT_TRY(cpu__md_new(1, cpu__product_outputs(p->desc), CT_PLAIN, &bias_md));
+    CT_TRY(cpu__md_new(1, cpu__outputs_of(p->desc), CT_PLAIN, &bias_md));
     q.bias = cpu__md_arg(bias_md);
   }
   CT_TRY(cpu__attr_create(&q.attr));

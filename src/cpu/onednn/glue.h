@@ -68,18 +68,18 @@ uint64_t cpu__md_hash(const cpu__md_t *md);
 
 /** One pass of a convolution (x, y, w with 4 or 5 dims; w with one more if it has groups) or of an
  * inner product (2 dims). */
-typedef struct cpu__product {
+typedef struct cpu__prim_spec {
   int pass;                 /**< one of CT_FWD, CT_BWD_DATA, CT_BWD_PARAM */
   const ct_op_desc_t *desc; /**< kind, window, bias; the caller applies its relu */
   const cpu__md_t *x, *w, *y;
   const cpu__prim_t *forward; /**< backward: the forward primitive */
-} cpu__product_t;
+} cpu__prim_spec_t;
 
 /** The dim of y that the bias is indexed by: channels, or the last. */
-const int64_t *cpu__product_outputs(const ct_op_desc_t *d);
+const int64_t *cpu__outputs_of(const ct_op_desc_t *d);
 /** Local.  Creates a primitive descriptor; cheap.  *out is NULL with CT_OK if oneDNN has no
  * implementation. */
-int cpu__prim_product(cpu__dnnl_t *dnnl, const cpu__product_t *p, cpu__prim_t **out);
+int cpu__prim_layer(cpu__dnnl_t *dnnl, const cpu__prim_spec_t *p, cpu__prim_t **out);
 /** A forward convolution (x and y CT_NHWC) or inner product (2 dims) of uint8 x and int8 w: y =
  * scale[c] * (sum of w (x - x_zero)) + bias[c] + sum * y, clamped to [0, most].  The bias in memory
  * is float32, converted by cpu__int8_bias(). */

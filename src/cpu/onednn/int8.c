@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct product {
+typedef struct spec {
   const cpu__int8_t *p;
   cpu__md_t *x, *w, *bias, *y;
   dnnl_primitive_attr_t attr;
   dnnl_dims_t stride, dilate, pad;
-} product_t;
+} spec_t;
 
 static int is_conv(const cpu__int8_t *p)
 {
@@ -53,7 +53,7 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float
   return dnnl_post_ops_append_eltwise(ops, kind, 0, beta);
 }
 
-static dnnl_status_t create(const product_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
+static dnnl_status_t create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
 {
   if (is_conv(k->p))
     return dnnl_convolution_forward_primitive_desc_create(
@@ -86,7 +86,7 @@ out:
 static int keep_numbers(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t *prim)
 {
   int rc = CT_OK;
-  int64_t outputs = *cpu__product_outputs(p->desc);
+  int64_t outputs = *cpu__outputs_of(p->desc);
   prim->scale = ct_mem_array(outputs, sizeof *prim->scale, "scales");
   CT_TRY(prim->scale ? CT_OK : CT_ERR_NOMEM);
   memcpy(prim->scale, p->scale, (size_t)outputs * sizeof *prim->scale);
@@ -109,8 +109,7 @@ float cpu__int8_bias(float bias, float scale)
 
 static dnnl_status_t set_scales(const cpu__int8_t *p, dnnl_primitive_attr_t attr)
 {
-  return dnnl_primitive_attr_set_output_scales(attr, *cpu__product_outputs(p->desc), 1 << 1,
-                                               p->scale);
+  return dnnl_primitive_attr_set_output_scales(attr, *cpu__outputs_of(p->desc), 1 << 1, p->scale);
 }
 
 static dnnl_status_t set_zero(const cpu__int8_t *p, dnnl_primitive_attr_t attr)
@@ -129,7 +128,7 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float
   return dnnl_post_ops_append_eltwise(ops, 1, kind, 0, beta);
 }
 
-static dnnl_status_t create(const product_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
+static dnnl_status_t create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
 {
   dnnl_convolution_desc_t conv;
   dnnl_inner_product_desc_t linear;
@@ -158,11 +157,11 @@ static int keep_numbers(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t *pr
 
 #endif
 
-static int describe(product_t *k)
+static int describe(spec_t *k)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = k->p->desc;
-  int64_t outputs = *cpu__product_outputs(d), in = d->x.dim[1];
+  int64_t outputs = *cpu__outputs_of(d), in = d->x.dim[1];
   int format = is_conv(k->p) ? (int)CT_NHWC : (int)CT_PLAIN;
   CT_TRY(cpu__md_typed(CT_U8, d->x.ndim, d->x.dim, format, &k->x));
   CT_TRY(cpu__md_typed(d->y.dtype, d->y.ndim, d->y.dim, format, &k->y));
@@ -181,7 +180,7 @@ out:
   return rc;
 }
 
-static int set_attributes(product_t *k)
+static int set_attributes(spec_t *k)
 {
   int rc = CT_OK;
   const cpu__int8_t *p = k->p;
@@ -205,7 +204,7 @@ out:
 int cpu__prim_int8(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t **out)
 {
   int rc = CT_OK;
-  product_t k = {.p = p};
+  spec_t k = {.p = p};
   dnnl_primitive_desc_t pd = NULL;
   *out = NULL;
   CT_TRY(describe(&k));

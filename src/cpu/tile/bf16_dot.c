@@ -2,12 +2,12 @@
 #include "cpu/tile/bf16_dot.h"
 
 #ifdef __x86_64__
-extern const cpu__tiles_t cpu__tiles_pairs;
+extern const cpu__tiles_t cpu__tiles_bf16_dot;
 
-const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
+const cpu__tiles_t *cpu__bf16_dot_tiles(const ct_dev_t *dev)
 {
   if (dev->isa != CPU__AVX512 || dev->bf16_rate == 0) return NULL;
-  return __builtin_cpu_supports("avx512bf16") ? &cpu__tiles_pairs : NULL;
+  return __builtin_cpu_supports("avx512bf16") ? &cpu__tiles_bf16_dot : NULL;
 }
 
 /* The rest is compiled for AVX-512. */
@@ -21,7 +21,7 @@ const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
 #  define CPU__BF16
 #  include "cpu/kern/vec.h"
 
-INLINE void put_pairs(elems_t first, elems_t second, uint32_t *out)
+INLINE void put_interleaved(elems_t first, elems_t second, uint32_t *out)
 {
   typedef bits_t bits_mem_t __attribute__((aligned(4), may_alias));
   *(bits_mem_t *)out =
@@ -42,43 +42,43 @@ INLINE int lanes_at(int64_t count, int64_t at)
   return count - at < CPU__VW ? (int)(count - at) : CPU__VW;
 }
 
-void cpu__pair_rows(int64_t count, const uint16_t *first, const uint16_t *second, uint32_t *out,
-                    int64_t panel)
+void cpu__interleave_rows(int64_t count, const uint16_t *first, const uint16_t *second,
+                          uint32_t *out, int64_t panel)
 {
   for (int64_t i = 0; i < count; i += CPU__VW, out += panel) {
     int n = lanes_at(count, i);
-    put_pairs(take_elems(first, i, n), second ? take_elems(second, i, n) : (elems_t){0}, out);
+    put_interleaved(take_elems(first, i, n), second ? take_elems(second, i, n) : (elems_t){0}, out);
   }
 }
 
-void cpu__pair_floats(int64_t count, const float *first, const float *second, uint32_t *out,
-                      int64_t panel)
+void cpu__interleave_floats(int64_t count, const float *first, const float *second, uint32_t *out,
+                            int64_t panel)
 {
   for (int64_t i = 0; i < count; i += CPU__VW, out += panel) {
     int n = lanes_at(count, i);
-    put_pairs(elems_of(load(first + i, n)), second ? elems_of(load(second + i, n)) : (elems_t){0},
-              out);
+    put_interleaved(elems_of(load(first + i, n)),
+                    second ? elems_of(load(second + i, n)) : (elems_t){0}, out);
   }
 }
 #  ifdef __clang__
 #    pragma clang attribute pop
 #  endif
 #else
-const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev)
+const cpu__tiles_t *cpu__bf16_dot_tiles(const ct_dev_t *dev)
 {
   (void)dev;
   return NULL;
 }
 
 /* Stubs: there are no bf16 micro-kernels on this architecture. */
-void cpu__pair_rows(int64_t count, const uint16_t *first, const uint16_t *second, uint32_t *out,
-                    int64_t panel)
+void cpu__interleave_rows(int64_t count, const uint16_t *first, const uint16_t *second,
+                          uint32_t *out, int64_t panel)
 {
   (void)count, (void)first, (void)second, (void)out, (void)panel;
 }
 
-void cpu__pair_floats(int64_t count, const float *first, const float *second, uint32_t *out,
-                      int64_t panel)
+void cpu__interleave_floats(int64_t count, const float *first, const float *second, uint32_t *out,
+                            int64_t panel)
 {
   (void)count, (void)first, (void)second, (void)out, (void)panel;
 }

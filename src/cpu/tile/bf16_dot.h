@@ -5,20 +5,20 @@
  * float.  So the micro-kernels, GEMMs and transpositions of tile/ treat a pair as one float: k
  * counts pairs, all strides are in pairs, and A and B are passed as float pointers.  C is float32.
  * If k is even, rows of bf16 values are rows of pairs without conversion. */
-#ifndef CT_CPU_PAIRS_H
-#define CT_CPU_PAIRS_H
+#ifndef CT_CPU_BF16_DOT_H
+#define CT_CPU_BF16_DOT_H
 #include "cpu/tile/tile.h"
 
 /** The micro-kernels for pairs, with as many lanes as those for floats; NULL if the processor lacks
  * them. */
-const cpu__tiles_t *cpu__tiles_of_pairs(const ct_dev_t *dev);
+const cpu__tiles_t *cpu__bf16_dot_tiles(const ct_dev_t *dev);
 
 /** Hot.  Interleaves two rows of `count` elements: element j of both goes to out[j / 16 * panel + j
  * % 16], padded with zeros to a whole vector.  second: NULL for zeros. */
-void cpu__pair_rows(int64_t count, const uint16_t *first, const uint16_t *second, uint32_t *out,
-                    int64_t panel);
+void cpu__interleave_rows(int64_t count, const uint16_t *first, const uint16_t *second,
+                          uint32_t *out, int64_t panel);
 /** Hot.  The same for rows of floats, which it rounds to bf16. */
-void cpu__pair_floats(int64_t count, const float *first, const float *second, uint32_t *out,
-                      int64_t panel);
+void cpu__interleave_floats(int64_t count, const float *first, const float *second, uint32_t *out,
+                            int64_t panel);
 
 #endif

@@ -12,8 +12,8 @@ static int64_t group(const cpu__tiles_t *tiles, int64_t rows, int64_t left)
   return left == 3 && tiles->rows[3] >= 3 ? 3 : left < 2 ? left : 2;
 }
 
-void cpu__rect(const cpu__tiles_t *tiles, const cpu__tile_t *t, int64_t rows, int64_t columns,
-               const float *a, const float *b, float *c)
+void cpu__gemm_tiles(const cpu__tiles_t *tiles, const cpu__tile_t *t, int64_t rows, int64_t columns,
+                     const float *a, const float *b, float *c)
 {
   cpu__tile_t one = *t;
   int64_t vecs = (columns + tiles->width - 1) / tiles->width, n;
@@ -30,8 +30,8 @@ void cpu__rect(const cpu__tiles_t *tiles, const cpu__tile_t *t, int64_t rows, in
   }
 }
 
-void cpu__rect_product(const cpu__tiles_t *tiles, cpu__rect_product_t p, int64_t rows,
-                       int64_t columns, int64_t k, const float *a, const float *b, float *c)
+void cpu__gemm_tiled(const cpu__tiles_t *tiles, cpu__gemm_tiled_t p, int64_t rows, int64_t columns,
+                     int64_t k, const float *a, const float *b, float *c)
 {
   static const int64_t start[1] = {0};
   cpu__tile_t t = {.taps = 1,
@@ -45,7 +45,7 @@ void cpu__rect_product(const cpu__tiles_t *tiles, cpu__rect_product_t p, int64_t
                    .c_row = p.c_row,
                    .c_vec = tiles->width,
                    .add = p.add};
-  cpu__rect(tiles, &t, rows, columns, a, b, c);
+  cpu__gemm_tiles(tiles, &t, rows, columns, a, b, c);
 }
 
 /* Valid columns of the vector that begins at column j. */
@@ -54,8 +54,8 @@ static int64_t lanes(const cpu__tiles_t *tiles, int64_t columns, int64_t j)
   return columns - j < tiles->width ? columns - j : tiles->width;
 }
 
-void cpu__rect_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const float *b,
-                    int64_t b_k, float *packed)
+void cpu__gemm_tiled_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const float *b,
+                          int64_t b_k, float *packed)
 {
   int64_t width = tiles->width;
   for (int64_t j = 0; j < columns; j += width)
@@ -65,14 +65,14 @@ void cpu__rect_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const
     }
 }
 
-void cpu__rect_pack_transposed(const cpu__tiles_t *tiles, int64_t k, int64_t columns,
-                               const float *b, int64_t row, float *packed)
+void cpu__gemm_tiled_pack_transposed(const cpu__tiles_t *tiles, int64_t k, int64_t columns,
+                                     const float *b, int64_t row, float *packed)
 {
   for (int64_t j = 0; j < columns; j += tiles->width, packed += k * tiles->width)
     tiles->transpose(lanes(tiles, columns, j), k, b + j * row, row, packed, tiles->width);
 }
 
-int64_t cpu__rect_packed(const cpu__tiles_t *tiles, int64_t k, int64_t columns)
+int64_t cpu__gemm_tiled_packed(const cpu__tiles_t *tiles, int64_t k, int64_t columns)
 {
   return (columns + tiles->width - 1) / tiles->width * tiles->width * k;
 }

@@ -10,12 +10,12 @@
 #    pragma GCC optimize("O3", "no-predictive-commoning")
 #  endif
 #  include <immintrin.h>
-#  define ADD_PRODUCT(sum, factor, vector) \
+#  define MUL_ADD(sum, factor, vector) \
     ((vec_t)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(vector)))
 #  define WIDTH 16
 #  define REG   16
 #  define SUMS  28
-#  define TILES cpu__tiles_pairs
+#  define TILES cpu__tiles_bf16_dot
 #  include "cpu/tile/tile_body.h"
 #  ifdef __clang__
 #    pragma clang attribute pop

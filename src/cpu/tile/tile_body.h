@@ -69,14 +69,14 @@ LOOP int in_register(int n, int v)
   return n > REG ? REG : n < 0 ? 0 : n;
 }
 
-#ifndef ADD_PRODUCT
-#  define ADD_PRODUCT(sum, factor, vector) ((sum) + (factor) * (vector))
+#ifndef MUL_ADD
+#  define MUL_ADD(sum, factor, vector) ((sum) + (factor) * (vector))
 #endif
 
 /* Accumulates the product of one tap.  The rows of A are contiguous (packed or transposed) or
  * strided. */
-LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum, const int vecs,
-                   const int rows, const int side_by_side)
+LOOP void accumulate(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum,
+                     const int vecs, const int rows, const int side_by_side)
 {
   const int64_t row = side_by_side ? 1 : t->a_row, next = side_by_side ? t->a_k : 1;
   const int64_t k = t->k, b_k = t->b_k, b_vec = t->b_vec;
@@ -95,7 +95,7 @@ LOOP void multiply(const cpu__tile_t *t, const float *a, const float *b, vec_t *
     for (int i = 0; i < rows; i++)
       UNROLLED
     for (int v = 0; v < wide; v++)
-      sum[i * wide + v] = ADD_PRODUCT(sum[i * wide + v], base[i / 3][p * next + i % 3 * row], w[v]);
+      sum[i * wide + v] = MUL_ADD(sum[i * wide + v], base[i / 3][p * next + i % 3 * row], w[v]);
   }
 }
 
@@ -172,9 +172,9 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
   }
   for (int64_t n = 0; n < t->taps; n++) {
     if (t->a_row == 1)
-      multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
+      accumulate(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
     else
-      multiply(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
+      accumulate(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
   }
   finish(t, sum, c, vecs, rows);
   if (t->lanes == WIDTH && t->stream)

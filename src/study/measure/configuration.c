@@ -51,7 +51,7 @@ int ct_scale_world_ready(ct_scale_world_t *w, const ct_args_t *a, const ct_scale
   }
   CT_TRY(configure(s, a, p));
   CT_TRY(ct_setup_device(s));
-  w->room = s->be->mem->room(s->dev);
+  w->avail = s->be->mem->avail(s->dev);
   CT_TRY(ct_setup_data(s, 1, 0));
   CT_TRY(ct_setup_model(s));
   CT_TRY(ct_setup_trainer(s, 1));
@@ -147,9 +147,9 @@ out:
  * memory: there most of what was free must still be so. */
 static int is_too_much(const ct_scale_worlds_t *k, const ct_scale_world_t *w)
 {
-  size_t room = w->s.dev ? w->s.be->mem->room(w->s.dev) : SIZE_MAX;
+  size_t avail = w->s.dev ? w->s.be->mem->avail(w->s.dev) : SIZE_MAX;
   if (k->kept >= MOST || k->bytes + w->bytes > k->limit) return 1;
-  return room != SIZE_MAX && (double)room < (1 - k->share) * (double)w->room;
+  return avail != SIZE_MAX && (double)avail < (1 - k->share) * (double)w->avail;
 }
 
 int ct_scale_world_end(ct_scale_worlds_t *k, const ct_topo_t *topo, ct_scale_world_t *w, int i,

@@ -63,7 +63,7 @@ typedef struct ct_scale_world {
   ct_setup_t s;     /**< of one or the other, up to a trainer */
   ct_sampler_t order;
   int ready;            /**< 1: it is set up */
-  size_t room;          /**< free memory of the device before */
+  size_t avail;         /**< free memory of the device before */
   double before, bytes; /**< of the process's memory, before; what it takes */
 } ct_scale_world_t;
 

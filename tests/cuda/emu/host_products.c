@@ -4,19 +4,19 @@
 #include "base/ct_err.h"
 #include "cuda/gemm_conv.h"
 
-int gpu__products_open(ct_dev_t *dev, gpu__products_t **out)
+int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out)
 {
   (void)dev;
   *out = NULL;
   return CT_OK;
 }
 
-void gpu__products_close(gpu__products_t *p)
+void gpu__libraries_close(gpu__libraries_t *p)
 {
   (void)p;
 }
 
-const char *gpu__products_version(char *buf, size_t cap)
+const char *gpu__libraries_version(char *buf, size_t cap)
 {
   snprintf(buf, cap, "plain loops");
   return buf;
