@@ -47,7 +47,7 @@ static int check_launch(void)
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ct_topo_library(library, sizeof library);
-  int rc = ct_launch_check(getenv, size, library, &speaker);
+  int rc = ct_launcher_check(getenv, size, library, &speaker);
   if (rc != CT_OK) ct_log_setup(speaker ? 0 : 1, 1, CT_LOG_INFO);
   return rc;
 }
