@@ -127,7 +127,7 @@ static void add_to(total_t *t, double seconds, double floor)
   t->floor += floor;
 }
 
-static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
+static int add_line(const ct_launch_time_t *w, double floor, ct_str_t *out)
 {
   char text[160];
   return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
@@ -136,7 +136,7 @@ static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
                     ct_op_text(w->desc, text, sizeof text), w->algorithm);
 }
 
-static int add_object(const ct_work_time_t *w, double floor, json_t *list)
+static int add_object(const ct_launch_time_t *w, double floor, json_t *list)
 {
   char text[160];
   json_t *o =
@@ -148,7 +148,7 @@ static int add_object(const ct_work_time_t *w, double floor, json_t *list)
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for JSON");
 }
 
-static int add_work(void *ctx, const ct_work_time_t *w)
+static int add_launch(void *ctx, const ct_launch_time_t *w)
 {
   table_t *t = ctx;
   double moving = w->bytes / t->copy_rate, counting = w->flops / t->flop_rate;
@@ -190,7 +190,7 @@ static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q
                    "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
                    REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
                    t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
-  CT_TRY(ct_trainer_time_works(s->trainer, b, REPEATS, add_work, t));
+  CT_TRY(ct_trainer_time_launches(s->trainer, b, REPEATS, add_launch, t));
   if (!t->list) CT_TRY(add_sums(t));
 out:
   return rc;

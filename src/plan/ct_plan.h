@@ -50,10 +50,10 @@ typedef struct ct_plan_op {
  * with the pass CT_FWD_STATS (CT_BWD_STATS) before that with CT_FWD (CT_BWD_DATA); between the two
  * the caller all-reduces ct_bind_t.stats over the group.  All plans of a model have the same of
  * these launches in the same order. */
-typedef struct ct_work {
+typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;
-} ct_work_t;
+} ct_plan_launch_t;
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
@@ -99,14 +99,14 @@ typedef struct ct_plan {
   ct_dev_t *dev;           /**< borrowed */
   const ct_graph_t *graph; /**< borrowed */
   ct_plan_opts_t o;
-  int64_t cap_ops, cap_values, cap_works;
+  int64_t cap_ops, cap_values, cap_launches;
   ct_plan_op_t *op;
   int ops;
   ct_value_t *value;
   int values;
-  ct_work_t *work;
-  int works;
-  int loss_work;     /**< index of the loss; earlier launches are forward, later ones backward;
+  ct_plan_launch_t *launch;
+  int launches;
+  int loss_launch;   /**< index of the loss; earlier launches are forward, later ones backward;
                       inference has no loss, and it equals `works` */
   int input, logits; /**< values */
   int more[CT_INPUTS_MORE]; /**< values of the extra inputs */
@@ -136,7 +136,7 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 
 /** Pure.  Bytes of the gradient arena that launch \a i completes; the sum over all launches of a
  * training plan is trained_bytes. */
-size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
+size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
 
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {

@@ -184,7 +184,7 @@ int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch)
 {
   int rc = CT_OK;
   ct_op_info_t info;
-  ct_op_desc_t d = p->op[p->work[p->loss_work].op].desc;
+  ct_op_desc_t d = p->op[p->launch[p->loss_launch].op].desc;
   d.x.dim[0] = d.y.dim[0] = n;
   *op = NULL;
   CT_TRY(p->be->op->prepare(p->dev, &d, NULL, op, &info));

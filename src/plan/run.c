@@ -28,7 +28,7 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
 
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
-  const ct_work_t *w = &p->work[i];
+  const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   ct_op_args_t a = {
       .pass = w->pass,
@@ -66,7 +66,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
-  const ct_work_t *w = &p->work[i];
+  const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   size_t sums = (size_t)(2 * o->desc.x.dim[1] + 1) * sizeof *b->stats;
   ct_op_args_t a = {.pass = CT_FWD, .stats = b->stats, .scratch = b->scratch};

@@ -91,7 +91,7 @@ void ct_plan_free(ct_plan_t *p)
     if (p->be) release_op(p, &p->op[i]);
   ct_mem_free(p->op);
   ct_mem_free(p->value);
-  ct_mem_free(p->work);
+  ct_mem_free(p->launch);
   ct_mem_free(p->layer_op);
   ct_mem_free(p);
 }

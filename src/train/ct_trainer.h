@@ -139,7 +139,7 @@ ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_word_t *word, ct_step_report_t *report);
 /** Measurement of one launch of a step, run alone. */
-typedef struct ct_work_time {
+typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
   const char *algorithm;
@@ -147,13 +147,13 @@ typedef struct ct_work_time {
   double bytes;          /**< all operands, each counted once */
   double flops;          /**< counted for the direct algorithm */
   double gradient_bytes; /**< training: bytes of the gradients that this launch completes */
-} ct_work_time_t;
+} ct_launch_time_t;
 
 /** Local. Runs each launch of a step (without training: of a forward pass) \a repeats times in a
  * row on the samples of \a b and reports it to \a each, which may abort with a code. Weights keep
  * their values; gradients and running statistics do not. Reductions over ranks are left out. */
-int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
-                          int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
+int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
+                             int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx);
 /** Minimum bytes per gradient bucket. */
 double ct_trainer_bucket_bytes(const ct_trainer_t *t);
 /** Local, Hot. Forward pass; adds the losses to *sum (inference: nothing is added). */

@@ -146,11 +146,11 @@ static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 
 /* ---- micro-batches ---- */
 
-static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
+static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
 {
   int rc = CT_OK;
   const ddp_t *d = t->way;
-  if (i <= v->plan->loss_work) return CT_OK;
+  if (i <= v->plan->loss_launch) return CT_OK;
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
     CT_TRY(send_bucket(t));
   if (!d->sent) return CT_OK;
@@ -187,12 +187,12 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
     v = &t->first;
     bind = ct__plans_bind(t, 0);
   }
-  for (int i = 0; i < v->plan->works && (live || t->group); i++) {
+  for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i);
-    if (live && last) live = ct__step_note(t, work_behind(t, v, i)) == CT_OK;
-    if (!live && last && i > v->plan->loss_work) send_zeros(t, v->bucket, i);
+    if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
+    if (!live && last && i > v->plan->loss_launch) send_zeros(t, v->bucket, i);
   }
   if (last) return;
   if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));

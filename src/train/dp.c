@@ -92,7 +92,7 @@ static void free_all(ct_trainer_t *t)
 
 static const ct_op_desc_t *loss_of(const ct_plan_t *p)
 {
-  return &p->op[p->work[p->loss_work].op].desc;
+  return &p->op[p->launch[p->loss_launch].op].desc;
 }
 
 static int make_whole(ct_trainer_t *t, int n, whole_t *w)
@@ -217,7 +217,7 @@ out:
 }
 
 /* Runs launches [from, to) on this rank's samples. */
-static int run_works(ct_trainer_t *t, int from, int to)
+static int run_launches(ct_trainer_t *t, int from, int to)
 {
   int rc = CT_OK;
   const dp_t *d = t->way;
@@ -231,14 +231,14 @@ out:
 static int forward(ct_trainer_t *t)
 {
   const dp_t *d = t->way;
-  return d->plan ? run_works(t, 0, d->plan->loss_work) : CT_OK;
+  return d->plan ? run_launches(t, 0, d->plan->loss_launch) : CT_OK;
 }
 
 static int backward(ct_trainer_t *t)
 {
   const dp_t *d = t->way;
   if (!d->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
-  return run_works(t, d->plan->loss_work + 1, d->plan->works);
+  return run_launches(t, d->plan->loss_launch + 1, d->plan->launches);
 }
 
 /* Rank 0: loss of the whole batch from all outputs, and its gradient. */
@@ -279,7 +279,7 @@ static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report
 static void *at_loss(const dp_t *d, int dx)
 {
   if (!d->plan) return NULL;
-  const ct_work_t *w = &d->plan->work[d->plan->loss_work];
+  const ct_plan_launch_t *w = &d->plan->launch[d->plan->loss_launch];
   return d->bind.arena + d->plan->value[ct_plan_root(d->plan, dx ? w->dx : w->x)].offset;
 }
 

@@ -154,7 +154,7 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
   const ct_plan_t *p = t->plans.last;
   if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
   /* the logits that the loss reads; those of the last layer may have another layout */
-  int logits = p->loss_work < p->works ? p->work[p->loss_work].x : p->logits;
+  int logits = p->loss_launch < p->launches ? p->launch[p->loss_launch].x : p->logits;
   size_t offset = p->value[ct_plan_root(p, logits)].offset;
   CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));
   CT_TRY(t->env.be->queue->sync(t->q));

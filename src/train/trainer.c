@@ -154,7 +154,7 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   CT_TRY(ct__qat_round(t));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
   ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
-  for (int i = 0; i < v->plan->works; i++)
+  for (int i = 0; i < v->plan->launches; i++)
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
 out:
   return rc;

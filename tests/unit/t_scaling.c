@@ -16,8 +16,8 @@
 
 /* ---- the timeline ---- */
 
-static ct_timeline_work_t works[] = {{1, 0}, {1, 3e6}, {1, 1e6}, {1, 0}};
-static const ct_timeline_t timeline = {works, 4, 1};
+static ct_timeline_launch_t launches[] = {{1, 0}, {1, 3e6}, {1, 1e6}, {1, 0}};
+static const ct_timeline_t timeline = {launches, 4, 1};
 
 static ct_timeline_case_t on_nodes(int nodes)
 {
@@ -43,14 +43,14 @@ static void messages_overlap_with_backward(void)
 {
   ct_timeline_case_t c = on_nodes(2);
   CT_ASSERT_NEAR(ct_timeline_run(&timeline, &c), 0.4 + 0.005, 1e-12);
-  works[3].bytes = 2e6; /* nothing is left to overlap with: two rounds of 1 MB behind the rest */
+  launches[3].bytes = 2e6; /* nothing is left to overlap with: two rounds of 1 MB behind the rest */
   CT_ASSERT_NEAR(ct_timeline_run(&timeline, &c), 0.4 + 0.02 + 0.005, 1e-12);
-  works[3].bytes = 0;
+  launches[3].bytes = 0;
 }
 
 static void without_overlap_it_is_rounds_and_bytes(void)
 {
-  ct_timeline_work_t last[] = {{1, 0}, {1, 8e6}};
+  ct_timeline_launch_t last[] = {{1, 0}, {1, 8e6}};
   const ct_timeline_t t = {last, 2, 1};
   for (int n = 2; n <= 1000; n *= 3) {
     ct_timeline_case_t c = on_nodes(n);
@@ -62,7 +62,7 @@ static void without_overlap_it_is_rounds_and_bytes(void)
 
 static void levels_follow_one_another(void)
 {
-  ct_timeline_work_t last[] = {{1, 0}, {1, 8e6}};
+  ct_timeline_launch_t last[] = {{1, 0}, {1, 8e6}};
   const ct_timeline_t t = {last, 2, 1};
   ct_timeline_case_t c = on_nodes(4);
   c.local_ranks = 2;

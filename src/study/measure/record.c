@@ -110,7 +110,7 @@ static int check_key(ct_scale_study_t *s, uint64_t key, int *launches)
   ct_study_t study = {0};
   CT_TRY(ct_study_read(s->dir, &study));
   const char *text = json_string_value(json_object_get(study.about, "key"));
-  s->timeline = study.timeline.works > 0;
+  s->timeline = study.timeline.launches > 0;
   *launches = 1 + (int)json_integer_value(json_object_get(study.about, "launch"));
   if (!text || strtoull(text, NULL, 16) != key)
     CT_FAIL(CT_ERR_USAGE,

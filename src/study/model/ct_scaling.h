@@ -65,7 +65,7 @@ typedef struct ct_scaling {
   const ct_study_t *study;                    /**< borrowed */
   const ct_study_size_t *base;                /**< borrowed */
   ct_timeline_t timeline;                     /**< its launches are those of the study, or `even` */
-  ct_timeline_work_t even[96];                /**< equal launches, for a study without a timeline */
+  ct_timeline_launch_t even[96];              /**< equal launches, for a study without a timeline */
   ct_scaling_busy_t busy[CT_SCALING_BATCHES]; /**< in ascending order of local_batch */
   int busys;
   ct_step_times_t own; /**< of the largest size, without compute; other members are 0 */

@@ -79,7 +79,7 @@ static void even_timeline(ct_scaling_t *m)
 {
   enum { N = sizeof m->even / sizeof *m->even };
   for (int i = 0; i < N; i++)
-    m->even[i] = (ct_timeline_work_t){1. / N, i < N / 3 ? 0 : m->gradient_bytes / (N - N / 3)};
+    m->even[i] = (ct_timeline_launch_t){1. / N, i < N / 3 ? 0 : m->gradient_bytes / (N - N / 3)};
   m->timeline = (ct_timeline_t){m->even, N, N / 3};
 }
 
@@ -89,8 +89,8 @@ static void read_timeline(ct_scaling_t *m)
   m->bucket_bytes = m->study->timeline_bucket_bytes;
   if (m->bucket_bytes <= 0) m->bucket_bytes = CT_TIMELINE_PIECE;
   double all = 0;
-  for (int i = 0; i < m->timeline.works; i++)
-    all += m->timeline.work[i].bytes;
+  for (int i = 0; i < m->timeline.launches; i++)
+    all += m->timeline.launch[i].bytes;
   if (all > 0) m->gradient_bytes = all;
   if (all <= 0) even_timeline(m);
 }

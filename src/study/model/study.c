@@ -257,21 +257,22 @@ out:
 static int read_timeline(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
-  const json_t *works = json_object_get(l->o, "works");
-  int n = (int)json_array_size(works);
+  const json_t *launches = json_object_get(l->o, "works");
+  int n = (int)json_array_size(launches);
   if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a timeline without `works`", l->path, l->number);
-  ct_mem_free(s->timeline.work);
-  s->timeline = (ct_timeline_t){.work = ct_mem_array(n, sizeof *s->timeline.work, "a timeline")};
-  if (!s->timeline.work) CT_TRY(CT_ERR_NOMEM);
+  ct_mem_free(s->timeline.launch);
+  s->timeline =
+      (ct_timeline_t){.launch = ct_mem_array(n, sizeof *s->timeline.launch, "a timeline")};
+  if (!s->timeline.launch) CT_TRY(CT_ERR_NOMEM);
   for (int i = 0; i < n; i++) {
-    const json_t *w = json_array_get(works, (size_t)i);
+    const json_t *w = json_array_get(launches, (size_t)i);
     double share = json_number_value(json_array_get(w, 0)),
            bytes = json_number_value(json_array_get(w, 1));
     if (json_array_size(w) != 2 || !(share >= 0) || !(bytes >= 0))
       CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d] is not [share, bytes]", l->path, l->number, i);
-    s->timeline.work[i] = (ct_timeline_work_t){share, bytes};
+    s->timeline.launch[i] = (ct_timeline_launch_t){share, bytes};
   }
-  s->timeline.works = n;
+  s->timeline.launches = n;
   CT_TRY(count(l, "loss", 0, &s->timeline.loss));
   CT_TRY(number(l, l->o, "bucket_bytes", 0, &s->timeline_bucket_bytes));
   CT_TRY(number(l, l->o, "local_batch", 0, &s->timeline_local_batch));
@@ -376,7 +377,7 @@ out:
 void ct_study_clear(ct_study_t *s)
 {
   ct_mem_free(s->size);
-  ct_mem_free(s->timeline.work);
+  ct_mem_free(s->timeline.launch);
   json_decref(s->lines);
   *s = (ct_study_t){0};
 }
