@@ -218,10 +218,10 @@ out:
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   int rc = start_arrived(c);
-  return first_of(rc, mpi->poke(c->inner));
+  return first_of(rc, mpi->progress(c->inner));
 }
 
 /* Waits for a transfer; starts later ones meanwhile. */
@@ -582,7 +582,7 @@ const ct_comm_ops_t ct_comm_staged = {.size = sizeof(ct_comm_ops_t),
                                       .reduce = reduce,
                                       .slice = slice,
                                       .gather = gather,
-                                      .poke = poke,
+                                      .progress = progress,
                                       .end = end,
                                       .bcast = bcast,
                                       .group = group,

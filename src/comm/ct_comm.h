@@ -62,7 +62,7 @@ typedef struct ct_comm_ops {
    * launches of q; complete on return. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
   /* Local, Hot. Makes progress on open transfers; cheap if there are none. */
-  int (*poke)(ct_comm_t *c);
+  int (*progress)(ct_comm_t *c);
   /* Hot. Orders the result before later launches of q; on the CPU it waits. */
   int (*end)(ct_comm_t *c, int ticket, ct_queue_t *q);
   /* Collective. Broadcast from \a root. Waits for earlier launches of q; complete on return. */

@@ -155,7 +155,7 @@ static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
     CT_TRY(send_bucket(t));
   if (!d->sent) return CT_OK;
   ct__step_enter(t, CT_TIME_MOVE, NULL, -1);
-  rc = t->env.comm_ops->poke(t->env.comm);
+  rc = t->env.comm_ops->progress(t->env.comm);
   ct__step_leave(t);
 out:
   return rc;

@@ -83,7 +83,7 @@ static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   (void)c;
   return CT_OK;
@@ -232,7 +232,7 @@ static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .reduce = reduce_now,
                                        .slice = slice,
                                        .gather = gather,
-                                       .poke = poke,
+                                       .progress = progress,
                                        .end = end,
                                        .bcast = broadcast,
                                        .group = make_group,

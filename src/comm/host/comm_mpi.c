@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   ct__comm_progress(c);
   return CT_OK;
@@ -237,7 +237,7 @@ const ct_comm_ops_t ct_comm_mpi = {.size = sizeof(ct_comm_ops_t),
                                    .reduce = reduce,
                                    .slice = ct__comm_slice,
                                    .gather = ct__comm_gather,
-                                   .poke = poke,
+                                   .progress = progress,
                                    .end = end,
                                    .bcast = bcast,
                                    .group = ct__comm_group,
