@@ -533,7 +533,8 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
-  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+  if (training && !s->recipe.strategy->rank0_deals &&
+      ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
   /* sets may be stored in other types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))

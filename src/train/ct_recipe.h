@@ -17,9 +17,9 @@ typedef struct ct_recipe {
   double clip_p;      /**< p of the norm; infinity: maximum norm */
   double clip_value;  /**< 0: off */
   int zero;
-  int qat;             /**< 1: forward passes use weights rounded to int8 steps */
-  double ema;          /**< decay of the averaged weights; 0: no averaging */
-  const ct_way_t *way; /**< NULL in a trainer: ddp */
+  int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
+  double ema;                    /**< decay of the averaged weights; 0: no averaging */
+  const ct_strategy_t *strategy; /**< NULL in a trainer: ddp */
 } ct_recipe_t;
 
 /** Local. Resolves the options for \a ranks ranks. CT_ERR_USAGE for combinations that are not

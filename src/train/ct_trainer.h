@@ -131,7 +131,7 @@ ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
 
 /** Collective, Hot. One optimizer step on this rank's local batch (n may be 0), followed by the
  * all-reduce of the step status. \a rc_in: this rank's result of loading the batch; if it is not
- * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_way_t.rank0_deals) rank 0
+ * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_strategy_t.rank0_deals) rank 0
  * passes the whole global batch, and the other ranks only use b->global. \a at: position in the
  * learning rate schedule. word->stop is set by the caller or by a signal on this rank; the other
  * members are filled in. CT_ERR_ARG: more samples than announced; CT_ERR_NONFINITE: a loss is not

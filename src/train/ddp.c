@@ -38,7 +38,7 @@ static int make(ct_trainer_t *t)
 {
   int rc = CT_OK;
   int levels = ct_recipe_levels(&t->env.recipe);
-  ddp_t *d = t->way = ct_mem_alloc(sizeof *d, "the buckets on their way");
+  ddp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the buckets on their way");
   if (!d) return CT_ERR_NOMEM;
   for (int l = 0; l < levels; l++)
     CT_TRY(ct__arenas_take(t, CT_MEMORY_PARTIAL_SUMS, t->map.trained_bytes, &d->partial[l]));
@@ -50,7 +50,7 @@ out:
 
 static void free_all(ct_trainer_t *t)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   if (!d) return;
   t->env.be->queue->unmark(d->ready);
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
@@ -63,7 +63,7 @@ static void free_all(ct_trainer_t *t)
 static int add(ct_trainer_t *t, int level, int k)
 {
   const ct_bucket_t *b = &t->first.bucket[k];
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   char *gradient = t->gradient + b->offset;
   ct_op_args_t a = {
       .pass = CT_FWD, .x = gradient, .x2 = d->partial[level] + b->offset, .y = gradient};
@@ -78,7 +78,7 @@ static int fold(ct_trainer_t *t, int p, int k)
 {
   int rc = CT_OK, level = 0;
   const ct_bucket_t *b = &t->first.bucket[k];
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   if (t->pieces == 1) return CT_OK;
   if (t->env.recipe.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
@@ -106,7 +106,7 @@ static int overflow(ct_trainer_t *t)
  * failure, since the peers wait for the bucket. */
 static int send_bucket(ct_trainer_t *t)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   const ct_bucket_t *b = &t->first.bucket[d->sent]; /* slices are the same in all plans */
   if (d->sent == 0) ct__step_note(t, overflow(t));
   if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
@@ -126,7 +126,7 @@ static int send_bucket(ct_trainer_t *t)
 
 static void end_bucket(ct_trainer_t *t, int k)
 {
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
@@ -136,7 +136,7 @@ static void end_bucket(ct_trainer_t *t, int k)
 /* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
 static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   while (d->sent < t->buckets && bucket[d->sent].after <= i) {
     const ct_bucket_t *b = &bucket[d->sent];
     ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
@@ -149,7 +149,7 @@ static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
 {
   int rc = CT_OK;
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   if (i <= v->plan->loss_launch) return CT_OK;
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
     CT_TRY(send_bucket(t));
@@ -221,7 +221,7 @@ static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   int slot = (int)(t->progress.steps % 2); /* same on all ranks, also on those without samples */
   d->sent = 0;
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
@@ -232,7 +232,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ct__repeat_end(t);
 }
 
-const ct_way_t ct_way_ddp = {
+const ct_strategy_t ct_strategy_ddp = {
     .name = "ddp", .repeats = 1, .make = make, .free = free_all, .step = step};
-const ct_way_t ct_way_single = {
+const ct_strategy_t ct_strategy_single = {
     .name = "single", .one_rank = 1, .repeats = 1, .make = make, .free = free_all, .step = step};

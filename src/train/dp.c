@@ -67,7 +67,7 @@ static int make(ct_trainer_t *t)
   const ct_trainer_env_t *e = &t->env;
   size_t mine = (size_t)e->max_batch * ct__memory_sample(e->graph);
   size_t all = (size_t)e->max_batch * (size_t)e->topo->size * (size_t)t->outputs * sizeof(float);
-  dp_t *d = t->way = ct_mem_alloc(sizeof *d, "the parameter server");
+  dp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the parameter server");
   if (!d) return CT_ERR_NOMEM;
   d->bytes = ct_mem_array(e->topo->size, sizeof *d->bytes, "the parameter server");
   if (!d->bytes) return CT_ERR_NOMEM;
@@ -81,7 +81,7 @@ out:
 
 static void free_all(ct_trainer_t *t)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   if (!d) return;
   for (int64_t i = 0; i < d->wholes; i++)
     t->env.be->op->release(d->whole[i].op);
@@ -109,7 +109,7 @@ out:
 static int find_whole(ct_trainer_t *t, int n, const whole_t **out)
 {
   int rc = CT_OK;
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   for (int64_t i = 0; i < d->wholes; i++)
     if (d->whole[i].n == n) {
       *out = &d->whole[i];
@@ -142,7 +142,7 @@ static int agree(ct_trainer_t *t, int rc)
  * rank. */
 static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
 {
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_topo_t *topo = t->env.topo;
   const ct_comm_ops_t *ops = t->env.comm_ops;
   ct__step_enter(t, CT_TIME_WAIT, out ? "giving out samples" : "collecting outputs", -1);
@@ -184,7 +184,7 @@ out:
 /* Binds the inputs of this rank's samples, which are contiguous in d->mine. */
 static void bind_mine(ct_trainer_t *t)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
   char *at = d->mine + (size_t)t->env.max_batch * ct_shape_bytes(&g->input);
   d->bind.x = d->mine;
@@ -198,7 +198,7 @@ static int begin_step(ct_trainer_t *t)
 {
   int rc = CT_OK;
   int64_t first, n;
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   const ct_topo_t *topo = t->env.topo;
   const ct__variant_t *v = NULL;
   CT_TRY(ct__step_outcome(t)); /* result of loading the batch */
@@ -220,7 +220,7 @@ out:
 static int run_launches(ct_trainer_t *t, int from, int to)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   for (int i = from; i < to; i++)
     CT_TRY(ct_plan_run(d->plan, i, &d->bind, t->q));
   CT_TRY(t->env.be->queue->sync(t->q));
@@ -230,13 +230,13 @@ out:
 
 static int forward(ct_trainer_t *t)
 {
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   return d->plan ? run_launches(t, 0, d->plan->loss_launch) : CT_OK;
 }
 
 static int backward(ct_trainer_t *t)
 {
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   if (!d->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
   return run_launches(t, d->plan->loss_launch + 1, d->plan->launches);
 }
@@ -245,7 +245,7 @@ static int backward(ct_trainer_t *t)
 static int whole_loss(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   if (t->env.topo->rank) return CT_OK;
   ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
                     .x = d->outputs,
@@ -286,7 +286,7 @@ static void *at_loss(const dp_t *d, int dx)
 static int deal_inputs(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
   CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
   for (int k = 0; k < g->more.n; k++)
@@ -299,7 +299,7 @@ out:
 static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_shape_t *outputs = &loss_of(t->first.plan)->x;
   size_t output = ct_shape_bytes(outputs) / (size_t)outputs->dim[0];
   CT_TRY(agree(t, begin_step(t)));
@@ -319,15 +319,15 @@ out:
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   d->b = b;
   ct__step_note(t, run(t, at, report));
 }
 
-const ct_way_t ct_way_dp = {.name = "dp",
-                            .rank0_deals = 1,
-                            .check = check,
-                            .make = make,
-                            .free = free_all,
-                            .prepare = prepare,
-                            .step = step};
+const ct_strategy_t ct_strategy_dp = {.name = "dp",
+                                      .rank0_deals = 1,
+                                      .check = check,
+                                      .make = make,
+                                      .free = free_all,
+                                      .prepare = prepare,
+                                      .step = step};

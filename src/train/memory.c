@@ -17,7 +17,7 @@ int ct__memory_pieces(const ct_trainer_env_t *e, int training)
 /* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
 static int64_t whole(const ct_trainer_env_t *e)
 {
-  int deals = e->training && e->recipe.way && e->recipe.way->rank0_deals;
+  int deals = e->training && e->recipe.strategy && e->recipe.strategy->rank0_deals;
   return deals ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 

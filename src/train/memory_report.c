@@ -16,7 +16,7 @@ int ct_trainer_places(const ct_trainer_env_t *e, const ct_memory_t *m, ct_place_
 {
   int n = 0;
   const ct_recipe_t *how = &e->recipe;
-  int dealt = how->way && how->way->rank0_deals;
+  int dealt = how->strategy && how->strategy->rank0_deals;
   unsigned f32 = type(CT_F32);
   ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
   out[n++] = place("parameters", f32, CT_SPREAD_SAME, 1);

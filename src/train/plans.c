@@ -100,13 +100,13 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   int rc = CT_OK;
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  const ct_way_t *way = t->env.recipe.way;
+  const ct_strategy_t *strategy = t->env.recipe.strategy;
   int pieces = training ? t->pieces : 1;
   int64_t first;
   for (int i = 0; i < 2 * pieces; i++) {
     int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces, &first);
     if (n) CT_TRY(find(t, n, training, &v));
-    if (training && way->prepare) CT_TRY(way->prepare(t, (int)totals[i / pieces]));
+    if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / pieces]));
   }
 out:
   return rc;

@@ -9,8 +9,9 @@
 
 #include "base/ct_err.h"
 
-#define ROW(word, help) &ct_way_##word,
-static const ct_way_t *const ways[] = {CT_WAYS(ROW, ROW)}; /* in the order of the choices */
+#define ROW(word, help) &ct_strategy_##word,
+static const ct_strategy_t *const strategies[] = {
+    CT_STRATEGIES(ROW, ROW)}; /* in the order of the choices */
 
 /* off, world, node, or a number of ranks. */
 static int read_sync_bn(const char *text, int ranks, int *out)
@@ -95,17 +96,17 @@ int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ra
                        .zero = (int)p->zero,
                        .ema = t->ema,
                        .qat = t->qat != 0,
-                       .way = ways[p->mode]};
-  if (out->way->one_rank && ranks > 1)
+                       .strategy = strategies[p->mode]};
+  if (out->strategy->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
-            out->way->name, ranks);
-  if (out->way->check) CT_TRY(out->way->check(p, t));
-  if (t->qat && out->way->rank0_deals)
+            out->strategy->name, ranks);
+  if (out->strategy->check) CT_TRY(out->strategy->check(p, t));
+  if (t->qat && out->strategy->rank0_deals)
     CT_FAIL(CT_ERR_USAGE,
             "train.qat rounds the weights of each rank, but with parallel.mode %s they "
             "come from rank 0 within the step: set it to ddp",
-            out->way->name);
+            out->strategy->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
     out->pieces = (int)p->shards / ranks;

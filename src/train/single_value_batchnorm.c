@@ -65,7 +65,7 @@ static int add_cures(const ct_trainer_t *t, ct_str_t *to)
 {
   int rc = CT_OK;
   const ct_recipe_t *how = &t->env.recipe;
-  int ranks = t->env.topo->size, can_sync = !how->fixed_order && !how->way->rank0_deals;
+  int ranks = t->env.topo->size, can_sync = !how->fixed_order && !how->strategy->rank0_deals;
   if (t->group)
     CT_TRY(ct_str_add(to, "raise data.batch"));
   else

@@ -136,8 +136,8 @@ static void weights_of_mixed_labels(void)
     int mixed = k % 2;
     o.loss = weighted;
     o.class_weight = class_weight;
-    o.recipe =
-        (ct_recipe_t){.pieces = k / 2 == 1 ? 2 : 1, .way = k / 2 == 2 ? &ct_way_dp : &ct_way_ddp};
+    o.recipe = (ct_recipe_t){.pieces = k / 2 == 1 ? 2 : 1,
+                             .strategy = k / 2 == 2 ? &ct_strategy_dp : &ct_strategy_ddp};
     rig_start(&r, &o);
     for (int s = 0; s < 4; s++) {
       ct_step_word_t word = {0};

@@ -10,7 +10,7 @@
 #include "tests/mpi/trainer_rig.h"
 
 static const ct_topo_t *topo = &ct_test_topo;
-static const ct_recipe_t dp = {.way = &ct_way_dp};
+static const ct_recipe_t dp = {.strategy = &ct_strategy_dp};
 
 /* The largest difference between the arrays of two trainers; all ranks have the same arrays. */
 static double largest_difference(rig_t *a, rig_t *b, int buffers)
@@ -32,7 +32,7 @@ static void compare(rig_opts_t o, int buffers, double allowed)
 {
   rig_t one, other;
   rig_start(&one, &o);
-  o.recipe.way = &ct_way_dp;
+  o.recipe.strategy = &ct_strategy_dp;
   rig_start(&other, &o);
   int batch[] = {3 * topo->size + 1, 2 * topo->size, 1, 4 * topo->size};
   for (int step = 0; step < 4; step++) {

@@ -355,8 +355,8 @@ void rig_load(rig_t *r, int step, int global)
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
   ct_sampler_t s = {.pieces = r->env.recipe.pieces};
-  const ct_way_t *way = r->env.recipe.way;
-  int dp = way && way->rank0_deals; /* rank 0 has all of it */
+  const ct_strategy_t *strategy = r->env.recipe.strategy;
+  int dp = strategy && strategy->rank0_deals; /* rank 0 has all of it */
   b->n = (int)ct_sampler_share(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size, &b->first);
   if (dp && r->topo.rank) b->n = 0;
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
