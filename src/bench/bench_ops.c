@@ -99,7 +99,7 @@ static int measure_product(ct_setup_t *s, ct_queue_t *q, double *rate)
   ct_shape_t x = ct_shape(2, n, n);
   product_t work = {.s = s, .q = q};
   size_t square = (size_t)(n * n) * sizeof(float);
-  x.dtype = s->recipe.compute;
+  x.dtype = s->step_opts.compute;
   ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
   CT_TRY(s->be->op->prepare(s->dev, &d, NULL, &work.op, &info));
   CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, 4 * square + info.scratch, &p));
@@ -188,7 +188,7 @@ static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q
         ct_str_add(t->out,
                    "ops on their own, %d times in a row; a copy moves %.0f GB/s, a product in %s "
                    "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
-                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
+                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->step_opts.compute),
                    t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
   CT_TRY(ct_trainer_time_launches(s->trainer, b, REPEATS, add_launch, t));
   if (!t->list) CT_TRY(add_sums(t));

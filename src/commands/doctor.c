@@ -95,7 +95,7 @@ out:
 static int open_run(ct_setup_t *s)
 {
   int rc = CT_OK;
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size, &s->recipe));
+  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size, &s->step_opts));
   CT_TRY(ct_setup_data(s, 1, s->cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(s));
 out:

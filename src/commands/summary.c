@@ -286,7 +286,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   int rc = CT_OK;
   ct_config_t *c = &s->cfg;
   CT_TRY(ct_setup_read_config(c, a->rest[0], a, s->topo->size, 1));
-  CT_TRY(ct_recipe_make(&c->parallel, &c->train, s->topo->size, &s->recipe));
+  CT_TRY(ct_step_opts_make(&c->parallel, &c->train, s->topo->size, &s->step_opts));
   CT_TRY(ct_setup_open_data(c, &c->data.train, &s->data));
   open_val(s);
   CT_TRY(ct_setup_classes(c, &s->data));

@@ -46,7 +46,7 @@ typedef struct ct_setup {
   ct_observed_t observed;
   struct ct_quantized *quantized; /**< owned; NULL, or what the trainer has instead (ct_quantized.h)
                                        */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */

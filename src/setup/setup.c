@@ -185,7 +185,7 @@ static int choose_comm(ct_setup_t *s)
   s->be->identify(s->dev, &id);
   CT_TRY(ct_devices_agree(s->topo, &id, s->cfg.parallel.share_gpu, &shared));
   if (s->be->host_memory) return CT_OK;
-  if (!s->comm_ops || shared || s->recipe.fixed_order) s->comm_ops = &ct_comm_staged;
+  if (!s->comm_ops || shared || s->step_opts.fixed_order) s->comm_ops = &ct_comm_staged;
   if (s->topo->size > 1)
     ct_log(CT_LOG_INFO, "gradients travel by %s",
            s->comm_ops == &ct_comm_staged ? "MPI, through the host's memory" : s->comm_ops->name);
@@ -197,10 +197,10 @@ int ct_setup_comm(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY(agree_on_backend(s));
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
-                        &s->recipe)); /* checked before */
+  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                           &s->step_opts)); /* checked before */
   CT_TRY(choose_comm(s));
-  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
+  ct_comm_opts_t o = {.fixed_order = s->step_opts.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   CT_TRY(ct_setup_messages(s, &o));
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
@@ -521,11 +521,11 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
                                : s->graph,
       .optim = &c->optim,
       .where = c->where,
-      .recipe = s->recipe,
+      .step_opts = s->step_opts,
       .bucket_mb = ct_setup_bucket_mb(s),
       .seed = (uint64_t)c->run.seed,
       .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
-                                            s->recipe.pieces)
+                                            s->step_opts.pieces)
                             : 0,
       .max_eval = largest_eval_share(s),
       .repeat_batch = repeat_batch(s),
@@ -533,7 +533,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
-  if (training && !s->recipe.strategy->rank0_deals &&
+  if (training && !s->step_opts.strategy->rank0_deals &&
       ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
   /* sets may be stored in other types than data.val */

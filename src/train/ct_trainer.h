@@ -12,7 +12,7 @@
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
 #include "train/ct_memory.h"
-#include "train/ct_recipe.h"
+#include "train/ct_step_opts.h"
 #include "weights/ct_weights.h"
 
 /** Progress of a run: the scalar part of a checkpoint. */
@@ -56,7 +56,7 @@ typedef struct ct_trainer_env {
   const ct_graph_t *graph;
   const ct_optim_opts_t *optim;
   const char *where; /**< name of the configuration file, for messages */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   const float *class_weight; /**< [outputs]; NULL: 1 */
   double bucket_mb;
@@ -172,7 +172,7 @@ void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
 /** Local, between two steps. \a on 1: forward passes, reads, writes and broadcasts use the averaged
- * weights and running statistics (ct_recipe_t.ema). 0: the trained ones again, as steps and
+ * weights and running statistics (ct_step_opts_t.ema). 0: the trained ones again, as steps and
  * snapshots require. Returns 1 if averages are in use now; there are none before the first step or
  * without ema. */
 int ct_trainer_use_average(ct_trainer_t *t, int on);

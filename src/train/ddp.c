@@ -37,7 +37,7 @@ static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
 static int make(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  int levels = ct_recipe_levels(&t->env.recipe);
+  int levels = ct_step_opts_accumulators(&t->env.step_opts);
   ddp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the buckets on their way");
   if (!d) return CT_ERR_NOMEM;
   for (int l = 0; l < levels; l++)
@@ -80,7 +80,7 @@ static int fold(ct_trainer_t *t, int p, int k)
   const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->strategy;
   if (t->pieces == 1) return CT_OK;
-  if (t->env.recipe.fixed_order)
+  if (t->env.step_opts.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
       CT_TRY(add(t, level++, k));
   else if (p > 0)
@@ -113,12 +113,11 @@ static int send_bucket(ct_trainer_t *t)
   ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
   if (d->sent == 0) ct__step_note(t, ct_fault("step.send"));
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
-  int rc =
-      ct__step_note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? d->ready : NULL,
-                                               (float *)(t->gradient + b->offset),
-                                               (int64_t)(b->bytes / sizeof(float)),
-                                               t->env.recipe.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL,
-                                               &d->ticket[d->sent]));
+  int rc = ct__step_note(
+      t, t->env.comm_ops->reduce(
+             t->env.comm, marked == CT_OK ? d->ready : NULL, (float *)(t->gradient + b->offset),
+             (int64_t)(b->bytes / sizeof(float)),
+             t->env.step_opts.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL, &d->ticket[d->sent]));
   d->sent++;
   ct__step_leave(t);
   return marked != CT_OK ? marked : rc;
@@ -168,7 +167,7 @@ static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t firs
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
-  bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
+  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;
 }

@@ -25,7 +25,7 @@ static void host_free(void *ctx, void *p)
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 {
   const ct_topo_t *topo = t->env.topo;
-  int whole = training && t->env.recipe.strategy->rank0_deals;
+  int whole = training && t->env.step_opts.strategy->rank0_deals;
   return (ct_feed_opts_t){.rank = topo->rank,
                           .size = !whole ? topo->size : topo->rank == 0,
                           .bytes = t->env.bytes_of[training] != NULL,

@@ -11,13 +11,13 @@
 
 int ct__memory_pieces(const ct_trainer_env_t *e, int training)
 {
-  return training && e->recipe.pieces ? e->recipe.pieces : 1;
+  return training && e->step_opts.pieces ? e->step_opts.pieces : 1;
 }
 
 /* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
 static int64_t whole(const ct_trainer_env_t *e)
 {
-  int deals = e->training && e->recipe.strategy && e->recipe.strategy->rank0_deals;
+  int deals = e->training && e->step_opts.strategy && e->step_opts.strategy->rank0_deals;
   return deals ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 
@@ -34,7 +34,7 @@ static size_t statistics(const ct_trainer_env_t *e)
   int64_t most = 0;
   for (int i = 0; i < g->params; i++)
     if (g->param[i].spec.buffer && g->param[i].count > most) most = g->param[i].count;
-  return e->recipe.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
+  return e->step_opts.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
 }
 
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training)
@@ -44,7 +44,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                           .training = training,
                           .inference = e->inference,
                           .quant = training ? NULL : e->quant,
-                          .compute = e->recipe.compute,
+                          .compute = e->step_opts.compute,
                           .sync_bn = e->training && statistics(e) > 0,
                           .bytes = bytes != NULL,
                           .channels_last = bytes && bytes->info.channels_last,
@@ -84,9 +84,9 @@ static int64_t largest_slice(const ct_trainer_env_t *e, int64_t n)
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
 {
   int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n;
-  if (e->recipe.zero && e->comm)
+  if (e->step_opts.zero && e->comm)
     e->comm_ops->slice(e->comm, n, &first, &end);
-  else if (e->recipe.zero)
+  else if (e->step_opts.zero)
     end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);
   *to = b->offset + (size_t)end * sizeof(float);
@@ -159,11 +159,12 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
     ct__memory_slice(e, &bucket[k], &from, &to);
     own += to - from;
   }
-  if (e->recipe.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
+  if (e->step_opts.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
-  bytes[CT_MEMORY_PARTIAL_SUMS] = (size_t)ct_recipe_levels(&e->recipe) * m->trained_bytes;
+  bytes[CT_MEMORY_PARTIAL_SUMS] =
+      (size_t)ct_step_opts_accumulators(&e->step_opts) * m->trained_bytes;
   bytes[CT_MEMORY_STATES] = (size_t)states * own;
-  if (e->recipe.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
+  if (e->step_opts.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
   if (ct_rule_measures((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = 2 * (size_t)m->trained * sizeof(double);
   bytes[CT_MEMORY_STATISTICS] = statistics(e);
@@ -176,9 +177,9 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
-  if (e->be->low_weights && e->recipe.compute != CT_F32)
+  if (e->be->low_weights && e->step_opts.compute != CT_F32)
     bytes[CT_MEMORY_LOW_WEIGHTS] = m->weight_bytes / 2;
-  if (e->recipe.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
+  if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
   /* N x classes, or N x classes x pixels */

@@ -15,7 +15,7 @@ static ct_place_t place(const char *what, unsigned types, ct_spread_t spread, in
 int ct_trainer_places(const ct_trainer_env_t *e, const ct_memory_t *m, ct_place_t *out)
 {
   int n = 0;
-  const ct_recipe_t *how = &e->recipe;
+  const ct_step_opts_t *how = &e->step_opts;
   int dealt = how->strategy && how->strategy->rank0_deals;
   unsigned f32 = type(CT_F32);
   ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;

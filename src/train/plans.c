@@ -100,7 +100,7 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   int rc = CT_OK;
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  const ct_strategy_t *strategy = t->env.recipe.strategy;
+  const ct_strategy_t *strategy = t->env.step_opts.strategy;
   int pieces = training ? t->pieces : 1;
   int64_t first;
   for (int i = 0; i < 2 * pieces; i++) {

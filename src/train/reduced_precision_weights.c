@@ -10,7 +10,7 @@ int ct__low_make(ct_trainer_t *t)
   ct_op_desc_t d;
   ct_op_info_t info;
   ct_shape_t from = ct_shape(2, 1, (int64_t)(t->map.weight_bytes / sizeof(float))), to = from;
-  to.dtype = t->env.recipe.compute;
+  to.dtype = t->env.step_opts.compute;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_LOW_WEIGHTS, &t->low));
   if (!t->low) return CT_OK;
   ct_op_desc_init(&d, CT_OP_REORDER, &from, &to);

@@ -64,7 +64,7 @@ static int is_single(const ct_trainer_t *t, int64_t total)
 static int add_cures(const ct_trainer_t *t, ct_str_t *to)
 {
   int rc = CT_OK;
-  const ct_recipe_t *how = &t->env.recipe;
+  const ct_step_opts_t *how = &t->env.step_opts;
   int ranks = t->env.topo->size, can_sync = !how->fixed_order && !how->strategy->rank0_deals;
   if (t->group)
     CT_TRY(ct_str_add(to, "raise data.batch"));
@@ -134,7 +134,8 @@ static int64_t counted(const ct_trainer_t *t, const ct_batch_t *b, int64_t pixel
 {
   int64_t n = 0;
   const int root[2] = {0, t->group ? t->root_second : -1};
-  int pieces = t->env.recipe.fixed_order ? 1 : t->pieces; /* with fixed_order only the first shard's
+  int pieces =
+      t->env.step_opts.fixed_order ? 1 : t->pieces; /* with fixed_order only the first shard's
                                                              statistics are kept */
   for (int p = 0; p < pieces; p++)
     n += joined(t, b->global, p, root) * pixels > 1;

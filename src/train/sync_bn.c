@@ -24,7 +24,7 @@ int ct__sync_bn_open(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = t->env.topo;
-  int size = t->env.recipe.sync_bn;
+  int size = t->env.step_opts.sync_bn;
   int64_t *colors = NULL;
   if (!ct__memory_plan_opts(&t->env, 1, 1).sync_bn) return CT_OK;
   int color = size == CT_SYNC_NODE ? topo->node_index : topo->rank / size;

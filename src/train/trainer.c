@@ -24,7 +24,7 @@ static int make_rooms(ct_trainer_t *t)
   CT_TRY(ct__sync_bn_make(t));
   CT_TRY(ct__update_make(t));
   CT_TRY(ct__average_make(t));
-  CT_TRY(t->env.recipe.strategy->make(t));
+  CT_TRY(t->env.step_opts.strategy->make(t));
 out:
   return rc;
 }
@@ -34,7 +34,7 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   ct_trainer_t *t = ct_mem_alloc(sizeof *t, "trainer");
   if (!t) return NULL;
   t->env = *env;
-  ct_recipe_t *how = &t->env.recipe;
+  ct_step_opts_t *how = &t->env.step_opts;
   if (!how->strategy) how->strategy = &ct_strategy_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
   t->max_n = ct__memory_room(&t->env);
@@ -115,7 +115,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__low_free(t);
   ct__qat_free(t);
   ct__average_free(t);
-  t->env.recipe.strategy->free(t);
+  t->env.step_opts.strategy->free(t);
   ct__step_free(t);
   ct__arenas_free(t);
   ct_mem_free(t->tracked);
@@ -132,7 +132,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__update_begin(t, report);
   ct__step_note(t, ct__low_refresh(t));
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
-  t->env.recipe.strategy->step(t, b, at, report);
+  t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
   ct__input_look(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
@@ -223,7 +223,7 @@ const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t)
 
 int ct_trainer_is_even(const ct_trainer_t *t)
 {
-  return !t->env.recipe.strategy->rank0_deals;
+  return !t->env.step_opts.strategy->rank0_deals;
 }
 
 int64_t ct_trainer_outputs(const ct_trainer_t *t)

@@ -139,7 +139,7 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .recipe = {.compute = amp, .qat = config.qat},
+                          .step_opts = {.compute = amp, .qat = config.qat},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,

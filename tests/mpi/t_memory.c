@@ -230,8 +230,8 @@ static void make(made_t *m, const run_t *r, const char *name)
                               .seed = 1,
                               .training = r->samples > 0};
   set_device(m, r);
-  CT_ASSERT_OK(ct_recipe_make(&m->parallel, &m->train, topo->size, &m->env.recipe));
-  ct_comm_opts_t o = {.fixed_order = m->env.recipe.fixed_order};
+  CT_ASSERT_OK(ct_step_opts_make(&m->parallel, &m->train, topo->size, &m->env.step_opts));
+  ct_comm_opts_t o = {.fixed_order = m->env.step_opts.fixed_order};
   m->comm_ops = device->host_memory ? &ct_comm_mpi : &ct_comm_staged;
   CT_ASSERT_OK(m->comm_ops->open(topo, device, m->dev, &o, &m->comm));
   m->env.comm_ops = m->comm_ops;
@@ -240,7 +240,7 @@ static void make(made_t *m, const run_t *r, const char *name)
   if (r->samples)
     m->batches[1] = (ct_batches_t){r->samples * topo->size - 1, r->batch * topo->size};
   m->env.max_eval = r->val ? largest(m->batches[0], 1) : 0;
-  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.recipe.pieces) : 0;
+  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.step_opts.pieces) : 0;
 }
 
 static void clear(made_t *m)

@@ -465,7 +465,7 @@ static void begun_anew_it_does_the_same(void)
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
     uint64_t first[2] = {0, 0};
-    rig_opts_t opts = {.model = rig_norm, .order = orders[o], .recipe = {.ema = 0.9}};
+    rig_opts_t opts = {.model = rig_norm, .order = orders[o], .step_opts = {.ema = 0.9}};
     rig_start(&r, &opts);
     CT_ASSERT_OK(ct_trainer_remember(r.t));
     uint64_t begin = rig_hash(&r);

@@ -145,7 +145,7 @@ static void targets_reach_the_device_too(void)
   for (int k = 0; k < 4; k++) {
     rig_opts_t o = {.model = rig_plain, .blocking = 1, .in_place = 1};
     if (k % 2) o.loss.kind = CT_LOSS_MSE;
-    o.recipe.pieces = 1 + k / 2;
+    o.step_opts.pieces = 1 + k / 2;
     uint64_t want = run_besides(&o);
     o.in_place = 0;
     CU_ASSERT(run_besides(&o) == want);
@@ -286,7 +286,7 @@ static void it_does_not_matter_who_converts_bytes(void)
                     .blocking = 1,
                     .order = ways[k % 3],
                     .max_eval = 4,
-                    .recipe = {.compute = types[k / 6]}};
+                    .step_opts = {.compute = types[k / 6]}};
     uint64_t hash = run_stored(&o, k / 3 % 2, 0, &want);
     CU_ASSERT(run_stored(&o, k / 3 % 2, 1, &sum) == hash);
     CT_ASSERT_NEAR(sum.sum, want.sum, 0);

@@ -287,7 +287,7 @@ void rig_open(rig_t *r, const rig_opts_t *o)
   r->graph = make_graph(o->model);
   freeze(r->graph, o);
   open_device(r, o->order);
-  ct_comm_opts_t comm_opts = {.fixed_order = o->recipe.fixed_order};
+  ct_comm_opts_t comm_opts = {.fixed_order = o->step_opts.fixed_order};
   r->comm_ops = o->blocking ? &blocking : &ct_comm_mpi;
   if (!o->blocking) CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &comm_opts, &r->comm));
   r->env = (ct_trainer_env_t){.topo = &r->topo,
@@ -299,7 +299,7 @@ void rig_open(rig_t *r, const rig_opts_t *o)
                               .graph = r->graph,
                               .optim = &r->optim,
                               .where = "test",
-                              .recipe = o->recipe,
+                              .step_opts = o->step_opts,
                               .loss = o->loss,
                               .class_weight = o->class_weight,
                               .bucket_mb = o->bucket_mb,
@@ -354,8 +354,8 @@ void rig_load(rig_t *r, int step, int global)
   ct_batch_t *b = &r->batch;
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
-  ct_sampler_t s = {.pieces = r->env.recipe.pieces};
-  const ct_strategy_t *strategy = r->env.recipe.strategy;
+  ct_sampler_t s = {.pieces = r->env.step_opts.pieces};
+  const ct_strategy_t *strategy = r->env.step_opts.strategy;
   int dp = strategy && strategy->rank0_deals; /* rank 0 has all of it */
   b->n = (int)ct_sampler_share(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size, &b->first);
   if (dp && r->topo.rank) b->n = 0;

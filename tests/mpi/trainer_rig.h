@@ -24,7 +24,7 @@ typedef struct rig_opts {
   int blocking;            /**< a communicator of the rig's own, which is opened in no time */
   int evaluation;          /**< no training */
   uint64_t seed;           /**< 0: 1 */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   const float *class_weight;
   ct_optim_opts_t optim; /**< lr 0: SGD of rate 0.05 with momentum and weight decay */

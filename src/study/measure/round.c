@@ -126,7 +126,7 @@ static int add_timeline(steps_t *w, json_t **out)
   int rc = CT_OK;
   const ct_batch_t *b = NULL;
   int64_t whole = w->order->samples < w->order->batch ? w->order->samples : w->order->batch;
-  if (!w->made.feed || w->s->recipe.strategy->rank0_deals) return CT_OK;
+  if (!w->made.feed || w->s->step_opts.strategy->rank0_deals) return CT_OK;
   do
     CT_TRY(ct_feed_next(w->made.feed, &b));
   while (b->global < whole);

@@ -49,7 +49,7 @@ static json_t *as_json(const launches_t *all, int pieces, double local_batch, do
 
 int ct_scale_timeline(ct_setup_t *s, const ct_batch_t *b, json_t **out)
 {
-  int rc = CT_OK, pieces = s->recipe.pieces > 1 ? s->recipe.pieces : 1;
+  int rc = CT_OK, pieces = s->step_opts.pieces > 1 ? s->step_opts.pieces : 1;
   launches_t all = {0};
   ct_batch_t piece = *b;
   piece.n = (b->n + pieces - 1) / pieces;

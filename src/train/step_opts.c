@@ -1,7 +1,7 @@
 /* Resolves options to a parallel strategy: converts words to numbers and rejects combinations that
  * are not supported, before anything is allocated. Each strategy's file checks the combinations of
  * that strategy. */
-#include "train/ct_recipe.h"
+#include "train/ct_step_opts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -83,20 +83,20 @@ out:
   return rc;
 }
 
-int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
-                   ct_recipe_t *out)
+int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
+                      ct_step_opts_t *out)
 {
   static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* in the order of the choices of
                                                                   train.amp */
   int rc = CT_OK;
-  *out = (ct_recipe_t){.compute = types[t->amp],
-                       .pieces = (int)t->accumulate,
-                       .clip_norm = t->clip_norm,
-                       .clip_value = t->clip_value,
-                       .zero = (int)p->zero,
-                       .ema = t->ema,
-                       .qat = t->qat != 0,
-                       .strategy = strategies[p->mode]};
+  *out = (ct_step_opts_t){.compute = types[t->amp],
+                          .pieces = (int)t->accumulate,
+                          .clip_norm = t->clip_norm,
+                          .clip_value = t->clip_value,
+                          .zero = (int)p->zero,
+                          .ema = t->ema,
+                          .qat = t->qat != 0,
+                          .strategy = strategies[p->mode]};
   if (out->strategy->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
