@@ -245,7 +245,7 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
       [CT_SPREAD_SAME] = "the same on each of %d ranks",
       [CT_SPREAD_SLICES] = "a slice on each of %d ranks",
       [CT_SPREAD_SUMMED] = "on each of %d ranks, summed over them",
-      [CT_SPREAD_SHARES] = "of its own samples on each of %d ranks",
+      [CT_SPREAD_SAMPLES] = "of its own samples on each of %d ranks",
       [CT_SPREAD_ROOT] = "on rank 0 of %d, for all of them",
   };
   if (ranks == 1) return "on the one rank";

@@ -33,8 +33,8 @@ static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
   ct_feed_opts_t o = ct_trainer_feed_opts(p->t, 0);
   o.workers = workers;
   o.one_epoch = 1;
-  p->most =
-      ct_sampler_share(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0, p->topo->size, &first);
+  p->most = ct_sampler_local_batch(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0,
+                                   p->topo->size, &first);
   if (__builtin_mul_overflow(p->most * (int64_t)sizeof(float), p->outputs, &size) || size > INT_MAX)
     CT_FAIL(CT_ERR_USAGE, "the outputs of a batch exceed 2 GB: lower data.eval_batch");
   CT_TRY(ct_feed_open(d, &p->in_order, &o, &p->feed));
@@ -104,7 +104,7 @@ static int hand_over(predicting_t *p, int64_t cursor)
 {
   int64_t total = ct_sampler_batch(&p->in_order, cursor), first;
   for (int r = 0; r < p->topo->size; r++) {
-    int64_t n = ct_sampler_share(&p->in_order, total, r, p->topo->size, &first);
+    int64_t n = ct_sampler_local_batch(&p->in_order, total, r, p->topo->size, &first);
     memmove(p->all + first * p->outputs, p->all + r * p->most * p->outputs,
             (size_t)(n * p->outputs) * sizeof *p->all);
     memmove(p->lost + p->most + first, p->lost + (r + 1) * p->most, (size_t)n);

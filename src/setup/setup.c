@@ -464,20 +464,20 @@ out:
 }
 
 /* The largest share of a batch that any rank gets. */
-static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
+static int largest_local_batch(int64_t batch, int64_t samples, int ranks, int micro_batches)
 {
   int64_t first;
-  ct_sampler_t s = {.pieces = pieces};
-  return (int)ct_sampler_share(&s, batch < samples ? batch : samples, 0, ranks, &first);
+  ct_sampler_t s = {.micro_batches = micro_batches};
+  return (int)ct_sampler_local_batch(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
 /* Of the sets that are evaluated. */
-static int largest_eval_share(const ct_setup_t *s)
+static int largest_eval_batch(const ct_setup_t *s)
 {
   int64_t batch = s->cfg.data.eval_batch;
-  int most = largest_share(batch, s->val.info.samples, s->topo->size, 1);
+  int most = largest_local_batch(batch, s->val.info.samples, s->topo->size, 1);
   for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++) {
-    int share = largest_share(batch, s->set[i].info.samples, s->topo->size, 1);
+    int share = largest_local_batch(batch, s->set[i].info.samples, s->topo->size, 1);
     most = share > most ? share : most;
   }
   return most;
@@ -524,10 +524,10 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .step_opts = s->step_opts,
       .bucket_mb = ct_setup_bucket_mb(s),
       .seed = (uint64_t)c->run.seed,
-      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
-                                            s->step_opts.pieces)
+      .max_batch = training ? largest_local_batch(c->data.batch, s->data.info.samples,
+                                                  s->topo->size, s->step_opts.micro_batches)
                             : 0,
-      .max_eval = largest_eval_share(s),
+      .max_eval = largest_eval_batch(s),
       .repeat_batch = repeat_batch(s),
       .training = training,
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,

@@ -73,7 +73,7 @@ static void set_ranks(ct_stragglers_t *s, const ct_sampler_t *sampler, int64_t w
   int64_t first, n, fewest = whole;
   int ranks = s->topo->size;
   for (int r = 0; r < ranks; r++) {
-    n = ct_sampler_share(sampler, whole, r, ranks, &first);
+    n = ct_sampler_local_batch(sampler, whole, r, ranks, &first);
     s->rank[r].share = (double)n;
     if (n < fewest) fewest = n;
   }

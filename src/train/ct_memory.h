@@ -38,11 +38,11 @@ typedef struct ct_memory {
 
 /** How a buffer is distributed over the ranks. */
 typedef enum {
-  CT_SPREAD_SAME,   /**< replicated: each rank holds all of it */
-  CT_SPREAD_SLICES, /**< each rank holds one slice */
-  CT_SPREAD_SUMMED, /**< each rank holds its own summand; they are all-reduced */
-  CT_SPREAD_SHARES, /**< each rank holds the part of its own samples */
-  CT_SPREAD_ROOT    /**< mode dp: only rank 0's copy counts */
+  CT_SPREAD_SAME,    /**< replicated: each rank holds all of it */
+  CT_SPREAD_SLICES,  /**< each rank holds one slice */
+  CT_SPREAD_SUMMED,  /**< each rank holds its own summand; they are all-reduced */
+  CT_SPREAD_SAMPLES, /**< each rank holds the part of its own samples */
+  CT_SPREAD_ROOT     /**< mode dp: only rank 0's copy counts */
 } ct_spread_t;
 
 /** One row of the memory report: a buffer, its types and where it resides. */

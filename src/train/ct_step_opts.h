@@ -10,7 +10,7 @@
 /** Sections `parallel` and `train` in the form that the trainer uses. */
 typedef struct ct_step_opts {
   ct_dtype_t compute; /**< CT_F32, or bf16/fp16 for mixed precision; fp16 enables loss scaling */
-  int pieces;         /**< micro-batches per local batch, run one after another; 0: 1 */
+  int micro_batches;  /**< micro-batches per local batch, run one after another; 0: 1 */
   int fixed_order;    /**< logical shards: gradients are summed along a fixed binary tree */
   int sync_bn;        /**< ranks per SyncBN group; 0: off; or CT_SYNC_NODE */
   double clip_norm;   /**< 0: off */
@@ -31,8 +31,8 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
 static inline int ct_step_opts_accumulators(const ct_step_opts_t *r)
 {
   int levels = 0;
-  if (!r->fixed_order) return r->pieces > 1;
-  for (int pieces = r->pieces; pieces > 1; pieces /= 2)
+  if (!r->fixed_order) return r->micro_batches > 1;
+  for (int micro_batches = r->micro_batches; micro_batches > 1; micro_batches /= 2)
     levels++;
   return levels;
 }

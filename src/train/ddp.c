@@ -79,13 +79,13 @@ static int fold(ct_trainer_t *t, int p, int k)
   int rc = CT_OK, level = 0;
   const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->strategy;
-  if (t->pieces == 1) return CT_OK;
+  if (t->micro_batches == 1) return CT_OK;
   if (t->env.step_opts.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
       CT_TRY(add(t, level++, k));
   else if (p > 0)
     CT_TRY(add(t, 0, k));
-  if (p < t->pieces - 1)
+  if (p < t->micro_batches - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
 out:
@@ -109,7 +109,7 @@ static int send_bucket(ct_trainer_t *t)
   ddp_t *d = t->strategy;
   const ct_bucket_t *b = &t->first.bucket[d->sent]; /* slices are the same in all plans */
   if (d->sent == 0) ct__step_note(t, overflow(t));
-  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
+  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->micro_batches - 1, d->sent));
   ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
   if (d->sent == 0) ct__step_note(t, ct_fault("step.send"));
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
@@ -160,8 +160,8 @@ out:
   return rc;
 }
 
-static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
-                       const ct__variant_t **v, ct_bind_t *bind)
+static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
+                             const ct__variant_t **v, ct_bind_t *bind)
 {
   int rc = CT_OK;
   if (p == 0) CT_TRY(ct_fault("step"));
@@ -176,12 +176,12 @@ out:
  * still iterates over the plan: batchnorms may communicate between ranks, in the same number and
  * order in every plan, with the same buckets between them, and on a GPU each message waits for the
  * previous one. */
-static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
+static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
 {
   const ct__variant_t *v = &t->first;
   ct_bind_t bind;
-  int last = p == t->pieces - 1, live = ct__step_is_well(t) && n > 0;
-  if (live) live = ct__step_note(t, begin_piece(t, b, p, first, n, &v, &bind)) == CT_OK;
+  int last = p == t->micro_batches - 1, live = ct__step_is_well(t) && n > 0;
+  if (live) live = ct__step_note(t, begin_micro_batch(t, b, p, first, n, &v, &bind)) == CT_OK;
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
@@ -200,20 +200,20 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
 }
 
 /* Number of samples of this rank's micro-batch p. */
-static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
+static int64_t micro_batch(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
 {
   *first = 0;
-  if (t->pieces == 1) return b->n;
-  int64_t n = ct__memory_piece(&t->env, b->global, 1, p, first);
+  if (t->micro_batches == 1) return b->n;
+  int64_t n = ct__memory_micro_batch(&t->env, b->global, 1, p, first);
   *first -= b->first;
   return n;
 }
 
 static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 {
-  for (int p = 0; p < t->pieces; p++) {
-    int64_t first = 0, n = ct__step_is_well(t) ? piece(t, b, p, &first) : 0;
-    run_piece(t, b, p, first, n);
+  for (int p = 0; p < t->micro_batches; p++) {
+    int64_t first = 0, n = ct__step_is_well(t) ? micro_batch(t, b, p, &first) : 0;
+    run_micro_batch(t, b, p, first, n);
   }
 }
 

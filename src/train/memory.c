@@ -9,9 +9,9 @@
 
 /* ---- decisions shared with the trainer ---- */
 
-int ct__memory_pieces(const ct_trainer_env_t *e, int training)
+int ct__memory_micro_batches(const ct_trainer_env_t *e, int training)
 {
-  return training && e->step_opts.pieces ? e->step_opts.pieces : 1;
+  return training && e->step_opts.micro_batches ? e->step_opts.micro_batches : 1;
 }
 
 /* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
@@ -53,14 +53,16 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 
 int ct__memory_first(const ct_trainer_env_t *e)
 {
-  int pieces = ct__memory_pieces(e, 1);
-  return e->training ? (e->max_batch + pieces - 1) / pieces : e->max_eval;
+  int micro_batches = ct__memory_micro_batches(e, 1);
+  return e->training ? (e->max_batch + micro_batches - 1) / micro_batches : e->max_eval;
 }
 
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first)
+int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
+                           int64_t *first)
 {
-  int pieces = ct__memory_pieces(e, training);
-  return (int)ct_sampler_cut(total, e->topo->rank * pieces + p, e->topo->size * pieces, first);
+  int micro_batches = ct__memory_micro_batches(e, training);
+  return (int)ct_sampler_cut(total, e->topo->rank * micro_batches + p,
+                             e->topo->size * micro_batches, first);
 }
 
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
@@ -259,12 +261,12 @@ out:
 
 static int add_batches(account_t *a, const ct_batches_t *of, int training)
 {
-  int rc = CT_OK, pieces = ct__memory_pieces(a->e, training);
+  int rc = CT_OK, micro_batches = ct__memory_micro_batches(a->e, training);
   int64_t full = of->batch < of->samples ? of->batch : of->samples;
   int64_t rest = full ? of->samples % of->batch : 0, first;
-  for (int p = 0; p < pieces; p++) {
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, full, training, p, &first), training));
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, rest, training, p, &first), training));
+  for (int p = 0; p < micro_batches; p++) {
+    CT_TRY(add_plan(a, ct__memory_micro_batch(a->e, full, training, p, &first), training));
+    CT_TRY(add_plan(a, ct__memory_micro_batch(a->e, rest, training, p, &first), training));
   }
   if (training) CT_TRY(add_whole_loss(a, full));
   if (training && rest != full) CT_TRY(add_whole_loss(a, rest));

@@ -25,8 +25,8 @@ int ct_trainer_places(const ct_trainer_env_t *e, const ct_memory_t *m, ct_place_
   if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = place("averages", f32, CT_SPREAD_SAME, 1);
   out[n++] = place("gradients", f32, CT_SPREAD_SUMMED, 1);
   if (m->bytes[CT_MEMORY_STATES]) out[n++] = place("optimizer states", f32, states, 1);
-  out[n++] = place("activations", m->activation_types, CT_SPREAD_SHARES, 1);
+  out[n++] = place("activations", m->activation_types, CT_SPREAD_SAMPLES, 1);
   out[n++] = place("input", type(e->bytes_of[1] ? CT_U8 : CT_F32),
-                   dealt ? CT_SPREAD_ROOT : CT_SPREAD_SHARES, !e->be->in_place);
+                   dealt ? CT_SPREAD_ROOT : CT_SPREAD_SAMPLES, !e->be->in_place);
   return n;
 }

@@ -101,12 +101,13 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
   const ct_strategy_t *strategy = t->env.step_opts.strategy;
-  int pieces = training ? t->pieces : 1;
+  int micro_batches = training ? t->micro_batches : 1;
   int64_t first;
-  for (int i = 0; i < 2 * pieces; i++) {
-    int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces, &first);
+  for (int i = 0; i < 2 * micro_batches; i++) {
+    int n = ct__memory_micro_batch(&t->env, totals[i / micro_batches], training, i % micro_batches,
+                                   &first);
     if (n) CT_TRY(find(t, n, training, &v));
-    if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / pieces]));
+    if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / micro_batches]));
   }
 out:
   return rc;

@@ -14,13 +14,13 @@
 int ct__step_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  void *piece = NULL;
+  void *micro_batch_loss = NULL;
   char *weight = NULL;
   size_t bytes = t->need.bytes[CT_MEMORY_CLASS_WEIGHTS];
   t->step.divisor = 1;
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->pieces * sizeof(ct_loss_t),
-                               &piece));
-  t->step.piece = piece;
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING,
+                               (size_t)t->micro_batches * sizeof(ct_loss_t), &micro_batch_loss));
+  t->step.micro_batch_loss = micro_batch_loss;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
   t->step.class_weight = (float *)weight;
   if (!bytes) return CT_OK;
@@ -32,7 +32,7 @@ out:
 
 void ct__step_free(ct_trainer_t *t)
 {
-  t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.piece);
+  t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.micro_batch_loss);
 }
 
 void ct__step_restart(ct_trainer_t *t)
@@ -49,8 +49,8 @@ void ct__step_clear(ct_trainer_t *t)
   s->now = s->own = CT_TIME_COMPUTE;
   s->since = ct_clock();
   s->failed = CT_OK;
-  for (int p = 0; p < t->pieces; p++)
-    s->piece[p] = (ct_loss_t){0};
+  for (int p = 0; p < t->micro_batches; p++)
+    s->micro_batch_loss[p] = (ct_loss_t){0};
 }
 
 int ct__step_note(ct_trainer_t *t, int rc)
@@ -202,14 +202,14 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
 {
   bind->class_weight = t->step.class_weight;
-  bind->loss = &t->step.piece[p];
+  bind->loss = &t->step.micro_batch_loss[p];
   bind->loss_scale = (float)(ct_scaler_scale(&t->progress.scaler) / t->step.divisor);
 }
 
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
 {
-  for (int p = 0; p < t->pieces; p++) {
-    const ct_loss_t *l = &t->step.piece[p];
+  for (int p = 0; p < t->micro_batches; p++) {
+    const ct_loss_t *l = &t->step.micro_batch_loss[p];
     sum->sum += l->sum;
     sum->weight += l->weight;
     sum->abs_error += l->abs_error;

@@ -90,7 +90,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
                                                                   train.amp */
   int rc = CT_OK;
   *out = (ct_step_opts_t){.compute = types[t->amp],
-                          .pieces = (int)t->accumulate,
+                          .micro_batches = (int)t->accumulate,
                           .clip_norm = t->clip_norm,
                           .clip_value = t->clip_value,
                           .zero = (int)p->zero,
@@ -109,7 +109,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
             out->strategy->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
-    out->pieces = (int)p->shards / ranks;
+    out->micro_batches = (int)p->shards / ranks;
     out->fixed_order = 1;
   }
   if (t->clip_norm > 0 && t->clip_value > 0)

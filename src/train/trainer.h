@@ -21,14 +21,15 @@ typedef struct ct__variant {
 /* ---- memory.c: sizes for ct_trainer_plan_memory() and for the allocations; pure ---- */
 
 /** Micro-batches per local batch; at least 1. */
-int ct__memory_pieces(const ct_trainer_env_t *e, int training);
+int ct__memory_micro_batches(const ct_trainer_env_t *e, int training);
 /** Samples that this rank allocates for. */
 int ct__memory_room(const ct_trainer_env_t *e);
 /** Number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
 /** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
  * sample. */
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first);
+int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
+                           int64_t *first);
 /** Options of the plan for n samples. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
@@ -251,18 +252,18 @@ void ct__update_narrow(ct_trainer_t *t);
 /* ---- step.c: state of the step in progress ---- */
 
 typedef struct ct__step {
-  ct_step_times_t times; /**< time breakdown of the step so far */
-  ct_step_time_t now;    /**< kind of time that is running now ... */
-  double since;          /**< ... and its start (ct_clock()) */
-  ct_step_time_t own;    /**< kind of time to return to after a collective call */
-  const char *doing;     /**< the collective call in progress ... */
-  int64_t detail;        /**< ... and its number */
-  double ended;          /**< ct_clock() of the end of the last step; 0: there was none */
-  int failed;            /**< first error code on this rank ... */
-  ct_err_info_t failure; /**< ... and its error record */
-  ct_loss_t *piece;      /**< staging: the loss of each micro-batch */
-  float *class_weight;   /**< device */
-  double divisor;        /**< divisor of the loss sum */
+  ct_step_times_t times;       /**< time breakdown of the step so far */
+  ct_step_time_t now;          /**< kind of time that is running now ... */
+  double since;                /**< ... and its start (ct_clock()) */
+  ct_step_time_t own;          /**< kind of time to return to after a collective call */
+  const char *doing;           /**< the collective call in progress ... */
+  int64_t detail;              /**< ... and its number */
+  double ended;                /**< ct_clock() of the end of the last step; 0: there was none */
+  int failed;                  /**< first error code on this rank ... */
+  ct_err_info_t failure;       /**< ... and its error record */
+  ct_loss_t *micro_batch_loss; /**< staging: the loss of each micro-batch */
+  float *class_weight;         /**< device */
+  double divisor;              /**< divisor of the loss sum */
 } ct__step_t;
 
 int ct__step_make(ct_trainer_t *t);
@@ -352,10 +353,10 @@ typedef struct ct__progress {
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  int pieces;       /**< micro-batches per local batch; at least 1 */
-  int64_t outputs;  /**< per sample */
-  int max_n;        /**< samples for which memory is allocated */
-  ct_memory_t need; /**< planned memory, without what the plans need */
+  int micro_batches; /**< micro-batches per local batch; at least 1 */
+  int64_t outputs;   /**< per sample */
+  int max_n;         /**< samples for which memory is allocated */
+  ct_memory_t need;  /**< planned memory, without what the plans need */
 
   /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */

@@ -189,12 +189,12 @@ static void set_options(made_t *m, const run_t *r)
   m->train.sync_bn = ct_mem_strdup(r->sync_bn);
 }
 
-static int largest(ct_batches_t b, int pieces)
+static int largest(ct_batches_t b, int micro_batches)
 {
   int64_t first;
-  ct_sampler_t s = {.pieces = pieces};
-  return (int)ct_sampler_share(&s, b.batch < b.samples ? b.batch : b.samples, 0, topo->size,
-                               &first);
+  ct_sampler_t s = {.micro_batches = micro_batches};
+  return (int)ct_sampler_local_batch(&s, b.batch < b.samples ? b.batch : b.samples, 0, topo->size,
+                                     &first);
 }
 
 /* What of the run is the device's, and what its samples come as. */
@@ -240,7 +240,7 @@ static void make(made_t *m, const run_t *r, const char *name)
   if (r->samples)
     m->batches[1] = (ct_batches_t){r->samples * topo->size - 1, r->batch * topo->size};
   m->env.max_eval = r->val ? largest(m->batches[0], 1) : 0;
-  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.step_opts.pieces) : 0;
+  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.step_opts.micro_batches) : 0;
 }
 
 static void clear(made_t *m)

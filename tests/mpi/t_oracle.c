@@ -136,7 +136,7 @@ static void weights_of_mixed_labels(void)
     int mixed = k % 2;
     o.loss = weighted;
     o.class_weight = class_weight;
-    o.step_opts = (ct_step_opts_t){.pieces = k / 2 == 1 ? 2 : 1,
+    o.step_opts = (ct_step_opts_t){.micro_batches = k / 2 == 1 ? 2 : 1,
                                    .strategy = k / 2 == 2 ? &ct_strategy_dp : &ct_strategy_ddp};
     rig_start(&r, &o);
     for (int s = 0; s < 4; s++) {

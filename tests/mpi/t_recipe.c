@@ -22,7 +22,8 @@ static rig_opts_t opts(const char *model)
 static rig_opts_t alone(rig_opts_t o)
 {
   o.alone = 1;
-  o.step_opts.pieces = (o.step_opts.pieces ? o.step_opts.pieces : 1) * topo->size;
+  o.step_opts.micro_batches =
+      (o.step_opts.micro_batches ? o.step_opts.micro_batches : 1) * topo->size;
   return o;
 }
 
@@ -67,10 +68,10 @@ static void train(rig_t *a, rig_t *b, double tolerance)
 
 static void pieces_equal_the_whole_batch(void)
 {
-  for (int pieces = 1; pieces <= 3; pieces++) {
+  for (int micro_batches = 1; micro_batches <= 3; micro_batches++) {
     rig_t cut, whole;
     rig_opts_t o = opts(rig_plain), w = opts(rig_plain);
-    o.step_opts.pieces = pieces;
+    o.step_opts.micro_batches = micro_batches;
     o.blocking = 1;
     w.alone = 1;
     rig_start(&cut, &o);
@@ -94,7 +95,8 @@ static void shards_have_the_same_bits(void)
   for (int m = 0; m < 2 && power_of_two(topo->size); m++) {
     rig_t ranks, one;
     rig_opts_t o = opts(strcmp(models[m], "plain") == 0 ? rig_plain : rig_norm);
-    o.step_opts = (ct_step_opts_t){.pieces = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
+    o.step_opts =
+        (ct_step_opts_t){.micro_batches = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
     rig_start(&ranks, &o);
     o = alone(o);
     rig_start(&one, &o);
@@ -109,15 +111,15 @@ static void shards_have_the_same_bits(void)
 
 static void sync_bn_equals_one_big_batch(void)
 {
-  for (int pieces = 1; pieces <= 2; pieces++) {
+  for (int micro_batches = 1; micro_batches <= 2; micro_batches++) {
     rig_t ranks, one;
     rig_opts_t o = opts(rig_norm), w = opts(rig_norm);
-    o.step_opts = (ct_step_opts_t){.pieces = pieces, .sync_bn = topo->size};
+    o.step_opts = (ct_step_opts_t){.micro_batches = micro_batches, .sync_bn = topo->size};
     rig_start(&ranks, &o);
     w.alone = 1;
-    w.step_opts.pieces = pieces;
+    w.step_opts.micro_batches = micro_batches;
     rig_start(&one, &w);
-    if (pieces == 1) { /* else the pieces hold other samples together */
+    if (micro_batches == 1) { /* else the pieces hold other samples together */
       train(&ranks, &one, 2e-5);
       near(&ranks, &one, 2e-5, 1);
     } else {
@@ -391,9 +393,13 @@ static void a_step_allocates_nothing(void)
 {
   static const float weight[RIG_CLASSES] = {1, 5, 0.1f, 2, 1, 1, 3, 1, 0.5f, 1};
   const ct_step_opts_t step_opts_list[] = {
-      {.pieces = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
-      {.compute = CT_F16, .pieces = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
-      {.compute = CT_BF16, .pieces = 4, .fixed_order = 1, .clip_norm = 1, .clip_p = INFINITY}};
+      {.micro_batches = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
+      {.compute = CT_F16, .micro_batches = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
+      {.compute = CT_BF16,
+       .micro_batches = 4,
+       .fixed_order = 1,
+       .clip_norm = 1,
+       .clip_p = INFINITY}};
   for (int k = 0; k < (power_of_two(topo->size) ? 3 : 2); k++) {
     rig_t r;
     rig_opts_t o = opts(rig_norm);

@@ -145,7 +145,7 @@ static void targets_reach_the_device_too(void)
   for (int k = 0; k < 4; k++) {
     rig_opts_t o = {.model = rig_plain, .blocking = 1, .in_place = 1};
     if (k % 2) o.loss.kind = CT_LOSS_MSE;
-    o.step_opts.pieces = 1 + k / 2;
+    o.step_opts.micro_batches = 1 + k / 2;
     uint64_t want = run_besides(&o);
     o.in_place = 0;
     CU_ASSERT(run_besides(&o) == want);

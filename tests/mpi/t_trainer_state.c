@@ -245,7 +245,7 @@ static int64_t all_parameters(const rig_t *r, float *out)
 static void averages_follow_the_steps(void)
 {
   static const ct_step_opts_t step_opts_list[] = {
-      {.ema = 0.8}, {.ema = 0.3, .zero = 1}, {.ema = 0.8, .pieces = 2}};
+      {.ema = 0.8}, {.ema = 0.3, .zero = 1}, {.ema = 0.8, .micro_batches = 2}};
   enum { MOST = 1 << 16 };
   for (int k = 0; k < 3; k++) {
     rig_t r, other;

@@ -354,10 +354,11 @@ void rig_load(rig_t *r, int step, int global)
   ct_batch_t *b = &r->batch;
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
-  ct_sampler_t s = {.pieces = r->env.step_opts.pieces};
+  ct_sampler_t s = {.micro_batches = r->env.step_opts.micro_batches};
   const ct_strategy_t *strategy = r->env.step_opts.strategy;
   int dp = strategy && strategy->rank0_deals; /* rank 0 has all of it */
-  b->n = (int)ct_sampler_share(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size, &b->first);
+  b->n = (int)ct_sampler_local_batch(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size,
+                                     &b->first);
   if (dp && r->topo.rank) b->n = 0;
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
   for (int64_t i = 0; i < b->n * per; i++)

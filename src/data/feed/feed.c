@@ -60,7 +60,7 @@ static slot_t *begin(ct_feed_t *f)
   b->epoch = f->epoch;
   b->cursor = f->cursor;
   b->global = ct_sampler_batch(&f->sampler, f->cursor);
-  b->n = (int)ct_sampler_share(&f->sampler, b->global, f->rank, f->size, &b->first);
+  b->n = (int)ct_sampler_local_batch(&f->sampler, b->global, f->rank, f->size, &b->first);
   s->ready = 0;
   f->cursor += b->global;
   if (f->cursor == ct_sampler_epoch(&f->sampler)) {
@@ -89,7 +89,7 @@ static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t st
     cursor = (steps - left) % ct_sampler_steps(s) * s->batch;
     if (f->one_epoch) return;
   }
-  int n = (int)ct_sampler_share(s, ct_sampler_batch(s, cursor), f->rank, f->size, &first);
+  int n = (int)ct_sampler_local_batch(s, ct_sampler_batch(s, cursor), f->rank, f->size, &first);
   for (int i = 0; i < n; i++)
     m->ahead[i] = ct_sampler_at(s, epoch, cursor + first + i);
   f->data->ops->ahead(f->data->reader, n, m->ahead);
@@ -232,7 +232,7 @@ static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, const ct_fe
   if (o->cursor < 0 || o->cursor > ct_sampler_epoch(s))
     CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)o->cursor,
             (long long)ct_sampler_epoch(s));
-  if (ct_sampler_share(s, most, o->rank, o->size, &first) > INT32_MAX)
+  if (ct_sampler_local_batch(s, most, o->rank, o->size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
   if (o->bytes && !ct_dataset_is_bytes(d))
     CT_FAIL(CT_ERR_ARG, "a feed of bytes from samples that are not stored so, or are transformed");
@@ -255,7 +255,7 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_op
   f->sampler = *s;
   f->rank = o->rank;
   f->size = o->size;
-  f->max = (int)ct_sampler_share(s, ct_sampler_batch(s, 0), o->rank, o->size, &first);
+  f->max = (int)ct_sampler_local_batch(s, ct_sampler_batch(s, 0), o->rank, o->size, &first);
   f->one_epoch = o->one_epoch;
   f->bytes = o->bytes;
   f->mem = o->mem.alloc ? o->mem : (ct_feed_mem_t){host_alloc, host_free, NULL};

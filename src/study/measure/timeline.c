@@ -31,30 +31,32 @@ static int first_backward(const launches_t *all)
 }
 
 /* Earlier pieces of a batch (train.accumulate, parallel.shards) send nothing: they are one work. */
-static json_t *as_json(const launches_t *all, int pieces, double local_batch, double bucket_bytes)
+static json_t *as_json(const launches_t *all, int micro_batches, double local_batch,
+                       double bucket_bytes)
 {
   double sum = 0;
   json_t *list = json_array();
   for (int i = 0; i < all->n; i++)
     sum += all->launch[i].seconds;
-  if (pieces > 1)
-    json_array_append_new(list, json_pack("[f, f]", (pieces - 1) / (double)pieces, 0.));
+  if (micro_batches > 1)
+    json_array_append_new(list,
+                          json_pack("[f, f]", (micro_batches - 1) / (double)micro_batches, 0.));
   for (int i = 0; i < all->n; i++)
-    json_array_append_new(list, json_pack("[f, f]", all->launch[i].seconds / sum / pieces,
+    json_array_append_new(list, json_pack("[f, f]", all->launch[i].seconds / sum / micro_batches,
                                           all->launch[i].gradient_bytes));
   return json_pack("{s:s, s:f, s:f, s:i, s:o}", "event", "timeline", "local_batch", local_batch,
-                   "bucket_bytes", bucket_bytes, "loss", first_backward(all) + (pieces > 1),
+                   "bucket_bytes", bucket_bytes, "loss", first_backward(all) + (micro_batches > 1),
                    "works", list);
 }
 
 int ct_scale_timeline(ct_setup_t *s, const ct_batch_t *b, json_t **out)
 {
-  int rc = CT_OK, pieces = s->step_opts.pieces > 1 ? s->step_opts.pieces : 1;
+  int rc = CT_OK, micro_batches = s->step_opts.micro_batches > 1 ? s->step_opts.micro_batches : 1;
   launches_t all = {0};
-  ct_batch_t piece = *b;
-  piece.n = (b->n + pieces - 1) / pieces;
-  CT_TRY(ct_trainer_time_launches(s->trainer, &piece, REPEATS, add_launch, &all));
-  *out = as_json(&all, pieces, b->n, ct_trainer_bucket_bytes(s->trainer));
+  ct_batch_t micro_batch = *b;
+  micro_batch.n = (b->n + micro_batches - 1) / micro_batches;
+  CT_TRY(ct_trainer_time_launches(s->trainer, &micro_batch, REPEATS, add_launch, &all));
+  *out = as_json(&all, micro_batches, b->n, ct_trainer_bucket_bytes(s->trainer));
   if (!*out) CT_FAIL(CT_ERR_NOMEM, "no memory for a timeline");
 out:
   ct_mem_free(all.launch);
