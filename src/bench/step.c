@@ -34,13 +34,13 @@ static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;
   for (int i = -warmup; i < t->n; i++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     ct_step_report_t report = {0};
     if (i == 0) t->sent = -s->comm_ops->bytes_sent(s->comm);
-    CT_TRY(ct_steps_next(steps, &(ct_schedule_point_t){0}, &word, &report, NULL));
+    CT_TRY(ct_steps_next(steps, &(ct_schedule_point_t){0}, &status, &report, NULL));
     if (i < 0) continue;
     t->step[i] = ct_step_times_all(&report.times);
-    ct_account_step(t->account, &word, &report);
+    ct_account_step(t->account, &status, &report);
   }
   t->sent += s->comm_ops->bytes_sent(s->comm);
 out:

@@ -188,7 +188,7 @@ static double max_real(double a, double b)
   return a > b ? a : b;
 }
 
-static void merge_times(const ct_step_word_t *a, ct_step_word_t *b)
+static void merge_times(const ct_step_status_t *a, ct_step_status_t *b)
 {
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     b->time_sum.s[k] += a->time_sum.s[k];
@@ -202,8 +202,8 @@ static void merge_times(const ct_step_word_t *a, ct_step_word_t *b)
 static void merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
   (void)type;
-  const ct_step_word_t *a = in;
-  ct_step_word_t *b = io;
+  const ct_step_status_t *a = in;
+  ct_step_status_t *b = io;
   for (int i = 0; i < *n; i++, a++, b++) {
     if (a->err < b->err || (a->err == b->err && a->err_rank < b->err_rank)) {
       b->err = a->err;
@@ -221,20 +221,20 @@ static void merge(void *in, void *io, int *n, MPI_Datatype *type)
   }
 }
 
-void ct__step_word_open(ct_topo_t *t)
+void ct__step_status_open(ct_topo_t *t)
 {
-  CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_word_t), MPI_BYTE, &t->step_type));
+  CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_status_t), MPI_BYTE, &t->step_type));
   CT_MPI(t, MPI_Type_commit(&t->step_type));
   CT_MPI(t, MPI_Op_create(merge, 1, &t->step_op));
 }
 
-void ct__step_word_close(ct_topo_t *t)
+void ct__step_status_close(ct_topo_t *t)
 {
   if (t->step_op != MPI_OP_NULL) MPI_Op_free(&t->step_op);
   if (t->step_type != MPI_DATATYPE_NULL) MPI_Type_free(&t->step_type);
 }
 
-int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io)
+int ct_step_agree(const ct_topo_t *t, ct_step_status_t *io)
 {
   io->err_rank = t->rank;
   allreduce(t, "the step word", io, 1, t->step_type, t->step_op);

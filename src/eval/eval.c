@@ -91,7 +91,7 @@ static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *as
   CT_TRY(ct_agree(topo, own));
   ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
   for (int64_t i = 1; i <= batches && rc == CT_OK && !*stop; i++) {
-    ct_step_word_t w = {.err = count_batch(c)};
+    ct_step_status_t w = {.err = count_batch(c)};
     if (ask && i < batches) w.stop = ask->stop(ask->ctx);
     rc = ct_step_agree(topo, &w);
     *stop = w.stop;
@@ -120,7 +120,7 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
-  ct_step_word_t w = {0};
+  ct_step_status_t w = {0};
   ct_loss_tell(&c->sum, &w);
   CT_TRY(ct_step_agree(topo, &w));
   double n = w.samples ? (double)w.samples : 1;

@@ -46,7 +46,7 @@ void ct_stop_release(const ct_stop_held_t *h);
 /** Local, Hot. The first signal received, or 0. */
 int ct_stop_asked(void);
 
-/** Pure. Encodes a request for ct_step_word_t.stop; 0: no request. Larger values have the reason
+/** Pure. Encodes a request for ct_step_status_t.stop; 0: no request. Larger values have the reason
  * with higher precedence, then the lower rank. */
 int64_t ct_stop_pack(ct_stop_t s);
 ct_stop_t ct_stop_unpack(int64_t word);

@@ -38,7 +38,7 @@ static void group_rates(const ct__lines_t *l, const ct_schedule_point_t *point)
   ct_metrics_json(l->o->metrics, "lr_groups", rates);
 }
 
-static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                      const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
@@ -61,7 +61,7 @@ static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_ste
   return ct_metrics_end(m);
 }
 
-int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                    const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   int rc = CT_OK;

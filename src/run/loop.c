@@ -52,7 +52,7 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
 
 /* *own: in: the error of this rank since the previous step, which the step status reports to all
  * ranks; out: the error of this rank after this step. */
-static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
+static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
 {
   int rc = *own;
   ct_step_report_t report = {.want_norm = ct__lines_logged(&l->lines, l->at.step + 1),
@@ -67,26 +67,27 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
   if (rc == CT_OK) rc = fed;
   ct_trace_span("data", NULL, -1, begin);
-  word->stop = ct__stops_before_step(l);
-  CT_TRY(ct_trainer_step(l->t, b, rc, &at, word, &report));
+  status->stop = ct__stops_before_step(l);
+  CT_TRY(ct_trainer_step(l->t, b, rc, &at, status, &report));
   ct_trace_span("step", NULL, l->at.step + 1, begin);
   double seconds = ct_clock() - begin;
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
   l->trained += samples;
-  l->sums.loss += word->loss_sum;
-  l->sums.weight += word->loss_weight;
+  l->sums.loss += status->loss_sum;
+  l->sums.weight += status->loss_weight;
   l->sums.samples += samples;
   l->out->train_loss = ct__epoch_loss(&l->sums);
   l->at.step++;
   l->at.cursor += samples;
   ct_beat_step(l->at.step);
-  ct__shown_step(&l->shown, &l->at, word->loss_weight > 0 ? word->loss_sum / word->loss_weight : 0,
+  ct__shown_step(&l->shown, &l->at,
+                 status->loss_weight > 0 ? status->loss_sum / status->loss_weight : 0,
                  l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
-  *own = ct__lines_step(&l->lines, &l->at, word, &report, &at, seconds);
-  int reported = ct_accounts_step(l->accounts, l->at.step, samples, word, &report);
+  *own = ct__lines_step(&l->lines, &l->at, status, &report, &at, seconds);
+  int reported = ct_accounts_step(l->accounts, l->at.step, samples, status, &report);
   if (*own == CT_OK) *own = reported;
-  if (word->skipped) CT_TRY(ct__skips_step(l, b, word->skipped));
+  if (status->skipped) CT_TRY(ct__skips_step(l, b, status->skipped));
 out:
   return rc;
 }
@@ -219,12 +220,12 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
   while (!finished(l) && !*stop) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     CT_TRY(ct__trace_before(l));
-    CT_TRY(one_step(l, own, &word));
+    CT_TRY(one_step(l, own, &status));
     CT_TRY(ct__trace_behind(l, 0));
-    *stop = word.stop;
+    *stop = status.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */

@@ -53,14 +53,14 @@ int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t
   return rc;
 }
 
-int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_word_t *word,
+int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t *status,
                   ct_step_report_t *r, int64_t *samples)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
   int fed = ct_steps_take(s, s->epoch, s->cursor, &b, r);
   if (samples) *samples = s->none.global;
-  CT_TRY(ct_trainer_step(s->t, b, fed, at, word, r));
+  CT_TRY(ct_trainer_step(s->t, b, fed, at, status, r));
   ct_beat_progress();
   if (s->kept) return CT_OK;
   s->cursor += s->none.global;

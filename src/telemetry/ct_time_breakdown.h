@@ -71,7 +71,7 @@ int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out);
 /** Local.  Time before this call does not count: steps begin now. */
 void ct_account_begin(ct_account_t *a);
 /** Local, Hot.  After a ct_trainer_step() that returned CT_OK, with its step status and report. */
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
+void ct_account_step(ct_account_t *a, const ct_step_status_t *status, const ct_step_report_t *r);
 /** Local, Hot.  The step counts in the search for slow ranks, too. */
 void ct_account_pace(ct_account_t *a, const ct_step_report_t *r);
 /** Collective, Hot.  Sums up the steps since the last call; gathers about 250 bytes of each rank.

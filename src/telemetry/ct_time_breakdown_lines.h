@@ -16,8 +16,8 @@ int ct_accounts_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *s
 /** Collective, Hot.  After each step, on so many samples of all ranks; \a step counts from 1.  The
  * first step of a run, in which libraries initialise themselves, is left out.  The last step of a
  * window (a multiple of `every`) writes its lines.  CT_ERR_IO: on this rank only. */
-int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples, const ct_step_word_t *word,
-                     const ct_step_report_t *r);
+int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples,
+                     const ct_step_status_t *status, const ct_step_report_t *r);
 /** Collective.  At the end of a successful run: collects the steps after the last window, logs the
  * totals, and rank 0 writes \a dir/ranks.csv if there were any steps.  CT_ERR_IO: on rank 0
  * only. */

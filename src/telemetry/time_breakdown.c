@@ -134,23 +134,23 @@ static int bin_of(double s)
   return i < 0 ? 0 : i >= CT_ACCOUNT_BINS ? CT_ACCOUNT_BINS - 1 : (int)i;
 }
 
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r)
+void ct_account_step(ct_account_t *a, const ct_step_status_t *status, const ct_step_report_t *r)
 {
   const ct_step_times_t *t = &r->times;
   double busy = ct_step_times_busy(t), length = ct_step_times_all(t), known = 0;
   own_t own = {.sum = *t, .max = *t, .busy = busy, .busy_squares = busy * busy, .busy_max = busy};
   own.steps = 1;
   add_own(&a->mine, &own);
-  all_t all = {.busy_max = word->busy_max,
+  all_t all = {.busy_max = status->busy_max,
                .sum = {.steps = 1,
                        .samples = r->samples,
-                       .max = word->time_max,
+                       .max = status->time_max,
                        .step_s = length,
                        .step_min_s = length,
                        .step_max_s = length,
-                       .busy_s = ct_step_times_busy(&word->time_sum) / a->topo->size}};
+                       .busy_s = ct_step_times_busy(&status->time_sum) / a->topo->size}};
   for (int k = 0; k < CT_TIME_KINDS; k++)
-    known += all.sum.mean.s[k] = word->time_sum.s[k] / a->topo->size;
+    known += all.sum.mean.s[k] = status->time_sum.s[k] / a->topo->size;
   /* The step status could not contain its own duration, which is the rest of the step. */
   all.sum.mean.s[CT_TIME_WORD] += length - known;
   all.sum.bin[bin_of(length)] = 1;

@@ -63,8 +63,8 @@ out:
   return rc;
 }
 
-int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples, const ct_step_word_t *word,
-                     const ct_step_report_t *r)
+int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples,
+                     const ct_step_status_t *status, const ct_step_report_t *r)
 {
   int rc = CT_OK;
   ct_account_sum_t window;
@@ -72,7 +72,7 @@ int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples, const ct_s
     ct_account_begin(a->account);
     a->from = step;
   } else {
-    ct_account_step(a->account, word, r);
+    ct_account_step(a->account, status, r);
     if (samples == a->whole) ct_account_pace(a->account, r);
   }
   if (a->every == 0 || step % a->every) return CT_OK;

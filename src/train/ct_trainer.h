@@ -137,7 +137,7 @@ ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
  * members are filled in. CT_ERR_ARG: more samples than announced; CT_ERR_NONFINITE: a loss is not
  * finite. After a failed step the weights are undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_report_t *report);
+                    ct_step_status_t *status, ct_step_report_t *report);
 /** Measurement of one launch of a step, run alone. */
 typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
@@ -166,7 +166,7 @@ int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
                                   int64_t count),
                        void *ctx);
 /** Copies loss sums into a step status. */
-void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
+void ct_loss_tell(const ct_loss_t *sum, ct_step_status_t *status);
 /** Collective. Broadcasts parameters and buffers from rank 0: at the start, after restoring, and
  * (buffers only) before evaluation, as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);

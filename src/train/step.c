@@ -157,11 +157,11 @@ static void take_in(ct__step_t *s, const ct_step_report_t *r)
 }
 
 /* Copies the times into the step status. */
-static void tell_times(const ct_step_times_t *t, ct_step_word_t *word)
+static void tell_times(const ct_step_times_t *t, ct_step_status_t *status)
 {
-  word->time_sum = word->time_max = *t;
-  word->busy_max = ct_step_times_busy(t);
-  word->work_max = work_of(t);
+  status->time_sum = status->time_max = *t;
+  status->busy_max = ct_step_times_busy(t);
+  status->work_max = work_of(t);
 }
 
 /* ---- the losses ---- */
@@ -232,14 +232,14 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
       (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
-void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
+void ct_loss_tell(const ct_loss_t *l, ct_step_status_t *status)
 {
-  word->loss_sum = l->sum;
-  word->loss_weight = l->weight;
-  word->abs_error = l->abs_error;
-  word->samples = l->samples;
-  word->top1 = l->top1;
-  word->top5 = l->top5;
+  status->loss_sum = l->sum;
+  status->loss_weight = l->weight;
+  status->abs_error = l->abs_error;
+  status->samples = l->samples;
+  status->top1 = l->top1;
+  status->top5 = l->top5;
 }
 
 /* ---- start and end ---- */
@@ -254,25 +254,25 @@ void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_rep
   report->samples = ct__step_is_well(t) ? b->global : 0;
 }
 
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word)
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status)
 {
   ct_loss_t all = {0};
   ct__step_add_loss(t, &all);
   if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
-  *word = (ct_step_word_t){.err = ct__step_outcome(t),
-                           .skipped = b ? b->skipped : 0,
-                           .err_rank = t->env.topo->rank,
-                           .stop = ct_stop_with_signal(word->stop, t->env.topo->rank)};
-  if (ct__step_is_well(t)) ct_loss_tell(&all, word);
-  if (ct__step_is_well(t) && places_of(t) > 1) word->samples = b->n;
+  *status = (ct_step_status_t){.err = ct__step_outcome(t),
+                               .skipped = b ? b->skipped : 0,
+                               .err_rank = t->env.topo->rank,
+                               .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
+  if (ct__step_is_well(t)) ct_loss_tell(&all, status);
+  if (ct__step_is_well(t) && places_of(t) > 1) status->samples = b->n;
 }
 
-int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report)
+int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report)
 {
   ct__step_t *s = &t->step;
   turn_to(s, CT_TIME_WORD);
-  tell_times(&s->times, word);
-  int rc = ct_step_agree(t->env.topo, word);
+  tell_times(&s->times, status);
+  int rc = ct_step_agree(t->env.topo, status);
   turn_to(s, CT_TIME_OTHER);
   s->ended = s->since;
   report->times = s->times;

@@ -126,7 +126,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
 /* ---- a step, a forward pass ---- */
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_report_t *report)
+                    ct_step_status_t *status, ct_step_report_t *report)
 {
   ct__step_begin(t, b, rc_in, report);
   ct__update_begin(t, report);
@@ -139,9 +139,9 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   ct__step_device(t);
   ct__update_report(t, report);
   if (ct__step_is_well(t)) ct__one_value_count(t, b);
-  ct__step_end(t, b, word);
+  ct__step_end(t, b, status);
   t->progress.steps++;
-  return ct__step_over(t, word, report);
+  return ct__step_over(t, status, report);
 }
 
 static int forward(ct_trainer_t *t, const ct_batch_t *b)

@@ -278,9 +278,9 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
 /** Local, Hot, after the launches completed. Fills this rank's step status; records
  * CT_ERR_NONFINITE. */
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word);
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status);
 /** Collective, Hot. All-reduces the step status, ends the step, and stores its times in *report. */
-int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report);
+int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report);
 
 /** Resets failure, times and losses. */
 void ct__step_clear(ct_trainer_t *t);

@@ -33,7 +33,7 @@ static int is_last(void)
 static void make_step(ct_account_t *a, const ct_step_times_t *mine, double transfer)
 {
   ct_step_report_t r = {.times = *mine, .samples = 8};
-  ct_step_word_t w = {.time_sum = *mine, .time_max = *mine, .busy_max = ct_step_times_busy(mine)};
+  ct_step_status_t w = {.time_sum = *mine, .time_max = *mine, .busy_max = ct_step_times_busy(mine)};
   CT_ASSERT_OK(ct_step_agree(topo, &w));
   r.times.s[CT_TIME_WORD] = w.busy_max + transfer - ct_step_times_all(mine);
   ct_account_step(a, &w, &r);

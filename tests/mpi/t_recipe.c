@@ -176,13 +176,13 @@ static void sync_bn_survives_a_failure(void)
   for (int k = 0; k < 3; k++)
     for (int nth = 1; nth <= 3; nth++) {
       rig_t r;
-      ct_step_word_t word = {0};
+      ct_step_status_t status = {0};
       rig_opts_t o = opts(rig_norm);
       o.step_opts.sync_bn = topo->size;
       rig_start(&r, &o);
       if (topo->rank == topo->size - 1) flaky_order(FLAKY_RUN, kinds[k], nth);
       rig_load(&r, 0, 8);
-      int rc = rig_run(&r, &word);
+      int rc = rig_run(&r, &status);
       CT_ASSERT_OK(ct_agree_same(topo, "the code", (uint64_t)(int64_t)rc));
       flaky_clear();
       rig_step(&r, 1, 8);
@@ -268,7 +268,7 @@ static void frozen_ones_keep_their_bits(void)
 static void clipping_bounds_the_update(void)
 {
   rig_t r, before;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
   rig_opts_t o = opts(rig_plain);
   o.optim = (ct_optim_opts_t){.lr = 1};
@@ -277,7 +277,7 @@ static void clipping_bounds_the_update(void)
   rig_start(&before, &o);
   rig_start(&r, &o);
   rig_load(&r, 0, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   CU_ASSERT(report.grad_norm > 1e-2);
   double sum = 0;
   for (int p = 0; p < r.graph->params; p++) {
@@ -296,7 +296,7 @@ static void clipping_bounds_the_update(void)
 static void an_overflow_is_skipped_by_all(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
   rig_opts_t o = opts(rig_plain);
   o.step_opts.compute = CT_F16;
@@ -308,7 +308,7 @@ static void an_overflow_is_skipped_by_all(void)
   setenv("CTRAIN_FAULTS", fault, 1);
   ct_fault_setup(topo->rank);
   rig_load(&r, 1, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   unsetenv("CTRAIN_FAULTS");
   ct_fault_setup(topo->rank);
   CT_ASSERT_INT(report.skipped, 1);
@@ -319,7 +319,7 @@ static void an_overflow_is_skipped_by_all(void)
   free(before);
   free(after);
   rig_load(&r, 1, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   CT_ASSERT_INT(report.skipped, 0);
   CU_ASSERT(report.loss_scale == 32768);
   CT_ASSERT_OK(ct_trainer_verify(r.t));
@@ -357,7 +357,7 @@ static void weights_of_classes_are_global(void)
   o.alone = 1;
   rig_start(&one, &o);
   for (int s = 0; s < 3; s++) {
-    ct_step_word_t a = {0}, b = {0};
+    ct_step_status_t a = {0}, b = {0};
     rig_load(&ranks, s, 9);
     rig_load(&one, s, 9);
     CT_ASSERT_OK(rig_run(&ranks, &a));

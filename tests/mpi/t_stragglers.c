@@ -40,7 +40,7 @@ static void set_hosts(int per_host)
 /* The 4th and 9th step of each 10 are on a small batch, where rank 1 is slow: they do not count. */
 static void make_steps(ct_accounts_t *a, int64_t from, int64_t to, times_fn *of)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   for (int64_t step = from; step <= to; step++) {
     int whole = step % 5 != 4;
     times_t t = of(step);

@@ -74,7 +74,7 @@ static uint64_t run_ahead(const rig_opts_t *o, int follow, int how, double loss[
   make_batches(&r, &a);
   if (follow) ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
   for (int s = 0; s < STEPS; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     ct_step_report_t times = {0};
     a.now = s;
     CT_ASSERT_OK(
@@ -119,7 +119,7 @@ static uint64_t run_besides(const rig_opts_t *o)
   int32_t labels2[RIG_ROOM];
   rig_start(&r, o);
   for (int s = 0; s < 3; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_load(&r, s, 4 * topo->size);
     for (int i = 0; i < r.batch.n; i++) {
       mix[i] = 0.2f + 0.1f * (float)i;
@@ -169,7 +169,7 @@ static void the_same_arrays_are_no_same_batch(void)
     ct_batch_t next;
     if (follow) ct_trainer_follow(r.t, (ct_look_t){the_same, &next});
     for (int s = 0; s < STEPS; s++) {
-      ct_step_word_t word = {0};
+      ct_step_status_t word = {0};
       rig_load(&r, s, 4 * topo->size);
       r.batch.cursor = s;
       next = r.batch; /* what is in them now, as if it were that of some step to come */
@@ -188,7 +188,7 @@ static void who_follows_no_more_may_free_the_batches(void)
 {
   rig_t r;
   ahead_t a = {0};
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   make_batches(&r, &a);
@@ -208,7 +208,7 @@ static void a_copy_ahead_may_fail(void)
 {
   rig_t r;
   ahead_t a = {0};
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t times = {0};
   ct_schedule_point_t at = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
@@ -257,7 +257,7 @@ static uint64_t run_stored(const rig_opts_t *o, int channels_last, int bytes, ct
   CT_ASSERT_OK(rig_create(&r));
   CT_ASSERT_INT(ct_trainer_feed_opts(r.t, 1).bytes, bytes);
   for (int s = 0; s < 4; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_load(&r, s, 4 * topo->size - s);
     for (int64_t i = 0; i < r.batch.n * per; i++)
       stored[i] =

@@ -96,7 +96,7 @@ static void goes_on(rig_t *r)
 /* The nth call of the kind fails on the rank.  0: there are not so many. */
 static int fail_once(rig_t *r, flaky_call_t call, int bad, int64_t nth)
 {
-  ct_step_word_t out = {0};
+  ct_step_status_t out = {0};
   flaky_clear();
   if (topo->rank == bad) flaky_order(call, FLAKY_ANY, nth);
   rig_load(r, 1, 3 * topo->size);
@@ -126,7 +126,7 @@ static void any_call_may_fail(void)
 static void no_batch(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t report = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .step_opts = dp});
   for (int bad = 0; bad < topo->size; bad++) {

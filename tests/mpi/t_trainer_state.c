@@ -143,7 +143,7 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
 static void a_failed_step_can_be_undone(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_position_t at = {.step = 2};
   const char *path = new_path();
   rig_start(&r, &(rig_opts_t){.model = rig_norm, .order = "late", .blocking = 1});

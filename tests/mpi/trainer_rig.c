@@ -367,7 +367,7 @@ void rig_load(rig_t *r, int step, int global)
     b->labels[i] = rig_label(step, b->first + i);
 }
 
-int rig_run(rig_t *r, ct_step_word_t *word)
+int rig_run(rig_t *r, ct_step_status_t *word)
 {
   ct_step_report_t times = {0};
   return ct_trainer_step(r->t, &r->batch, CT_OK, &(ct_schedule_point_t){0}, word, &times);
@@ -375,7 +375,7 @@ int rig_run(rig_t *r, ct_step_word_t *word)
 
 double rig_step(rig_t *r, int step, int global)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   rig_load(r, step, global);
   CT_ASSERT_OK(rig_run(r, &word));
   CT_ASSERT_INT(word.samples, global);

@@ -34,12 +34,12 @@ static int one_step(steps_t *w, int count, double *seconds)
 {
   int rc = CT_OK;
   int64_t samples;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
   ct_meter_look(w->meter, ct_clock());
-  CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &word, &report, &samples));
+  CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &status, &report, &samples));
   *seconds = samples < w->order->batch ? -1 : ct_step_times_all(&report.times);
-  if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);
+  if (count && *seconds >= 0) ct_account_step(w->account, &status, &report);
 out:
   return rc;
 }
