@@ -36,7 +36,7 @@ static int describe_once(ct_reader_t *r, int shard, const ct_reader_spec_t *spec
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__h5_shard_describe(s, f->file, spec));
-  ct_beat_progress();
+  ct_heartbeat_progress();
 out:
   ct__h5_unlock();
   return rc;

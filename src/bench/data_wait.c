@@ -9,7 +9,7 @@
 static int run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;
-  ct_beat_at("trying some steps", -1);
+  ct_heartbeat_at("trying some steps", -1);
   for (int64_t i = -before; i < steps; i++) {
     ct_step_status_t status = {0};
     ct_step_report_t report = {0};

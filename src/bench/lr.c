@@ -42,7 +42,7 @@ out:
 static int run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;
-  ct_beat_at("trying learning rates", -1);
+  ct_heartbeat_at("trying learning rates", -1);
   for (int i = 0; i < r->steps && !over; i++) {
     ct_step_status_t status = {0};
     ct_step_report_t report = {0};

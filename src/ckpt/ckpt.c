@@ -208,7 +208,7 @@ static int write_store(const ct_ckpt_t *c, const char *path)
   CT_TRY(c->ops->create(path, &s));
   for (int i = 0; i < c->items; i++) {
     CT_TRY(ct_fault("ckpt.write"));
-    ct_beat_progress(); /* a run that waits for this write does not count as hanging */
+    ct_heartbeat_progress(); /* a run that waits for this write does not count as hanging */
     CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
   }
   for (int i = 0; i < c->texts; i++)

@@ -65,7 +65,7 @@ void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
 {
   *out = (ct_clock_offset_t){.at_s = ct_clock()};
   if (t->nodes == 1) return;
-  ct_beat_enter("comparing the clocks of the nodes", -1);
+  ct_heartbeat_enter("comparing the clocks of the nodes", -1);
   for (int node = 1; t->rank == 0 && node < t->nodes; node++) {
     int first;
     take(t, &first, sizeof first, MPI_ANY_SOURCE, HERE);

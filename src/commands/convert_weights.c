@@ -178,7 +178,7 @@ static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, 
     CT_TRY(j->file.ops->read(j->file.w, i, first, n, piece));
     if (convert) ct_elem_floats(t.type, piece, n, floats);
     CT_TRY(j->to->put(o, i, first, n, convert ? (void *)floats : piece));
-    ct_beat_progress();
+    ct_heartbeat_progress();
     first += n;
   } while (first < t.count);
 out:

@@ -396,7 +396,7 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
     for (int i = 0; i < n; i++)
       ids[i] = first + i;
     CT_TRY(d->ops->read(d->reader, n, ids, NULL, labels));
-    ct_beat_progress();
+    ct_heartbeat_progress();
     for (int i = 0; i < n; i++) {
       if (d->has_ignored && labels[i] == d->ignored) continue;
       if (labels[i] > highest) {

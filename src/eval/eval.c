@@ -74,7 +74,7 @@ static int count_batch(counting_t *c)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
-  ct_beat_at("evaluation", -1);
+  ct_heartbeat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
   if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
   if (b && b->n && c->logits) CT_TRY(look_at_outputs(c, b));

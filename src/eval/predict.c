@@ -89,7 +89,7 @@ static int forward(predicting_t *p)
   int rc = CT_OK;
   const ct_batch_t *b;
   ct_loss_t none = {0};
-  ct_beat_at("prediction", -1);
+  ct_heartbeat_at("prediction", -1);
   CT_TRY(next_batch(p, &b));
   note_lost(p, b);
   if (!b || !b->n) goto out;

@@ -32,7 +32,7 @@ static int look_at_batch(looking_t *l, ct_feed_t *feed)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
-  ct_beat_at("calibration", -1);
+  ct_heartbeat_at("calibration", -1);
   CT_TRY(ct_feed_next(feed, &b));
   if (!b) return CT_OK;
   l->samples += l->again ? 0 : b->n;

@@ -53,7 +53,7 @@ static int end_write(ct__loop_t *l)
   int rc = CT_OK;
   const ct_ckpt_done_t *d;
   l->writing = 0;
-  ct_beat_at("waiting for a checkpoint to be written", -1);
+  ct_heartbeat_at("waiting for a checkpoint to be written", -1);
   rc = ct_ckpt_wait(l->ckpt, &d);
   if (rc != CT_OK) {
     name_last_good(l);
@@ -116,7 +116,7 @@ static int save(ct__loop_t *l)
   }
   int waited = end_one_of_many(l); /* no return before the snapshot, which may be collective */
   l->saved_step = l->at.step;
-  ct_beat_at("copying the state for a checkpoint", -1);
+  ct_heartbeat_at("copying the state for a checkpoint", -1);
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
   CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));

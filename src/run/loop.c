@@ -80,7 +80,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
   l->out->train_loss = ct__epoch_loss(&l->sums);
   l->at.step++;
   l->at.cursor += samples;
-  ct_beat_step(l->at.step);
+  ct_heartbeat_step(l->at.step);
   ct__shown_step(&l->shown, &l->at,
                  status->loss_weight > 0 ? status->loss_sum / status->loss_weight : 0,
                  l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);

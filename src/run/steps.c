@@ -46,7 +46,7 @@ int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t
   double begin = ct_clock();
   s->none =
       (ct_batch_t){.epoch = epoch, .cursor = cursor, .global = ct_sampler_batch(&s->order, cursor)};
-  ct_beat_at("reading a batch", -1);
+  ct_heartbeat_at("reading a batch", -1);
   if (!b && s->feed) rc = ct_feed_next(s->feed, &b);
   *out = b ? b : &s->none;
   r->data_s = ct_clock() - begin;
@@ -61,7 +61,7 @@ int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t
   int fed = ct_steps_take(s, s->epoch, s->cursor, &b, r);
   if (samples) *samples = s->none.global;
   CT_TRY(ct_trainer_step(s->t, b, fed, at, status, r));
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (s->kept) return CT_OK;
   s->cursor += s->none.global;
   if (s->cursor < ct_sampler_epoch(&s->order)) return CT_OK;

@@ -167,9 +167,9 @@ out:
 static int file_meant(const char *path, char *file, size_t cap)
 {
   int rc = CT_OK;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   int is_dir = ct_file_is_dir(path);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (!is_dir) return ct_text_format(file, cap, "%s", path);
   CT_TRY(ct_path_join(file, cap, path, "config.yaml"));
   if (!ct_file_exists(file))

@@ -181,7 +181,7 @@ int ct_model_config(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask
 {
   int rc = CT_OK;
   ct_str_t text = {0};
-  ct_beat_at("reading the configuration", -1);
+  ct_heartbeat_at("reading the configuration", -1);
   if (s->topo->rank == 0) rc = read_model(s, a, ask, w);
   if (s->topo->rank == 0 && rc == CT_OK) rc = ct_config_dump(&s->cfg, &text);
   CT_TRY(ct_setup_share_config(s, ask->what, rc, &text));

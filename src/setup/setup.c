@@ -84,7 +84,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   int rc = CT_OK;
   double begin = ct_clock();
   ct_str_t text = {0};
-  ct_beat_at("reading the configuration", -1);
+  ct_heartbeat_at("reading the configuration", -1);
   if (s->topo->rank == 0) rc = read_and_dump(s, path, a, &text);
   CT_TRY(ct_setup_share_config(s, path, rc, &text));
   s->config_s = ct_clock() - begin;
@@ -211,7 +211,7 @@ out:
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
-  ct_beat_at("opening the device", -1);
+  ct_heartbeat_at("opening the device", -1);
   CT_TRY_ALL(s->topo, ct_setup_open_device(s));
   CT_TRY(ct_setup_comm(s));
   ct_doctor_env_t doctor = ct_setup_doctor(s, "");
@@ -305,7 +305,7 @@ static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
 {
   int rc = CT_OK;
   if (s->topo->rank == 0) {
-    ct_beat_at("counting the classes", -1);
+    ct_heartbeat_at("counting the classes", -1);
     rc = ct_setup_classes(&s->cfg, d);
     if (rc == CT_OK) rc = ct_setup_take_names(&s->cfg, d, what);
   }
@@ -331,13 +331,13 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   int rc = CT_OK;
   known_t known = {.reader = s->topo->rank == 0 ? -1 : 0};
   if (s->topo->rank == 0) {
-    ct_beat_at("reading the headers of the data", -1);
+    ct_heartbeat_at("reading the headers of the data", -1);
     rc = open_data(&s->cfg, files, &known, d);
   }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
   ct_agree_sum(s->topo, &known.reader, 1); /* of the others it is 0 */
-  ct_beat_at("opening a data set", -1);
+  ct_heartbeat_at("opening a data set", -1);
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
@@ -437,7 +437,7 @@ int ct_setup_model(ct_setup_t *s)
   int rc = CT_OK;
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   int64_t outputs = s->cfg.model.classes;
-  ct_beat_at("making the model", -1);
+  ct_heartbeat_at("making the model", -1);
   CT_TRY_ALL(s->topo,
              ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
   const char *remark = ct_model_remark(&s->cfg.model, &d->x);
@@ -547,7 +547,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   int rc = CT_OK;
   double begin = ct_clock();
   ct_trainer_env_t env;
-  ct_beat_at("making the plan", -1);
+  ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
   if (training) ct_setup_tell_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));

@@ -118,7 +118,7 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
   int i = w->n++;
   ct_ckpt_item_t it = {.shape = p->spec.shape};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s%s", name, p->name));
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (w->store) {
     CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
     CT_TRY(put(t, param, arena, w->plain));
@@ -435,7 +435,7 @@ static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *fro
   float *plain = plain_room(g);
   CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < g->params; i++) {
-    ct_beat_progress();
+    ct_heartbeat_progress();
     if (from[i] < 0) continue;
     CT_TRY(ct_weights_floats(f, from[i], plain));
     CT_TRY(ct_trainer_set(t, i, plain));

@@ -124,9 +124,9 @@ void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int
   t->step.doing = doing;
   t->step.detail = detail;
   if (doing && t->env.topo->size > 1)
-    ct_beat_enter(doing, detail);
+    ct_heartbeat_enter(doing, detail);
   else if (doing)
-    ct_beat_at(doing, detail);
+    ct_heartbeat_at(doing, detail);
 }
 
 void ct__step_leave(ct_trainer_t *t)
@@ -246,7 +246,7 @@ void ct_loss_tell(const ct_loss_t *l, ct_step_status_t *status)
 
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report)
 {
-  ct_beat_at("forward and backward", -1);
+  ct_heartbeat_at("forward and backward", -1);
   ct__step_clear(t);
   take_in(&t->step, report);
   ct__step_note(t, rc_in);

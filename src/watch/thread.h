@@ -45,7 +45,7 @@ struct ct_watch {
 
   /* used by the thread only */
   ct__watch_door_t door;
-  ct_beat_t beat; /* at the last check */
+  ct_heartbeat_t heartbeat; /* at the last check */
   double ticked_at, idle_s;
   double cpu_s, quiet_s; /* CPU time of the process; seconds since it used CPU time or anything
                             completed */

@@ -62,7 +62,7 @@ static int main_thread_runs(const ct_watch_t *w)
 /* A request to stop on any rank counts for all ranks, even for blocked ones. */
 static void look_at_start(ct_watch_t *w)
 {
-  if (w->beat.begun) return;
+  if (w->heartbeat.begun) return;
   if (!w->request) {
     w->request = ct_stop_with_signal(0, w->rank);
     w->asked_s = 0;
@@ -70,7 +70,7 @@ static void look_at_start(ct_watch_t *w)
   }
   double quiet_s = w->quiet_s < w->asked_s ? w->quiet_s : w->asked_s;
   if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
-  if (!w->beat.local || quiet_s < blocked_s + patience(w)) return;
+  if (!w->heartbeat.local || quiet_s < blocked_s + patience(w)) return;
   if (main_thread_runs(w))
     w->quiet_s = 0;
   else
@@ -83,13 +83,13 @@ static const double says_s = 5, again_s = 30;
 static void show_start(ct_watch_t *w)
 {
   char file[200], took[32];
-  const ct_beat_t *b = &w->beat;
+  const ct_heartbeat_t *b = &w->heartbeat;
   double now = ct_clock(), in_s = now - b->since_s;
   if (w->rank || b->begun || !atomic_load(&w->shows_start) || b->since_s <= 0) return;
   if (in_s < says_s || (w->said == b->doing && now - w->said_at < again_s)) return;
   w->said = b->doing;
   w->said_at = now;
-  ct_beat_file_read(file, sizeof file);
+  ct_heartbeat_file_read(file, sizeof file);
   ct_log(CT_LOG_INFO, "starting: %s%s for %s%s%s", b->doing, b->local ? "" : " with all ranks",
          ct_text_seconds(in_s, took, sizeof took), *file ? ", now " : "", file);
 }
@@ -430,7 +430,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  ct_beat_enter("opening the watch", -1);
+  ct_heartbeat_enter("opening the watch", -1);
   ct_watch_t *w = new_watch(t);
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(t, ct__watch_ports(getenv("CTRAIN_WATCH_PORTS"), &w->ports));
@@ -470,13 +470,13 @@ void ct_watch_limit(double limit_s)
 void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
-  ct_beat_enter("the end of all ranks", -1);
+  ct_heartbeat_enter("the end of all ranks", -1);
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   ct_panic_tell(NULL);
   ct_stop_wake(-1);
   atomic_store(&watching, NULL);
-  ct_beat_enter("MPI_Finalize", -1);
+  ct_heartbeat_enter("MPI_Finalize", -1);
   atomic_store(&w->status, status);
   atomic_store(&w->ending, 1);
   say_bye(w);

@@ -116,7 +116,7 @@ int ct_weights_floats(const ct_weights_file_t *f, int i, float *to)
     n = t.count - first < PIECE ? t.count - first : PIECE;
     CT_TRY(f->ops->read(f->w, i, first, n, piece));
     ct_elem_floats(t.type, piece, n, to + first);
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
 out:
   ct_mem_free(piece);

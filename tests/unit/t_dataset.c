@@ -66,7 +66,7 @@ static char blocks[600]; /* what the watch would name while the probe waits */
 
 static int begins_with_k(FILE *f)
 {
-  ct_beat_file_read(blocks, sizeof blocks);
+  ct_heartbeat_file_read(blocks, sizeof blocks);
   return fgetc(f) == 'k';
 }
 
@@ -107,7 +107,7 @@ static void a_file_finds_its_reader(void)
   CT_ASSERT_TEXT(reader_of(dir, "a.h5.k"), "kept");
   CT_ASSERT_TEXT(reader_of(dir, "first"), "kept"); /* by what is in it */
   CT_ASSERT_TEXT(blocks + strlen(dir), "/first");
-  ct_beat_file_read(blocks, sizeof blocks);
+  ct_heartbeat_file_read(blocks, sizeof blocks);
   CT_ASSERT_TEXT(blocks, "");
   CT_ASSERT_TEXT(reader_of(dir, "sec*"), "HDF5");
   CT_ASSERT_TEXT(reader_of(dir, "third"), "HDF5"); /* behind a block of the user's … */

@@ -56,7 +56,7 @@ static int read_header(ct_reader_t *r, const char *path)
   char *file = NULL;
   size_t bytes;
   ct_image_info_t info;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   CT_TRY(ct_file_regular(path));
   CT_TRY(ct_file_read(path, &file, &bytes));
   rc = ct_image_info(file, bytes, &info);
@@ -67,7 +67,7 @@ static int read_header(ct_reader_t *r, const char *path)
   if (rc != CT_OK) ct_err_prefix(rc, "%s: ", path);
   if (rc == CT_OK) rc = add_image(r, path, &info);
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct_mem_free(file);
   return rc;
 }

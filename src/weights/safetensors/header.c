@@ -228,7 +228,7 @@ int ct__safetensors_parse(const char *path, const char *text, size_t bytes, int6
     CT_TRY(add(out, name, &e));
     e->part = part;
     CT_TRY(take_entry(path, v, e));
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
   entry_t *own = out->n > before ? out->entry + before : NULL;
   CT_TRY(check_cover(path, own, out->n - before, data));
