@@ -136,13 +136,13 @@ static int one_point(scale_t *s, int i, int block)
     CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, block, &b, why.text));
     p->settled = 1;
   } else {
-    double seconds = json_number_value(json_object_get(b.account, "step_s"));
+    double seconds = json_number_value(json_object_get(b.breakdown, "step_s"));
     CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, block, &b, NULL));
     tell(s, i, block, seconds);
     p->blocks++;
   }
 out:
-  json_decref(b.account);
+  json_decref(b.breakdown);
   json_decref(b.ranks_busy_s);
   json_decref(b.conditions);
   json_decref(b.timeline);

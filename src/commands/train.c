@@ -313,8 +313,8 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   ct_metrics_num(r->metrics, "energy_j", known ? result->energy.joule : NAN);
   ct_metrics_num(r->metrics, "joule_per_sample", known ? result->joule_per_sample : NAN);
   ct_metrics_text(r->metrics, "energy_from", result->energy.from);
-  if (result->account.steps)
-    ct_metrics_json(r->metrics, "account", ct_account_json(&result->account));
+  if (result->breakdown.steps)
+    ct_metrics_json(r->metrics, "account", ct_breakdown_json(&result->breakdown));
   return ct_metrics_end(r->metrics);
 }
 

@@ -222,10 +222,10 @@ static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
       .seed = 1, .samples = in->l.samples, .batch = 1, .shuffle = looks < in->l.samples};
   ct_io_times_t times = {0};
   double start = ct_clock();
-  ct_io_account(&times, CT_IO_COPY);
+  ct_io_times_begin(&times, CT_IO_COPY);
   for (int64_t i = 0; i < n; i++)
     look_at(in, ct_sampler_at(&order, 0, first + i));
-  ct_io_account(NULL, CT_IO_COPY);
+  ct_io_times_begin(NULL, CT_IO_COPY);
   in->l.seconds = ct_clock() - start;
   for (int i = 0; i < CT_IO_COUNT; i++) {
     in->l.io_s[i] = 1e-9 * (double)times.ns[i];

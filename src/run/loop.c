@@ -85,7 +85,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
                  status->loss_weight > 0 ? status->loss_sum / status->loss_weight : 0,
                  l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
   *own = ct__lines_step(&l->lines, &l->at, status, &report, &at, seconds);
-  int reported = ct_accounts_step(l->accounts, l->at.step, samples, status, &report);
+  int reported = ct_breakdown_lines_step(l->breakdown_lines, l->at.step, samples, status, &report);
   if (*own == CT_OK) *own = reported;
   if (status->skipped) CT_TRY(ct__skips_step(l, b, status->skipped));
 out:
@@ -388,18 +388,19 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   CT_TRY_ALL(l.topo, ct__saves_open(&l));
   CT_TRY_ALL(l.topo, open_steps(&l));
   CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every,
-                          ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
+  CT_TRY(ct_breakdown_lines_open(l.topo, o->job->stragglers_every,
+                                 ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics,
+                                 &l.breakdown_lines));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
   CT_TRY(tell_energy(&l));
-  CT_TRY_ALL(l.topo, ct_accounts_end(l.accounts, o->dir));
+  CT_TRY_ALL(l.topo, ct_breakdown_lines_end(l.breakdown_lines, o->dir));
 out:;
   ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */
   ct_log_progress(NULL);
-  if (l.accounts) ct_accounts_total(l.accounts, &out->account);
-  if (l.accounts) out->loop_s = ct_clock() - l.begin;
-  ct_accounts_close(l.accounts);
+  if (l.breakdown_lines) ct_breakdown_lines_total(l.breakdown_lines, &out->breakdown);
+  if (l.breakdown_lines) out->loop_s = ct_clock() - l.begin;
+  ct_breakdown_lines_close(l.breakdown_lines);
   ct_meter_close(l.meter);
   ct_steps_close(&l.steps);
   ct_trace_clear();

@@ -27,7 +27,7 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_steps_t steps;
-  ct_accounts_t *accounts;
+  ct_breakdown_lines_t *breakdown_lines;
   ct__tracing_t tracing;
   ct_meter_t *meter;
   double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */

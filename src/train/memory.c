@@ -197,7 +197,7 @@ typedef struct made {
   int n, training;
 } made_t;
 
-typedef struct account {
+typedef struct memory_sum {
   const ct_trainer_env_t *e;
   ct_memory_t *out;
   ct_plan_t *first; /* owned; defines the parameter layout */
@@ -205,7 +205,7 @@ typedef struct account {
   int64_t sizes, cap;
   size_t whole_losses; /* total workspace of the whole-batch losses, in addition to the plans'
                           workspace */
-} account_t;
+} memory_sum_t;
 
 static void raise_to(size_t *most, size_t bytes)
 {
@@ -220,7 +220,7 @@ static unsigned types_of(const ct_plan_t *p)
   return types;
 }
 
-static int add_plan(account_t *a, int n, int training)
+static int add_plan(memory_sum_t *a, int n, int training)
 {
   int rc = CT_OK;
   ct_plan_t *p = NULL;
@@ -246,7 +246,7 @@ out:
 }
 
 /* In mode dp rank 0 computes the loss of the whole batch as a separate op outside of plans. */
-static int add_whole_loss(account_t *a, int64_t n)
+static int add_whole_loss(memory_sum_t *a, int64_t n)
 {
   int rc = CT_OK;
   ct_op_t *op = NULL;
@@ -259,7 +259,7 @@ out:
   return rc;
 }
 
-static int add_batches(account_t *a, const ct_batches_t *of, int training)
+static int add_batches(memory_sum_t *a, const ct_batches_t *of, int training)
 {
   int rc = CT_OK, micro_batches = ct__memory_micro_batches(a->e, training);
   int64_t full = of->batch < of->samples ? of->batch : of->samples;
@@ -274,7 +274,7 @@ out:
   return rc;
 }
 
-static int add_fixed(account_t *a)
+static int add_fixed(memory_sum_t *a)
 {
   int rc = CT_OK, buckets = 0;
   const ct_trainer_env_t *e = a->e;
@@ -294,7 +294,7 @@ out:
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
 {
   int rc = CT_OK, train = env->training;
-  account_t a = {.e = env, .out = out};
+  memory_sum_t a = {.e = env, .out = out};
   *out = (ct_memory_t){0};
   CT_TRY(add_plan(&a, ct__memory_first(env), train));
   if (train) CT_TRY(add_plan(&a, env->max_eval, 0));

@@ -176,7 +176,7 @@ static void accounts_add_up(void)
   fitted_to(stored());
   for (int i = 0; i < study.sizes; i++) {
     ct_terms_t t = ct_scaling_terms(&study, &model, &study.size[i]);
-    CT_ASSERT_NEAR(ct_terms_all(&t), study.size[i].account.mean.step_s, 1e-9);
+    CT_ASSERT_NEAR(ct_terms_all(&t), study.size[i].breakdown.mean.step_s, 1e-9);
     if (study.size[i].ranks > 2) CT_ASSERT_INT(ct_terms_largest(&t), CT_TERM_BANDWIDTH);
   }
   ct_study_clear(&study);
@@ -189,7 +189,7 @@ static void what_would_be_if(void)
   ct_scaling_ask_t ask = {.ranks = 64, .faster = 1e6};
   fitted_to(stored());
   CT_ASSERT_OK(ct_scaling_predict(&model, &ask, &p));
-  CT_ASSERT_NEAR(p.step_s, study.size[0].account.mean.step_s, 0.01);
+  CT_ASSERT_NEAR(p.step_s, study.size[0].breakdown.mean.step_s, 0.01);
   CT_ASSERT_INT(ct_scaling_knee(&model, 0.75, 1000, &knee), 2);
   CT_ASSERT_INT(ct_terms_largest(&knee.terms), CT_TERM_BANDWIDTH);
   CT_ASSERT_INT(ct_scaling_knee(&model, 0.01, 1000, &knee), 0);

@@ -108,7 +108,7 @@ static void *work(void *arg)
 {
   maker_t *m = arg;
   ct_feed_t *f = m->feed;
-  ct_io_account(&m->times, CT_IO_WAIT);
+  ct_io_times_begin(&m->times, CT_IO_WAIT);
   pthread_mutex_lock(&f->lock);
   for (;;) {
     while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
@@ -126,7 +126,7 @@ static void *work(void *arg)
     pthread_cond_signal(&f->ready);
   }
   pthread_mutex_unlock(&f->lock);
-  ct_io_account(NULL, CT_IO_WAIT);
+  ct_io_times_begin(NULL, CT_IO_WAIT);
   return NULL;
 }
 
@@ -305,9 +305,9 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   }
   if (f->workers == 0 && !f->ended) {
     s = begin(f);
-    ct_io_account(&f->makers[0].times, CT_IO_COPY);
+    ct_io_times_begin(&f->makers[0].times, CT_IO_COPY);
     fill(&f->makers[0], s);
-    ct_io_account(NULL, CT_IO_COPY);
+    ct_io_times_begin(NULL, CT_IO_COPY);
     s->ready = 1;
   }
   /* After the last batch of an epoch no batch was begun and none will be. */

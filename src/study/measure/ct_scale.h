@@ -102,10 +102,10 @@ typedef struct ct_scale_block {
   int kept;       /**< 1: it was set up in a block before */
   double setup_s; /**< from the configuration to the first step */
   double gradient_bytes;
-  ct_meter_sum_t energy;          /**< of all nodes in those steps */
-  json_t *account, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
-  json_t *conditions;             /**< likewise: ct_scale_conditions() behind the steps */
-  json_t *timeline;               /**< likewise; NULL: none was wanted, or can be had */
+  ct_meter_sum_t energy;            /**< of all nodes in those steps */
+  json_t *breakdown, *ranks_busy_s; /**< owned by whoever writes them down; NULL: failed */
+  json_t *conditions;               /**< likewise: ct_scale_conditions() behind the steps */
+  json_t *timeline;                 /**< likewise; NULL: none was wanted, or can be had */
 } ct_scale_block_t;
 
 /** Collective over all of topo: the ranks of point \a i measure, the others sleep.  What is wrong

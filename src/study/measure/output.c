@@ -18,7 +18,7 @@ static int add_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out
   if (!z->blocks) return ct_str_add(out, "  failed: %s\n", z->error);
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
-  if (z != base) ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  if (z != base) ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   snprintf(step, sizeof step, "%.4g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
            1e3 * z->high_s);
   snprintf(efficiency, sizeof efficiency, "%.3g [%.3g,%.3g]", 100 * e.median, 100 * e.low,

@@ -59,13 +59,13 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   json_object_set_new(o, "warmup", json_integer(b->warmup));
   json_object_set_new(o, "setup_s", json_real(b->setup_s));
   json_object_set_new(o, "kept", json_boolean(b->kept));
-  json_object_set(o, "step_s", json_object_get(b->account, "step_s"));
+  json_object_set(o, "step_s", json_object_get(b->breakdown, "step_s"));
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
   if (b->energy.joule >= 0 && !apart) {
     json_object_set_new(o, "energy_j", json_real(b->energy.joule));
     json_object_set_new(o, "energy_from", ct_json_words(b->energy.from));
   }
-  json_object_set(o, "account", b->account);
+  json_object_set(o, "account", b->breakdown);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
   int rc = ct_json_append(s->points, o);
   return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;

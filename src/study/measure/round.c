@@ -24,7 +24,7 @@ typedef struct steps {
   ct_setup_t *s;
   const ct_sampler_t *order;
   ct_steps_t made;
-  ct_account_t *account;
+  ct_breakdown_t *breakdown;
   ct_meter_t *meter; /* NULL: these steps do not count */
   int warmup;
 } steps_t;
@@ -39,7 +39,7 @@ static int one_step(steps_t *w, int count, double *seconds)
   ct_meter_look(w->meter, ct_clock());
   CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &status, &report, &samples));
   *seconds = samples < w->order->batch ? -1 : ct_step_times_all(&report.times);
-  if (count && *seconds >= 0) ct_account_step(w->account, &status, &report);
+  if (count && *seconds >= 0) ct_breakdown_step(w->breakdown, &status, &report);
 out:
   return rc;
 }
@@ -80,7 +80,7 @@ out:
 static int open_steps(steps_t *w)
 {
   int rc = CT_OK;
-  CT_TRY(ct_account_open(w->s->topo, 0, &w->account));
+  CT_TRY(ct_breakdown_open(w->s->topo, 0, &w->breakdown));
   CT_TRY_ALL(w->s->topo, ct_steps_open(w->s->trainer, &w->s->data, w->order, 0, 0,
                                        (int)w->s->cfg.data.workers, &w->made));
 out:
@@ -88,11 +88,11 @@ out:
 }
 
 /* Rank 0 of the world: what each rank was busy for. */
-static json_t *busy_list(const ct_account_t *a, int ranks)
+static json_t *busy_list(const ct_breakdown_t *a, int ranks)
 {
   json_t *list = json_array();
   for (int r = 0; r < ranks; r++)
-    json_array_append_new(list, json_real(ct_account_of_rank(a, r).busy_s));
+    json_array_append_new(list, json_real(ct_breakdown_of_rank(a, r).busy_s));
   return list;
 }
 
@@ -111,7 +111,7 @@ static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
   const ct_setup_t *s = w->s;
   double mean;
   CT_TRY(ct_meter_open(s->topo, s->be, s->dev, 0, &w->meter));
-  ct_account_begin(w->account);
+  ct_breakdown_begin(w->breakdown);
   CT_TRY(some_steps(w, n, 1, &mean));
   CT_TRY(ct_meter_read(w->meter, energy));
 out:
@@ -136,7 +136,7 @@ out:
 }
 
 static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_opts_t *o,
-                   const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
+                   const ct_scale_point_t *p, ct_scale_block_t *out, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   ct_setup_t *s = &world->s;
@@ -148,16 +148,16 @@ static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_o
   out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));
   CT_TRY(counted_steps(&w, o->steps, &out->energy));
-  ct_account_collect(w.account, sum);
+  ct_breakdown_collect(w.breakdown, sum);
   out->steps = (int)sum->steps;
   out->warmup = w.warmup;
   out->threads = ct_setup_threads(&s->cfg, s->topo->threads);
   out->gradient_bytes = gradient_bytes(s->graph);
-  if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.account, s->topo->size);
+  if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.breakdown, s->topo->size);
   if (out->wants_timeline) CT_TRY(add_timeline(&w, &out->timeline));
 out:
   ct_steps_close(&w.made);
-  ct_account_close(w.account);
+  ct_breakdown_close(w.breakdown);
   return rc;
 }
 
@@ -180,7 +180,7 @@ static void meet(const ct_topo_t *topo)
 
 /* Collective over the ranks of the point.  Those who worked side by side: means over them; all that
  * an account has are means, so they still add up. */
-static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
+static int average(const ct_topo_t *topo, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
@@ -202,7 +202,7 @@ static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opt
 {
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
-  ct_account_sum_t sum = {0};
+  ct_breakdown_sum_t sum = {0};
   int measured = measure(a, w, o, p, out, &sum);
   if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
@@ -212,7 +212,7 @@ static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opt
   }
   CT_TRY(measured);
   CT_TRY(ct_scale_conditions(group, &out->conditions));
-  if (group->rank == 0) out->account = ct_account_json(&sum);
+  if (group->rank == 0) out->breakdown = ct_breakdown_json(&sum);
 out:
   return rc;
 }

@@ -26,7 +26,7 @@ typedef struct ct_study_means {
 } ct_study_means_t;
 
 /** Time breakdown of a size. */
-typedef struct ct_study_account {
+typedef struct ct_study_breakdown {
   int64_t steps; /**< 0: there is no time breakdown */
   ct_study_means_t mean;
   int slowest; /**< rank; -1: unknown.  This and all below are of the round with most steps */
@@ -37,7 +37,7 @@ typedef struct ct_study_account {
   int64_t most;         /**< steps of that round */
   json_t *bins;         /**< borrowed: histogram [[begin_s, steps], …]; or NULL */
   json_t *ranks_busy_s; /**< borrowed: one number per rank; or NULL */
-} ct_study_account_t;
+} ct_study_breakdown_t;
 
 /** The measurements of one size. */
 typedef struct ct_study_size {
@@ -52,7 +52,7 @@ typedef struct ct_study_size {
   double gradient_bytes;
   double energy_j, energy_samples; /**< of all nodes, for so many samples; 0: not known */
   int algorithm;                   /**< ct_comm_algorithm_t; -1: the default of this program */
-  ct_study_account_t account;
+  ct_study_breakdown_t breakdown;
   char error[200]; /**< why its last run failed */
 } ct_study_size_t;
 

@@ -90,7 +90,7 @@ static void add_messages(const ct_scaling_t *m, const ct__scaling_messages_t *q,
 
 static void add_busy(const ct_scaling_t *m, double compute, ct_scaling_answer_t *a)
 {
-  const ct_study_means_t *base = &m->base->account.mean;
+  const ct_study_means_t *base = &m->base->breakdown.mean;
   double ratio = a->batch / m->base->batch * m->base->ranks / a->ranks;
   double *t = a->terms.s, own = own_s(m, a->ranks), busy = compute + own;
   double move = a->ranks > 1 ? m->own.s[CT_TIME_MOVE] : 0;

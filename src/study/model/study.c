@@ -76,7 +76,7 @@ static int find_size(ct_study_t *s, const ct_study_size_t *like, ct_study_size_t
   CT_TRY(ct_mem_grow((void **)&s->size, &s->cap, s->sizes + 1, sizeof *s->size));
   *out = &s->size[s->sizes++];
   **out = *like;
-  (*out)->account.slowest = -1;
+  (*out)->breakdown.slowest = -1;
 out:
   return rc;
 }
@@ -146,17 +146,17 @@ out:
 
 /* ---- accounts ---- */
 
-static int read_kinds(const line_t *l, const json_t *account, ct_step_times_t *t)
+static int read_kinds(const line_t *l, const json_t *breakdown, ct_step_times_t *t)
 {
   int rc = CT_OK;
-  const json_t *kinds = json_object_get(account, "kinds_s");
+  const json_t *kinds = json_object_get(breakdown, "kinds_s");
   for (int k = 0; k < CT_TIME_KINDS; k++)
     CT_TRY(number(l, kinds, ct_step_time_name(k), -1e9, &t->s[k]));
 out:
   return rc;
 }
 
-static int read_account(const line_t *l, const json_t *o, ct_study_account_t *a)
+static int read_breakdown(const line_t *l, const json_t *o, ct_study_breakdown_t *a)
 {
   int rc = CT_OK;
   struct {
@@ -190,7 +190,7 @@ out:
   return rc;
 }
 
-static void add_account(ct_study_account_t *sum, const ct_study_account_t *more)
+static void add_breakdown(ct_study_breakdown_t *sum, const ct_study_breakdown_t *more)
 {
   enum { N = sizeof(ct_study_means_t) / sizeof(double) };
   ct_study_means_t mean = sum->mean;
@@ -223,15 +223,15 @@ static int add_block(const line_t *l, ct_study_size_t *z)
 {
   int rc = CT_OK, block = z->blocks, launch = 0;
   double step_s = 0;
-  ct_study_account_t account = {.slowest = -1};
+  ct_study_breakdown_t breakdown = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
   if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `step_s`", l->path, l->number);
   CT_TRY(count(l, "block", block, &block));
   CT_TRY(count(l, "launch", 0, &launch));
-  if (o) CT_TRY(read_account(l, o, &account));
+  if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
-  if (account.steps) add_account(&z->account, &account);
+  if (breakdown.steps) add_breakdown(&z->breakdown, &breakdown);
   if (z->blocks == CT_STUDY_BLOCKS) return CT_OK;
   z->block_s[z->blocks] = step_s;
   z->block[z->blocks++] = launch % LAUNCH_PAIRS * BLOCK_PAIRS + block % BLOCK_PAIRS;

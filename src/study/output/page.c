@@ -65,7 +65,7 @@ static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
   char loss[80];
-  ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   CT_TRY(ct_str_add(
       out, "<td>%d<td>%.5g [%.4g, %.4g]<td>%.5g<td>%.1f [%.1f, %.1f]<td class=\"l\">%s\n",
       z->blocks, 1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, ct_study_rate(z, z->median_s),
@@ -278,8 +278,8 @@ out:
 static int one_study(const ct_report_t *r, ct_str_t *out)
 {
   static int (*const parts[])(const ct_report_t *, ct_str_t *) = {
-      ct__report_rate,  ct__report_account,  ct__report_model,   ct__report_steps,
-      ct__report_ranks, ct__report_timeline, ct__report_machine, ct__report_rules};
+      ct__report_rate,  ct__report_breakdown, ct__report_model,   ct__report_steps,
+      ct__report_ranks, ct__report_timeline,  ct__report_machine, ct__report_rules};
   int rc = CT_OK;
   CT_TRY(ct__html(out, "<h2>", about_text(r->study, "name", r->study->path), "</h2>\n"));
   CT_TRY(add_losses(r, out));

@@ -50,7 +50,7 @@ static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
                    z->median_s, "step_low_s", z->low_s, "step_high_s", z->high_s, "interval_covers",
                    z->covers, "samples_per_s", ct_study_rate(z, z->median_s), "efficiency",
                    e.median, "efficiency_low", e.low, "efficiency_high", e.high, "step_mean_s",
-                   z->account.mean.step_s, "largest_loss", loss < 0 ? NULL : ct_term_name(loss),
+                   z->breakdown.mean.step_s, "largest_loss", loss < 0 ? NULL : ct_term_name(loss),
                    "lost_s", loss < 0 ? 0.0 : t.s[loss], "terms_s", json_terms(&t), "losses",
                    json_losses(r, z)));
   if (z->energy_samples > 0)
@@ -143,7 +143,7 @@ static int text_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *ou
            1e3 * z->high_s);
   snprintf(efficiency, sizeof efficiency, "%.1f [%.1f,%.1f]", 100 * e.median, 100 * e.low,
            100 * e.high);
-  ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   return ct_str_add(out, "%5d %5d %6g %18s %9.4g %15s%s%s\n", z->nodes, z->ranks, z->batch, step,
                     ct_study_rate(z, z->median_s), efficiency, *loss ? "  " : "", loss);
 }
