@@ -38,7 +38,7 @@ typedef struct ct_breakdown_rank {
   ct_step_times_t max;  /**< the largest of any step, for each kind separately */
   double step_s;
   double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, maximum over the steps */
-  double taken_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
+  double offcpu_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
   int64_t steps;
 } ct_breakdown_rank_t;
 
@@ -56,7 +56,7 @@ typedef struct ct_breakdown_sum {
   double steady_s, random_s; /**< … its two parts */
   double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
   double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
-  double taken_s, slowest_taken_s; /**< ct_breakdown_rank_t's: mean; of `slowest`; < 0: unknown */
+  double offcpu_s, slowest_offcpu_s; /**< ct_breakdown_rank_t's: mean; of `slowest`; < 0: unknown */
   int slowest;           /**< rank with the largest mean busy time; -1: known to rank 0 only */
   int slowest_kind;      /**< the kind in which it exceeds the mean the most */
   char slowest_host[64]; /**< its host; "": unknown */

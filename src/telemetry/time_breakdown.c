@@ -13,7 +13,7 @@
 typedef struct own {
   ct_step_times_t sum, max;
   double busy, busy_squares, busy_max;
-  double taken; /* seconds off-CPU; NAN: unknown */
+  double offcpu; /* seconds off-CPU; NAN: unknown */
   int64_t steps;
 } own_t;
 
@@ -40,7 +40,7 @@ struct ct_breakdown {
   ct__slow_stats_window_t stats;
   int64_t window_steps;
   all_t window, total;
-  double taken_at; /* ct_cpu_taken() at the beginning of the window */
+  double offcpu_at; /* ct_cpu_offcpu() at the beginning of the window */
   /* rank 0, by rank: */
   where_t *where;
   record_t *got, *sums; /* last window; all windows (its pace is unused) */
@@ -81,7 +81,7 @@ out:
 
 void ct_breakdown_begin(ct_breakdown_t *a)
 {
-  a->taken_at = ct_cpu_taken("");
+  a->offcpu_at = ct_cpu_offcpu("");
 }
 
 void ct_breakdown_close(ct_breakdown_t *a)
@@ -104,7 +104,7 @@ static void add_own(own_t *to, const own_t *more)
   to->busy += more->busy;
   to->busy_squares += more->busy_squares;
   to->busy_max = fmax(to->busy_max, more->busy_max);
-  to->taken += more->taken;
+  to->offcpu += more->offcpu;
   to->steps += more->steps;
 }
 
@@ -167,12 +167,12 @@ void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r)
 /* ---- results ---- */
 
 /* Reads one small file per window; the time between the steps of the window is included. */
-static void count_taken(ct_breakdown_t *a)
+static void count_offcpu(ct_breakdown_t *a)
 {
-  double now = ct_cpu_taken("");
-  a->mine.taken =
-      now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, ct_step_times_all(&a->mine.sum));
-  a->taken_at = now;
+  double now = ct_cpu_offcpu("");
+  a->mine.offcpu =
+      now < 0 || a->offcpu_at < 0 ? NAN : fmin(now - a->offcpu_at, ct_step_times_all(&a->mine.sum));
+  a->offcpu_at = now;
 }
 
 static ct_breakdown_rank_t rank_of(const own_t *o, const where_t *w)
@@ -188,7 +188,7 @@ static ct_breakdown_rank_t rank_of(const own_t *o, const where_t *w)
     r.mean.s[k] = o->sum.s[k] / n;
   r.step_s = ct_step_times_all(&r.mean);
   r.busy_s = o->busy / n;
-  r.taken_s = isnan(o->taken) ? -1 : o->taken / n;
+  r.offcpu_s = isnan(o->offcpu) ? -1 : o->offcpu / n;
   r.busy_sd_s = sqrt(fmax(0, o->busy_squares / n - r.busy_s * r.busy_s));
   return r;
 }
@@ -197,11 +197,11 @@ static ct_breakdown_rank_t rank_of(const own_t *o, const where_t *w)
 static void find_slowest(const ct_breakdown_t *a, const record_t *rank, ct_breakdown_sum_t *s)
 {
   ct_breakdown_rank_t slowest = {.busy_s = -1};
-  double taken = 0, above = -INFINITY;
+  double offcpu = 0, above = -INFINITY;
   for (int r = 0; r < s->ranks; r++) {
     ct_breakdown_rank_t one = rank_of(&rank[r].own, &a->where[r]);
     s->busy_sd_s += one.busy_sd_s / s->ranks;
-    taken += one.taken_s < 0 ? NAN : one.taken_s / s->ranks;
+    offcpu += one.offcpu_s < 0 ? NAN : one.offcpu_s / s->ranks;
     s->max.s[CT_TIME_WORD] = fmax(s->max.s[CT_TIME_WORD], one.mean.s[CT_TIME_WORD]);
     if (one.busy_s <= slowest.busy_s) continue;
     slowest = one;
@@ -214,8 +214,8 @@ static void find_slowest(const ct_breakdown_t *a, const record_t *rank, ct_break
     s->slowest_kind = k;
   }
   s->steady_s = fmax(0, slowest.busy_s - s->busy_s);
-  s->taken_s = isnan(taken) ? -1 : taken;
-  s->slowest_taken_s = slowest.taken_s;
+  s->offcpu_s = isnan(offcpu) ? -1 : offcpu;
+  s->slowest_offcpu_s = slowest.offcpu_s;
   snprintf(s->slowest_host, sizeof s->slowest_host, "%s", slowest.host);
 }
 
@@ -226,7 +226,7 @@ static void finish(const ct_breakdown_t *a, const all_t *of, const record_t *ran
   double n = s->steps ? (double)s->steps : 1;
   s->ranks = a->topo->size;
   s->slowest = -1;
-  s->taken_s = s->slowest_taken_s = -1;
+  s->offcpu_s = s->slowest_offcpu_s = -1;
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     s->mean.s[k] /= n;
     s->max.s[k] /= n;
@@ -241,7 +241,7 @@ static void finish(const ct_breakdown_t *a, const all_t *of, const record_t *ran
 
 void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out)
 {
-  count_taken(a);
+  count_offcpu(a);
   record_t mine = {.own = a->mine, .stats = ct__slow_stats_of(&a->stats)};
   ct_agree_gather(a->topo, &mine, sizeof mine, a->got);
   for (int r = 0; a->got && r < a->topo->size; r++)

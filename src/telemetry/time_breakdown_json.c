@@ -60,7 +60,7 @@ static int put_lengths(json_t *o, const ct_breakdown_sum_t *s)
          put_num(o, "step_max_s", s->step_max_s) | put(o, "bins", bins(s));
 }
 
-static int put_taken(json_t *o, const char *key, double s)
+static int put_offcpu(json_t *o, const char *key, double s)
 {
   return put_num(o, key, s < 0 ? NAN : s);
 }
@@ -71,7 +71,8 @@ static int put_slowest(json_t *o, const ct_breakdown_sum_t *s)
   return put(o, "slowest_rank", json_integer(s->slowest)) |
          put(o, "slowest_host", *s->slowest_host ? ct_json_words(s->slowest_host) : json_null()) |
          put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind))) |
-         put_taken(o, "slowest_taken_s", s->slowest_taken_s) | put_taken(o, "taken_s", s->taken_s);
+         put_offcpu(o, "slowest_taken_s", s->slowest_offcpu_s) |
+         put_offcpu(o, "taken_s", s->offcpu_s);
 }
 
 json_t *ct_breakdown_json(const ct_breakdown_sum_t *s)

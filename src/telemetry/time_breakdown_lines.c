@@ -98,7 +98,7 @@ static int add_rank(const ct_breakdown_t *a, int r, ct_str_t *t)
                     one.busy_max_s));
   for (int k = 0; k < CT_TIME_KINDS; k++)
     CT_TRY(ct_str_add(t, ",%.9g", one.mean.s[k]));
-  CT_TRY(one.taken_s < 0 ? ct_str_add(t, ",\n") : ct_str_add(t, ",%.9g\n", one.taken_s));
+  CT_TRY(one.offcpu_s < 0 ? ct_str_add(t, ",\n") : ct_str_add(t, ",%.9g\n", one.offcpu_s));
 out:
   return rc;
 }
@@ -133,11 +133,11 @@ static void log_total(const ct_breakdown_sum_t *s)
          "a step took %.3f ms: ranks were busy for %.3f, waited %.3f for the slowest%s, and %.3f "
          "for messages",
          1e3 * s->step_s, 1e3 * s->busy_s, 1e3 * s->imbalance_s, who, 1e3 * s->transfer_s);
-  if (s->slowest_taken_s > 0.05 * s->step_s)
+  if (s->slowest_offcpu_s > 0.05 * s->step_s)
     ct_log(CT_LOG_WARN,
            "rank %d on %s was runnable but off-CPU %.0f%% of the time (core contention): look for "
            "other programs on its cores, or for ranks and threads that share cores",
-           s->slowest, s->slowest_host, 100 * s->slowest_taken_s / s->step_s);
+           s->slowest, s->slowest_host, 100 * s->slowest_offcpu_s / s->step_s);
 }
 
 int ct_breakdown_lines_end(ct_breakdown_lines_t *a, const char *dir)

@@ -184,7 +184,7 @@ static int average(const ct_topo_t *topo, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
-                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s,   &sum->taken_s};
+                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s,   &sum->offcpu_s};
   for (size_t i = 0; i < sizeof value / sizeof *value; i++)
     CT_TRY(ct_agree_doubles(topo, value[i], 1, 0));
   CT_TRY(ct_agree_doubles(topo, sum->mean.s, CT_TIME_KINDS, 0));

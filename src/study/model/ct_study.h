@@ -32,7 +32,7 @@ typedef struct ct_study_breakdown {
   int slowest; /**< rank; -1: unknown.  This and all below are of the round with most steps */
   char slowest_host[64], slowest_kind[24];
   /** Time off-CPU per step: of the slowest rank; mean of all ranks; 0: none, or not known. */
-  double slowest_taken_s, taken_s;
+  double slowest_offcpu_s, offcpu_s;
   double p50_s, p95_s, p99_s, max_s;
   int64_t most;         /**< steps of that round */
   json_t *bins;         /**< borrowed: histogram [[begin_s, steps], …]; or NULL */

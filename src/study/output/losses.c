@@ -78,7 +78,7 @@ static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
   const ct_study_breakdown_t *a = &z->breakdown;
   double step = a->mean.step_s > 0 ? a->mean.step_s : INFINITY;
-  double share = a->taken_s / step, of_slowest = a->slowest_taken_s / step;
+  double share = a->offcpu_s / step, of_slowest = a->slowest_offcpu_s / step;
   *buf = '\0';
   if (is_of_cores(term) && share > 0.05)
     snprintf(buf, cap, ": the ranks were off-CPU for %.0f %% of the time (core contention)",
