@@ -78,7 +78,7 @@ void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
   ct_agree_node(t, out, sizeof *out);
 }
 
-double ct_clocks_place(const ct_clock_offset_t at[2], double s)
+double ct_clocks_convert(const ct_clock_offset_t at[2], double s)
 {
   double between = at[1].at_s - at[0].at_s;
   double share = between > 0 ? (s - at[0].at_s) / between : 0;

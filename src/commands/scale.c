@@ -21,7 +21,7 @@ typedef struct scale {
   const ct_args_t *a;
   const ct_topo_t *topo;
   ct_scale_opts_t o;
-  ct_scale_places_t places;
+  ct_scale_placement_t placement;
   ct_scale_point_t point[CT_SCALE_POINTS];
   int n;
   char dir[CT_PATH_MAX];
@@ -75,8 +75,8 @@ static int prepare(scale_t *s)
   CT_TRY_ALL(s->topo, rc);
   const ct_config_t *c = &setup.cfg;
   CT_TRY(batch_of(s, c, &batch));
-  CT_TRY(ct_scale_places(s->topo, s->o.spread, &s->places));
-  CT_TRY(ct_scale_plan(&s->o, s->topo, &s->places, batch, s->point, &s->n));
+  CT_TRY(ct_scale_placement(s->topo, s->o.spread, &s->placement));
+  CT_TRY(ct_scale_plan(&s->o, s->topo, &s->placement, batch, s->point, &s->n));
   for (int i = 0; i < s->n; i++)
     if (!s->point[i].threads) s->point[i].threads = ct_setup_threads(c, s->topo->threads);
   CT_TRY(dir ? ct_text_format(s->dir, sizeof s->dir, "%s", dir)
@@ -128,7 +128,7 @@ static int one_point(scale_t *s, int i, int block)
                             s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
   quiet(s, 1); /* each point would tell its device */
   s->measured++;
-  int measured = ct_scale_measure(s->a, s->topo, &s->places, &s->o, p, i, &s->worlds, &b);
+  int measured = ct_scale_measure(s->a, s->topo, &s->placement, &s->o, p, i, &s->worlds, &b);
   quiet(s, 0);
   if (measured != CT_OK) {
     ct_err_info_t why = *ct_err_last();
@@ -238,7 +238,7 @@ out:
   if (s) {
     ct_scale_worlds_close(&s->worlds);
     ct_scale_close(&s->study);
-    ct_scale_places_clear(&s->places);
+    ct_scale_placement_clear(&s->placement);
   }
   ct_mem_free(s);
   return rc;

@@ -253,13 +253,14 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
   return n > 0 ? out : "";
 }
 
-static int add_places(const ct_setup_t *s, const ct_place_t *place, int places, ct_str_t *t)
+static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int places,
+                         ct_str_t *t)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
   for (int i = 0; i < places; i++) {
     char types[64], spread[64];
-    const ct_place_t *p = &place[i];
+    const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));
     CT_TRY(ct_str_add(t, "  %-17s %-18s %-5s %s\n", p->what, types,
                       p->on_device ? s->be->name : "host",
@@ -308,7 +309,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_topo_t as_if = {.threads = threads_here(), .nodes = 1};
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
-  ct_place_t place[CT_PLACES];
+  ct_residency_t residency[CT_RESIDENCIES];
   int places;
   ct_str_t text = {0};
   (void)topo;
@@ -319,8 +320,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
-  CT_TRY(ct_setup_memory(&s, &memory, place, &places));
-  CT_TRY(add_places(&s, place, places, &text));
+  CT_TRY(ct_setup_memory(&s, &memory, residency, &places));
+  CT_TRY(add_residency(&s, residency, places, &text));
   CT_TRY(add_memory(&memory, &text));
   CT_TRY(ct_app_print(text.data));
 out:

@@ -13,13 +13,13 @@ enum {
   CT_SURVEY_CHANNELS = 64,  /**< more channels than these get no means */
   CT_SURVEY_SAMPLES = 4096, /**< read at most, unless all are requested */
   CT_SURVEY_BARS = 16,      /**< bars of the histogram of labels */
-  CT_SURVEY_PLACE = 400
+  CT_SURVEY_SAMPLE = 400
 };
 
 /** The number of samples with a problem, and the first one that the lowest rank found. */
 typedef struct ct_survey_count {
   int64_t n;
-  char place[CT_SURVEY_PLACE]; /**< "train-001.h5, sample 17" */
+  char place[CT_SURVEY_SAMPLE]; /**< "train-001.h5, sample 17" */
 } ct_survey_count_t;
 
 /** Statistics of one data set; plain data, sent as bytes. */

@@ -28,7 +28,7 @@ static int fail_at(const char *where, int line, const char *fmt, ...)
   va_start(args, fmt);
   int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
-  return ct_err_place(rc, where, line);
+  return ct_err_location(rc, where, line);
 }
 
 /* ---- an item ---- */
@@ -175,7 +175,7 @@ static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
   if (!it.name) number_name(g, it.ops, name, sizeof name);
   rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in);
-  if (rc != CT_OK) ct_err_place(rc, where, node->line);
+  if (rc != CT_OK) ct_err_location(rc, where, node->line);
 out:
   return rc;
 }
@@ -221,7 +221,7 @@ int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const 
   }
   CT_TRY(check_used(g, list, where));
   rc = ct__graph_check_output(g, classes);
-  if (rc != CT_OK) ct_err_place(rc, where, line);
+  if (rc != CT_OK) ct_err_location(rc, where, line);
 out:
   return rc;
 }

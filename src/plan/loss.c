@@ -76,7 +76,7 @@ out:
   return rc;
 }
 
-int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs)
+int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs)
 {
   ct_op_desc_t d;
   ct_op_desc_init(&d, CT_OP_LOSS, outputs, outputs);
@@ -113,7 +113,7 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
             "the last layer '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
             "classes: end with flatten or linear",
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));
-  if (is_xent && ct_loss_places(&spec, &last->out) != places)
+  if (is_xent && ct_loss_pixels(&spec, &last->out) != places)
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
             " labels, one for each of its places: the output must be as high and wide",

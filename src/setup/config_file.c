@@ -107,7 +107,7 @@ out:
   ct_yaml_free(included);
   if (rc == CT_OK || rc == CT_ERR_NOMEM) return rc;
   ct_err_prefix(rc, "include: ");
-  return ct_err_place(rc, path, n->line);
+  return ct_err_location(rc, path, n->line);
 }
 
 /* Removes `include` from *root and merges *root over the included files. */

@@ -111,8 +111,8 @@ int ct_setup_trainer(ct_setup_t *s, int training);
 /** Collective.  The weights of `init.from`, which rank 0 reads, into the trainer. */
 int ct_setup_init(ct_setup_t *s);
 /** Local.  What this rank's trainer will allocate; the communicator need not be there.  place (may
- * be NULL): where it lies, place[CT_PLACES], *places of them. */
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places);
+ * be NULL): where it lies, place[CT_RESIDENCIES], *places of them. */
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *places);
 /** A zeroed one is fine. */
 void ct_setup_close(ct_setup_t *s);
 

@@ -46,13 +46,13 @@ typedef enum {
 } ct_spread_t;
 
 /** One row of the memory report: a buffer, its types and where it resides. */
-typedef struct ct_place {
+typedef struct ct_residency {
   const char *what;
   unsigned types; /**< bits 1 << ct_dtype_t */
   ct_spread_t spread;
   int on_device; /**< 0: in host memory, whatever the device */
-} ct_place_t;
-enum { CT_PLACES = 8 };
+} ct_residency_t;
+enum { CT_RESIDENCIES = 8 };
 
 /** Pure. Sum over all kinds, in bytes. */
 size_t ct_memory_total(const ct_memory_t *m);

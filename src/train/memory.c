@@ -118,7 +118,7 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
 {
   size[CT_INPUT_X] = (size_t)ct_shape_sample(&e->graph->input) * (bytes ? 1 : sizeof(float));
   const ct_shape_t *out = &e->graph->layer[e->graph->layers - 1].out;
-  size[CT_INPUT_LABELS] = (size_t)ct_loss_places(&e->loss, out) * sizeof(int32_t);
+  size[CT_INPUT_LABELS] = (size_t)ct_loss_pixels(&e->loss, out) * sizeof(int32_t);
   size[CT_INPUT_LABELS2] = sizeof(int32_t);
   size[CT_INPUT_MIX] = sizeof(float);
   size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;

@@ -175,7 +175,7 @@ static double weight_of(const ct_trainer_t *t, int32_t label)
 
 static int64_t places_of(const ct_trainer_t *t)
 {
-  return ct_loss_places(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
+  return ct_loss_pixels(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
 }
 
 /* Divisor of the loss: the number of samples or pixels over all ranks, or the sum of their weights.

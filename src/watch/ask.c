@@ -56,7 +56,7 @@ static void send_packet(ct_watch_t *w, int to, packet_t *p)
   p->to = to;
   p->from = w->rank;
   ct__watch_seal(&w->key, atomic_fetch_add(&w->number, 1) + 1, p, bytes);
-  ct__watch_net_send(&w->net, &w->card[to].place, p, bytes);
+  ct__watch_net_send(&w->net, &w->card[to].sockets, p, bytes);
 }
 
 static void send_kind(ct_watch_t *w, int to, kind_t kind, int about)

@@ -294,18 +294,18 @@ out:
 }
 
 /* Opens sockets at that address and gathers those of the other ranks. */
-static int take_place(ct_watch_t *w, const struct in6_addr *at)
+static int take_sockets(ct_watch_t *w, const struct in6_addr *at)
 {
   const ct_topo_t *t = w->t;
-  ct__watch_place_t mine = {0}, *all = ct_mem_array(w->ranks, sizeof *all, "the watch");
+  ct__watch_sockets_t mine = {0}, *all = ct_mem_array(w->ranks, sizeof *all, "the watch");
   if (at) ct__watch_net_open(&w->net, at, &w->ports, &mine);
   if (ct_agree(t, all ? CT_OK : CT_ERR_NOMEM) == CT_OK) {
     CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, t->world));
     for (int r = 0; r < w->ranks; r++)
-      w->card[r].place = all[r];
+      w->card[r].sockets = all[r];
   }
   ct_mem_free(all);
-  return w->card[w->rank].place.open;
+  return w->card[w->rank].sockets.open;
 }
 
 /* Connects to the next rank; -1 if it does not accept. */
@@ -313,7 +313,7 @@ static int knock(const ct_watch_t *w)
 {
   static const double once_s = 2;
   ct__watch_pair_t pair = {.key = w->key, .from = w->rank, .to = w->next.peer};
-  int fd = ct__watch_net_connect(&w->card[w->next.peer].place, once_s);
+  int fd = ct__watch_net_connect(&w->card[w->next.peer].sockets, once_s);
   if (fd < 0 || ct__watch_knock(fd, &pair)) return fd;
   close(fd);
   return -1;
@@ -362,14 +362,15 @@ static void say_not_reached(const ct_watch_t *w, int rank)
   int next = (rank + 1) % w->ranks;
   const ct__watch_card_t *to = &w->card[next];
   ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s, %s) over TCP and UDP", rank,
-         w->card[rank].host, next, to->host, ct__watch_address_text(&to->place.at, at, sizeof at));
+         w->card[rank].host, next, to->host,
+         ct__watch_address_text(&to->sockets.at, at, sizeof at));
 }
 
 /* 1 on all ranks if all of them listen at this choice of addresses and each reaches the next one.
  * Logs why the lowest failing rank cannot. */
 static int works_at(ct_watch_t *w, const struct in6_addr *at)
 {
-  int first = w->ranks > 1 ? first_without(w, take_place(w, at)) : w->ranks;
+  int first = w->ranks > 1 ? first_without(w, take_sockets(w, at)) : w->ranks;
   if (first < w->ranks) {
     say_no_place(w, first);
     return 0;

@@ -159,7 +159,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
                              .end = n,
                              .posted_s = ct_trace_now(),
                              .slice_alone = how == CT_REDUCE_SLICE};
-  x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->place);
+  x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->location);
   if (x->shared) {
     ct__window_slice(c->window, n, &x->begun, &x->end);
     x->landed = x->begun;

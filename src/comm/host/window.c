@@ -145,14 +145,14 @@ out:
   return rc;
 }
 
-int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_place_t *out)
+int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_location_t *out)
 {
   uintptr_t at = (uintptr_t)buf, bytes = (uintptr_t)n * sizeof *buf;
   for (int64_t i = 0; i < w->segments; i++) {
     const segment_t *s = &w->segment[i];
     uintptr_t start = (uintptr_t)s->mine;
     if (s->win == MPI_WIN_NULL || at < start || at + bytes > start + s->bytes) continue;
-    *out = (ct__window_place_t){s->base, buf - s->mine};
+    *out = (ct__window_location_t){s->base, buf - s->mine};
     return 1;
   }
   return 0;
@@ -322,7 +322,7 @@ static void sum_block(float *sum, float *const *base, int ranks, int64_t at, int
   }
 }
 
-void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n,
+void ct__window_sum(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n,
                     int everywhere)
 {
   int ranks = w->t->local_size, me = w->t->local_rank;
@@ -330,21 +330,21 @@ void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int
 #pragma omp parallel for schedule(static) num_threads(w->t->threads) if (n >= PARALLEL_FROM)
   for (int64_t i = 0; i < n; i += BLOCK) {
     _Alignas(LINES) float sum[BLOCK];
-    int64_t at = place.at + from + i;
+    int64_t at = location.at + from + i;
     int len = n - i < BLOCK ? (int)(n - i) : BLOCK;
     if (w->tree)
-      sum_tree(sum, place.base, ranks, at, len);
+      sum_tree(sum, location.base, ranks, at, len);
     else
-      sum_block(sum, place.base, ranks, at, len);
+      sum_block(sum, location.base, ranks, at, len);
     for (int r = first; r <= last; r++)
-      memcpy(place.base[r] + at, sum, (size_t)len * sizeof *sum);
+      memcpy(location.base[r] + at, sum, (size_t)len * sizeof *sum);
   }
 }
 
-void ct__window_spread(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n)
+void ct__window_spread(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n)
 {
   int me = w->t->local_rank;
-  int64_t at = place.at + from;
+  int64_t at = location.at + from;
   for (int r = 0; r < w->t->local_size; r++)
-    if (r != me) memcpy(place.base[r] + at, place.base[me] + at, (size_t)n * sizeof(float));
+    if (r != me) memcpy(location.base[r] + at, location.base[me] + at, (size_t)n * sizeof(float));
 }

@@ -42,7 +42,7 @@ static const ct_opt_t crop_rows[] = {
      "right, bottom]"},
     CT_OPT_END};
 
-static int read_padding(crop_t *o, const ct__transform_place_t *at)
+static int read_padding(crop_t *o, const ct__transform_location_t *at)
 {
   int rc = CT_OK, n = o->padding.n;
   int64_t p[4];
@@ -73,7 +73,7 @@ static int fit_crop(ct__transform_t *s)
   return s->out.dim[2] <= padded[0] && s->out.dim[3] <= padded[1];
 }
 
-static int plan_crop(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_crop(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   crop_t *o = s->o;

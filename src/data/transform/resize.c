@@ -196,7 +196,7 @@ static ct__image_box_t whole(const ct__transform_t *s)
 }
 
 /* The weights are computed once, unless samples differ in size. */
-static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_resize(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   resize_t *o = s->o;
@@ -284,7 +284,7 @@ static int fit_resized(ct__transform_t *s)
   return 1;
 }
 
-static int plan_resized(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_resized(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   resized_t *o = s->o;

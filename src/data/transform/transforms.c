@@ -34,7 +34,7 @@ enum {
 /* The state while a list is planned. */
 typedef struct build {
   ct_transforms_t *t;
-  ct__transform_place_t at;
+  ct__transform_location_t at;
   int tells;               /* 1: log warnings, which is done once, for the training data */
   int training;            /* 0: without its random transforms */
   int varies;              /* samples differ in size */
@@ -72,7 +72,7 @@ static int find(const build_t *b, const char *name, const ct__transform_kind_t *
 {
   const char *names[KINDS];
   char all[400] = "";
-  ct__transform_place_t at = b->at;
+  ct__transform_location_t at = b->at;
   size_t len = 0;
   at.name = NULL;
   for (int i = 0; i < KINDS; i++) {
@@ -285,7 +285,7 @@ int ct_transforms_expand(ct_yaml_t *list)
   return ct_opt_expand(list, options_of);
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int tells,
+static int build(const ct_yaml_t *list, const ct__transform_location_t *at, int training, int tells,
                  const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                  ct_transforms_t **out)
 {
@@ -322,11 +322,11 @@ out:
   return rc;
 }
 
-static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at)
+static int check_val_list(const ct_yaml_t *list, const ct__transform_location_t *at)
 {
   for (const ct_yaml_t *n = list->kind == CT_YAML_LIST ? list->child : NULL; n; n = n->next) {
     const char *name = n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text;
-    ct__transform_place_t here = *at;
+    ct__transform_location_t here = *at;
     here.line = n->line;
     here.where = ct_yaml_file(n, at->where);
     for (int i = 0; name && i < KINDS; i++)
@@ -341,7 +341,7 @@ static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at
 /* Evaluation uses the list without its random transforms, which must not change the shape the model
  * sees. */
 static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
-                      const ct_transforms_t *trained, ct__transform_place_t *at,
+                      const ct_transforms_t *trained, ct__transform_location_t *at,
                       const ct_yaml_t *list)
 {
   int rc = CT_OK;
@@ -375,10 +375,10 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
   *out = NULL;
   if (is_too_large(x))
     CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
-  ct__transform_place_t at = {.where = where,
-                              .key = "transforms",
-                              .full = info->wide ? 65535 : 255,
-                              .unscaled = is_integer(info->x.dtype)};
+  ct__transform_location_t at = {.where = where,
+                                 .key = "transforms",
+                                 .full = info->wide ? 65535 : 255,
+                                 .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
   if (o->training) return build(o->list, &at, 1, o != &none, info, x, first, out);
   if (o->val_list) {

@@ -53,22 +53,22 @@ typedef struct ct__view {
 
 /** The position of a transform in the configuration, for messages, and properties of its input
  * samples. */
-typedef struct ct__transform_place {
+typedef struct ct__transform_location {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
   int line;                       /**< 0: from the command line */
   double full;                    /**< the divisor of to_tensor */
   int unscaled;                   /**< 1: stored integers to which no map has been applied yet */
-} ct__transform_place_t;
+} ct__transform_location_t;
 
 /** CT_ERR_USAGE: always; the message is "file:line: transforms.random_crop: " and the text. */
-int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
+int ct__transform_refuse(const ct__transform_location_t *at, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /** Converts the numbers of an option to integers.  CT_ERR_USAGE, which names \a option: one is not
  * whole. */
-int ct__transform_whole(const ct__transform_place_t *at, const char *option,
+int ct__transform_whole(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, int64_t out[]);
 /** Reads a range [lo, hi] with lo <= hi.  CT_ERR_USAGE names \a option. */
-int ct__transform_range(const ct__transform_place_t *at, const char *option,
+int ct__transform_range(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, double out[2]);
 
 /** The affine map composed so far, in double precision; rounded once at the end. */
@@ -97,10 +97,10 @@ typedef struct ct__transform_kind {
   size_t size;          /**< size of its struct, which begins with the options */
   const ct_opt_t *rows; /**< NULL: no options */
   /** The only function of affine kinds: composes the map with its own. */
-  int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
+  int (*map)(const void *o, const ct__transform_location_t *at, ct__transform_map_t *m);
   /** Checks the options and sets s->out (initially s->in) and s->scratch (initially 0).  NULL:
    * fit() sets them. */
-  int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
+  int (*plan)(ct__transform_t *s, const ct__transform_location_t *at);
   /** For kinds that change the shape: sets s->out and s->scratch from s->in.  Called in planning,
    * and where samples differ in size also for each sample (hot).  Returns 0 if the sample is too
    * small. */

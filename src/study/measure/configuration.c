@@ -72,11 +72,11 @@ static void close_world(ct_scale_world_t *w)
 }
 
 /* Collective over topo. */
-static int open_world(const ct_topo_t *topo, const ct_scale_places_t *places,
+static int open_world(const ct_topo_t *topo, const ct_scale_placement_t *placement,
                       const ct_scale_point_t *p, ct_scale_world_t *w)
 {
   int rc = CT_OK, apart = p->kind == CT_STUDY_NEIGHBOURS;
-  CT_TRY(ct_topo_split(topo, places->mine < p->ranks ? 0 : -1, places->mine, &w->group));
+  CT_TRY(ct_topo_split(topo, placement->mine < p->ranks ? 0 : -1, placement->mine, &w->group));
   if (!w->group.size) return CT_OK;
   if (apart) CT_TRY(ct_topo_split(&w->group, w->group.rank, 0, &w->single));
   w->s.topo = apart ? &w->single : &w->group;
@@ -125,7 +125,7 @@ int ct_scale_worlds_close(ct_scale_worlds_t *k)
 }
 
 int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
-                         const ct_scale_places_t *places, const ct_scale_point_t *p, int i,
+                         const ct_scale_placement_t *placement, const ct_scale_point_t *p, int i,
                          ct_scale_world_t **out)
 {
   int rc = CT_OK;
@@ -135,7 +135,7 @@ int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
   w = ct_mem_alloc(sizeof *w, "the world of a size");
   CT_TRY_ALL(topo, w ? CT_OK : CT_ERR_NOMEM);
   w->before = resident();
-  CT_TRY(open_world(topo, places, p, w));
+  CT_TRY(open_world(topo, placement, p, w));
   *out = w;
   w = NULL;
 out:

@@ -36,22 +36,22 @@ typedef struct ct_scale_opts {
 } ct_scale_opts_t;
 
 /** Where each rank is, in the order in which sizes take them: place[p] of topo's rank order[p]. */
-typedef struct ct_scale_places {
+typedef struct ct_scale_placement {
   int *order; /**< owned; [size] */
   int *node;  /**< owned; [size] of the rank at that place */
   int mine;   /**< my place */
-} ct_scale_places_t;
+} ct_scale_placement_t;
 
 /* ---- plan.c ---- */
 
 /** Local.  CT_ERR_USAGE: not such numbers.  ranks: of the world; 0: not known yet. */
 int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out);
 /** Collective. */
-int ct_scale_places(const ct_topo_t *topo, int spread, ct_scale_places_t *out);
-void ct_scale_places_clear(ct_scale_places_t *p);
+int ct_scale_placement(const ct_topo_t *topo, int spread, ct_scale_placement_t *out);
+void ct_scale_placement_clear(ct_scale_placement_t *p);
 /** Local.  All points of the study into out[CT_SCALE_POINTS]; the same on all ranks.  \a batch:
  * of one rank if weak, else of all.  CT_ERR_USAGE. */
-int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
+int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_placement_t *p,
                   int64_t batch, ct_scale_point_t *out, int *n);
 
 /* ---- configuration.c ---- */
@@ -79,7 +79,7 @@ typedef struct ct_scale_worlds {
 void ct_scale_worlds_open(const ct_topo_t *topo, double share, ct_scale_worlds_t *k);
 /** Collective over topo.  The world of point \a i, kept or new; not yet set up if it is new. */
 int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
-                         const ct_scale_places_t *places, const ct_scale_point_t *p, int i,
+                         const ct_scale_placement_t *placement, const ct_scale_point_t *p, int i,
                          ct_scale_world_t **out);
 /** Collective over the world's ranks (w->s.topo).  Sets it up; one that was kept begins anew, with
  * the same weights as before. */
@@ -110,9 +110,10 @@ typedef struct ct_scale_block {
 
 /** Collective over all of topo: the ranks of point \a i measure, the others sleep.  What is wrong
  * with this size alone is an error on all ranks. */
-int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                     ct_scale_worlds_t *worlds, ct_scale_block_t *out);
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
+                     const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                     const ct_scale_point_t *point, int i, ct_scale_worlds_t *worlds,
+                     ct_scale_block_t *out);
 
 /* ---- machine.c; Collective, *out: of rank 0, and the caller's ---- */
 

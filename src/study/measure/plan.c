@@ -94,14 +94,15 @@ static int by_turn(const void *x, const void *y)
   return a->local != b->local ? (a->local > b->local) - (a->local < b->local) : by_node(x, y);
 }
 
-int ct_scale_places(const ct_topo_t *topo, int spread, ct_scale_places_t *out)
+int ct_scale_placement(const ct_topo_t *topo, int spread, ct_scale_placement_t *out)
 {
   int rc = CT_OK;
   spot_t me = {topo->rank, topo->node_index, topo->local_rank};
   size_t bytes = (size_t)topo->size * sizeof me;
   spot_t *all = ct_mem_array(topo->size, sizeof *all, "the places of ranks");
   void *shared = all;
-  *out = (ct_scale_places_t){.order = ct_mem_array(topo->size, sizeof(int), "the order of ranks"),
+  *out =
+      (ct_scale_placement_t){.order = ct_mem_array(topo->size, sizeof(int), "the order of ranks"),
                              .node = ct_mem_array(topo->size, sizeof(int), "the nodes of ranks")};
   CT_TRY_ALL(topo, all && out->order && out->node ? CT_OK : CT_ERR_NOMEM);
   ct_agree_gather(topo, &me, sizeof me, all);
@@ -118,14 +119,14 @@ out:
   return rc;
 }
 
-void ct_scale_places_clear(ct_scale_places_t *p)
+void ct_scale_placement_clear(ct_scale_placement_t *p)
 {
   ct_mem_free(p->order);
   ct_mem_free(p->node);
 }
 
 /* Nodes that the first n places are on. */
-static int nodes_of(const ct_scale_places_t *p, int n)
+static int nodes_of(const ct_scale_placement_t *p, int n)
 {
   int nodes = 0;
   for (int i = 0; i < n; i++) {
@@ -213,7 +214,7 @@ out:
   return rc;
 }
 
-int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
+int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_placement_t *p,
                   int64_t batch, ct_scale_point_t *out, int *n)
 {
   int rc = CT_OK, size[CT_SCALE_POINTS], sizes, threads = o->nthreads;

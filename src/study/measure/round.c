@@ -218,13 +218,14 @@ out:
 }
 
 /* *measured: the same on all ranks, and what is wrong with this size alone. */
-static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                    const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                    ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
+static int try_once(const ct_args_t *a, const ct_topo_t *topo,
+                    const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                    const ct_scale_point_t *point, int i, ct_scale_worlds_t *worlds,
+                    ct_scale_block_t *out, int *measured)
 {
   int rc = CT_OK;
   ct_scale_world_t *w;
-  CT_TRY(ct_scale_world_begin(worlds, topo, places, point, i, &w));
+  CT_TRY(ct_scale_world_begin(worlds, topo, placement, point, i, &w));
   *measured = w->group.size ? take_part(a, w, o, point, out) : CT_OK;
   meet(topo);
   *measured = ct_agree(topo, *measured);
@@ -235,14 +236,15 @@ out:
   return rc;
 }
 
-int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                     ct_scale_worlds_t *worlds, ct_scale_block_t *out)
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
+                     const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                     const ct_scale_point_t *point, int i, ct_scale_worlds_t *worlds,
+                     ct_scale_block_t *out)
 {
   int rc = CT_OK, measured;
-  CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  CT_TRY(try_once(a, topo, placement, o, point, i, worlds, out, &measured));
   if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* they were in its way */
-    CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+    CT_TRY(try_once(a, topo, placement, o, point, i, worlds, out, &measured));
   CT_TRY(measured);
 out:
   return rc;
