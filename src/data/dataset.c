@@ -250,7 +250,7 @@ static int is_integer(ct_dtype_t t)
 
 /* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
  * height and width. */
-static int set_answer(ct_dataset_t *d, int values, const char *where)
+static int set_dense_target(ct_dataset_t *d, int values, const char *where)
 {
   int rc = CT_OK;
   if (ct__transforms_mixes(d->transforms))
@@ -258,20 +258,20 @@ static int set_answer(ct_dataset_t *d, int values, const char *where)
             "%s: transforms: mixup and cutmix mix one label of a sample, but here it "
             "has a dense target",
             where);
-  if (!ct__convert_can(d->info.answer.dtype))
+  if (!ct__convert_can(d->info.dense_target.dtype))
     CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
-            ct_dtype_name(d->info.answer.dtype));
-  d->by_class = is_integer(d->info.answer.dtype) && !values;
-  d->answer = d->x;
-  d->answer.dim[1] = d->info.answer.dim[1];
-  if (d->by_class && d->answer.dim[1] != 1)
+            ct_dtype_name(d->info.dense_target.dtype));
+  d->by_class = is_integer(d->info.dense_target.dtype) && !values;
+  d->dense_target = d->x;
+  d->dense_target.dim[1] = d->info.dense_target.dim[1];
+  if (d->by_class && d->dense_target.dim[1] != 1)
     CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each pixel or voxel, expected one",
-            (long long)d->answer.dim[1]);
-  d->places = d->by_class ? ct_shape_sample(&d->answer) : 1;
+            (long long)d->dense_target.dim[1]);
+  d->places = d->by_class ? ct_shape_sample(&d->dense_target) : 1;
   if (d->by_class) d->classes = d->info.classes;
-  if (!d->by_class) d->info.targets = ct_shape_sample(&d->answer);
-  if (!d->by_class) d->classes = d->answer.dim[1];
-  ct__transforms_answers(d->transforms, d->answer.dim[1], d->by_class);
+  if (!d->by_class) d->info.targets = ct_shape_sample(&d->dense_target);
+  if (!d->by_class) d->classes = d->dense_target.dim[1];
+  ct__transforms_dense_targets(d->transforms, d->dense_target.dim[1], d->by_class);
 out:
   return rc;
 }
@@ -311,14 +311,15 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
             ct_dtype_name(d.info.x.dtype));
-  if (!d.ops->encoded || d.info.answer.ndim) d.info.encoded = 0; /* decoded as a whole */
+  if (!d.ops->encoded || d.info.dense_target.ndim) d.info.encoded = 0; /* decoded as a whole */
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
   d.places = 1;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
-  if (d.info.answer.ndim) CT_TRY(set_answer(&d, transforms && transforms->values, where));
+  if (d.info.dense_target.ndim)
+    CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
   CT_TRY(set_more(&d, where));
   CT_TRY(fit_samples(&d, where));
   CT_TRY(ct__head_take(&d.transforms, &d.info, &d.head));

@@ -108,7 +108,7 @@ static int add_label(in_t *in, int64_t label)
 /* Checks the dense target of a sample and counts its labels per pixel. */
 static int add_places(in_t *in)
 {
-  const ct_shape_t *y = &in->d->info.answer;
+  const ct_shape_t *y = &in->d->info.dense_target;
   int good = 1;
   int64_t n = ct_shape_sample(y);
   if (!in->d->by_class) return look_at_numbers(in, y->dtype, in->y, n, NULL, NULL);
@@ -120,7 +120,7 @@ static int add_places(in_t *in)
   return good;
 }
 
-static void look_at_answer(in_t *in, int64_t index)
+static void check_dense_target(in_t *in, int64_t index)
 {
   const ct_dataset_t *d = in->d;
   int good = 1;
@@ -128,9 +128,9 @@ static void look_at_answer(in_t *in, int64_t index)
   if (d->info.weighted && ct_dataset_weights(d, 1, &index, &weight) != CT_OK)
     count_at(in, &in->l.weight, index);
   if (d->info.unlabelled) return;
-  for (int64_t i = 0; i < d->info.targets && !d->info.answer.ndim; i++)
+  for (int64_t i = 0; i < d->info.targets && !d->info.dense_target.ndim; i++)
     good &= isfinite(((const float *)in->y)[i]) != 0;
-  if (d->info.answer.ndim)
+  if (d->info.dense_target.ndim)
     good = add_places(in);
   else if (!d->info.targets)
     good = add_label(in, *(const int64_t *)in->y);
@@ -173,7 +173,7 @@ static void look_at(in_t *in, int64_t index)
   if (good) add_numbers(in, &in->x, n);
   if (flat) count_at(in, &in->l.flat, index);
   if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
-  look_at_answer(in, index);
+  check_dense_target(in, index);
   in->mine[in->prints++] = (print_t){hash, index};
 }
 
@@ -188,15 +188,16 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
     int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
     if (bytes > more_bytes) more_bytes = bytes;
   }
-  int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
-  int values = d->info.answer.ndim ? !d->by_class : d->info.targets > 0;
+  int64_t dense_targets =
+      d->info.dense_target.ndim ? ct_shape_sample(&d->info.dense_target) : d->info.targets;
+  int values = d->info.dense_target.ndim ? !d->by_class : d->info.targets > 0;
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
   in->more = ct_mem_array(more_bytes + 1, 1, "an extra input");
-  in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
+  in->y = ct_mem_array(dense_targets + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)

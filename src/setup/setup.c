@@ -276,9 +276,9 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
-  int rc = CT_OK, by_class = d->answer.ndim && d->by_class;
+  int rc = CT_OK, by_class = d->dense_target.ndim && d->by_class;
   const char *file = d->ops->file(d->reader, 0);
-  CT_TRY(ct_loss_check_targets(&c->loss, d->answer.ndim ? 0 : d->info.targets));
+  CT_TRY(ct_loss_check_targets(&c->loss, d->dense_target.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
     CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
                           "a label for each place they are not counted");

@@ -143,7 +143,7 @@ static void fitted_to(const char *path)
 static double predicted(int ranks)
 {
   ct_scaling_ask_t ask = {.ranks = ranks};
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   CT_ASSERT_OK(ct_scaling_predict(&model, &ask, &p));
   CT_ASSERT_NEAR(ct_terms_all(&p.terms), p.step_s, 1e-12);
   return p.step_s;
@@ -185,7 +185,7 @@ static void accounts_add_up(void)
 static void what_would_be_if(void)
 {
   double best;
-  ct_scaling_answer_t knee, p;
+  ct_scaling_prediction_t knee, p;
   ct_scaling_ask_t ask = {.ranks = 64, .faster = 1e6};
   fitted_to(stored());
   CT_ASSERT_OK(ct_scaling_predict(&model, &ask, &p));

@@ -183,11 +183,11 @@ static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 }
 
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,
-                     const int64_t ids[], uint8_t *x, void *answers)
+                     const int64_t ids[], uint8_t *x, void *dense_targets)
 {
   int rc = CT_OK;
   int64_t sample = ct_shape_sample(&d->info.x);
-  CT_TRY(d->ops->read(d->reader, n, ids, NULL, answers));
+  CT_TRY(d->ops->read(d->reader, n, ids, NULL, dense_targets));
   for (int i = 0; i < n; i++) {
     CT_TRY(read_file(d, ids[i], &e->file));
     rc = make(e, d, seed, epoch, ids[i], x + i * sample);

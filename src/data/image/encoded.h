@@ -20,6 +20,6 @@ void ct__encoded_clear(ct__encoded_t *e);
  * an image that is decoded depends on \a seed, \a epoch and the sample's number.  Errors name the
  * sample. */
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,
-                     const int64_t ids[], uint8_t *x, void *answers);
+                     const int64_t ids[], uint8_t *x, void *dense_targets);
 
 #endif

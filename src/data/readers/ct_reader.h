@@ -40,14 +40,15 @@ typedef struct ct_reader_info {
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
                               this rank read them */
-  int64_t targets;   /**< 0: a sample has a class label; else the number of real-valued targets
+  int64_t targets; /**< 0: a sample has a class label; else the number of real-valued targets
                         (product of all dims) */
-  ct_shape_t answer; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
+  ct_shape_t
+      dense_target; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
                         or voxel, of this shape and dtype as stored, in N C H W order */
-  int answer_last;   /**< 1: the dense target is stored H W C */
-  int by_place;      /**< 1: spec->target is a dense target, which this reader does not read */
-  int weighted;      /**< 1: samples have weights */
-  ct_inputs_t more;  /**< extra inputs, which read() does not read: the stored shape of one sample
+  int dense_target_last; /**< 1: the dense target is stored H W C */
+  int by_place;          /**< 1: spec->target is a dense target, which this reader does not read */
+  int weighted;          /**< 1: samples have weights */
+  ct_inputs_t more; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
   int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
   char seen[200];   /**< how the dims of stored samples were interpreted, for messages; "": no

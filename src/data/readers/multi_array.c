@@ -228,8 +228,8 @@ static int check_places(ct_reader_t *r, part_t *p)
   if (!fits)
     CT_FAIL(CT_ERR_FORMAT, "data.target: array '%s' is of %s, which does not fit samples of %s",
             p->name, ct_shape_text(&p->info->x, a, sizeof a), ct_shape_text(in, b, sizeof b));
-  r->info.answer = x;
-  r->info.answer_last = p->info->channels_last;
+  r->info.dense_target = x;
+  r->info.dense_target_last = p->info->channels_last;
 out:
   return rc;
 }
@@ -313,7 +313,7 @@ static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
   if (!at) CT_TRY(CT_ERR_NOMEM);
   memcpy(at, magic, sizeof magic);
   at += sizeof magic;
-  *at++ = r->info.answer.ndim > 0;
+  *at++ = r->info.dense_target.ndim > 0;
   for (int i = 0; i < r->parts; i++) {
     int64_t own_bytes = (int64_t)size[i];
     memcpy(at, &own_bytes, sizeof own_bytes);
@@ -418,7 +418,7 @@ static int parts_read(ct_reader_t *r, int n, const int64_t index[], void *x, voi
     CT_TRY(r->ops->read(r->part[0].reader, n, index, joined ? NULL : x, first));
   if (x && joined) CT_TRY(read_inputs(r, n, index, x));
   if (!y || r->with_target) goto out;
-  CT_TRY(r->info.answer.ndim ? read_places(r, n, index, y) : read_targets(r, n, index, y));
+  CT_TRY(r->info.dense_target.ndim ? read_places(r, n, index, y) : read_targets(r, n, index, y));
 out:
   return rc;
 }

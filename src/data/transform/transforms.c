@@ -481,7 +481,7 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
   }
 }
 
-void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class)
+void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class)
 {
   if (!t) return;
   t->channels = channels;
@@ -493,8 +493,8 @@ void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class)
   }
 }
 
-void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                               float *work, float *y)
+void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                     int64_t id, float *work, float *y)
 {
   float *now = ct__transforms_start(t, work, y), *other = work + t->widest;
   int moves = t->moves;

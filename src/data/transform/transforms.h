@@ -251,12 +251,12 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
 
 /** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
  * they are labels.  NULL is fine. */
-void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class);
+void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class);
 /** Hot.  Applies the geometric transforms of sample \a id to its dense target, with the same draws.
  * Workspace as of ct__transforms_run(), for the channels of the sample or of the target, whichever
  * are more. */
-void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                               float *work, float *y);
+void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                     int64_t id, float *work, float *y);
 
 /** Finds the decode-time steps while the list is read. */
 typedef struct ct__head_probe {

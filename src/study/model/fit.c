@@ -235,7 +235,7 @@ static double error_at(const ct_scaling_t *m, int ranks)
   double worst = 0;
   for (int i = 0; i < m->study->sizes; i++) {
     const ct_study_size_t *z = &m->study->size[i];
-    ct_scaling_answer_t p;
+    ct_scaling_prediction_t p;
     ct_scaling_ask_t ask = {
         .ranks = z->ranks, .local_ranks = z->local_ranks, .local_batch = z->local_batch};
     if (!tells(z) || z->ranks != ranks || ct_scaling_predict(m, &ask, &p) != CT_OK) continue;

@@ -40,7 +40,7 @@ static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t
 /* The model's latency and bytes come out of the messages of gradients, up to what they took. */
 static void split_messages(const ct_scaling_t *m, const ct_study_size_t *size, ct_terms_t *t)
 {
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   ct_scaling_ask_t ask = {
       .ranks = size->ranks, .local_ranks = size->local_ranks, .local_batch = size->local_batch};
   double left = t->s[CT_TERM_TRANSFER];

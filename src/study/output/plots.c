@@ -271,7 +271,7 @@ static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
   for (int i = 0; i < CURVE; i++) {
     int nodes = (int)round(exp2(i * log2((double)to / from) / (CURVE - 1)) * from) / m->local_ranks;
     ct_scaling_ask_t ask = {.ranks = (nodes ? nodes : 1) * m->local_ranks};
-    ct_scaling_answer_t a;
+    ct_scaling_prediction_t a;
     if (m->algorithm == CT_COMM_HALVING) ask.ranks = 1 << (int)round(log2(ask.ranks));
     if (ask.ranks <= last || ct_scaling_predict(m, &ask, &a) != CT_OK) continue;
     last = ask.ranks;
@@ -285,7 +285,7 @@ static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
 
 static int knee_words(const ct_scaling_t *m, double below, ct_str_t *out)
 {
-  ct_scaling_answer_t a;
+  ct_scaling_prediction_t a;
   int ranks = ct_scaling_knee(m, below, 1 << 17, &a);
   if (!ranks)
     return ct_str_add(out, "<li>The efficiency stays above %.0f %% up to %d ranks.\n", 100 * below,
