@@ -172,7 +172,7 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
 {
   int rc = CT_OK;
   model_t m = {.path = in};
-  CT_TRY(ct_weights_look(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  CT_TRY(ct_weights_peek(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
   if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));

@@ -81,9 +81,10 @@ typedef struct ct_dataset {
   ct_inputs_t more;            /**< extra inputs of the model, which are not transformed */
   ct_affine_t affine;          /**< applied in the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: applied after the conversion; NULL: none */
-  struct ct__head *head;       /**< owned: decode-time transforms of encoded samples; info.x is the
+  struct ct__decode_time
+      *decode_time; /**< owned: decode-time transforms of encoded samples; info.x is the
                                   shape after them; NULL: none */
-  int reduces;                 /**< 1: large JPEGs may be decoded at reduced size */
+  int reduces;      /**< 1: large JPEGs may be decoded at reduced size */
   ct_shape_t
       dense_target; /**< ndim > 0: the dense target of a sample, after the transforms: float32
                         plain */

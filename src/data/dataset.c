@@ -322,7 +322,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
     CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
   CT_TRY(set_more(&d, where));
   CT_TRY(fit_samples(&d, where));
-  CT_TRY(ct__head_take(&d.transforms, &d.info, &d.head));
+  CT_TRY(ct__decode_time_take(&d.transforms, &d.info, &d.decode_time));
   d.reduces = transforms && transforms->training && !transforms->exact_decode;
   *out = d;
   d.reader = NULL;
@@ -336,7 +336,7 @@ void ct_dataset_close(ct_dataset_t *d)
   if (!d || !d->ops) return;
   d->ops->close(d->reader);
   ct__transforms_close(d->transforms);
-  ct__head_close(d->head);
+  ct__decode_time_close(d->decode_time);
   *d = (ct_dataset_t){0};
 }
 

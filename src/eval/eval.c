@@ -89,7 +89,7 @@ static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *as
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
   CT_TRY(ct_agree(topo, own));
-  ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
+  ct_prefetch_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
   for (int64_t i = 1; i <= batches && rc == CT_OK && !*stop; i++) {
     ct_step_status_t w = {.err = count_batch(c)};
     if (ask && i < batches) w.stop = ask->stop(ask->ctx);

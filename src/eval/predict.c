@@ -117,7 +117,7 @@ static int predict_all(predicting_t *p, int own)
   int rc = CT_OK;
   const int bytes = (int)((size_t)(p->most * p->outputs) * sizeof(float));
   CT_TRY(ct_agree(p->topo, own));
-  ct_look_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
+  ct_prefetch_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
   for (int64_t at = 0; at < p->in_order.samples && rc == CT_OK; at += p->in_order.batch) {
     rc = ct_agree(p->topo, forward(p));
     if (rc != CT_OK) break;

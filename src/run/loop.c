@@ -62,7 +62,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
   l->saving_s = l->apart_s = 0;
-  ct_meter_look(l->meter, begin);
+  ct_meter_sample(l->meter, begin);
   int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
   int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
   if (rc == CT_OK) rc = fed;

@@ -34,7 +34,7 @@ int ct_steps_keep(ct_steps_t *s)
   int rc = ct_steps_take(s, s->epoch, s->cursor, &b, &unused);
   if (rc != CT_OK) return rc;
   s->kept = b;
-  ct_trainer_follow(s->t, (ct_look_t){s->feed ? kept_batch : NULL, s});
+  ct_trainer_follow(s->t, (ct_prefetch_t){s->feed ? kept_batch : NULL, s});
   return CT_OK;
 }
 
@@ -73,7 +73,7 @@ out:
 
 void ct_steps_close(ct_steps_t *s)
 {
-  if (s->t) ct_trainer_follow(s->t, (ct_look_t){0});
+  if (s->t) ct_trainer_follow(s->t, (ct_prefetch_t){0});
   ct_feed_close(s->feed);
   *s = (ct_steps_t){0};
 }

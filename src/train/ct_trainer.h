@@ -117,17 +117,17 @@ int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_datas
  * sets the rest. */
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 /** Where to find the next batch for prefetching. ahead() returns NULL if it is not loaded yet. */
-typedef struct ct_look {
+typedef struct ct_prefetch {
   const ct_batch_t *(*ahead)(void *ctx); /**< NULL: no prefetching */
   void *ctx;
-} ct_look_t;
+} ct_prefetch_t;
 /** Prefetch source of a feed (borrowed); NULL: no prefetching. */
-ct_look_t ct_trainer_feed(ct_feed_t *f);
+ct_prefetch_t ct_trainer_feed(ct_feed_t *f);
 /** Local. From now on each step or forward pass also prefetches the next batch to the device, where
  * batches are not used in place. The interface does not change: if a batch other than the
  * prefetched one is passed, the prefetched copy is discarded. On return no batch of the previous
  * source is in use. Returns the previous source. */
-ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
+ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch);
 
 /** Collective, Hot. One optimizer step on this rank's local batch (n may be 0), followed by the
  * all-reduce of the step status. \a rc_in: this rank's result of loading the batch; if it is not

@@ -147,24 +147,25 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
   in->used = slot;
   if (!there) CT_TRY(copy(t, b, &in->slot[slot]));
   CT_TRY(t->env.be->queue->after(t->q, in->slot[slot].ready));
-  ct__input_look(t);
+  ct__input_prefetch(t);
 out:
   return rc;
 }
 
-void ct__input_look(ct_trainer_t *t)
+void ct__input_prefetch(ct_trainer_t *t)
 {
   const ct_batch_t *b = NULL;
-  if (t->input.copies && t->input.look.ahead) b = t->input.look.ahead(t->input.look.ctx);
+  if (t->input.copies && t->input.prefetch.ahead)
+    b = t->input.prefetch.ahead(t->input.prefetch.ctx);
   if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
   t->input.has_next = copy(t, b, &t->input.slot[!t->input.used]) == CT_OK;
   t->input.next = *b;
 }
 
-ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look)
+ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)
 {
-  ct_look_t before = t->input.look;
-  t->input.look = look;
+  ct_prefetch_t before = t->input.prefetch;
+  t->input.prefetch = prefetch;
   t->input.has_next = 0;
   if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
   return before;
@@ -175,9 +176,9 @@ static const ct_batch_t *ahead_in(void *feed)
   return ct_feed_ahead(feed);
 }
 
-ct_look_t ct_trainer_feed(ct_feed_t *f)
+ct_prefetch_t ct_trainer_feed(ct_feed_t *f)
 {
-  return (ct_look_t){f ? ahead_in : NULL, f};
+  return (ct_prefetch_t){f ? ahead_in : NULL, f};
 }
 
 /* ---- use ---- */

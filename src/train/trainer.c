@@ -134,7 +134,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
   t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
-  ct__input_look(t);
+  ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   ct__step_device(t);
   ct__update_report(t, report);
@@ -164,7 +164,7 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
   ct__step_clear(t);
   ct__step_note(t, forward(t, b));
-  ct__input_look(t);
+  ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q)); /* the caller may reuse its batch after the
                                                      return */
   if (ct__step_is_well(t)) ct__step_add_loss(t, sum);

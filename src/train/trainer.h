@@ -176,7 +176,7 @@ typedef struct ct__input {
   float *affine[2]; /**< device: normalization constants, [0] evaluation, [1] training, for batches
                        that arrive as bytes */
   int used;         /**< index of the slot in use; a step's pointers alternate with it */
-  ct_look_t look;
+  ct_prefetch_t prefetch;
   int has_next;    /**< 1: the other slot holds the batch `next`, or will when its copies are
                       complete */
   ct_batch_t next; /**< the prefetched batch */
@@ -191,7 +191,7 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
 /** Local, Hot. Starts to prefetch the batch after the current one if it is loaded and not yet
  * prefetched. Call it while the device is busy. An error is not reported here: the copy is repeated
  * when the batch is used. */
-void ct__input_look(ct_trainer_t *t);
+void ct__input_prefetch(ct_trainer_t *t);
 /** Arguments to run a plan on the current batch, from this rank's sample \a first on, as
  * micro-batch \a p of the step. */
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,

@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-int ct_weights_look(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+int ct_weights_peek(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out)
 {
   int rc = CT_OK;

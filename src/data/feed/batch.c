@@ -71,7 +71,7 @@ static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids
                          void *dense_targets)
 {
   const ct_dataset_t *d = m->data;
-  if (d->head)
+  if (d->decode_time)
     return ct__encoded_read(&m->encoded, d, m->sampler->seed, epoch, n, ids, stored, dense_targets);
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, dense_targets);
 }

@@ -150,7 +150,8 @@ static int make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t 
   int rc = CT_OK;
   job_t j = {.data = d, .channels = (int)d->info.x.dim[1]};
   CT_TRY(ct_image_info(e->file.v, e->file.bytes, &j.is));
-  const char *unfit = ct__head_look(d->head, j.is.height, j.is.width, seed, epoch, id, &j.view);
+  const char *unfit =
+      ct__decode_time_view(d->decode_time, j.is.height, j.is.width, seed, epoch, id, &j.view);
   if (unfit)
     CT_FAIL(CT_ERR_DATA, "is %lld x %lld pixels, which %s cannot take", (long long)j.is.height,
             (long long)j.is.width, unfit);
@@ -219,7 +220,7 @@ int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, voi
 {
   int rc = CT_OK;
   to->shape = d->info.x;
-  if (d->head) { /* info.x is the shape after them; each file has its own */
+  if (d->decode_time) { /* info.x is the shape after them; each file has its own */
     CT_TRY(d->ops->read(d->reader, 1, &index, NULL, y));
     CT_TRY(read_file(d, index, &to->file));
     ct_io_phase_t before = ct_io_enter(CT_IO_DECODE);

@@ -234,7 +234,7 @@ static void resize_labels(const ct__transform_t *s, ct__draws_t *d, const float 
   ct__image_nearest(in, ct__image_size(&s->in), whole(s), out, ct__image_size(&s->out));
 }
 
-static void look_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   (void)d;
   v->box = v->window;
@@ -257,7 +257,7 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
                                                    .fit = fit_resize,
                                                    .apply = resize,
                                                    .apply_labels = resize_labels,
-                                                   .look = look_resized,
+                                                   .view = view_resized,
                                                    .clear = clear_resize};
 
 /* ---- random_resized_crop ---- */
@@ -344,13 +344,13 @@ static void random_resized_labels(const ct__transform_t *s, ct__draws_t *d, cons
   ct__image_nearest(in, from, b, out, ct__image_size(&s->out));
 }
 
-static void look_at_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   ct__image_box_t b = draw_box(s->o, ct__image_size(&s->in), d);
   b.top += v->window.top;
   b.left += v->window.left;
   v->window = b;
-  look_resized(s, d, v);
+  view_resized(s, d, v);
 }
 
 const ct__transform_kind_t ct__transform_random_resized_crop = {
@@ -363,4 +363,4 @@ const ct__transform_kind_t ct__transform_random_resized_crop = {
     .fit = fit_resized,
     .apply = random_resized_crop,
     .apply_labels = random_resized_labels,
-    .look = look_at_box};
+    .view = view_box};

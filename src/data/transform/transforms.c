@@ -43,9 +43,9 @@ typedef struct build {
   ct__transform_map_t map; /* the map being folded */
   ct_shape_t now;          /* the shape of a sample at this position */
   const ct_reader_info_t *info;
-  int scaled, mapped;     /* to_tensor was seen; any affine map was */
-  double largest;         /* result of the previous maps for stored integers */
-  ct__head_probe_t probe; /* finds the decode-time transforms */
+  int scaled, mapped;            /* to_tensor was seen; any affine map was */
+  double largest;                /* result of the previous maps for stored integers */
+  ct__decode_time_probe_t probe; /* finds the decode-time transforms */
 } build_t;
 
 void ct__transform_clear(ct__transform_t *s)
@@ -163,7 +163,7 @@ static int add_step(build_t *b, ct__transform_t *s)
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
   /* an affine map of channels commutes with selecting and resizing pixels */
-  if (!ct__head_probe(&b->probe, s)) CT_TRY(end_map(b));
+  if (!ct__decode_time_probe(&b->probe, s)) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
   t->step[t->steps++] = *s;
@@ -258,11 +258,11 @@ static int finish(build_t *b, ct_transforms_t **out)
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
-  t->head = b->probe.length;
+  t->decode_time = b->probe.length;
   make_room(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
-  for (int i = t->head; i < t->steps; i++)
+  for (int i = t->decode_time; i < t->steps; i++)
     make_room(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
   t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
@@ -305,7 +305,7 @@ static int build(const ct_yaml_t *list, const ct__transform_location_t *at, int 
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
   CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if the configuration contained
                                                                  it */
-  ct__head_probe_begin(&b.probe, info);
+  ct__decode_time_probe_begin(&b.probe, info);
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
@@ -437,7 +437,7 @@ const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shap
   for (int i = 0; i < t->steps; i++) {
     ct__transform_t s = t->step[i];
     if (!fit_step(&s, out)) return s.kind->name;
-    if (i >= t->head) make_room(t, ct_shape_sample(&s.in), s.scratch);
+    if (i >= t->decode_time) make_room(t, ct_shape_sample(&s.in), s.scratch);
   }
   return NULL;
 }

@@ -115,7 +115,7 @@ typedef struct ct__transform_kind {
   /** Hot.  For kinds that only select and resize pixels: adds the effect of apply() to the view of
    * an image that is not decoded yet. s->in is the size of the view so far.  NULL: not such a
    * kind. */
-  void (*look)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
+  void (*view)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
   /** 1 if its result lies within s->in, 0 if it is padded with zeros; NULL: always within. */
   int (*within)(const ct__transform_t *s);
   /** Frees the memory that plan() allocated, except the options; NULL: none. */
@@ -209,7 +209,7 @@ enum { CT__TRANSFORM_MIXES = 2 }; /**< mixup and cutmix */
 struct ct_transforms {
   ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
   int steps, moves;      /**< moves: number of steps that are not in place */
-  int head;              /**< number of decode-time steps, until they are taken out */
+  int decode_time;       /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
   int varies;              /**< 1: samples differ in size, so each is planned when it is read */
@@ -259,30 +259,30 @@ void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, in
                                      int64_t id, float *work, float *y);
 
 /** Finds the decode-time steps while the list is read. */
-typedef struct ct__head_probe {
+typedef struct ct__decode_time_probe {
   int open, resized, mirrored;
   int steps, length;   /**< steps: those found; length: up to the last one that makes all samples
                           equal in size */
   ct_shape_t small[3]; /**< result shapes of the smallest, flattest and tallest image */
-} ct__head_probe_t;
-void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info);
+} ct__decode_time_probe_t;
+void ct__decode_time_probe_begin(ct__decode_time_probe_t *p, const ct_reader_info_t *info);
 /** 1 if the planned step, the next of the list, is a decode-time transform. */
-int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s);
+int ct__decode_time_probe(ct__decode_time_probe_t *p, const ct__transform_t *s);
 
 /** The decode-time transforms: the beginning of a list that can be applied while an image is
  * decoded.  They select and resize pixels, up to the last one that makes all samples equal in
  * size. */
-typedef struct ct__head ct__head_t;
+typedef struct ct__decode_time ct__decode_time_t;
 /** Moves the decode-time transforms of *t to *out, if info->encoded and there are any; else *out is
  * NULL. info->x becomes the shape after them; *t becomes NULL if no transform remains.
  * CT_ERR_NOMEM */
-int ct__head_take(ct_transforms_t **t, ct_reader_info_t *info, ct__head_t **out);
+int ct__decode_time_take(ct_transforms_t **t, ct_reader_info_t *info, ct__decode_time_t **out);
 /** NULL is fine. */
-void ct__head_close(ct__head_t *h);
+void ct__decode_time_close(ct__decode_time_t *h);
 /** Hot.  Computes the view of an image of h x w.  Returns NULL, or the name of the transform for
  * which the image is too small. */
-const char *ct__head_look(const ct__head_t *head, int64_t h, int64_t w, uint64_t seed,
-                          int64_t epoch, int64_t id, ct__view_t *out);
+const char *ct__decode_time_view(const ct__decode_time_t *decode_time, int64_t h, int64_t w,
+                                 uint64_t seed, int64_t epoch, int64_t id, ct__view_t *out);
 
 /** The parameters of mixing another sample into a sample. */
 typedef struct ct__transform_mix {

@@ -36,7 +36,7 @@ static int one_step(steps_t *w, int count, double *seconds)
   int64_t samples;
   ct_step_status_t status = {0};
   ct_step_report_t report = {0};
-  ct_meter_look(w->meter, ct_clock());
+  ct_meter_sample(w->meter, ct_clock());
   CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &status, &report, &samples));
   *seconds = samples < w->order->batch ? -1 : ct_step_times_all(&report.times);
   if (count && *seconds >= 0) ct_breakdown_step(w->breakdown, &status, &report);
