@@ -17,7 +17,7 @@ int ct__scored_open(ct__scored_t *s, int64_t samples)
   if (s->classes) {
     s->score = ct_mem_array((samples + 1) * s->classes, sizeof *s->score, "eval.metrics: auc");
     s->label = ct_mem_array(samples + 1, sizeof *s->label, "eval.metrics: auc");
-    s->room = samples;
+    s->cap = samples;
     CT_TRY(s->score && s->label ? CT_OK : CT_ERR_NOMEM);
   }
   if (s->outputs) {
@@ -79,7 +79,7 @@ void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, in
 {
   for (int64_t i = 0; i < b->n; i++) {
     if (s->outputs) spread(s, b->targets + i * s->outputs, out + i * s->outputs);
-    if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->room) continue;
+    if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->cap) continue;
     keep(s, out + i * s->classes, b->labels[i]);
   }
 }
@@ -88,14 +88,14 @@ void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, in
 
 typedef struct gathered {
   ct_scored_t *s;
-  size_t bytes, room;
+  size_t bytes, cap;
 } gathered_t;
 
 static void take(void *ctx, int rank, const void *data, size_t bytes)
 {
   gathered_t *g = ctx;
   (void)rank;
-  if (bytes > g->room - g->bytes) bytes = g->room - g->bytes;
+  if (bytes > g->cap - g->bytes) bytes = g->cap - g->bytes;
   memcpy((char *)g->s + g->bytes, data, bytes);
   g->bytes += bytes;
 }
@@ -119,7 +119,7 @@ int ct__scored_auc(ct__scored_t *s, const ct_topo_t *topo, double *auc)
   gathered_t all = {0};
   ct_agree_sum(topo, &n, 1);
   ct_scored_t *mine = ct_mem_array(s->n + 1, sizeof *mine, "eval.metrics: auc");
-  all.room = sizeof *all.s * (size_t)n;
+  all.cap = sizeof *all.s * (size_t)n;
   all.s = topo->rank ? mine : ct_mem_array(n + 1, sizeof *all.s, "eval.metrics: auc");
   CT_TRY(ct_agree(topo, mine && all.s ? CT_OK : CT_ERR_NOMEM));
   for (int64_t k = from; k < s->classes; k++) {

@@ -11,7 +11,7 @@ typedef struct ct__scored {
   int softmax;     /**< 1: converts the outputs to probabilities; 0: compares them as they are */
   float *score;    /**< [n][classes] */
   int32_t *label;  /**< [n] */
-  int64_t n, room;
+  int64_t n, cap;
   /* for R2, for each output over the samples of this rank: */
   int64_t outputs; /**< 0: not requested */
   int sigmoid;     /**< 1: the outputs are logits of the predictions */

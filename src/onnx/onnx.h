@@ -104,7 +104,7 @@ const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t pa
                           ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[]);
 /** Writes a tensor's bytes to \a out; \a room: workspace for the largest parameter. */
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
-                  float *room, void *out);
+                  float *workspace, void *out);
 
 /* ---- int8: onnx_quant.c ---- */
 

@@ -139,7 +139,7 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
 {
   int rc = CT_OK;
   ct__input_t *in = &t->input;
-  CT_TRY(ct__plans_room(t, b->n));
+  CT_TRY(ct__plans_fit(t, b->n));
   if (t->env.be->in_place) return CT_OK;
   if (slot < 0) slot = !in->used;
   int there = is_next(t, b) && slot == !in->used;

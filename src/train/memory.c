@@ -21,7 +21,7 @@ static int64_t whole(const ct_trainer_env_t *e)
   return deals ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 
-int ct__memory_room(const ct_trainer_env_t *e)
+int ct__memory_capacity(const ct_trainer_env_t *e)
 {
   int64_t most = e->max_batch > e->max_eval ? e->max_batch : e->max_eval;
   return (int)(most > whole(e) ? most : whole(e));
@@ -135,7 +135,7 @@ static size_t batches(const ct_trainer_env_t *e)
   ct__memory_arrays(e, ct__memory_all_bytes(e), size);
   for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     sum += size[i];
-  return 2 * (size_t)ct__memory_room(e) * sum;
+  return 2 * (size_t)ct__memory_capacity(e) * sum;
 }
 
 static size_t channel_maps(const ct_trainer_env_t *e)

@@ -39,7 +39,7 @@ static const ct__variant_t *find_variant(const ct_trainer_t *t, int n, int train
   return NULL;
 }
 
-int ct__plans_room(const ct_trainer_t *t, int n)
+int ct__plans_fit(const ct_trainer_t *t, int n)
 {
   if (n <= t->max_n) return CT_OK;
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
@@ -47,7 +47,7 @@ int ct__plans_room(const ct_trainer_t *t, int n)
 }
 
 /* Error message with the number of samples that would fit; activations grow linearly with it. */
-static int no_room(const ct_trainer_t *t, int n, size_t want)
+static int no_memory(const ct_trainer_t *t, int n, size_t want)
 {
   size_t left = t->env.be->mem->room(t->env.dev);
   if (left == SIZE_MAX)
@@ -75,13 +75,13 @@ static int find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
 {
   int rc = CT_OK;
   ct__plans_t *p = &t->plans;
-  CT_TRY(ct__plans_room(t, n));
+  CT_TRY(ct__plans_fit(t, n));
   if (!find_variant(t, n, training)) CT_TRY(add_variant(t, n, training));
   *out = find_variant(t, n, training);
   size_t want = (*out)->plan->arena_bytes;
   if (want > p->arena_bytes) p->last = NULL; /* its logits are lost with the old arena */
   rc = grow(t, CT_MEMORY_ACTIVATIONS, want, &p->arena_bytes, &p->arena);
-  if (rc == CT_ERR_NOMEM) rc = no_room(t, n, want);
+  if (rc == CT_ERR_NOMEM) rc = no_memory(t, n, want);
   CT_TRY(rc);
   CT_TRY(grow(t, CT_MEMORY_SCRATCH, (*out)->plan->scratch_bytes, &p->scratch_bytes, &p->scratch));
 out:

@@ -68,7 +68,7 @@ int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
 }
 
 /* A buffer for any parameter or buffer in plain layout. */
-static float *plain_room(const ct_graph_t *g)
+static float *plain_buffer(const ct_graph_t *g)
 {
   int64_t most = 1;
   for (int i = 0; i < g->params; i++)
@@ -80,7 +80,7 @@ int ct__state_init(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  float *plain = plain_room(g);
+  float *plain = plain_buffer(g);
   if (!plain) return CT_ERR_NOMEM;
   for (int i = 0; i < g->params; i++) {
     ct_graph_init_param(g, i, t->env.seed, plain);
@@ -359,7 +359,7 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
               .with_optim = with_optim,
               .found = &found->at,
               .progress = &found->progress};
-  w.plain = plain_room(g);
+  w.plain = plain_buffer(g);
   CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
   CT_TRY(expect_no_more(g, ops, s));
@@ -432,7 +432,7 @@ static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *fro
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  float *plain = plain_room(g);
+  float *plain = plain_buffer(g);
   CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < g->params; i++) {
     ct_heartbeat_progress();

@@ -37,7 +37,7 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   ct_step_opts_t *how = &t->env.step_opts;
   if (!how->strategy) how->strategy = &ct_strategy_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
-  t->max_n = ct__memory_room(&t->env);
+  t->max_n = ct__memory_capacity(&t->env);
   t->micro_batches = ct__memory_micro_batches(&t->env, env->training);
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;

@@ -23,7 +23,7 @@ typedef struct ct__variant {
 /** Micro-batches per local batch; at least 1. */
 int ct__memory_micro_batches(const ct_trainer_env_t *e, int training);
 /** Samples that this rank allocates for. */
-int ct__memory_room(const ct_trainer_env_t *e);
+int ct__memory_capacity(const ct_trainer_env_t *e);
 /** Number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
 /** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
@@ -88,7 +88,7 @@ typedef struct ct__plans {
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local. Checks that n samples fit. CT_ERR_ARG: more samples than announced. */
-int ct__plans_room(const ct_trainer_t *t, int n);
+int ct__plans_fit(const ct_trainer_t *t, int n);
 /** Local. The plan for n samples, made if there is none yet. Its activations become the valid ones.
  * May grow the arena (no launch may be pending then). */
 int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out);

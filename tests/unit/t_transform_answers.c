@@ -16,7 +16,7 @@ static int differ(const char *yaml, int by_class, int64_t id)
   ct__transforms_dense_targets(l.t, 1, by_class);
   for (int i = 0; i < H * W; i++)
     in[i] = (float)(i % 5 + 1);
-  CU_ASSERT_FATAL(ct__transforms_room(l.t) <= 8 * MOST);
+  CU_ASSERT_FATAL(ct__transforms_workspace(l.t) <= 8 * MOST);
   float *start = ct__transforms_start(l.t, work, x);
   memcpy(start, in, sizeof in);
   memcpy(start + H * W, in, sizeof in);

@@ -53,7 +53,7 @@ struct ct__window {
 /* A tmpfs allocates pages when they are touched and raises SIGBUS when none are left, so free space
  * is checked in advance. MPI libraries put windows into /dev/shm; if that does not exist, MPI has
  * to handle it. */
-static int enough_room(const ct_topo_t *t, size_t bytes)
+static int enough_space(const ct_topo_t *t, size_t bytes)
 {
   int rc = ct_fault("comm.window");
   struct statvfs fs;
@@ -99,7 +99,7 @@ static int share(const ct_topo_t *t, segment_t *s)
   void *part;
   s->base = ct_mem_array(t->local_size, sizeof *s->base, "the addresses of the node's memory");
   CT_TRY_ALL(t, s->base ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(t, enough_room(t, bytes));
+  CT_TRY_ALL(t, enough_space(t, bytes));
   if (MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, t->node, &part, &s->win)) {
     s->win = MPI_WIN_NULL;
     rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "MPI has no %zu bytes of shared memory on %s",

@@ -330,7 +330,7 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
   if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the extra inputs of a batch");
   if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
-  if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
+  if (t) m->work = ct_mem_array(ct__transforms_workspace(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
   if (d->dense_target.ndim) return alloc_dense_targets(m, n);
   if (!d->info.targets)

@@ -44,7 +44,7 @@ struct ct_feed {
 
   pthread_mutex_t lock;  /* protects everything below and slot_t.ready */
   pthread_cond_t ready;  /* signalled when a batch is ready */
-  pthread_cond_t room;   /* a slot was released, or stop */
+  pthread_cond_t space;  /* a slot was released, or stop */
   int64_t epoch, cursor; /* position of the next batch to begin */
   int64_t begun, taken, released;
   int ended, stop;
@@ -112,7 +112,7 @@ static void *work(void *arg)
   pthread_mutex_lock(&f->lock);
   for (;;) {
     while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
-      pthread_cond_wait(&f->room, &f->lock);
+      pthread_cond_wait(&f->space, &f->lock);
     if (f->stop) break;
     int is_first = f->begun == 0;
     slot_t *s = begin(f);
@@ -250,7 +250,7 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_op
   if (!f) return CT_ERR_NOMEM;
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->ready, NULL);
-  pthread_cond_init(&f->room, NULL);
+  pthread_cond_init(&f->space, NULL);
   f->data = d;
   f->sampler = *s;
   f->rank = o->rank;
@@ -301,7 +301,7 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   pthread_mutex_lock(&f->lock);
   if (f->released < f->taken) { /* the caller no longer uses the last one */
     f->released++;
-    pthread_cond_signal(&f->room);
+    pthread_cond_signal(&f->space);
   }
   if (f->workers == 0 && !f->ended) {
     s = begin(f);
@@ -351,7 +351,7 @@ void ct_feed_close(ct_feed_t *f)
   if (!f) return;
   pthread_mutex_lock(&f->lock);
   f->stop = 1;
-  pthread_cond_broadcast(&f->room);
+  pthread_cond_broadcast(&f->space);
   pthread_mutex_unlock(&f->lock);
   for (int i = 0; i < f->running; i++)
     pthread_join(f->makers[i].thread, NULL);
@@ -363,7 +363,7 @@ void ct_feed_close(ct_feed_t *f)
   }
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);
-  pthread_cond_destroy(&f->room);
+  pthread_cond_destroy(&f->space);
   pthread_cond_destroy(&f->ready);
   pthread_mutex_destroy(&f->lock);
   ct_mem_free(f);

@@ -25,7 +25,7 @@ void ct__encoded_clear(ct__encoded_t *e)
 {
   ct_mem_free(e->file.v);
   ct_mem_free(e->pixels);
-  ct_mem_free(e->room);
+  ct_mem_free(e->workspace);
   *e = (ct__encoded_t){0};
 }
 
@@ -83,7 +83,7 @@ static int64_t cut(ct__image_taps_t *t, int64_t *first)
 
 static int64_t taps_room(const ct__image_span_t *s)
 {
-  return ct__image_taps_room((int64_t)ceil(s->length), s->out);
+  return ct__image_taps_workspace((int64_t)ceil(s->length), s->out);
 }
 
 static int plan_resize(ct__encoded_t *e, job_t *j)
@@ -94,13 +94,13 @@ static int plan_resize(ct__encoded_t *e, job_t *j)
   ct__image_span_t down = span(v->box.top, v->box.h, reduce, v->h, v->window.top, v->window.h);
   ct__image_span_t across = span(v->box.left, v->box.w, reduce, v->w, v->window.left, v->window.w);
   int64_t rows = taps_room(&down), taps = rows + taps_room(&across);
-  int64_t scratch = ct__image_resample_room(across.hi - across.lo, j->channels);
-  void *room = e->room;
-  CT_TRY(ct_mem_grow(&room, &e->room_cap, taps + scratch, sizeof *e->room));
-  e->room = room;
-  ct__image_taps_of(&down, e->room, &j->taps[0]);
-  ct__image_taps_of(&across, e->room + rows, &j->taps[1]);
-  j->scratch = e->room + taps;
+  int64_t scratch = ct__image_resample_workspace(across.hi - across.lo, j->channels);
+  void *workspace = e->workspace;
+  CT_TRY(ct_mem_grow(&workspace, &e->workspace_cap, taps + scratch, sizeof *e->workspace));
+  e->workspace = workspace;
+  ct__image_taps_of(&down, e->workspace, &j->taps[0]);
+  ct__image_taps_of(&across, e->workspace + rows, &j->taps[1]);
+  j->scratch = e->workspace + taps;
   j->part.height = cut(&j->taps[0], &j->part.top);
   j->part.width = cut(&j->taps[1], &j->part.left);
 out:

@@ -10,8 +10,8 @@
 typedef struct ct__encoded {
   ct_reader_file_t file;
   uint8_t *pixels;
-  float *room; /**< workspace of the resize */
-  int64_t pixels_cap, room_cap;
+  float *workspace; /**< workspace of the resize */
+  int64_t pixels_cap, workspace_cap;
 } ct__encoded_t;
 
 void ct__encoded_clear(ct__encoded_t *e);

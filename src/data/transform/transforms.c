@@ -245,7 +245,7 @@ static int is_integer(ct_dtype_t t)
 }
 
 /* Reserves workspace for an intermediate sample of so many floats. */
-static void make_room(ct_transforms_t *t, int64_t sample, int64_t scratch)
+static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
 {
   int64_t floats = (sample + ALIGNED - 1) / ALIGNED * ALIGNED;
   if (floats > t->widest) t->widest = floats;
@@ -259,11 +259,11 @@ static int finish(build_t *b, ct_transforms_t **out)
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
   t->decode_time = b->probe.length;
-  make_room(t, ct_shape_sample(&b->now), 0);
+  grow_workspace(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
   for (int i = t->decode_time; i < t->steps; i++)
-    make_room(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
+    grow_workspace(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
   t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
     *out = t;
@@ -437,18 +437,18 @@ const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shap
   for (int i = 0; i < t->steps; i++) {
     ct__transform_t s = t->step[i];
     if (!fit_step(&s, out)) return s.kind->name;
-    if (i >= t->decode_time) make_room(t, ct_shape_sample(&s.in), s.scratch);
+    if (i >= t->decode_time) grow_workspace(t, ct_shape_sample(&s.in), s.scratch);
   }
   return NULL;
 }
 
 /* ---- running ---- */
 
-int64_t ct__transforms_room(const ct_transforms_t *t)
+int64_t ct__transforms_workspace(const ct_transforms_t *t)
 {
-  int64_t room;
-  if (__builtin_add_overflow(2 * t->widest, t->scratch, &room)) return INT64_MAX;
-  return room;
+  int64_t workspace;
+  if (__builtin_add_overflow(2 * t->widest, t->scratch, &workspace)) return INT64_MAX;
+  return workspace;
 }
 
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x)
@@ -488,8 +488,8 @@ void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_c
   t->by_class = by_class;
   for (int i = 0; i < t->steps; i++) {
     const ct_shape_t *in = &t->step[i].in, *out = &t->step[i].out;
-    make_room(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
-    make_room(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
+    grow_workspace(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
+    grow_workspace(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
   }
 }
 

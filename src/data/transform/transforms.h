@@ -175,29 +175,29 @@ typedef struct ct__image_taps {
   float *weight;
 } ct__image_taps_t;
 /** Floats needed for the taps from up to \a in inputs to \a out outputs. */
-int64_t ct__image_taps_room(int64_t in, int64_t out);
+int64_t ct__image_taps_workspace(int64_t in, int64_t out);
 /** Computes bilinear weights with antialiasing in \a room. */
-void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
+void ct__image_taps(int64_t in, int64_t out, float *workspace, ct__image_taps_t *t);
 /** An interval of inputs and outputs: outputs \a from to \a from + \a n - 1 of \a out.  The inputs
  * begin at \a start and are \a length long; those from \a lo to \a hi - 1 exist. first[] uses the
- * same numbers.  Needs ct__image_taps_room(length rounded up, out) floats. */
+ * same numbers.  Needs ct__image_taps_workspace(length rounded up, out) floats. */
 typedef struct ct__image_span {
   double start, length;
   int64_t lo, hi, out, from, n;
 } ct__image_span_t;
-void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t);
+void ct__image_taps_of(const ct__image_span_t *s, float *workspace, ct__image_taps_t *t);
 enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< rows that are resized horizontally together */
 /** Nearest-neighbour resize of a box, as torchvision resizes masks. */
 void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
                        ct__image_size_t out);
 /** Floats of scratch memory for boxes of up to \a w columns. */
-int64_t ct__image_resize_room(int64_t w);
+int64_t ct__image_resize_workspace(int64_t w);
 /** Resizes a box of x to y, which has t[0].outputs rows (t[0]: vertical, t[1]: horizontal). */
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
 /** Floats of scratch memory for ct__image_resample() of \a w columns. */
-int64_t ct__image_resample_room(int64_t w, int channels);
+int64_t ct__image_resample_workspace(int64_t w, int channels);
 /** Resizes uint8 x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
 void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__image_taps_t t[2],
                         float *scratch, uint8_t *y);
@@ -240,7 +240,7 @@ void ct__transforms_close(ct_transforms_t *t);
  * sample is too small or that would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
 /** Floats of workspace for one thread. */
-int64_t ct__transforms_room(const ct_transforms_t *t);
+int64_t ct__transforms_workspace(const ct_transforms_t *t);
 /** The address to which the float32 sample has to be written before ct__transforms_run() produces
  * \a x. */
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
