@@ -24,7 +24,7 @@ typedef struct model {
   ct_graph_t *graph;
   ct_match_t match; /* where each weight is in the file */
   int quantized;    /* then what follows is what the file holds */
-  ct_convert_eight_t eight;
+  ct_convert_int8_t int8;
 } model_t;
 
 /* ---- the configuration ---- */
@@ -141,7 +141,7 @@ static int tell(const model_t *m, const char *file)
 static void close_model(model_t *m)
 {
   ct_mem_free(m->text);
-  ct_convert_eight_close(&m->eight);
+  ct_convert_int8_close(&m->int8);
   ct_match_clear(&m->match);
   ct_graph_free(m->graph);
   ct_config_clear(&m->cfg);
@@ -155,10 +155,10 @@ static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
                       .config = m->text,
                       .external = ct_args_get(a, "external-data") != NULL};
   if (m->quantized) {
-    CT_TRY(ct_convert_eight_open(m->path, m->graph, &m->eight));
-    o.quant = &m->eight.quant;
-    CT_TRY(ct_onnx_write(m->eight.model.observed.fold.graph,
-                         &(ct_onnx_source_t){ct_convert_eight_get, &m->eight}, &o, out));
+    CT_TRY(ct_convert_int8_open(m->path, m->graph, &m->int8));
+    o.quant = &m->int8.quant;
+    CT_TRY(ct_onnx_write(m->int8.model.observed.fold.graph,
+                         &(ct_onnx_source_t){ct_convert_int8_get, &m->int8}, &o, out));
   } else {
     CT_TRY(refuse_ranges(m));
     CT_TRY(find_weights(m, a));
@@ -173,7 +173,7 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
   int rc = CT_OK;
   model_t m = {.path = in};
   CT_TRY(ct_weights_peek(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
-  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
+  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_int8_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));
   CT_TRY(write_onnx(&m, a, out));

@@ -90,7 +90,7 @@ int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
   int64_t dynamic = q->dynamic;
   ct_agree_sum(s->topo, &dynamic, 1); /* of the others it is 0 */
   q->dynamic = dynamic > 0;
-  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_EIGHT, s->fold.graph != NULL));
+  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_INT8, s->fold.graph != NULL));
 out:
   return rc;
 }

@@ -530,7 +530,7 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .max_eval = largest_eval_batch(s),
       .repeat_batch = repeat_batch(s),
       .training = training,
-      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
+      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_INT8 ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
   if (training && !s->step_opts.strategy->rank0_deals &&
