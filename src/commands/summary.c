@@ -209,7 +209,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
   CT_TRY(add_if_any(t, "weights as in eight bits", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));

@@ -142,8 +142,8 @@ size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int
 typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
-  const char
-      *low; /**< the weights in reduced precision, at half their offsets; NULL if the backend does
+  const char *
+      reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend does
                  not use them */
   const ct_arena_map_t *map;
   const void *x;                     /**< input batch in plain float32, or as ct_plan_opts_t says */

@@ -88,7 +88,7 @@ int ct_trainer_use_average(ct_trainer_t *t, int on)
   if (use == a->used) return use;
   swap(&t->weight, &a->weight);
   swap(&t->buffer, &a->buffer);
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   a->used = use;
   return use;
 }

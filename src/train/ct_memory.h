@@ -9,7 +9,7 @@
 typedef enum {
   CT_MEMORY_WEIGHTS,
   CT_MEMORY_BUFFERS,         /**< running statistics */
-  CT_MEMORY_LOW_WEIGHTS,     /**< mixed precision: bf16 or fp16 copy of the weights */
+  CT_MEMORY_REDUCED_WEIGHTS, /**< mixed precision: bf16 or fp16 copy of the weights */
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
   CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */

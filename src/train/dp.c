@@ -173,7 +173,7 @@ static int share_weights(ct_trainer_t *t)
   if (t->map.buffer_bytes) CT_TRY(ops->bcast(t->env.comm, t->q, t->buffer, t->map.buffer_bytes, 0));
   if (t->map.trained_bytes)
     CT_TRY(ops->bcast(t->env.comm, t->q, t->weight, t->map.trained_bytes, 0));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
 out:
   ct__step_leave(t);
   return rc;

@@ -51,7 +51,7 @@ int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
   int rc = CT_OK;
   const ct__variant_t *v;
   CT_TRY(ct__input_take(t, b, -1));
-  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__reduced_refresh(t));
   CT_TRY(ct__plans_use(t, b->n, t->env.training, &v));
   ct_bind_t bind = ct__input_bind(t, b, t->env.training, 0, 0);
   bind.loss_scale = 1;

@@ -180,7 +180,7 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
   if (e->be->low_weights && e->step_opts.compute != CT_F32)
-    bytes[CT_MEMORY_LOW_WEIGHTS] = m->weight_bytes / 2;
+    bytes[CT_MEMORY_REDUCED_WEIGHTS] = m->weight_bytes / 2;
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);

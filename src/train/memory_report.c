@@ -20,7 +20,7 @@ int ct_trainer_residency(const ct_trainer_env_t *e, const ct_memory_t *m, ct_res
   unsigned f32 = type(CT_F32);
   ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
   out[n++] = residency("parameters", f32, CT_SPREAD_SAME, 1);
-  if (m->bytes[CT_MEMORY_LOW_WEIGHTS])
+  if (m->bytes[CT_MEMORY_REDUCED_WEIGHTS])
     out[n++] = residency("copy of them", type(how->compute), CT_SPREAD_SAME, 1);
   if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = residency("averages", f32, CT_SPREAD_SAME, 1);
   out[n++] = residency("gradients", f32, CT_SPREAD_SUMMED, 1);

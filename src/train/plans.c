@@ -139,7 +139,7 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
   return (ct_bind_t){.arena = t->plans.arena,
                      .scratch = t->plans.scratch,
                      .weight = ct__qat_weight(t),
-                     .low = t->low,
+                     .reduced = t->reduced,
                      .gradient = t->gradient,
                      .buffer = t->buffer,
                      .map = &t->map,

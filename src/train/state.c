@@ -31,7 +31,7 @@ static int put(ct_trainer_t *t, int param, char *arena, const float *in)
   const ct_backend_t *be = t->env.be;
   const ct_param_t *p = &t->env.graph->param[param];
   char *own = arena + t->map.offset[param];
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   if (!p->spec.buffer) return be->op->pack(t->q, op_of(t, param)->op, p->slot, in, own);
   CT_TRY(be->mem->copy(t->q, own, in, t->map.bytes[param]));
   CT_TRY(be->queue->sync(t->q));

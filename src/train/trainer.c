@@ -15,7 +15,7 @@ static int make_rooms(ct_trainer_t *t)
   ct__memory_fixed(&t->env, &t->map, t->first.bucket, t->buckets, &t->need);
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
-  CT_TRY(ct__low_make(t));
+  CT_TRY(ct__reduced_make(t));
   CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));
   CT_TRY(ct__input_make(t));
@@ -98,7 +98,7 @@ int ct_trainer_restart(ct_trainer_t *t)
   if (buffers) CT_TRY(mem->copy(t->q, t->buffer, t->first_state + weights, buffers));
   memcpy(t->tracked, t->first_state + weights + buffers, tracked_bytes(t));
   CT_TRY(ct__update_restart(t));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   ct__step_restart(t);
 out:
   return rc;
@@ -112,7 +112,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__state_free(t);
   ct__plans_free(t);
   ct__update_free(t);
-  ct__low_free(t);
+  ct__reduced_free(t);
   ct__qat_free(t);
   ct__average_free(t);
   t->env.step_opts.strategy->free(t);
@@ -130,7 +130,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
 {
   ct__step_begin(t, b, rc_in, report);
   ct__update_begin(t, report);
-  ct__step_note(t, ct__low_refresh(t));
+  ct__step_note(t, ct__reduced_refresh(t));
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
   t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
@@ -150,7 +150,7 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   const ct__variant_t *v;
   CT_TRY(ct_fault("eval.forward"));
   CT_TRY(ct__input_take(t, b, -1));
-  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__reduced_refresh(t));
   CT_TRY(ct__qat_round(t));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
   ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);

@@ -98,17 +98,17 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
 /* ---- reduced_precision_weights.c: bf16 or fp16 copy of the weights, for backends that want one
  * ---- */
 
-typedef struct ct__low {
+typedef struct ct__reduced {
   ct_op_t *cast; /**< converts all weights; NULL: there is no copy */
   int stale;     /**< 1: the weights were written by something other than UPDATE */
-} ct__low_t;
+} ct__reduced_t;
 
-int ct__low_make(ct_trainer_t *t);
-void ct__low_free(ct_trainer_t *t);
+int ct__reduced_make(ct_trainer_t *t);
+void ct__reduced_free(ct_trainer_t *t);
 /** Marks the copy as outdated; call it after writing weights by anything but UPDATE. */
-void ct__low_outdate(ct_trainer_t *t);
+void ct__reduced_outdate(ct_trainer_t *t);
 /** Local, Hot. Enqueues a conversion of the weights if the copy is outdated. */
-int ct__low_refresh(ct_trainer_t *t);
+int ct__reduced_refresh(ct_trainer_t *t);
 
 /* ---- qat.c: weights rounded to int8 steps, for forward passes ---- */
 
@@ -365,7 +365,7 @@ struct ct_trainer {
   int buckets;
   /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
   char *weight, *gradient, *buffer;
-  char *low;           /**< reduced-precision weights, at half the offsets; NULL: none */
+  char *reduced;       /**< reduced-precision weights, at half the offsets; NULL: none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
   int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
   int root_second;     /**< second rank of rank 0's group; -1: none */
@@ -379,7 +379,7 @@ struct ct_trainer {
   void *strategy;    /**< state of the strategy recipe.way */
   ct__arenas_t arenas;
   ct__plans_t plans;
-  ct__low_t lows;
+  ct__reduced_t reduced_state;
   ct__qat_t rounding;
   ct__average_t average;
   ct__input_t input;

@@ -72,7 +72,7 @@ static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
   ct_op_info_t info;
   int64_t count = (int64_t)(t->map.trained_bytes / sizeof(float));
   ct_op_desc_flat(&d, kind, count, rule, t->env.step_opts.clip_p);
-  if (kind == CT_OP_UPDATE && t->low) d.y.dtype = t->env.step_opts.compute;
+  if (kind == CT_OP_UPDATE && t->reduced) d.y.dtype = t->env.step_opts.compute;
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
 }
 
@@ -150,7 +150,7 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
   const ct__update_t *u = &t->update;
   ct_op_args_t a = {.pass = CT_FWD,
                     .w = {t->weight + r->offset},
-                    .y = t->low ? t->low + r->offset / 2 : NULL,
+                    .y = t->reduced ? t->reduced + r->offset / 2 : NULL,
                     .dy = t->gradient + r->offset,
                     .count = (int64_t)(r->bytes / sizeof(float)),
                     .scale = (float)(1 / ct_scaler_scale(&t->progress.scaler)),
@@ -217,7 +217,7 @@ static void gather_weights(ct_trainer_t *t)
     ct__step_note(t, gather_bucket(t, t->weight, k));
     ct__step_leave(t);
   }
-  ct__low_outdate(t); /* the slices of other ranks were written by the gather */
+  ct__reduced_outdate(t); /* the slices of other ranks were written by the gather */
 }
 
 /* Applies each bucket when it arrives. Ends every transfer, even after an error, since the peers
@@ -365,7 +365,7 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
   CT_TRY(broadcast(t, t->buffer, t->map.buffer_bytes));
   if (buffers_only) return CT_OK;
   CT_TRY(broadcast(t, t->weight, t->map.weight_bytes));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   for (int s = 0; s < u->states; s++) {
     if (!t->env.step_opts.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
     if (!u->full[s]) continue;

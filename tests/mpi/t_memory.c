@@ -373,7 +373,7 @@ static void copies_on_the_device_are_counted(void)
   size_t sample = 3 * 8 * 8 + 2 * sizeof(int32_t) + 11 * sizeof(float); /* 10 targets, a share */
   CT_ASSERT_INT(said.bytes[CT_MEMORY_BATCHES], 2 * 9 * sample);
   CT_ASSERT_INT(said.bytes[CT_MEMORY_CHANNEL_MAPS], 2 * 2 * 3 * sizeof(float));
-  CT_ASSERT_INT(said.bytes[CT_MEMORY_LOW_WEIGHTS], said.bytes[CT_MEMORY_WEIGHTS] / 2);
+  CT_ASSERT_INT(said.bytes[CT_MEMORY_REDUCED_WEIGHTS], said.bytes[CT_MEMORY_WEIGHTS] / 2);
 }
 
 int main(int argc, char **argv)
