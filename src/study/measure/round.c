@@ -135,15 +135,15 @@ out:
   return rc;
 }
 
-static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_opts_t *o,
-                   const ct_scale_point_t *p, ct_scale_block_t *out, ct_breakdown_sum_t *sum)
+static int measure(const ct_args_t *a, ct_scale_group_t *world, const ct_scale_opts_t *o,
+                   const ct_scale_config_t *p, ct_scale_round_t *out, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   ct_setup_t *s = &world->s;
   steps_t w = {.s = s, .order = &world->order};
   double begin = ct_clock();
   out->kept = world->ready;
-  CT_TRY(ct_scale_world_ready(world, a, p));
+  CT_TRY(ct_scale_group_ready(world, a, p));
   CT_TRY(open_steps(&w));
   out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));
@@ -197,8 +197,8 @@ out:
   return rc;
 }
 
-static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opts_t *o,
-                     const ct_scale_point_t *p, ct_scale_block_t *out)
+static int take_part(const ct_args_t *a, ct_scale_group_t *w, const ct_scale_opts_t *o,
+                     const ct_scale_config_t *p, ct_scale_round_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
@@ -220,17 +220,17 @@ out:
 /* *measured: the same on all ranks, and what is wrong with this size alone. */
 static int try_once(const ct_args_t *a, const ct_topo_t *topo,
                     const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
-                    const ct_scale_point_t *point, int i, ct_scale_worlds_t *worlds,
-                    ct_scale_block_t *out, int *measured)
+                    const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
+                    ct_scale_round_t *out, int *measured)
 {
   int rc = CT_OK;
-  ct_scale_world_t *w;
-  CT_TRY(ct_scale_world_begin(worlds, topo, placement, point, i, &w));
-  *measured = w->group.size ? take_part(a, w, o, point, out) : CT_OK;
+  ct_scale_group_t *w;
+  CT_TRY(ct_scale_group_begin(groups, topo, placement, config, i, &w));
+  *measured = w->group.size ? take_part(a, w, o, config, out) : CT_OK;
   meet(topo);
   *measured = ct_agree(topo, *measured);
   ct_err_info_t why = *ct_err_last();
-  CT_TRY(ct_scale_world_end(worlds, topo, w, i, *measured == CT_OK));
+  CT_TRY(ct_scale_group_end(groups, topo, w, i, *measured == CT_OK));
   if (*measured != CT_OK) ct_err_put(&why);
 out:
   return rc;
@@ -238,13 +238,13 @@ out:
 
 int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
                      const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
-                     const ct_scale_point_t *point, int i, ct_scale_worlds_t *worlds,
-                     ct_scale_block_t *out)
+                     const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
+                     ct_scale_round_t *out)
 {
   int rc = CT_OK, measured;
-  CT_TRY(try_once(a, topo, placement, o, point, i, worlds, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* they were in its way */
-    CT_TRY(try_once(a, topo, placement, o, point, i, worlds, out, &measured));
+  CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
+  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* they were in its way */
+    CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
   CT_TRY(measured);
 out:
   return rc;

@@ -12,7 +12,7 @@
 #include "study/model/ct_timeline.h"
 
 enum {
-  CT_STUDY_BLOCKS = 256, /**< rounds of one size that are kept */
+  CT_STUDY_ROUNDS = 256, /**< rounds of one size that are kept */
   CT_STUDY_RUN = 0,      /**< all ranks train together */
   CT_STUDY_ALONE,        /**< one rank alone, with the local batch of a larger size */
   CT_STUDY_NEIGHBOURS    /**< the ranks of a node compute at the same time, without communication */
@@ -44,9 +44,9 @@ typedef struct ct_study_size {
   int kind; /**< CT_STUDY_RUN, CT_STUDY_ALONE or CT_STUDY_NEIGHBOURS */
   int ranks, nodes, local_ranks, threads;
   double batch, local_batch;
-  int blocks;                      /**< number of rounds; 0: the size failed */
-  double block_s[CT_STUDY_BLOCKS]; /**< mean step of each round */
-  int block[CT_STUDY_BLOCKS]; /**< identifies a round, so that rounds of two sizes can be paired */
+  int rounds;                      /**< number of rounds; 0: the size failed */
+  double round_s[CT_STUDY_ROUNDS]; /**< mean step of each round */
+  int round[CT_STUDY_ROUNDS]; /**< identifies a round, so that rounds of two sizes can be paired */
   double median_s, low_s, high_s; /**< of the rounds; low and high: interval of the median */
   double covers;                  /**< confidence level of the interval; 0: no interval */
   double gradient_bytes;

@@ -9,7 +9,7 @@
 /* Of a size that tells of messages. */
 static int tells(const ct_study_size_t *z)
 {
-  return z->kind == CT_STUDY_RUN && z->blocks && z->breakdown.steps && z->ranks > 1;
+  return z->kind == CT_STUDY_RUN && z->rounds && z->breakdown.steps && z->ranks > 1;
 }
 
 /* ---- busy times ---- */

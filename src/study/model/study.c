@@ -15,7 +15,7 @@
 #include "base/ct_text.h"
 
 /* A block is known by its launch and number. */
-enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
+enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The line that is read, for errors. */
 typedef struct line {
@@ -219,22 +219,22 @@ out:
   return rc;
 }
 
-static int add_block(const line_t *l, ct_study_size_t *z)
+static int add_round(const line_t *l, ct_study_size_t *z)
 {
-  int rc = CT_OK, block = z->blocks, launch = 0;
+  int rc = CT_OK, round = z->rounds, launch = 0;
   double step_s = 0;
   ct_study_breakdown_t breakdown = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
   if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `step_s`", l->path, l->number);
-  CT_TRY(count(l, "block", block, &block));
+  CT_TRY(count(l, "block", round, &round));
   CT_TRY(count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
   if (breakdown.steps) add_breakdown(&z->breakdown, &breakdown);
-  if (z->blocks == CT_STUDY_BLOCKS) return CT_OK;
-  z->block_s[z->blocks] = step_s;
-  z->block[z->blocks++] = launch % LAUNCH_PAIRS * BLOCK_PAIRS + block % BLOCK_PAIRS;
+  if (z->rounds == CT_STUDY_ROUNDS) return CT_OK;
+  z->round_s[z->rounds] = step_s;
+  z->round[z->rounds++] = launch % LAUNCH_PAIRS * ROUND_PAIRS + round % ROUND_PAIRS;
 out:
   return rc;
 }
@@ -249,7 +249,7 @@ static int read_point(const line_t *l, ct_study_t *s)
   if (json_object_get(l->o, "error"))
     words(l->o, "error", z->error, sizeof z->error);
   else
-    CT_TRY(add_block(l, z));
+    CT_TRY(add_round(l, z));
 out:
   return rc;
 }
@@ -339,10 +339,10 @@ static int by_size(const void *a, const void *b)
 
 static void sum_up(ct_study_size_t *z)
 {
-  double sorted[CT_STUDY_BLOCKS];
-  memcpy(sorted, z->block_s, sizeof sorted);
-  if (!z->blocks) return;
-  ct_study_ratio_t m = ct_study_median(sorted, z->blocks);
+  double sorted[CT_STUDY_ROUNDS];
+  memcpy(sorted, z->round_s, sizeof sorted);
+  if (!z->rounds) return;
+  ct_study_ratio_t m = ct_study_median(sorted, z->rounds);
   z->median_s = m.median;
   z->low_s = m.low;
   z->high_s = m.high;

@@ -9,7 +9,7 @@ int ct__report_sizes(const ct_study_t *s, const ct_study_size_t **size, int cap)
 {
   int n = 0;
   for (int i = 0; i < s->sizes && n < cap; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) size[n++] = &s->size[i];
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds) size[n++] = &s->size[i];
   return n;
 }
 
@@ -17,7 +17,7 @@ const ct_study_size_t *ct__report_largest(const ct_study_t *s)
 {
   const ct_study_size_t *last = NULL;
   for (int i = 0; i < s->sizes; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) last = &s->size[i];
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds) last = &s->size[i];
   return last;
 }
 

@@ -37,8 +37,8 @@ static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
 {
   json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:i}", "nodes", z->nodes, "ranks", z->ranks,
                         "local_ranks", z->local_ranks, "threads", z->threads, "batch", z->batch,
-                        "local_batch", z->local_batch, "blocks", z->blocks);
-  if (!z->blocks) {
+                        "local_batch", z->local_batch, "blocks", z->rounds);
+  if (!z->rounds) {
     json_object_set_new(o, "error", ct_json_words(z->error));
     return o;
   }
@@ -134,7 +134,7 @@ out:
 
 static int text_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
 {
-  if (!z->blocks)
+  if (!z->rounds)
     return ct_str_add(out, "%5d %5d %6g  failed: %s\n", z->nodes, z->ranks, z->batch, z->error);
   ct_study_ratio_t e = ct_study_efficiency(ct_study_base(r->study), z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
