@@ -16,7 +16,7 @@ typedef struct counting {
   ct_trainer_t *t;
   ct_feed_t *feed;
   ct_eval_want_t want;
-  ct__scored_t scored;
+  ct__ranking_t ranking;
   const ct_dataset_t *data;
   float *logits; /* of a batch; NULL: not needed */
   ct_loss_t sum;
@@ -37,7 +37,7 @@ static int look_at_outputs(counting_t *c, const ct_batch_t *b)
   int rc = CT_OK;
   CT_TRY(ct_trainer_logits(c->t, c->logits));
   if (c->want.confusion) count_classes(c, b);
-  ct__scored_batch(&c->scored, b, c->logits, c->data->has_ignored, c->data->ignored);
+  ct__ranking_batch(&c->ranking, b, c->logits, c->data->has_ignored, c->data->ignored);
 out:
   return rc;
 }
@@ -56,11 +56,11 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
     memset(c->want.confusion->count, 0,
            sizeof(int64_t) * (size_t)(c->want.confusion->classes * c->want.confusion->classes));
   }
-  if (c->want.auc) c->scored.classes = outputs;
-  if (c->want.r2) c->scored.outputs = outputs;
-  c->scored.softmax = c->want.softmax;
-  c->scored.sigmoid = c->want.sigmoid;
-  CT_TRY(ct__scored_open(&c->scored, most * ct_sampler_steps(in_order)));
+  if (c->want.auc) c->ranking.classes = outputs;
+  if (c->want.r2) c->ranking.outputs = outputs;
+  c->ranking.softmax = c->want.softmax;
+  c->ranking.sigmoid = c->want.sigmoid;
+  CT_TRY(ct__ranking_open(&c->ranking, most * ct_sampler_steps(in_order)));
   if (c->want.confusion || c->want.auc || c->want.r2) {
     c->logits = ct_mem_array(most * outputs, sizeof *c->logits, "the logits");
     CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
@@ -110,8 +110,8 @@ static int measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
     ct_agree_sum(topo, counted->count, counted->classes * counted->classes);
     out->macro = ct_prf_macro(counted);
   }
-  if (c->want.auc) CT_TRY(ct__scored_auc(&c->scored, topo, &out->auc));
-  if (c->want.r2) CT_TRY(ct__scored_r2(&c->scored, topo, &out->r2));
+  if (c->want.auc) CT_TRY(ct__ranking_auc(&c->ranking, topo, &out->auc));
+  if (c->want.r2) CT_TRY(ct__ranking_r2(&c->ranking, topo, &out->r2));
 out:
   return rc;
 }
@@ -152,7 +152,7 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   if (!*stop) CT_TRY(sum_up(c, out));
 out:
   ct_mem_free(c->logits);
-  ct__scored_close(&c->scored);
+  ct__ranking_close(&c->ranking);
   ct_feed_close(c->feed);
   return rc;
 }

@@ -11,7 +11,7 @@
 #include "base/ct_mem.h"
 #include "eval/ct_eval_metrics.h"
 
-int ct__scored_open(ct__scored_t *s, int64_t samples)
+int ct__ranking_open(ct__ranking_t *s, int64_t samples)
 {
   int rc = CT_OK;
   if (s->classes) {
@@ -30,12 +30,12 @@ out:
   return rc;
 }
 
-void ct__scored_close(ct__scored_t *s)
+void ct__ranking_close(ct__ranking_t *s)
 {
   ct_mem_free(s->score);
   ct_mem_free(s->label);
   ct_mem_free(s->mean);
-  *s = (ct__scored_t){0};
+  *s = (ct__ranking_t){0};
 }
 
 /* ---- of a batch ---- */
@@ -51,7 +51,7 @@ static void softmax(const float *x, int64_t n, float *to)
     to[k] = (float)(exp(x[k] - most) / sum);
 }
 
-static void keep(ct__scored_t *s, const float *out, int32_t label)
+static void keep(ct__ranking_t *s, const float *out, int32_t label)
 {
   float *to = s->score + s->n * s->classes;
   if (s->softmax)
@@ -62,7 +62,7 @@ static void keep(ct__scored_t *s, const float *out, int32_t label)
 }
 
 /* Welford's update of the mean and the sum of squares. */
-static void spread(ct__scored_t *s, const float *target, const float *out)
+static void spread(ct__ranking_t *s, const float *target, const float *out)
 {
   s->seen++;
   for (int64_t k = 0; k < s->outputs; k++) {
@@ -74,8 +74,8 @@ static void spread(ct__scored_t *s, const float *target, const float *out)
   }
 }
 
-void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, int has_ignored,
-                      int32_t ignored)
+void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, int has_ignored,
+                       int32_t ignored)
 {
   for (int64_t i = 0; i < b->n; i++) {
     if (s->outputs) spread(s, b->targets + i * s->outputs, out + i * s->outputs);
@@ -101,8 +101,8 @@ static void take(void *ctx, int rank, const void *data, size_t bytes)
 }
 
 /* Rank 0: AUC of one class against the rest. */
-static double auc_of(const ct__scored_t *s, const ct_topo_t *topo, int64_t class, ct_scored_t *mine,
-                     gathered_t *all)
+static double auc_of(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
+                     ct_scored_t *mine, gathered_t *all)
 {
   for (int64_t i = 0; i < s->n; i++)
     mine[i] = (ct_scored_t){s->score[i * s->classes + class], s->label[i] == class};
@@ -111,7 +111,7 @@ static double auc_of(const ct__scored_t *s, const ct_topo_t *topo, int64_t class
   return topo->rank ? NAN : ct_auc(all->s, (int64_t)(all->bytes / sizeof *all->s));
 }
 
-int ct__scored_auc(ct__scored_t *s, const ct_topo_t *topo, double *auc)
+int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc)
 {
   int rc = CT_OK;
   int64_t n = s->n, from = s->classes == 2 ? 1 : 0, found = 0;
@@ -137,7 +137,7 @@ out:
   return rc;
 }
 
-int ct__scored_r2(ct__scored_t *s, const ct_topo_t *topo, double *r2)
+int ct__ranking_r2(ct__ranking_t *s, const ct_topo_t *topo, double *r2)
 {
   int rc = CT_OK;
   int64_t n = s->seen, k;
