@@ -103,7 +103,7 @@ static int next_of_round(const scale_t *s, int round, const int *done)
   return best;
 }
 
-static void tell(const scale_t *s, int i, int round, double seconds)
+static void log_round(const scale_t *s, int i, int round, double seconds)
 {
   const ct_scale_config_t *p = &s->config[i];
   static const char *const what[] = {"", " alone", " side by side"};
@@ -138,7 +138,7 @@ static int one_config(scale_t *s, int i, int round)
   } else {
     double seconds = json_number_value(json_object_get(b.breakdown, "step_s"));
     CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, round, &b, NULL));
-    tell(s, i, round, seconds);
+    log_round(s, i, round, seconds);
     p->rounds++;
   }
 out:

@@ -23,7 +23,7 @@ typedef struct predicting {
   float *mine;     /* [most, outputs] */
   float *all;      /* rank 0: those of every rank */
   char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
-  ct_skip_t *why;  /* likewise [CT_SKIPS_TOLD]: the reasons */
+  ct_skip_t *why;  /* likewise [CT_SKIPS_LOGGED]: the reasons */
 } predicting_t;
 
 static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
@@ -42,7 +42,7 @@ static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
   p->all = ct_mem_array(blocks * p->most * p->outputs + 1, sizeof *p->all, "the outputs");
   p->lost = ct_mem_array((blocks + 1) * (p->most + 1), 1, "the samples that are lost");
-  p->why = ct_mem_array((blocks + 1) * CT_SKIPS_TOLD, sizeof *p->why, "why samples are lost");
+  p->why = ct_mem_array((blocks + 1) * CT_SKIPS_LOGGED, sizeof *p->why, "why samples are lost");
   CT_TRY(p->mine && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
 out:
   return rc;
@@ -52,26 +52,26 @@ out:
 static void note_lost(predicting_t *p, const ct_batch_t *b)
 {
   memset(p->lost, 0, (size_t)p->most);
-  memset(p->why, 0, CT_SKIPS_TOLD * sizeof *p->why);
+  memset(p->why, 0, CT_SKIPS_LOGGED * sizeof *p->why);
   if (!b || !b->skipped) return;
   for (int i = 0; i < b->n; i++)
     p->lost[i] = b->ids[i] != ct_sampler_at(&p->in_order, b->epoch, b->cursor + b->first + i);
   memcpy(p->why, b->skip, sizeof b->skip);
 }
 
-/* Rank 0: logs each lost sample, up to CT_SKIPS_TOLD per rank. */
+/* Rank 0: logs each lost sample, up to CT_SKIPS_LOGGED per rank. */
 static void tell_lost(const predicting_t *p)
 {
   for (int r = 0; r < p->topo->size; r++) {
     const char *lost = p->lost + (r + 1) * p->most;
-    const ct_skip_t *why = p->why + (r + 1) * CT_SKIPS_TOLD;
+    const ct_skip_t *why = p->why + (r + 1) * CT_SKIPS_LOGGED;
     int n = 0;
     for (int64_t i = 0; i < p->most; i++)
       n += lost[i];
-    for (int i = 0; i < n && i < CT_SKIPS_TOLD; i++)
+    for (int i = 0; i < n && i < CT_SKIPS_LOGGED; i++)
       ct_log(CT_LOG_WARN, "%s; it is skipped (data.on_error: skip)", why[i].why);
-    if (n > CT_SKIPS_TOLD)
-      ct_log(CT_LOG_WARN, "%d more samples of this batch are skipped", n - CT_SKIPS_TOLD);
+    if (n > CT_SKIPS_LOGGED)
+      ct_log(CT_LOG_WARN, "%d more samples of this batch are skipped", n - CT_SKIPS_LOGGED);
   }
 }
 
@@ -123,7 +123,8 @@ static int predict_all(predicting_t *p, int own)
     if (rc != CT_OK) break;
     ct_agree_gather(p->topo, p->mine, bytes, p->all);
     ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);
-    ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_TOLD * sizeof *p->why), p->why + CT_SKIPS_TOLD);
+    ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_LOGGED * sizeof *p->why),
+                    p->why + CT_SKIPS_LOGGED);
     if (p->topo->rank == 0) tell_lost(p);
     rc = ct_agree(p->topo, p->topo->rank == 0 ? hand_over(p, at) : CT_OK);
   }

@@ -29,7 +29,7 @@ void ct_stop_wake(int fd);
 /** Local. Number of SIGINTs: 0; 1: stop; 2: stop at once. */
 int ct_stop_interrupts(void);
 /** Local, any thread. 1 for the first caller, which shall log that a request was received. */
-int ct_stop_tell(void);
+int ct_stop_first_report(void);
 enum { CT_STOP_SIGNALS = 4 };
 /** Saved handlers of these signals, while a library may change them. */
 typedef struct ct_stop_held {

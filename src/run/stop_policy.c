@@ -75,7 +75,7 @@ void ct__stop_policy_log(const ct__loop_t *l, int64_t stop, const char *now)
 {
   char who[64], left[32];
   ct_stop_t s = ct_stop_unpack(stop);
-  ct_stop_tell();
+  ct_stop_first_report();
   if (s.reason == CT_STOP_WALLTIME)
     snprintf(who, sizeof who, "the job ends in %s",
              ct_text_seconds(fmax(0, ct_walltime_left_now(&l->walltime)), left, sizeof left));

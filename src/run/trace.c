@@ -63,7 +63,7 @@ static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_
   return ct_out_commit(out);
 }
 
-static void tell(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
+static void log_timeline(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
 {
   char clocks[80] = "";
   if (l->topo->nodes > 1)
@@ -121,7 +121,7 @@ static int collect(const ct__loop_t *l, ct_out_t *out)
   ct_agree_sum(l->topo, &lost, 1);
   if (l->topo->rank == 0) rc = close_file(l, out, bound, lost);
   CT_TRY_ALL(l->topo, rc);
-  if (l->topo->rank == 0) tell(l, out, bound, lost);
+  if (l->topo->rank == 0) log_timeline(l, out, bound, lost);
 out:
   return rc;
 }

@@ -136,7 +136,7 @@ double ct_setup_bucket_mb(ct_setup_t *s)
   return m->bucket_mb;
 }
 
-void ct_setup_tell_messages(const ct_setup_t *s)
+void ct_setup_log_messages(const ct_setup_t *s)
 {
   const ct_messages_t *m = &s->messages;
   if (s->cfg.parallel.bucket_mb != CT_BUCKET_AUTO || s->topo->size == 1) return;

@@ -394,7 +394,7 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
   double begin = ct_clock();
   if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
   if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
-  if (s->topo->rank == 0) ct_setup_tell_reading(s, want_train, want_val);
+  if (s->topo->rank == 0) ct_setup_log_reading(s, want_train, want_val);
   if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
   if (want_val && s->with_sets) CT_TRY(open_sets(s));
   if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
@@ -549,7 +549,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   ct_trainer_env_t env;
   ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
-  if (training) ct_setup_tell_messages(s);
+  if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
 out:

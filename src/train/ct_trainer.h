@@ -166,7 +166,7 @@ int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
                                   int64_t count),
                        void *ctx);
 /** Copies loss sums into a step status. */
-void ct_loss_tell(const ct_loss_t *sum, ct_step_status_t *status);
+void ct_loss_report(const ct_loss_t *sum, ct_step_status_t *status);
 /** Collective. Broadcasts parameters and buffers from rank 0: at the start, after restoring, and
  * (buffers only) before evaluation, as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);

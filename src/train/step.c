@@ -157,7 +157,7 @@ static void take_in(ct__step_t *s, const ct_step_report_t *r)
 }
 
 /* Copies the times into the step status. */
-static void tell_times(const ct_step_times_t *t, ct_step_status_t *status)
+static void report_times(const ct_step_times_t *t, ct_step_status_t *status)
 {
   status->time_sum = status->time_max = *t;
   status->busy_max = ct_step_times_busy(t);
@@ -232,7 +232,7 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
       (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
-void ct_loss_tell(const ct_loss_t *l, ct_step_status_t *status)
+void ct_loss_report(const ct_loss_t *l, ct_step_status_t *status)
 {
   status->loss_sum = l->sum;
   status->loss_weight = l->weight;
@@ -263,7 +263,7 @@ void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status
                                .skipped = b ? b->skipped : 0,
                                .err_rank = t->env.topo->rank,
                                .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
-  if (ct__step_is_well(t)) ct_loss_tell(&all, status);
+  if (ct__step_is_well(t)) ct_loss_report(&all, status);
   if (ct__step_is_well(t) && places_of(t) > 1) status->samples = b->n;
 }
 
@@ -271,7 +271,7 @@ int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *r
 {
   ct__step_t *s = &t->step;
   turn_to(s, CT_TIME_WORD);
-  tell_times(&s->times, status);
+  report_times(&s->times, status);
   int rc = ct_step_agree(t->env.topo, status);
   turn_to(s, CT_TIME_OTHER);
   s->ended = s->since;

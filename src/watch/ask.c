@@ -162,7 +162,7 @@ void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
   char who[64], now[100] = "";
   ct_heartbeat_t b;
   ct_stop_t s = ct_stop_unpack(request);
-  if (w->rank || !ct_stop_tell()) return;
+  if (w->rank || !ct_stop_first_report()) return;
   ct_heartbeat_read(&b);
   if (!b.begun) snprintf(now, sizeof now, " (now: %s)", b.doing);
   ct_log(CT_LOG_INFO, "%s: stopping after %s step with a checkpoint%s; again: stop at once",
@@ -251,7 +251,7 @@ static void hush_all(ct_watch_t *w)
     if (r != w->rank) send_kind(w, r, HUSH, 0);
 }
 
-void ct__watch_tell_end(ct_watch_t *w)
+void ct__watch_log_end(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {
     for (int r = 0; r < w->ranks; r++)
@@ -264,7 +264,7 @@ void ct__watch_tell_end(ct_watch_t *w)
 static _Noreturn void end_job(ct_watch_t *w)
 {
   sleep_s(0.2);
-  ct__watch_tell_end(w);
+  ct__watch_log_end(w);
   ct__watch_leave(w, 1);
 }
 
@@ -299,7 +299,7 @@ void ct__watch_quit(ct_watch_t *w)
   ct__watch_leave(w, CT_EXIT_INTERRUPTED);
 }
 
-void ct__watch_tell_request(ct_watch_t *w)
+void ct__watch_log_request(ct_watch_t *w)
 {
   packet_t p = {.kind = STOP, .u.request = w->request};
   for (int r = 0; r < w->ranks; r++)

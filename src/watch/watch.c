@@ -69,7 +69,7 @@ static void look_at_start(ct_watch_t *w)
     return;
   }
   double quiet_s = w->quiet_s < w->asked_s ? w->quiet_s : w->asked_s;
-  if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
+  if (!w->told && w->asked_s >= patience(w)) ct__watch_log_request(w);
   if (!w->heartbeat.local || quiet_s < blocked_s + patience(w)) return;
   if (main_thread_runs(w))
     w->quiet_s = 0;
@@ -166,7 +166,7 @@ static void farewell(void)
   ct_watch_t *w = atomic_load(&watching);
   if (!w) return;
   atomic_store(&w->closing, 1);
-  ct__watch_tell_end(w);
+  ct__watch_log_end(w);
 }
 
 static void await_cause(void)
@@ -440,7 +440,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
   if (works(w)) {
     settle(w);
     atomic_store(&watching, w);
-    ct_panic_tell(&last_words);
+    ct_panic_set_hook(&last_words);
     ct_stop_wake(w->wake);
     if (t->size > 1) catch_abort();
     *out = w;
@@ -474,7 +474,7 @@ void ct_watch_end(ct_watch_t *w, int status)
   ct_heartbeat_enter("the end of all ranks", -1);
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
-  ct_panic_tell(NULL);
+  ct_panic_set_hook(NULL);
   ct_stop_wake(-1);
   atomic_store(&watching, NULL);
   ct_heartbeat_enter("MPI_Finalize", -1);

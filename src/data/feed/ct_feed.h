@@ -9,7 +9,7 @@
 #include "data/feed/ct_io_times.h"
 #include "data/order/ct_sampler.h"
 
-#define CT_SKIPS_TOLD 4
+#define CT_SKIPS_LOGGED 4
 /** A sample that could not be read or decoded, and the one that replaces it. */
 typedef struct ct_skip {
   int64_t id, instead;
@@ -34,7 +34,7 @@ typedef struct ct_batch {
   float *targets;   /**< [n, K] if the data has real-valued targets; else NULL */
   int64_t *ids;     /**< [n] sample numbers */
   int skipped;      /**< number of samples that could not be read or decoded (ct_dataset_t.skip) */
-  ct_skip_t skip[CT_SKIPS_TOLD]; /**< the first of these samples */
+  ct_skip_t skip[CT_SKIPS_LOGGED]; /**< the first of these samples */
 } ct_batch_t;
 
 typedef struct ct_feed ct_feed_t;
