@@ -52,7 +52,7 @@ static int make_graph(model_t *m)
 {
   int rc = CT_OK;
   ct_shape_t input;
-  ct_inputs_t more;
+  ct_inputs_t extra;
   const ct_model_opts_t *o = &m->cfg.model;
   CT_TRY(ct_model_input(o, &input));
   if (!input.ndim)
@@ -63,8 +63,8 @@ static int make_graph(model_t *m)
   if (!o->classes)
     CT_FAIL(CT_ERR_USAGE, "%s: does not say how many classes there are: --set model.classes=10",
             m->cfg.where);
-  CT_TRY(ct_model_inputs(o, &more));
-  CT_TRY(ct_graph_make(o, &input, &more, o->classes, m->cfg.where, &m->graph));
+  CT_TRY(ct_model_inputs(o, &extra));
+  CT_TRY(ct_graph_make(o, &input, &extra, o->classes, m->cfg.where, &m->graph));
 out:
   return rc;
 }
@@ -123,16 +123,16 @@ static int get(void *ctx, int param, float *out)
 
 static int tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], more[600] = ""; /* behind "1x" */
+  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* behind "1x" */
   ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
   if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
-  for (int k = 0; k < m->graph->more.n; k++) {
-    size_t n = strlen(more);
-    ct_text_fit(more + n, sizeof more - n, ", input.%s N x %s", m->graph->more.name[k],
-                ct_shape_text(&m->graph->more.x[k], shape, sizeof shape) + 2);
+  for (int k = 0; k < m->graph->extra.n; k++) {
+    size_t n = strlen(extra);
+    ct_text_fit(extra + n, sizeof extra - n, ", input.%s N x %s", m->graph->extra.name[k],
+                ct_shape_text(&m->graph->extra.x[k], shape, sizeof shape) + 2);
   }
   ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
-              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, more,
+              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, extra,
               ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
               m->quantized ? ", in eight bits" : "");
   return ct_app_print(line);

@@ -145,10 +145,10 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   const ct_shape_t *x = &data->ops->info(data->reader)->x; /* before any transform */
   snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(x->dtype),
            ct_shape_text(x, stored, sizeof stored), ct_shape_text(&data->x, seen, sizeof seen));
-  for (int k = 0; k < data->more.n; k++) {
+  for (int k = 0; k < data->extra.n; k++) {
     size_t len = strlen(d->sample);
-    snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->more.name[k],
-             ct_shape_text(&data->more.x[k], seen, sizeof seen));
+    snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->extra.name[k],
+             ct_shape_text(&data->extra.x[k], seen, sizeof seen));
   }
   snprintf(d->seen, sizeof d->seen, "%s", data->info.seen);
   snprintf(d->packed, sizeof d->packed, "%s", data->info.packed);

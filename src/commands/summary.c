@@ -292,7 +292,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   open_val(s);
   CT_TRY(ct_setup_classes(c, &s->data));
   CT_TRY(
-      ct_graph_make(&c->model, &s->data.x, &s->data.more, c->model.classes, c->where, &s->graph));
+      ct_graph_make(&c->model, &s->data.x, &s->data.extra, c->model.classes, c->where, &s->graph));
   const char *remark = ct_model_remark(&c->model, &s->data.x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
   CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));

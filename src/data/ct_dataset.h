@@ -78,7 +78,7 @@ typedef struct ct_dataset {
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
-  ct_inputs_t more;            /**< extra inputs of the model, which are not transformed */
+  ct_inputs_t extra;           /**< extra inputs of the model, which are not transformed */
   ct_affine_t affine;          /**< applied in the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: applied after the conversion; NULL: none */
   struct ct__decode_time
@@ -128,7 +128,7 @@ void ct_stored_clear(ct_stored_t *s);
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
 /** Hot.  Reads extra input k (info.more.x[k]) of n samples as stored.  Errors as of the reader's
  * read(). */
-int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
+int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
 /** Local.  The blocks of its samples, for the sampler; freed by the caller.  CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 

@@ -277,20 +277,20 @@ out:
 }
 
 /* Extra inputs are only converted to float32. */
-static int set_more(ct_dataset_t *d, const char *where)
+static int set_extra(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
-  d->more = d->info.more;
-  if (d->more.n && ct__transforms_mixes(d->transforms))
+  d->extra = d->info.extra;
+  if (d->extra.n && ct__transforms_mixes(d->transforms))
     CT_FAIL(CT_ERR_USAGE,
             "%s: transforms: mixup and cutmix mix samples of one input, but here there is input.%s "
             "too",
-            where, d->more.name[0]);
-  for (int k = 0; k < d->more.n; k++) {
-    ct_shape_t *x = &d->more.x[k];
+            where, d->extra.name[0]);
+  for (int k = 0; k < d->extra.n; k++) {
+    ct_shape_t *x = &d->extra.x[k];
     if (!ct__convert_can(x->dtype))
       CT_FAIL(CT_ERR_UNSUP, "data.input: array '%s' holds %s, which cannot be trained on",
-              d->more.name[k], ct_dtype_name(x->dtype));
+              d->extra.name[k], ct_dtype_name(x->dtype));
     x->dtype = CT_F32;
     x->layout = CT_PLAIN;
   }
@@ -320,7 +320,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
   if (d.info.dense_target.ndim)
     CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
-  CT_TRY(set_more(&d, where));
+  CT_TRY(set_extra(&d, where));
   CT_TRY(fit_samples(&d, where));
   CT_TRY(ct__decode_time_take(&d.transforms, &d.info, &d.decode_time));
   d.reduces = transforms && transforms->training && !transforms->exact_decode;
@@ -340,9 +340,9 @@ void ct_dataset_close(ct_dataset_t *d)
   *d = (ct_dataset_t){0};
 }
 
-int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
+int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
 {
-  return ct__parts_more(d->reader, k, n, index, x);
+  return ct__parts_extra(d->reader, k, n, index, x);
 }
 
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights)

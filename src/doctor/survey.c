@@ -31,7 +31,7 @@ typedef struct in {
   const ct_dataset_t *d;
   ct_survey_t l;
   ct_stored_t x;          /* a sample */
-  void *more, *y;         /* an extra input, the targets of a sample */
+  void *extra, *y;        /* an extra input, the targets of a sample */
   double number[NUMBERS]; /* some of its numbers */
   int64_t *of_class;      /* [l.classes] */
   print_t *mine, *all;    /* [room], [ranks][room]; all: on rank 0 only */
@@ -139,15 +139,15 @@ static void check_dense_target(in_t *in, int64_t index)
 
 /* Adds the extra inputs to the hash of a sample.  0: one of them has a number that is not
  * finite. */
-static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
+static int check_extra(in_t *in, int64_t index, uint64_t *hash)
 {
   int good = 1;
-  const ct_inputs_t *more = &in->d->info.more;
-  for (int k = 0; k < more->n; k++) {
-    int64_t n = ct_shape_sample(&more->x[k]);
-    if (ct_dataset_more(in->d, k, 1, &index, in->more) != CT_OK) return 0;
-    good &= look_at_numbers(in, more->x[k].dtype, in->more, n, NULL, NULL);
-    *hash = ct_hash(in->more, (size_t)n * ct_dtype_size(more->x[k].dtype), *hash);
+  const ct_inputs_t *extra = &in->d->info.extra;
+  for (int k = 0; k < extra->n; k++) {
+    int64_t n = ct_shape_sample(&extra->x[k]);
+    if (ct_dataset_extra(in->d, k, 1, &index, in->extra) != CT_OK) return 0;
+    good &= look_at_numbers(in, extra->x[k].dtype, in->extra, n, NULL, NULL);
+    *hash = ct_hash(in->extra, (size_t)n * ct_dtype_size(extra->x[k].dtype), *hash);
   }
   return good;
 }
@@ -172,7 +172,7 @@ static void look_at(in_t *in, int64_t index)
   if (good) in->l.missing_numbers += (double)missing;
   if (good) add_numbers(in, &in->x, n);
   if (flat) count_at(in, &in->l.flat, index);
-  if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
+  if (!check_extra(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
   check_dense_target(in, index);
   in->mine[in->prints++] = (print_t){hash, index};
 }
@@ -181,12 +181,12 @@ static void look_at(in_t *in, int64_t index)
 
 static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
 {
-  int64_t first, more_bytes = 0;
+  int64_t first, extra_bytes = 0;
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
-  for (int k = 0; k < d->info.more.n; k++) {
-    const ct_shape_t *x = &d->info.more.x[k];
+  for (int k = 0; k < d->info.extra.n; k++) {
+    const ct_shape_t *x = &d->info.extra.x[k];
     int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
-    if (bytes > more_bytes) more_bytes = bytes;
+    if (bytes > extra_bytes) extra_bytes = bytes;
   }
   int64_t dense_targets =
       d->info.dense_target.ndim ? ct_shape_sample(&d->info.dense_target) : d->info.targets;
@@ -196,20 +196,20 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
-  in->more = ct_mem_array(more_bytes + 1, 1, "an extra input");
+  in->extra = ct_mem_array(extra_bytes + 1, 1, "an extra input");
   in->y = ct_mem_array(dense_targets + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)
     in->all = ct_mem_array((in->room + 1) * t->size, sizeof *in->all, "the hashes of samples");
-  int good = in->more && in->y && in->of_class && in->mine && (t->rank || in->all);
+  int good = in->extra && in->y && in->of_class && in->mine && (t->rank || in->all);
   return good ? CT_OK : CT_ERR_NOMEM;
 }
 
 static void end(in_t *in)
 {
   ct_stored_clear(&in->x);
-  ct_mem_free(in->more);
+  ct_mem_free(in->extra);
   ct_mem_free(in->y);
   ct_mem_free(in->of_class);
   ct_mem_free(in->mine);

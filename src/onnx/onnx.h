@@ -54,8 +54,8 @@ typedef struct ct__onnx {
   ct__onnx_tensor_t *tensor;
   int tensors;
   int64_t cap;
-  char input[CT__ONNX_NAME];                /**< the network's input as its first layers read it */
-  char more[CT_INPUTS_MORE][CT__ONNX_NAME]; /**< extra inputs: "input.NAME" */
+  char input[CT__ONNX_NAME]; /**< the network's input as its first layers read it */
+  char extra[CT_INPUTS_EXTRA][CT__ONNX_NAME]; /**< extra inputs: "input.NAME" */
   char (*out)[CT__ONNX_NAME]; /**< [layers] names of the layers' outputs as the next layers read
                                  them */
   char name[CT__ONNX_NAMES][CT__ONNX_NAME];

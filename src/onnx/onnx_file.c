@@ -107,8 +107,8 @@ static void graph_head(writer_t *w)
   int by_place = ct_shape_sample(last) != last->dim[1];
   ct_proto_text(&w->graph, GRAPH_NAME, "model");
   value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
-  for (int k = 0; k < g->more.n; k++)
-    value(&w->graph, GRAPH_INPUT, w->words.more[k], g->more.x[k].ndim, g->more.x[k].dim);
+  for (int k = 0; k < g->extra.n; k++)
+    value(&w->graph, GRAPH_INPUT, w->words.extra[k], g->extra.x[k].ndim, g->extra.x[k].dim);
   value(&w->graph, GRAPH_OUTPUT, "output", by_place ? last->ndim : 2, by_place ? last->dim : flat);
 }
 

@@ -109,9 +109,9 @@ typedef struct ct_plan {
   int loss_launch;   /**< index of the loss; earlier launches are forward, later ones backward;
                       inference has no loss, and it equals `works` */
   int input, logits; /**< values */
-  int more[CT_INPUTS_MORE]; /**< values of the extra inputs */
-  int *layer_op;            /**< per layer: the op with its parameters, or -1 */
-  size_t arena_bytes;       /**< activations, gradients and saved data */
+  int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
+  int *layer_op;              /**< per layer: the op with its parameters, or -1 */
+  size_t arena_bytes;         /**< activations, gradients and saved data */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -146,9 +146,9 @@ typedef struct ct_bind {
       reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend does
                  not use them */
   const ct_arena_map_t *map;
-  const void *x;                     /**< input batch in plain float32, or as ct_plan_opts_t says */
-  const float *more[CT_INPUTS_MORE]; /**< extra inputs in plain float32 */
-  const float *affine;               /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
+  const void *x; /**< input batch in plain float32, or as ct_plan_opts_t says */
+  const float *extra[CT_INPUTS_EXTRA]; /**< extra inputs in plain float32 */
+  const float *affine;                 /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight, *weights; /**< weights: of the samples */
   ct_loss_t *loss;                                     /**< staging memory */

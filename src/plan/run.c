@@ -9,7 +9,7 @@ static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
   int external = p->value[v].external; /* the cast is safe: ops never write their input */
-  if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->more[external - 2]);
+  if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->extra[external - 2]);
   return b->arena + p->value[v].offset;
 }
 

@@ -356,9 +356,9 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
   if (!ct_shape_same(&a->x, &b->x))
     CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
             ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
-  if (!ct_inputs_same(&a->more, &b->more))
+  if (!ct_inputs_same(&a->extra, &b->extra))
     CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
-            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
+            ct_inputs_text(&a->extra, x, sizeof x), b_key, ct_inputs_text(&b->extra, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
@@ -439,10 +439,10 @@ int ct_setup_model(ct_setup_t *s)
   int64_t outputs = s->cfg.model.classes;
   ct_heartbeat_at("making the model", -1);
   CT_TRY_ALL(s->topo,
-             ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
+             ct_graph_make(&s->cfg.model, &d->x, &d->extra, outputs, s->cfg.where, &s->graph));
   const char *remark = ct_model_remark(&s->cfg.model, &d->x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
+  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->extra));
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
   if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
       last->ndim > 2 && last->dim[1] == outputs)

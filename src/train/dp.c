@@ -188,9 +188,9 @@ static void bind_mine(ct_trainer_t *t)
   const ct_graph_t *g = t->env.graph;
   char *at = d->mine + (size_t)t->env.max_batch * ct_shape_bytes(&g->input);
   d->bind.x = d->mine;
-  for (int k = 0; k < g->more.n; k++) {
-    d->bind.more[k] = (const float *)at;
-    at += (size_t)t->env.max_batch * ct_shape_bytes(&g->more.x[k]);
+  for (int k = 0; k < g->extra.n; k++) {
+    d->bind.extra[k] = (const float *)at;
+    at += (size_t)t->env.max_batch * ct_shape_bytes(&g->extra.x[k]);
   }
 }
 
@@ -289,9 +289,9 @@ static int deal_inputs(ct_trainer_t *t)
   const dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
   CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
-  for (int k = 0; k < g->more.n; k++)
-    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->more.x[k]), (void *)(uintptr_t)d->all.more[k],
-                     (void *)(uintptr_t)d->bind.more[k]));
+  for (int k = 0; k < g->extra.n; k++)
+    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->extra.x[k]), (void *)(uintptr_t)d->all.extra[k],
+                     (void *)(uintptr_t)d->bind.extra[k]));
 out:
   return rc;
 }

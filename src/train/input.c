@@ -41,8 +41,8 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
   out[CT_INPUT_MIX] = b->mix;
   out[CT_INPUT_WEIGHTS] = b->weights;
   out[CT_INPUT_TARGETS] = b->targets;
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    out[CT_INPUT_MORE + k] = b->more[k];
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    out[CT_INPUT_EXTRA + k] = b->extra[k];
 }
 
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
@@ -197,8 +197,8 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
   }
   ct__step_bind_loss(t, p, &bind);
   bind.x = at[CT_INPUT_X];
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    bind.more[k] = at[CT_INPUT_MORE + k];
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    bind.extra[k] = at[CT_INPUT_EXTRA + k];
   bind.affine = t->input.affine[training];
   bind.labels = at[CT_INPUT_LABELS];
   bind.labels2 = at[CT_INPUT_LABELS2];

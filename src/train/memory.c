@@ -104,8 +104,8 @@ static size_t output_bytes(const ct_graph_t *g)
 size_t ct__memory_sample(const ct_graph_t *g)
 {
   size_t bytes = ct_shape_bytes(&g->input);
-  for (int k = 0; k < g->more.n; k++)
-    bytes += ct_shape_bytes(&g->more.x[k]);
+  for (int k = 0; k < g->extra.n; k++)
+    bytes += ct_shape_bytes(&g->extra.x[k]);
   return bytes;
 }
 
@@ -123,9 +123,9 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
   size[CT_INPUT_MIX] = sizeof(float);
   size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;
   size[CT_INPUT_TARGETS] = output_bytes(e->graph);
-  const ct_inputs_t *more = &e->graph->more;
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    size[CT_INPUT_MORE + k] = k < more->n ? ct_shape_bytes(&more->x[k]) : 0;
+  const ct_inputs_t *extra = &e->graph->extra;
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    size[CT_INPUT_EXTRA + k] = k < extra->n ? ct_shape_bytes(&extra->x[k]) : 0;
 }
 
 /* Two slots: one in use, one being prefetched. */

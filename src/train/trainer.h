@@ -160,8 +160,8 @@ enum {
   CT_INPUT_MIX,
   CT_INPUT_WEIGHTS,
   CT_INPUT_TARGETS,
-  CT_INPUT_MORE, /* first of the extra inputs */
-  CT_INPUT_ARRAYS = CT_INPUT_MORE + CT_INPUTS_MORE
+  CT_INPUT_EXTRA, /* first of the extra inputs */
+  CT_INPUT_ARRAYS = CT_INPUT_EXTRA + CT_INPUTS_EXTRA
 };
 
 /** Device buffers for one batch. */

@@ -227,17 +227,18 @@ out:
 }
 
 /* Reads an extra input and converts it to float32. */
-static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
+static int make_extra(const ct__make_t *m, ct_batch_t *b, int k)
 {
   int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
-  const ct_shape_t *stored = &d->info.more.x[k];
-  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.more_last[k]},
+  const ct_shape_t *stored = &d->info.extra.x[k];
+  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.extra_last[k]},
                            .affine = {.channels = 1, .a = {1}}};
-  CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_more));
-  if (!convert(&as, stored, b->n, m->stored_more, b->more[k], &bad)) {
-    rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                    "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
+  CT_TRY(ct_dataset_extra(d, k, b->n, b->ids, m->stored_extra));
+  if (!convert(&as, stored, b->n, m->stored_extra, b->extra[k], &bad)) {
+    rc =
+        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                   "its '%s' holds a value that is not finite (NaN or infinite)", d->extra.name[k]);
     return at_sample(d, b->ids[bad], rc);
   }
 out:
@@ -254,8 +255,8 @@ static int make(ct__make_t *m, ct_batch_t *b)
                                           : m->labels;
   CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, dense_targets));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, dense_targets, b->x));
-  for (int k = 0; k < d->more.n; k++)
-    CT_TRY(make_more(m, b, k));
+  for (int k = 0; k < d->extra.n; k++)
+    CT_TRY(make_extra(m, b, k));
   CT_TRY(take_dense_targets(m, b));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
@@ -307,11 +308,11 @@ static int alloc_dense_targets(ct__make_t *m, int64_t n)
 }
 
 /* Bytes of a sample of the largest extra input. */
-static int64_t most_of_more(const ct_dataset_t *d)
+static int64_t most_of_extra(const ct_dataset_t *d)
 {
   int64_t most = 0;
-  for (int k = 0; k < d->info.more.n; k++) {
-    const ct_shape_t *x = &d->info.more.x[k];
+  for (int k = 0; k < d->info.extra.n; k++) {
+    const ct_shape_t *x = &d->info.extra.x[k];
     int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
     if (bytes > most) most = bytes;
   }
@@ -328,8 +329,9 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
-  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the extra inputs of a batch");
-  if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
+  if (d->extra.n)
+    m->stored_extra = ct_mem_array(n, most_of_extra(d), "the extra inputs of a batch");
+  if (d->extra.n && !m->stored_extra) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_workspace(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
   if (d->dense_target.ndim) return alloc_dense_targets(m, n);
@@ -343,7 +345,7 @@ void ct__make_clear(ct__make_t *m)
 {
   ct_mem_free(m->stored);
   ct_mem_free(m->labels);
-  ct_mem_free(m->stored_more);
+  ct_mem_free(m->stored_extra);
   ct_mem_free(m->dense_targets);
   ct_mem_free(m->dense_target);
   ct_mem_free(m->work);

@@ -19,14 +19,14 @@ typedef struct ct_skip {
 /** The local batch of one rank in one step, borrowed from the feed until the next ct_feed_next() or
  * close. */
 typedef struct ct_batch {
-  int64_t epoch, cursor;       /**< position of the global batch */
-  int64_t global;              /**< samples of the step on all ranks */
-  int64_t first;               /**< position of x[0] within the global batch */
-  int n;                       /**< samples of this rank; may be 0 */
-  float *x;                    /**< [n, C, H, W] plain, 64-byte aligned, with capacity for the
+  int64_t epoch, cursor;         /**< position of the global batch */
+  int64_t global;                /**< samples of the step on all ranks */
+  int64_t first;                 /**< position of x[0] within the global batch */
+  int n;                         /**< samples of this rank; may be 0 */
+  float *x;                      /**< [n, C, H, W] plain, 64-byte aligned, with capacity for the
                                   largest n */
-  float *more[CT_INPUTS_MORE]; /**< [n, …] of each extra input, plain */
-  uint8_t *bytes;              /**< [n] samples as stored, unconverted; x is NULL then */
+  float *extra[CT_INPUTS_EXTRA]; /**< [n, …] of each extra input, plain */
+  uint8_t *bytes;                /**< [n] samples as stored, unconverted; x is NULL then */
   int32_t *labels;  /**< [n], or one for each pixel or voxel; zeros if the data has targets */
   int32_t *labels2; /**< mixup, cutmix: [n], label of the sample that is mixed in; else NULL */
   float *mix;       /**< mixup, cutmix: [n], weight of labels[i]; else NULL */

@@ -167,9 +167,9 @@ static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
     CT_TRY(alloc_array(f, n, sample, (void **)&b->bytes));
   else
     CT_TRY(alloc_array(f, n, sample * sizeof *b->x, (void **)&b->x));
-  for (int k = 0; k < f->data->more.n; k++)
-    CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->more.x[k]) * sizeof *b->more[k],
-                       (void **)&b->more[k]));
+  for (int k = 0; k < f->data->extra.n; k++)
+    CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->extra.x[k]) * sizeof *b->extra[k],
+                       (void **)&b->extra[k]));
   size_t labels = (size_t)f->data->places * sizeof *b->labels;
   CT_TRY(alloc_array(f, n, labels, (void **)&b->labels));
   if (f->data->info.weighted) CT_TRY(alloc_array(f, n, sizeof *b->weights, (void **)&b->weights));
@@ -187,8 +187,8 @@ static void free_batch(const ct_feed_t *f, ct_batch_t *b)
   void *arrays[] = {b->x, b->bytes, b->labels, b->labels2, b->mix, b->targets, b->weights};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     f->mem.release(f->mem.ctx, arrays[i]);
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    f->mem.release(f->mem.ctx, b->more[k]);
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    f->mem.release(f->mem.ctx, b->extra[k]);
   ct_mem_free(b->ids);
 }
 

@@ -48,9 +48,9 @@ typedef struct ct_reader_info {
   int dense_target_last; /**< 1: the dense target is stored H W C */
   int by_place;          /**< 1: spec->target is a dense target, which this reader does not read */
   int weighted;          /**< 1: samples have weights */
-  ct_inputs_t more; /**< extra inputs, which read() does not read: the stored shape of one sample
+  ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
-  int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
+  int extra_last[CT_INPUTS_EXTRA]; /**< 1: it is stored H W C */
   char seen[200];   /**< how the dims of stored samples were interpreted, for messages; "": no
                        remark */
   int doubtful;     /**< 1: the channels may also come last */

@@ -14,7 +14,7 @@ static const char magic[8] = "ctparts";
 
 /* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
  * cannot be concatenated with it. */
-typedef enum { INPUT, MORE, TARGET, PLACES, WEIGHT } role_t;
+typedef enum { INPUT, EXTRA, TARGET, PLACES, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
@@ -141,14 +141,14 @@ static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 }
 
 /* Makes a part an extra input. */
-static int add_more(ct_reader_t *r, part_t *p)
+static int add_extra(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  ct_inputs_t *in = &r->info.more;
-  if (in->n == CT_INPUTS_MORE)
+  ct_inputs_t *in = &r->info.extra;
+  if (in->n == CT_INPUTS_EXTRA)
     CT_FAIL(CT_ERR_USAGE,
             "data.input: more than %d arrays beside the first are inputs of their own",
-            CT_INPUTS_MORE);
+            CT_INPUTS_EXTRA);
   if (p->info->varies)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: samples of '%s' differ in size, which only those of the "
@@ -162,8 +162,8 @@ static int add_more(ct_reader_t *r, part_t *p)
       CT_FAIL(CT_ERR_USAGE, "data.input: '%s' is named twice", p->name);
   strcpy(in->name[in->n], p->name);
   in->x[in->n] = p->info->x;
-  r->info.more_last[in->n++] = p->info->channels_last;
-  p->role = MORE;
+  r->info.extra_last[in->n++] = p->info->channels_last;
+  p->role = EXTRA;
 out:
   return rc;
 }
@@ -172,7 +172,7 @@ static int check_input(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   const ct_reader_info_t *first = r->part[0].info, *own = p->info;
-  if (r->apart || !is_alike(first, own)) return add_more(r, p);
+  if (r->apart || !is_alike(first, own)) return add_extra(r, p);
   if (own->channels_last || first->channels_last)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: several inputs are joined only where channels come first (N C H W), but "
@@ -413,7 +413,7 @@ static int parts_read(ct_reader_t *r, int n, const int64_t index[], void *x, voi
 {
   int rc = CT_OK;
   void *first = r->with_target ? y : NULL;
-  int joined = r->inputs - r->info.more.n > 1;
+  int joined = r->inputs - r->info.extra.n > 1;
   if ((x && !joined) || first)
     CT_TRY(r->ops->read(r->part[0].reader, n, index, joined ? NULL : x, first));
   if (x && joined) CT_TRY(read_inputs(r, n, index, x));
@@ -446,10 +446,10 @@ static void parts_place(const ct_reader_t *r, int64_t index, char *buf, size_t c
   r->ops->place(r->part[0].reader, index, buf, cap);
 }
 
-int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
+int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
 {
   for (int p = 0; p < r->parts; p++)
-    if (r->part[p].role == MORE && k-- == 0)
+    if (r->part[p].role == EXTRA && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such extra input");
 }
