@@ -78,7 +78,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.classes = first->classes;
   r->info.class_names = first->class_names;
   r->info.targets = first->targets;
-  r->info.by_place = first->by_place;
+  r->info.by_pixel = first->by_pixel;
   r->info.unlabelled = !r->target[0];
   ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
   r->info.doubtful = first->doubtful;

@@ -79,15 +79,15 @@ static int precision(const ct_config_t *c, ct_str_t *t)
 /* With train.qat, of the observed model. */
 static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
 {
-  int weights = 0, places = 0;
+  int weights = 0, pixels = 0;
   int64_t channels;
   if (!c->train.qat) return CT_OK;
   for (int i = 0; i < g->params; i++) {
     weights += ct_quant_is_weight(g, i, &channels);
-    places += ct_observed_is_range(g, i);
+    pixels += ct_observed_is_range(g, i);
   }
   return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+                    "rounding", weights, weights == 1 ? "" : "s", pixels, pixels == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -253,12 +253,12 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
   return n > 0 ? out : "";
 }
 
-static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int places,
+static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int pixels,
                          ct_str_t *t)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < places; i++) {
+  for (int i = 0; i < pixels; i++) {
     char types[64], spread[64];
     const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));
@@ -295,7 +295,7 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
       ct_graph_make(&c->model, &s->data.x, &s->data.extra, c->model.classes, c->where, &s->graph));
   const char *remark = ct_model_remark(&c->model, &s->data.x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));
+  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.pixels));
   CT_TRY(ct_setup_freeze(c, s->graph));
   CT_TRY(ct_setup_observe(s));
 out:
@@ -310,7 +310,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
   ct_residency_t residency[CT_RESIDENCIES];
-  int places;
+  int pixels;
   ct_str_t text = {0};
   (void)topo;
   (void)status;
@@ -320,8 +320,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
-  CT_TRY(ct_setup_memory(&s, &memory, residency, &places));
-  CT_TRY(add_residency(&s, residency, places, &text));
+  CT_TRY(ct_setup_memory(&s, &memory, residency, &pixels));
+  CT_TRY(add_residency(&s, residency, pixels, &text));
   CT_TRY(add_memory(&memory, &text));
   CT_TRY(ct_app_print(text.data));
 out:

@@ -89,7 +89,7 @@ typedef struct ct_dataset {
       dense_target; /**< ndim > 0: the dense target of a sample, after the transforms: float32
                         plain */
   int by_class;     /**< 1: the dense target holds labels; 0: info.targets values per sample */
-  int64_t places;   /**< labels per sample: 1, or one for each pixel or voxel */
+  int64_t pixels;   /**< labels per sample: 1, or one for each pixel or voxel */
   int64_t classes; /**< labels must lie in [0, classes); 0: in [0, …).  With targets: their number
                         per sample, or per pixel or voxel */
   int has_ignored; /**< 1: the label `ignored` is valid too; both may be set by the caller */

@@ -226,18 +226,18 @@ out:
 /* Opens several readers if there are more arrays than samples and labels. */
 static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
-  int rc = CT_OK, by_place = 0, several = ct__parts_wanted(spec);
+  int rc = CT_OK, by_pixel = 0, several = ct__parts_wanted(spec);
   const ct_reader_ops_t *ops = d->ops;
   if (!several || !spec->known) {
     ct_reader_spec_t first = *spec;
     if (several) first.known = NULL;
     CT_TRY(ops->open(&first, &d->reader));
-    by_place = ops->info(d->reader)->by_place;
+    by_pixel = ops->info(d->reader)->by_pixel;
   }
-  if (!several && !by_place) goto out;
+  if (!several && !by_pixel) goto out;
   ops->close(d->reader);
   d->reader = NULL;
-  CT_TRY(ct__parts_open(ops, spec, by_place, &d->reader));
+  CT_TRY(ct__parts_open(ops, spec, by_pixel, &d->reader));
   d->ops = &ct__reader_parts;
 out:
   return rc;
@@ -267,7 +267,7 @@ static int set_dense_target(ct_dataset_t *d, int values, const char *where)
   if (d->by_class && d->dense_target.dim[1] != 1)
     CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each pixel or voxel, expected one",
             (long long)d->dense_target.dim[1]);
-  d->places = d->by_class ? ct_shape_sample(&d->dense_target) : 1;
+  d->pixels = d->by_class ? ct_shape_sample(&d->dense_target) : 1;
   if (d->by_class) d->classes = d->info.classes;
   if (!d->by_class) d->info.targets = ct_shape_sample(&d->dense_target);
   if (!d->by_class) d->classes = d->dense_target.dim[1];
@@ -315,7 +315,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
-  d.places = 1;
+  d.pixels = 1;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
   if (d.info.dense_target.ndim)

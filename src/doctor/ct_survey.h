@@ -36,7 +36,7 @@ typedef struct ct_survey {
   ct_survey_count_t twice;  /**< with the same bytes as another sample of the set; set on rank 0 */
   int64_t classes, empty;   /**< number of classes; classes without a sample */
   int64_t least, most;      /**< samples of the rarest and the most frequent class */
-  int by_place;             /**< 1: class counts are per pixel or voxel, not per sample */
+  int by_pixel;             /**< 1: class counts are per pixel or voxel, not per sample */
   int bars;                 /**< of the histogram; fewer than classes: a bar counts several */
   int64_t bar[CT_SURVEY_BARS]; /**< number of labels in the classes of a bar; set on rank 0 */
   int channels;                /**< with means; 0: more than CT_SURVEY_CHANNELS */

@@ -298,7 +298,7 @@ static void count_labels(in_t *in)
 {
   ct_survey_t *l = &in->l;
   int bar = 0;
-  l->by_place = in->d->places > 1;
+  l->by_pixel = in->d->pixels > 1;
   l->bars = l->classes ? (int)((l->classes - 1) / classes_of_bar(l)) + 1 : 0;
   l->least = l->classes ? INT64_MAX : 0;
   for (int64_t i = 0; i < l->classes; i++) {

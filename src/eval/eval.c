@@ -24,11 +24,11 @@ typedef struct counting {
 
 static void count_classes(counting_t *c, const ct_batch_t *b)
 {
-  int64_t places = c->data->places, sample = c->want.confusion->classes * places;
-  for (int64_t i = 0; i < b->n * places; i++) {
+  int64_t pixels = c->data->pixels, sample = c->want.confusion->classes * pixels;
+  for (int64_t i = 0; i < b->n * pixels; i++) {
     if (c->data->has_ignored && b->labels[i] == c->data->ignored) continue;
-    const float *logits = c->logits + i / places * sample + i % places;
-    ct_confusion_add(c->want.confusion, logits, places, b->labels[i]);
+    const float *logits = c->logits + i / pixels * sample + i % pixels;
+    ct_confusion_add(c->want.confusion, logits, pixels, b->labels[i]);
   }
 }
 
@@ -52,7 +52,7 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
   int64_t most = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
   int64_t outputs = ct_trainer_outputs(c->t);
   if (c->want.confusion) {
-    outputs = c->want.confusion->classes * c->data->places;
+    outputs = c->want.confusion->classes * c->data->pixels;
     memset(c->want.confusion->count, 0,
            sizeof(int64_t) * (size_t)(c->want.confusion->classes * c->want.confusion->classes));
   }
@@ -129,8 +129,8 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
                             .top5 = (double)w.top5 / n,
                             .mae = w.abs_error / n,
                             .regression = c->data->info.targets > 0,
-                            .samples = c->data->places > 1 ? c->data->info.samples : w.samples,
-                            .places = c->data->places,
+                            .samples = c->data->pixels > 1 ? c->data->info.samples : w.samples,
+                            .pixels = c->data->pixels,
                             .macro = {NAN, NAN, NAN},
                             .auc = NAN,
                             .r2 = NAN};

@@ -67,8 +67,8 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   int rc = CT_OK;
   const ct_layer_t *last = &g->layer[g->layers - 1];
   char shape[80];
-  int by_place = last->out.ndim > 3 && last->out.dim[1] == classes;
-  if (ct_shape_sample(&last->out) != classes && !by_place)
+  int by_pixel = last->out.ndim > 3 && last->out.dim[1] == classes;
+  if (ct_shape_sample(&last->out) != classes && !by_pixel)
     CT_FAIL(CT_ERR_SHAPE,
             "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
             " values, one for each class or target, of a sample or of each of its places",

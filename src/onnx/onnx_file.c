@@ -104,12 +104,12 @@ static void graph_head(writer_t *w)
   const ct_graph_t *g = w->words.g;
   const ct_shape_t *last = &g->layer[g->layers - 1].out;
   const int64_t flat[2] = {1, last->dim[1]};
-  int by_place = ct_shape_sample(last) != last->dim[1];
+  int by_pixel = ct_shape_sample(last) != last->dim[1];
   ct_proto_text(&w->graph, GRAPH_NAME, "model");
   value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
   for (int k = 0; k < g->extra.n; k++)
     value(&w->graph, GRAPH_INPUT, w->words.extra[k], g->extra.x[k].ndim, g->extra.x[k].dim);
-  value(&w->graph, GRAPH_OUTPUT, "output", by_place ? last->ndim : 2, by_place ? last->dim : flat);
+  value(&w->graph, GRAPH_OUTPUT, "output", by_pixel ? last->ndim : 2, by_pixel ? last->dim : flat);
 }
 
 /* ---- tensors ---- */

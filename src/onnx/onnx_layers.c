@@ -482,10 +482,10 @@ int ct__onnx_layers(ct__onnx_t *o)
     CT_TRY(add_layer(o, i));
   /* the output is N x classes even if the last layer leaves dims of 1 */
   const ct_shape_t *last = &o->g->layer[o->g->layers - 1].out;
-  int by_place = ct_shape_sample(last) != last->dim[1];
-  ct__onnx_node(o, by_place ? "Identity" : "Flatten", OUT("output"),
+  int by_pixel = ct_shape_sample(last) != last->dim[1];
+  ct__onnx_node(o, by_pixel ? "Identity" : "Flatten", OUT("output"),
                 IN(output_of(o, o->g->layers - 1)));
-  if (!by_place) ct__onnx_int(o, "axis", 1);
+  if (!by_pixel) ct__onnx_int(o, "axis", 1);
   ct__onnx_end(o);
   CT_TRY(ct_proto_done(&o->nodes));
 out:

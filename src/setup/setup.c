@@ -363,9 +363,9 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
             a_key, a->info.targets, b_key, b->info.targets);
-  if (a->places != b->places)
+  if (a->pixels != b->pixels)
     CT_FAIL(CT_ERR_FORMAT, "samples of %s have %" PRId64 " labels, but those of %s %" PRId64, a_key,
-            a->places, b_key, b->places);
+            a->pixels, b_key, b->pixels);
 out:
   return rc;
 }
@@ -446,13 +446,13 @@ int ct_setup_model(ct_setup_t *s)
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
   if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
       last->ndim > 2 && last->dim[1] == outputs)
-    s->val.places = ct_shape_sample(last) / outputs;
-  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
+    s->val.pixels = ct_shape_sample(last) / outputs;
+  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->pixels)
     CT_FAIL(CT_ERR_UNSUP,
             "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
             "predictions are of whole samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
-  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
+  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->pixels);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);
   if (s->data.info.samples) /* else nothing is trained */
@@ -556,7 +556,7 @@ out:
   return rc;
 }
 
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *places)
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *pixels)
 {
   int rc = CT_OK;
   ct_trainer_env_t env;
@@ -564,7 +564,7 @@ int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, 
                                   {s->data.info.samples, s->cfg.data.batch}};
   CT_TRY(describe_trainer(s, 1, &env));
   CT_TRY(ct_trainer_plan_memory(&env, batches, out));
-  if (residency) *places = ct_trainer_residency(&env, out, residency);
+  if (residency) *pixels = ct_trainer_residency(&env, out, residency);
 out:
   return rc;
 }

@@ -173,7 +173,7 @@ static double weight_of(const ct_trainer_t *t, int32_t label)
   return t->env.class_weight ? t->env.class_weight[label] : 1;
 }
 
-static int64_t places_of(const ct_trainer_t *t)
+static int64_t pixels_of(const ct_trainer_t *t)
 {
   return ct_loss_pixels(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
 }
@@ -186,11 +186,11 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
   const ct_loss_spec_t *l = &t->env.loss;
   double sum = 0;
   int well = ct__step_is_well(t);
-  int64_t places = places_of(t);
+  int64_t pixels = pixels_of(t);
   if (!l->weighted && !l->has_ignored && !l->sample_weighted)
-    return well ? (double)(b->global * places) : 1;
-  for (int64_t i = 0; well && i < b->n * places; i++) {
-    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / places] : 1;
+    return well ? (double)(b->global * pixels) : 1;
+  for (int64_t i = 0; well && i < b->n * pixels; i++) {
+    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
     double own = share * weight_of(t, b->labels[i]);
     if (share < 1) own += (1 - share) * weight_of(t, b->labels2[i]);
     sum += of_sample * own;
@@ -264,7 +264,7 @@ void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status
                                .err_rank = t->env.topo->rank,
                                .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
   if (ct__step_is_well(t)) ct_loss_report(&all, status);
-  if (ct__step_is_well(t) && places_of(t) > 1) status->samples = b->n;
+  if (ct__step_is_well(t) && pixels_of(t) > 1) status->samples = b->n;
 }
 
 int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report)

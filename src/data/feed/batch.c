@@ -178,7 +178,7 @@ static int take_labels(const ct_dataset_t *d, int64_t id, const float *dense_tar
                        int32_t *labels)
 {
   int rc = CT_OK;
-  for (int64_t i = 0; i < d->places; i++) {
+  for (int64_t i = 0; i < d->pixels; i++) {
     int fits = dense_target[i] >= (float)INT32_MIN && dense_target[i] < -(float)INT32_MIN;
     CT_TRY(check_label(d, id, fits ? (int64_t)dense_target[i] : INT64_MIN));
     labels[i] = (int32_t)dense_target[i];
@@ -206,7 +206,7 @@ static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
     if (d->transforms)
       ct__transforms_run_dense_target(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
                                       dense_target);
-    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], dense_target, b->labels + i * d->places));
+    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], dense_target, b->labels + i * d->pixels));
   }
 out:
   return rc;

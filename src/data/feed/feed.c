@@ -170,7 +170,7 @@ static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
   for (int k = 0; k < f->data->extra.n; k++)
     CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->extra.x[k]) * sizeof *b->extra[k],
                        (void **)&b->extra[k]));
-  size_t labels = (size_t)f->data->places * sizeof *b->labels;
+  size_t labels = (size_t)f->data->pixels * sizeof *b->labels;
   CT_TRY(alloc_array(f, n, labels, (void **)&b->labels));
   if (f->data->info.weighted) CT_TRY(alloc_array(f, n, sizeof *b->weights, (void **)&b->weights));
   if (targets) CT_TRY(alloc_array(f, n, targets * sizeof *b->targets, (void **)&b->targets));

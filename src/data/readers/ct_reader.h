@@ -46,7 +46,7 @@ typedef struct ct_reader_info {
       dense_target; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
                         or voxel, of this shape and dtype as stored, in N C H W order */
   int dense_target_last; /**< 1: the dense target is stored H W C */
-  int by_place;          /**< 1: spec->target is a dense target, which this reader does not read */
+  int by_pixel;          /**< 1: spec->target is a dense target, which this reader does not read */
   int weighted;          /**< 1: samples have weights */
   ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
@@ -89,7 +89,7 @@ typedef struct ct_reader_spec {
   int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
   int values;            /**< 1: integers of a dense target are values, not classes */
-  int classes_of_places; /**< 1: the input is itself an array of class labels, which stay
+  int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay
                             integers */
   int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
   const int64_t *shape;  /**< C H W into which flat samples are reshaped, or NULL */

@@ -14,7 +14,7 @@ static const char magic[8] = "ctparts";
 
 /* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
  * cannot be concatenated with it. */
-typedef enum { INPUT, EXTRA, TARGET, PLACES, WEIGHT } role_t;
+typedef enum { INPUT, EXTRA, TARGET, DENSE_TARGET, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
@@ -60,7 +60,7 @@ out:
   return rc;
 }
 
-static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_place)
+static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_pixel)
 {
   int rc = CT_OK;
   CT_TRY(add(r, INPUT, spec->input));
@@ -68,9 +68,9 @@ static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_place
     CT_TRY(add(r, INPUT, spec->inputs->v[i]));
   for (int i = 0; several(spec->targets_of) && i < spec->targets_of->n; i++)
     CT_TRY(add(r, TARGET, spec->targets_of->v[i]));
-  if (by_place) CT_TRY(add(r, PLACES, spec->target));
+  if (by_pixel) CT_TRY(add(r, DENSE_TARGET, spec->target));
   if (spec->weight && spec->weight[0]) CT_TRY(add(r, WEIGHT, spec->weight));
-  r->with_target = !by_place && !several(spec->targets_of);
+  r->with_target = !by_pixel && !several(spec->targets_of);
 out:
   return rc;
 }
@@ -112,8 +112,8 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   else
     own.input = p->name;
   if (i > 0) own.shape = NULL;
-  own.classes_of_places = p->role == PLACES && !spec->values;
-  if (p->role == PLACES) own.layout = r->part[0].info->channels_last ? 2 : 1;
+  own.classes_of_pixels = p->role == DENSE_TARGET && !spec->values;
+  if (p->role == DENSE_TARGET) own.layout = r->part[0].info->channels_last ? 2 : 1;
   own.known = NULL;
   own.known_bytes = 0;
   if (is_known(spec)) CT_TRY(take_known(spec, at, &own));
@@ -186,11 +186,11 @@ out:
 static int check_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  if (p->info->by_place || !p->info->targets)
+  if (p->info->by_pixel || !p->info->targets)
     CT_FAIL(CT_ERR_USAGE,
             "data.target: array '%s' holds %s, but several targets are joined only if all are "
             "real numbers of a sample",
-            p->name, p->info->by_place ? "a dense target" : "class numbers");
+            p->name, p->info->by_pixel ? "a dense target" : "class numbers");
   r->info.targets += p->info->targets;
 out:
   return rc;
@@ -210,7 +210,7 @@ out:
 
 /* A dense target has the pixels or voxels of the input.  For volumes, an array of 4 dims looks like
  * images with channels. */
-static int check_places(ct_reader_t *r, part_t *p)
+static int check_dense_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   char a[64], b[64];
@@ -238,7 +238,7 @@ static int check_part(ct_reader_t *r, int i)
 {
   static int (*const check[])(ct_reader_t * r, part_t * p) = {[INPUT] = check_input,
                                                               [TARGET] = check_target,
-                                                              [PLACES] = check_places,
+                                                              [DENSE_TARGET] = check_dense_target,
                                                               [WEIGHT] = check_weight};
   int rc = CT_OK;
   part_t *p = &r->part[i];
@@ -248,7 +248,7 @@ static int check_part(ct_reader_t *r, int i)
   if (p->info->samples != first->samples)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
-  if ((first->varies || p->info->varies) && p->role == PLACES)
+  if ((first->varies || p->info->varies) && p->role == DENSE_TARGET)
     CT_FAIL(CT_ERR_UNSUP, "samples that differ in size cannot have dense targets");
   CT_TRY(check[p->role](r, p));
 out:
@@ -263,7 +263,7 @@ static void parts_close(ct_reader_t *r)
   ct_mem_free(r);
 }
 
-int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_place,
+int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_pixel,
                    ct_reader_t **out)
 {
   int rc = CT_OK;
@@ -273,8 +273,8 @@ int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int
   if (!r) return CT_ERR_NOMEM;
   r->ops = ops;
   r->apart = spec->apart;
-  if (is_known(spec)) by_place = ((const char *)spec->known)[sizeof magic];
-  CT_TRY(list_parts(r, spec, by_place));
+  if (is_known(spec)) by_pixel = ((const char *)spec->known)[sizeof magic];
+  CT_TRY(list_parts(r, spec, by_pixel));
   for (int i = 0; i < r->parts; i++) {
     CT_TRY(open_part(r, i, spec, &at));
     if (i == 0) r->info = *r->part[0].info;
@@ -402,10 +402,10 @@ out:
   return rc;
 }
 
-static int read_places(ct_reader_t *r, int n, const int64_t index[], void *y)
+static int read_dense_targets(ct_reader_t *r, int n, const int64_t index[], void *y)
 {
   for (int p = 0; p < r->parts; p++)
-    if (r->part[p].role == PLACES) return r->ops->read(r->part[p].reader, n, index, y, NULL);
+    if (r->part[p].role == DENSE_TARGET) return r->ops->read(r->part[p].reader, n, index, y, NULL);
   return CT_OK;
 }
 
@@ -418,7 +418,8 @@ static int parts_read(ct_reader_t *r, int n, const int64_t index[], void *x, voi
     CT_TRY(r->ops->read(r->part[0].reader, n, index, joined ? NULL : x, first));
   if (x && joined) CT_TRY(read_inputs(r, n, index, x));
   if (!y || r->with_target) goto out;
-  CT_TRY(r->info.dense_target.ndim ? read_places(r, n, index, y) : read_targets(r, n, index, y));
+  CT_TRY(r->info.dense_target.ndim ? read_dense_targets(r, n, index, y)
+                                   : read_targets(r, n, index, y));
 out:
   return rc;
 }
