@@ -348,7 +348,7 @@ static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void
   return rc;
 }
 
-static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void hdf5_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   const ct__h5_shard_t *s = &r->shards.v[ct__h5_reader_shard(r, index)];
   ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
@@ -367,6 +367,6 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .ahead = ct__h5_reader_ahead,
     .read = hdf5_read,
     .encoded = ct__h5_encoded_file,
-    .place = hdf5_place,
+    .location = hdf5_location,
     .close = hdf5_close,
 };

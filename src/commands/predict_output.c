@@ -110,14 +110,14 @@ out:
 /* Bytes of the folder that the places of all samples begin with. */
 static size_t common_folder(const ct_predict_out_t *p)
 {
-  char first[CT_PATH_MAX], place[CT_PATH_MAX];
+  char first[CT_PATH_MAX], location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
-  d->ops->place(d->reader, 0, first, sizeof first);
+  d->ops->location(d->reader, 0, first, sizeof first);
   const char *slash = strrchr(first, '/');
   size_t n = slash ? (size_t)(slash - first) + 1 : 0;
   for (int64_t i = 1; i < p->samples && n; i++) {
-    d->ops->place(d->reader, i, place, sizeof place);
-    while (n && (strncmp(first, place, n) != 0 || first[n - 1] != '/'))
+    d->ops->location(d->reader, i, location, sizeof location);
+    while (n && (strncmp(first, location, n) != 0 || first[n - 1] != '/'))
       n--;
   }
   return n;
@@ -193,10 +193,10 @@ static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
 }
 
 /* "7.png  3 0.9981  5 0.0012" */
-static int add_line(ct_predict_out_t *p, const char *place, const float *v)
+static int add_line(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(&p->text, "%s", place));
+  CT_TRY(ct_str_add(&p->text, "%s", location));
   for (int i = 0; p->classes && i < p->style.top; i++) {
     CT_TRY(add_class(p, "  ", p->top[i]));
     CT_TRY(ct_str_add(&p->text, " %.4f", v[p->top[i]]));
@@ -208,10 +208,10 @@ out:
   return rc;
 }
 
-static int add_csv(ct_predict_out_t *p, const char *place, const float *v)
+static int add_csv(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
-  CT_TRY(ct_text_csv(place, &p->text));
+  CT_TRY(ct_text_csv(location, &p->text));
   for (int i = 0; p->classes && i < p->style.top; i++) {
     CT_TRY(ct_str_add(&p->text, ","));
     if (p->name)
@@ -259,12 +259,12 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
 }
 
 /* DIR/ and the sample's path or place, without the folder that all inputs are in. */
-static int write_mask(ct_predict_out_t *p, const char *place)
+static int write_mask(ct_predict_out_t *p, const char *location)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];
   const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
-  const char *inside = place + p->common;
+  const char *inside = location + p->common;
   size_t n = strlen(inside);
   int is_png = n > 4 && strcmp(inside + n - 4, ".png") == 0;
   CT_TRY(ct_text_format(name, sizeof name, "%s%s", inside, is_png ? "" : ".png"));
@@ -276,14 +276,14 @@ out:
   return rc;
 }
 
-static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *place, const float *v)
+static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *location, const float *v)
 {
   unsigned char *mask = p->mask + (is_file(p, ".h5") ? sample * p->pixels : 0);
   find_mask(p, v, mask);
   if (is_file(p, ".h5")) return CT_OK;
-  if (p->folder) return write_mask(p, place);
+  if (p->folder) return write_mask(p, location);
   ct_predict_top(p->share, p->outputs, p->style.top, p->top);
-  return is_file(p, ".csv") ? add_csv(p, place, p->share) : add_line(p, place, p->share);
+  return is_file(p, ".csv") ? add_csv(p, location, p->share) : add_line(p, location, p->share);
 }
 
 /* In files of arrays a lost sample has its place. */
@@ -297,17 +297,17 @@ static void take_lost(ct_predict_out_t *p, int64_t sample)
 
 static int take_one(ct_predict_out_t *p, int64_t sample, const float *v)
 {
-  char place[CT_PATH_MAX];
+  char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
-  d->ops->place(d->reader, sample, place, sizeof place);
-  if (p->pixels > 1) return take_pixels(p, sample, place, v);
+  d->ops->location(d->reader, sample, location, sizeof location);
+  if (p->pixels > 1) return take_pixels(p, sample, location, v);
   ct_predict_top(v, p->outputs, p->classes ? p->style.top : 1, p->top);
   if (p->values) {
     memcpy(p->values + sample * p->outputs, v, (size_t)p->outputs * sizeof *v);
     p->first[sample] = p->top[0];
     return CT_OK;
   }
-  return is_file(p, ".csv") ? add_csv(p, place, v) : add_line(p, place, v);
+  return is_file(p, ".csv") ? add_csv(p, location, v) : add_line(p, location, v);
 }
 
 int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs, const char *lost)
@@ -342,11 +342,11 @@ static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_
 {
   int rc = CT_OK;
   ct_str_t pixels = {0};
-  char place[CT_PATH_MAX];
+  char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
   for (int64_t i = 0; i < p->samples; i++) {
-    d->ops->place(d->reader, i, place, sizeof place);
-    CT_TRY(ct_str_add(&pixels, "%s\n", place));
+    d->ops->location(d->reader, i, location, sizeof location);
+    CT_TRY(ct_str_add(&pixels, "%s\n", location));
   }
   CT_TRY(ops->put_text(store, "/samples", pixels.data));
 out:

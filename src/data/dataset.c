@@ -197,7 +197,7 @@ static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 static int fit_samples(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
-  char place[256], is[64], becomes[64], wanted[64];
+  char location[256], is[64], becomes[64], wanted[64];
   ct_shape_t in, out;
   for (int64_t i = 0; i < d->info.samples && d->info.varies; i++) {
     const char *unfit = NULL;
@@ -206,17 +206,18 @@ static int fit_samples(ct_dataset_t *d, const char *where)
     int within = is_within(&in, &d->info.x);
     if (within && d->transforms) unfit = ct__transforms_fit(d->transforms, &in, &out);
     if (within && !unfit && ct_shape_same(&out, &d->x)) continue;
-    d->ops->place(d->reader, i, place, sizeof place);
+    d->ops->location(d->reader, i, location, sizeof location);
     ct_shape_text(&in, is, sizeof is);
     if (!within)
-      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", place, is,
+      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", location, is,
               ct_shape_text(&d->info.x, wanted, sizeof wanted));
-    if (unfit) CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, place, is, unfit);
+    if (unfit)
+      CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, location, is, unfit);
     CT_FAIL(CT_ERR_USAGE,
             "%s: samples differ in size, and after the transforms they still do: %s is %s and "
             "becomes %s, not %s; resize to [h, w], center_crop and random_resized_crop make them "
             "alike",
-            where, place, is, ct_shape_text(&out, becomes, sizeof becomes),
+            where, location, is, ct_shape_text(&out, becomes, sizeof becomes),
             ct_shape_text(&d->x, wanted, sizeof wanted));
   }
 out:
@@ -375,13 +376,13 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
 /* A single damaged label may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
-  char place[256];
-  d->ops->place(d->reader, id, place, sizeof place);
+  char location[256];
+  d->ops->location(d->reader, id, location, sizeof location);
   ct_log(
       CT_LOG_WARN,
       "%s: has label %lld, so there are %lld classes for %lld samples: if it is right, say so in "
       "model.classes",
-      place, (long long)label, (long long)label + 1, (long long)d->info.samples);
+      location, (long long)label, (long long)label + 1, (long long)d->info.samples);
 }
 
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
@@ -390,7 +391,7 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
   int rc = CT_OK;
   int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1, highest_id = 0;
   int64_t end = limit > 0 && limit < d->info.samples ? limit : d->info.samples;
-  char place[256];
+  char location[256];
   ct_label_count_t count = {0};
   for (int64_t first = 0; first < end; first += AT_ONCE) {
     int n = end - first < AT_ONCE ? (int)(end - first) : AT_ONCE;
@@ -408,11 +409,11 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
         CT_TRY(ct_label_count_add(&count, labels[i]));
         continue;
       }
-      d->ops->place(d->reader, ids[i], place, sizeof place);
+      d->ops->location(d->reader, ids[i], location, sizeof location);
       CT_FAIL(
           CT_ERR_DATA,
           "%s: label %lld is no class number (they count from 0); up to %d classes are expected",
-          place, (long long)labels[i], CT_CLASSES_MAX);
+          location, (long long)labels[i], CT_CLASSES_MAX);
     }
   }
   d->classes = highest + 1;

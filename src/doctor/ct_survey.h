@@ -19,7 +19,7 @@ enum {
 /** The number of samples with a problem, and the first one that the lowest rank found. */
 typedef struct ct_survey_count {
   int64_t n;
-  char place[CT_SURVEY_SAMPLE]; /**< "train-001.h5, sample 17" */
+  char location[CT_SURVEY_SAMPLE]; /**< "train-001.h5, sample 17" */
 } ct_survey_count_t;
 
 /** Statistics of one data set; plain data, sent as bytes. */

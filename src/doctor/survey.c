@@ -40,7 +40,7 @@ typedef struct in {
 
 static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
 {
-  if (c->n++ == 0) in->d->ops->place(in->d->reader, index, c->place, sizeof c->place);
+  if (c->n++ == 0) in->d->ops->location(in->d->reader, index, c->location, sizeof c->location);
 }
 
 /* ---- a sample ---- */
@@ -158,7 +158,7 @@ static void look_at(in_t *in, int64_t index)
   int64_t missing = 0;
   if (ct_dataset_stored(in->d, index, &in->x, in->y) != CT_OK) {
     if (in->l.unread.n++ == 0)
-      ct_text_fit(in->l.unread.place, sizeof in->l.unread.place, "%s", ct_err_last()->text);
+      ct_text_fit(in->l.unread.location, sizeof in->l.unread.location, "%s", ct_err_last()->text);
     return;
   }
   in->l.looked++;
@@ -240,7 +240,7 @@ static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
 
 static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
 {
-  if (to->n == 0) memcpy(to->place, from->place, sizeof to->place);
+  if (to->n == 0) memcpy(to->location, from->location, sizeof to->location);
   to->n += from->n;
 }
 

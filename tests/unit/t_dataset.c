@@ -164,9 +164,9 @@ static void synthetic_is_a_function_of_seed_and_number(void)
   CU_ASSERT(memcmp(x[0], z, sizeof z) != 0);
   ids[1] = 100;
   CT_ASSERT_FAILS(ct_reader_synthetic.read(r, 3, ids, x, y), CT_ERR_ARG, "sample 100");
-  char place[64];
-  ct_reader_synthetic.place(r, 5, place, sizeof place);
-  CT_ASSERT_TEXT(place, "synthetic sample 5");
+  char location[64];
+  ct_reader_synthetic.location(r, 5, location, sizeof location);
+  CT_ASSERT_TEXT(location, "synthetic sample 5");
   ct_reader_synthetic.close(r);
   ct_reader_synthetic.close(other);
   spec.samples = 0;

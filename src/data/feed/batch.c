@@ -16,9 +16,9 @@
 /* Prefixes an error with the origin of its sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_prefix(rc, "%s: ", place);
+  char location[300];
+  d->ops->location(d->reader, id, location, sizeof location);
+  return ct_err_prefix(rc, "%s: ", location);
 }
 
 /* A NaN may not show in the loss: the next ReLU may turn it into 0 while the weights before it are

@@ -178,9 +178,9 @@ static int read_file(const ct_dataset_t *d, int64_t id, ct_reader_file_t *to)
 /* Prefixes the error with the origin of the sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_prefix(rc, "%s: ", place);
+  char location[300];
+  d->ops->location(d->reader, id, location, sizeof location);
+  return ct_err_prefix(rc, "%s: ", location);
 }
 
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,

@@ -149,7 +149,7 @@ typedef struct ct_reader_ops {
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
   /* The origin of a sample, for messages: "train-001.h5, sample 17". */
-  void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
+  void (*location)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
   /* NULL is fine */
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;

@@ -275,7 +275,7 @@ out:
   return rc;
 }
 
-static void images_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void images_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   ct_text_fit(buf, cap, "%s", r->image[index].path);
 }
@@ -292,6 +292,6 @@ const ct_reader_ops_t ct_reader_images = {
     .shape = images_shape,
     .read = images_read,
     .encoded = images_encoded,
-    .place = images_place,
+    .location = images_location,
     .close = images_close,
 };

@@ -442,9 +442,9 @@ static double number(ct_dtype_t type, const void *p)
   }
 }
 
-static void parts_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void parts_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
-  r->ops->place(r->part[0].reader, index, buf, cap);
+  r->ops->location(r->part[0].reader, index, buf, cap);
 }
 
 int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
@@ -459,7 +459,7 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
 {
   int rc = CT_OK;
   const part_t *p = &r->part[r->parts - 1];
-  char place[300];
+  char location[300];
   for (int i = 0; i < n; i++) {
     union {
       int64_t whole;
@@ -469,9 +469,9 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
     double v = number(p->info->x.dtype, &room);
     weights[i] = (float)v;
     if (v >= 0 && isfinite(weights[i])) continue;
-    parts_place(r, index[i], place, sizeof place);
+    parts_location(r, index[i], location, sizeof location);
     CT_FAIL(CT_ERR_DATA, "%s: its weight (data.weight) is %g, expected a finite number from 0 on",
-            place, v);
+            location, v);
   }
 out:
   return rc;
@@ -489,6 +489,6 @@ const ct_reader_ops_t ct__reader_parts = {
     .blocks = parts_blocks,
     .ahead = parts_ahead,
     .read = parts_read,
-    .place = parts_place,
+    .location = parts_location,
     .close = parts_close,
 };
