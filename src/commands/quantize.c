@@ -118,7 +118,7 @@ out:
   return rc;
 }
 
-static int look_at_trained(quantizing_t *z, const char *key, ct_weights_file_t *w)
+static int peek_trained(quantizing_t *z, const char *key, ct_weights_file_t *w)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
@@ -294,7 +294,7 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));
   CT_TRY(ct_setup_model(s));
-  CT_TRY(look_at_trained(&z, ask.key, &w));
+  CT_TRY(peek_trained(&z, ask.key, &w));
   CT_TRY(make_int8(&z));
   CT_TRY_ALL(topo, topo->rank == 0 ? finish(&z) : CT_OK);
 out:

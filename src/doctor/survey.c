@@ -56,8 +56,8 @@ static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int6
 
 /* 1: all numbers are finite.  If \a missing is given, NaN is allowed and counted there.  *flat, if
  * given: 1 if all numbers are the same. */
-static int look_at_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
-                           int64_t *missing)
+static int check_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
+                         int64_t *missing)
 {
   int finite = 1, same = n > 1;
   double first = 0;
@@ -111,7 +111,7 @@ static int add_places(in_t *in)
   const ct_shape_t *y = &in->d->info.dense_target;
   int good = 1;
   int64_t n = ct_shape_sample(y);
-  if (!in->d->by_class) return look_at_numbers(in, y->dtype, in->y, n, NULL, NULL);
+  if (!in->d->by_class) return check_numbers(in, y->dtype, in->y, n, NULL, NULL);
   for (int64_t at = 0, some; at < n; at += some) {
     some = take(in, y->dtype, in->y, n, at);
     for (int64_t i = 0; i < some; i++)
@@ -146,7 +146,7 @@ static int check_extra(in_t *in, int64_t index, uint64_t *hash)
   for (int k = 0; k < extra->n; k++) {
     int64_t n = ct_shape_sample(&extra->x[k]);
     if (ct_dataset_extra(in->d, k, 1, &index, in->extra) != CT_OK) return 0;
-    good &= look_at_numbers(in, extra->x[k].dtype, in->extra, n, NULL, NULL);
+    good &= check_numbers(in, extra->x[k].dtype, in->extra, n, NULL, NULL);
     *hash = ct_hash(in->extra, (size_t)n * ct_dtype_size(extra->x[k].dtype), *hash);
   }
   return good;
@@ -167,7 +167,7 @@ static void look_at(in_t *in, int64_t index)
   size_t bytes = (size_t)n * ct_dtype_size(type);
   uint64_t hash = ct_hash(in->x.v, bytes, (uint64_t)n);
   in->l.bytes += (double)bytes;
-  int good = look_at_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
+  int good = check_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
   if (good && missing) count_at(in, &in->l.missing, index);
   if (good) in->l.missing_numbers += (double)missing;
   if (good) add_numbers(in, &in->x, n);
@@ -216,7 +216,7 @@ static void end(in_t *in)
   ct_mem_free(in->all);
 }
 
-static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
+static void survey_share(const ct_topo_t *t, in_t *in, int64_t looks)
 {
   int64_t first, n = ct_sampler_cut(looks, t->rank, t->size, &first);
   ct_sampler_t order = {
@@ -333,13 +333,13 @@ static void gather_prints(const ct_topo_t *t, in_t *in)
   }
 }
 
-static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
+static int survey_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
 {
   int rc = CT_OK;
   int64_t looks = full || d->info.samples < CT_SURVEY_SAMPLES ? d->info.samples : CT_SURVEY_SAMPLES;
   ct_survey_t *all = NULL;
   CT_TRY_ALL(t, begin(t, d, looks, in));
-  look_at_share(t, in, looks);
+  survey_share(t, in, looks);
   all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "surveys of all ranks") : NULL;
   CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
   ct_agree_gather(t, &in->l, (int)sizeof in->l, all);
@@ -371,8 +371,8 @@ int ct_survey(const ct_topo_t *t, const ct_dataset_t *train, const ct_dataset_t 
   int rc = CT_OK;
   in_t a = {0}, b = {0};
   *out = (ct_surveys_t){0};
-  CT_TRY(look_at_set(t, train, full, &a));
-  if (val->info.samples) CT_TRY(look_at_set(t, val, full, &b));
+  CT_TRY(survey_set(t, train, full, &a));
+  if (val->info.samples) CT_TRY(survey_set(t, val, full, &b));
   if (t->rank == 0 && val->info.samples) compare(&a, &b, &out->shared);
   out->train = a.l;
   out->val = b.l;

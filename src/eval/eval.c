@@ -32,7 +32,7 @@ static void count_classes(counting_t *c, const ct_batch_t *b)
   }
 }
 
-static int look_at_outputs(counting_t *c, const ct_batch_t *b)
+static int count_outputs(counting_t *c, const ct_batch_t *b)
 {
   int rc = CT_OK;
   CT_TRY(ct_trainer_logits(c->t, c->logits));
@@ -77,7 +77,7 @@ static int count_batch(counting_t *c)
   ct_heartbeat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
   if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
-  if (b && b->n && c->logits) CT_TRY(look_at_outputs(c, b));
+  if (b && b->n && c->logits) CT_TRY(count_outputs(c, b));
 out:
   return rc;
 }

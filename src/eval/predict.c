@@ -26,7 +26,7 @@ typedef struct predicting {
   ct_skip_t *why;  /* likewise [CT_SKIPS_LOGGED]: the reasons */
 } predicting_t;
 
-static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
+static int open_buffers(predicting_t *p, int workers, const ct_dataset_t *d)
 {
   int rc = CT_OK;
   int64_t first, size;
@@ -60,7 +60,7 @@ static void note_lost(predicting_t *p, const ct_batch_t *b)
 }
 
 /* Rank 0: logs each lost sample, up to CT_SKIPS_LOGGED per rank. */
-static void tell_lost(const predicting_t *p)
+static void log_lost(const predicting_t *p)
 {
   for (int r = 0; r < p->topo->size; r++) {
     const char *lost = p->lost + (r + 1) * p->most;
@@ -125,7 +125,7 @@ static int predict_all(predicting_t *p, int own)
     ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);
     ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_LOGGED * sizeof *p->why),
                     p->why + CT_SKIPS_LOGGED);
-    if (p->topo->rank == 0) tell_lost(p);
+    if (p->topo->rank == 0) log_lost(p);
     rc = ct_agree(p->topo, p->topo->rank == 0 ? hand_over(p, at) : CT_OK);
   }
   ct_trainer_follow(p->t, before);
@@ -142,7 +142,7 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
                     .skip = d->skip,
                     .in_order = {.samples = d->info.samples, .batch = batch},
                     .outputs = ct_trainer_outputs(t)};
-  int rc = predict_all(&p, open_rooms(&p, workers, d));
+  int rc = predict_all(&p, open_buffers(&p, workers, d));
   ct_feed_close(p.feed);
   ct_mem_free(p.mine);
   ct_mem_free(p.all);

@@ -28,7 +28,7 @@ static int see(void *ctx, int param, const float *x, int64_t padded, int64_t cou
   return CT_OK;
 }
 
-static int look_at_batch(looking_t *l, ct_feed_t *feed)
+static int observe_batch(looking_t *l, ct_feed_t *feed)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
@@ -55,7 +55,7 @@ static int look(looking_t *l)
   CT_TRY_ALL(topo, ct_feed_open(l->c->data, &any, &o, &feed));
   if (l->c->batches < batches) batches = l->c->batches;
   for (int64_t i = 0; i < batches; i++)
-    CT_TRY_ALL(topo, look_at_batch(l, feed));
+    CT_TRY_ALL(topo, observe_batch(l, feed));
 out:
   ct_feed_close(feed);
   return rc;

@@ -154,7 +154,7 @@ static void judge(ct__loop_t *l)
 
 /* The end of an epoch or run: evaluates if that is due, and writes lines.  A stop request before or
  * during the evaluation skips both. */
-static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
+static int log_position(ct__loop_t *l, int evaluates, int64_t *stop)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
@@ -181,7 +181,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   int64_t every = l->o->eval->every_epochs;
   int evaluates = every && (l->at.epoch + 1) % every == 0;
   CT_TRY_ALL(l->topo, ct__histograms(l));
-  CT_TRY(tell_where_it_stands(l, evaluates, stop));
+  CT_TRY(log_position(l, evaluates, stop));
   if (l->o->val && evaluates && l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
@@ -296,7 +296,7 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   l->out->idle = l->at.step == l->begun_step;
   if (!l->out->idle)
-    CT_TRY(tell_where_it_stands(l, 1, stop));
+    CT_TRY(log_position(l, 1, stop));
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
   if (!*stop) return l->is_best ? save_rest(l, CT_OK, 0) : CT_OK;
@@ -344,7 +344,7 @@ static int open_steps(ct__loop_t *l)
 }
 
 /* Logs the energy of this run, or why it is unknown. */
-static int tell_energy(ct__loop_t *l)
+static int log_energy(ct__loop_t *l)
 {
   int rc = CT_OK;
   ct_loop_result_t *r = l->out;
@@ -393,7 +393,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                                  &l.breakdown_lines));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
-  CT_TRY(tell_energy(&l));
+  CT_TRY(log_energy(&l));
   CT_TRY_ALL(l.topo, ct_breakdown_lines_end(l.breakdown_lines, o->dir));
 out:;
   ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */

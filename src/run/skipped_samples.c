@@ -10,7 +10,7 @@ typedef struct logged {
   ct_skip_t skip[CT_SKIPS_LOGGED];
 } logged_t;
 
-static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
+static int log_sample(const ct__loop_t *l, const ct_skip_t *s)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_log(CT_LOG_WARN,
@@ -32,7 +32,7 @@ static int log_skipped(const ct__loop_t *l, const logged_t *all)
   for (int r = 0; r < l->topo->size; r++) {
     int64_t n = all[r].n < CT_SKIPS_LOGGED ? all[r].n : CT_SKIPS_LOGGED;
     for (int64_t i = 0; i < n; i++)
-      CT_TRY(tell_one(l, &all[r].skip[i]));
+      CT_TRY(log_sample(l, &all[r].skip[i]));
     if (all[r].n > n)
       ct_log(CT_LOG_WARN, "%lld more samples of this step are skipped (data.on_error: skip)",
              (long long)(all[r].n - n));

@@ -9,7 +9,7 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-static int make_rooms(ct_trainer_t *t)
+static int make_parts(ct_trainer_t *t)
 {
   int rc = CT_OK;
   ct__memory_fixed(&t->env, &t->map, t->first.bucket, t->buckets, &t->need);
@@ -53,7 +53,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY(ct__sync_bn_open(t));
   CT_TRY_ALL(env->topo, ct__plans_make(t));
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
-  CT_TRY_ALL(env->topo, make_rooms(t));
+  CT_TRY_ALL(env->topo, make_parts(t));
   ct__repeat_make(t);
   if (env->training) CT_TRY(ct__arenas_make_gradient(t));
   CT_TRY_ALL(env->topo, env->topo->rank == 0 ? ct__state_init(t) : CT_OK);

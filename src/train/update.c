@@ -309,7 +309,7 @@ void ct__update_narrow(ct_trainer_t *t)
     ct__arenas_give(t, &t->update.full[s]);
 }
 
-static int make_room(ct_trainer_t *t)
+static int take_full_states(ct_trainer_t *t)
 {
   int rc = CT_OK;
   ct__update_t *u = &t->update;
@@ -346,7 +346,7 @@ int ct__update_widen(ct_trainer_t *t, int gather)
   int rc = CT_OK;
   ct__update_t *u = &t->update;
   if (!ct_trainer_snapshot_is_collective(t)) return CT_OK;
-  CT_TRY_ALL(t->env.topo, make_room(t));
+  CT_TRY_ALL(t->env.topo, take_full_states(t));
   for (int s = 0; s < u->states && gather; s++) {
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
     for (int k = 0; k < t->buckets; k++) {

@@ -41,7 +41,7 @@ static double patience(const ct_watch_t *w)
   return w->rank ? 1.5 + 0.05 * (w->rank < 50 ? w->rank : 50) : 0;
 }
 
-static void look_at_time(ct_watch_t *w)
+static void check_time(ct_watch_t *w)
 {
   double limit_s = atomic_load(&w->limit_s);
   if (!limit_s || w->idle_s < limit_s) return;
@@ -60,7 +60,7 @@ static int main_thread_runs(const ct_watch_t *w)
 }
 
 /* A request to stop on any rank counts for all ranks, even for blocked ones. */
-static void look_at_start(ct_watch_t *w)
+static void check_start(ct_watch_t *w)
 {
   if (w->heartbeat.begun) return;
   if (!w->request) {
@@ -98,7 +98,7 @@ static void show_start(ct_watch_t *w)
 
 /* Forwards SIGINT, since a user at a terminal waits for a reaction. Other signals come from batch
  * systems, and from launchers that are ending the job. */
-static void look_at_interrupts(ct_watch_t *w)
+static void check_interrupts(ct_watch_t *w)
 {
   int64_t mine =
       ct_stop_pack((ct_stop_t){.reason = CT_STOP_SIGNAL, .rank = w->rank, .signal = SIGINT});
@@ -114,7 +114,7 @@ static void look_at_interrupts(ct_watch_t *w)
 /* ---- the end ---- */
 
 /* Each rank decides on its own, since others may have exited. */
-static void look_at_end(ct_watch_t *w)
+static void check_finalize(ct_watch_t *w)
 {
   double limit_s = atomic_load(&w->limit_s);
   if (ct_stop_asked() && (!limit_s || limit_s > end_s)) limit_s = end_s;
@@ -130,7 +130,7 @@ static void look_at_end(ct_watch_t *w)
 
 /* Reports the death of a neighbour. A launcher may kill ranks that it has asked to stop: this rank
  * then gets time to be killed too, and nothing is reported. */
-static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
+static void check_link(ct_watch_t *w, const ct__watch_link_t *l)
 {
   double silent_s = l->silent_s + (ct_stop_asked() ? asked_s : 0);
   if (l->died_at > 0 && ct_clock() - l->died_at >= silent_s && !atomic_load(&w->closing))
@@ -146,15 +146,15 @@ static void *run(void *arg)
     ct__watch_pump(w, soon ? CT__WATCH_TICK_S / 10 : CT__WATCH_TICK_S);
     ct__watch_tick(w);
     if (atomic_load(&w->ending)) {
-      look_at_end(w);
+      check_finalize(w);
       continue;
     }
-    look_at_link(w, &w->next);
-    look_at_link(w, &w->prev);
-    look_at_interrupts(w);
+    check_link(w, &w->next);
+    check_link(w, &w->prev);
+    check_interrupts(w);
     show_start(w);
-    look_at_time(w);
-    look_at_start(w);
+    check_time(w);
+    check_start(w);
   }
   return NULL;
 }
