@@ -2,9 +2,9 @@
  * copies back.
  *
  * Transfers start in ct_comm_mpi in ticket order, which is required on all ranks, each once its
- * copy to the host has completed. poke() checks for this. A call that waits for other ranks first
- * waits for the copies of all earlier tickets, since a rank that is already in end() needs them
- * from this one. */
+ * copy to the host has completed. progress() checks for this. A call that waits for other ranks
+ * first waits for the copies of all earlier tickets, since a rank that is already in end() needs
+ * them from this one. */
 #include <string.h>
 
 #include "base/ct_log.h"
@@ -60,7 +60,7 @@ struct ct_comm {
   int64_t twins, twin_cap;
   spare_t *spare; /* owned */
   int64_t spares, spare_cap;
-  char *staging;        /* owned; staging memory of two halves of ROOM bytes */
+  char *staging;        /* owned; staging memory of two halves of STAGING bytes */
   int64_t *chunk_bytes; /* owned; per rank */
   ct_group_t *groups;   /* owned; list */
 };

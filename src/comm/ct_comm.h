@@ -1,7 +1,7 @@
 /** \file ct_comm.h  The data plane: gradients and parameters between ranks. Layer 1.
  *
  * Tickets express overlap without exposing MPI requests or streams to the trainer: reduce() starts
- * a transfer, poke() makes progress, and end() orders the result before later launches. At most
+ * a transfer, progress() makes progress, and end() orders the result before later launches. At most
  * CT_COMM_TICKETS are open at once and may be ended in any order. Every rank issues the same calls
  * in the same order. */
 #ifndef CT_COMM_H

@@ -341,16 +341,16 @@ out:
 static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
 {
   int rc = CT_OK;
-  ct_str_t pixels = {0};
+  ct_str_t samples = {0};
   char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
   for (int64_t i = 0; i < p->samples; i++) {
     d->ops->location(d->reader, i, location, sizeof location);
-    CT_TRY(ct_str_add(&pixels, "%s\n", location));
+    CT_TRY(ct_str_add(&samples, "%s\n", location));
   }
-  CT_TRY(ops->put_text(store, "/samples", pixels.data));
+  CT_TRY(ops->put_text(store, "/samples", samples.data));
 out:
-  ct_str_clear(&pixels);
+  ct_str_clear(&samples);
   return rc;
 }
 

@@ -1,5 +1,5 @@
-/* `scale`: a scaling study in one launch.  In each block every size is measured once, in an order
- * of its own, so that what changes in the machine over hours is no property of a size; blocks go on
+/* `scale`: a scaling study in one launch.  In each round every size is measured once, in an order
+ * of its own, so that what changes in the machine over hours is no property of a size; rounds go on
  * until the medians are known well enough (Hoefler and Belli 2015, rules 5 and 6). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ typedef struct scale {
   ct_scale_study_t study; /* rank 0 */
   ct_scale_groups_t groups;
   double begun;
-  int measured; /* points in this launch */
+  int measured; /* configurations in this launch */
 } scale_t;
 
 /* ---- before ---- */
@@ -46,7 +46,7 @@ out:
   return rc;
 }
 
-/* The points of one study are of one configuration, program and machine. */
+/* All lines of one study have one configuration file, program and machine. */
 static int key_of(scale_t *s, const ct_config_t *c)
 {
   int rc = CT_OK;
@@ -88,9 +88,9 @@ out:
   return rc;
 }
 
-/* ---- blocks ---- */
+/* ---- rounds ---- */
 
-/* Sizes of a block in an order of its own: by a random number for each. */
+/* Sizes of a round in an order of its own: by a random number for each. */
 static int next_of_round(const scale_t *s, int round, const int *done)
 {
   int best = -1;
@@ -126,7 +126,7 @@ static int one_config(scale_t *s, int i, int round)
   ct_scale_config_t *p = &s->config[i];
   ct_scale_round_t b = {.wants_timeline =
                             s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
-  quiet(s, 1); /* each point would tell its device */
+  quiet(s, 1); /* each configuration would tell its device */
   s->measured++;
   int measured = ct_scale_measure(s->a, s->topo, &s->placement, &s->o, p, i, &s->groups, &b);
   quiet(s, 0);
@@ -149,7 +149,7 @@ out:
   return rc;
 }
 
-/* What rank 0 knows of the points, to all. */
+/* What rank 0 knows of the configurations, to all. */
 static int share_configs(scale_t *s)
 {
   int rc = CT_OK;
@@ -164,7 +164,7 @@ out:
   return rc;
 }
 
-/* *out: 1: time is up; one point is always measured. */
+/* *out: 1: time is up; one configuration is always measured. */
 static int enough(const scale_t *s, int *out)
 {
   int rc = CT_OK;

@@ -79,15 +79,15 @@ static int precision(const ct_config_t *c, ct_str_t *t)
 /* With train.qat, of the observed model. */
 static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
 {
-  int weights = 0, pixels = 0;
+  int weights = 0, ranges = 0;
   int64_t channels;
   if (!c->train.qat) return CT_OK;
   for (int i = 0; i < g->params; i++) {
     weights += ct_quant_is_weight(g, i, &channels);
-    pixels += ct_observed_is_range(g, i);
+    ranges += ct_observed_is_range(g, i);
   }
   return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", pixels, pixels == 1 ? "" : "s");
+                    "rounding", weights, weights == 1 ? "" : "s", ranges, ranges == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -253,12 +253,12 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
   return n > 0 ? out : "";
 }
 
-static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int pixels,
+static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int residencies,
                          ct_str_t *t)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < pixels; i++) {
+  for (int i = 0; i < residencies; i++) {
     char types[64], spread[64];
     const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));
@@ -310,7 +310,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
   ct_residency_t residency[CT_RESIDENCIES];
-  int pixels;
+  int residencies;
   ct_str_t text = {0};
   (void)topo;
   (void)status;
@@ -320,8 +320,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
-  CT_TRY(ct_setup_memory(&s, &memory, residency, &pixels));
-  CT_TRY(add_residency(&s, residency, pixels, &text));
+  CT_TRY(ct_setup_memory(&s, &memory, residency, &residencies));
+  CT_TRY(add_residency(&s, residency, residencies, &text));
   CT_TRY(add_memory(&memory, &text));
   CT_TRY(ct_app_print(text.data));
 out:

@@ -126,7 +126,7 @@ void ct_stored_clear(ct_stored_t *s);
 /** Hot.  Reads the weights of n samples; requires d->info.weighted.  CT_ERR_DATA: a weight is
  * negative or not finite; the message names the sample. */
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
-/** Hot.  Reads extra input k (info.more.x[k]) of n samples as stored.  Errors as of the reader's
+/** Hot.  Reads extra input k (info.extra.x[k]) of n samples as stored.  Errors as of the reader's
  * read(). */
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
 /** Local.  The blocks of its samples, for the sampler; freed by the caller.  CT_ERR_NOMEM */

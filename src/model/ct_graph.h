@@ -135,7 +135,7 @@ int ct_graph_matches(const char *pattern, const char *name);
  * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
-/** The index into g->more of an entry of ct_layer_t.in; -1: it is no extra input. */
+/** The index into g->extra of an entry of ct_layer_t.in; -1: it is no extra input. */
 int ct_graph_extra(int in);
 /** The op of a layer for a batch of \a n samples. */
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);

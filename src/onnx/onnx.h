@@ -102,7 +102,7 @@ const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how
 /** One part of an int8 parameter, or of a tensor derived from it. */
 const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t part, int type,
                           ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[]);
-/** Writes a tensor's bytes to \a out; \a room: workspace for the largest parameter. */
+/** Writes a tensor's bytes to \a out; \a workspace: memory for the largest parameter. */
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
                   float *workspace, void *out);
 

@@ -22,7 +22,7 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
 /** CT_ERR_USAGE: cross_entropy, but samples have \a targets real-valued targets. */
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** Checks the options against model and data.  \a outputs: model.classes; \a targets: real-valued
- * targets per sample, 0 if it has labels; \a places: labels per sample.  CT_ERR_USAGE names the
+ * targets per sample, 0 if it has labels; \a pixels: labels per sample.  CT_ERR_USAGE names the
  * key, or the layer whose output does not suit cross-entropy (N x classes, or N x classes x
  * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,

@@ -77,7 +77,7 @@ typedef struct ct_arena_map {
 /** A slice of the gradient arena that is all-reduced once launch \a after is done. */
 typedef struct ct_bucket {
   size_t offset, bytes;
-  int after; /**< index into ct_plan_t.work */
+  int after; /**< index into ct_plan_t.launch */
 } ct_bucket_t;
 
 /** Options of a plan. */
@@ -107,7 +107,7 @@ typedef struct ct_plan {
   ct_plan_launch_t *launch;
   int launches;
   int loss_launch;   /**< index of the loss; earlier launches are forward, later ones backward;
-                      inference has no loss, and it equals `works` */
+                      inference has no loss, and it equals `launches` */
   int input, logits; /**< values */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
@@ -142,8 +142,9 @@ size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int
 typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
-  const char *
-      reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend does
+  const char
+      *reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend
+                    does
                  not use them */
   const ct_arena_map_t *map;
   const void *x; /**< input batch in plain float32, or as ct_plan_opts_t says */

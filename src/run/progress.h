@@ -1,5 +1,5 @@
-/** \file progress.h  The progress of a run for people: a bar on a terminal, otherwise a log line every
- * run.log_s seconds.  Local; only rank 0 shows anything. */
+/** \file progress.h  The progress of a run for people: a bar on a terminal, otherwise a log line
+ * every run.log_s seconds.  Local; only rank 0 shows anything. */
 #ifndef CT_PROGRESS_H
 #define CT_PROGRESS_H
 #include "train/ct_trainer.h"

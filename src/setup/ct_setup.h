@@ -110,9 +110,9 @@ int ct_setup_observe(ct_setup_t *s);
 int ct_setup_trainer(ct_setup_t *s, int training);
 /** Collective.  The weights of `init.from`, which rank 0 reads, into the trainer. */
 int ct_setup_init(ct_setup_t *s);
-/** Local.  What this rank's trainer will allocate; the communicator need not be there.  place (may
- * be NULL): where it lies, place[CT_RESIDENCIES], *places of them. */
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *places);
+/** Local.  What this rank's trainer will allocate; the communicator need not be there.  residency
+ * (may be NULL) is filled: residency[CT_RESIDENCIES], *residencies of them. */
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies);
 /** A zeroed one is fine. */
 void ct_setup_close(ct_setup_t *s);
 

@@ -556,7 +556,7 @@ out:
   return rc;
 }
 
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *pixels)
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies)
 {
   int rc = CT_OK;
   ct_trainer_env_t env;
@@ -564,7 +564,7 @@ int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, 
                                   {s->data.info.samples, s->cfg.data.batch}};
   CT_TRY(describe_trainer(s, 1, &env));
   CT_TRY(ct_trainer_plan_memory(&env, batches, out));
-  if (residency) *pixels = ct_trainer_residency(&env, out, residency);
+  if (residency) *residencies = ct_trainer_residency(&env, out, residency);
 out:
   return rc;
 }

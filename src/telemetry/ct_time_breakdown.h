@@ -14,9 +14,9 @@
  * In the terms of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
  * communication efficiency = max(busy) / step, parallel efficiency = their product.
  *
- * Usage: ct_breakdown_open(); ct_breakdown_step() after each step; ct_breakdown_collect() at the end of
- * each window of steps.  One gather per window carries all that rank 0 knows of the other ranks,
- * the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
+ * Usage: ct_breakdown_open(); ct_breakdown_step() after each step; ct_breakdown_collect() at the
+ * end of each window of steps.  One gather per window carries all that rank 0 knows of the other
+ * ranks, the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
 #ifndef CT_TIME_BREAKDOWN_H
 #define CT_TIME_BREAKDOWN_H
 #include <jansson.h>

@@ -27,7 +27,7 @@ typedef struct ct_strategy {
   /* Local, pure. CT_ERR_USAGE names options that the strategy cannot be combined with, and the
    * reason. NULL: it combines with all */
   int (*check)(const ct_parallel_opts_t *p, const ct_train_opts_t *t);
-  /* Local. For a trainer that has its plans and arenas; the strategy's own state is t->way */
+  /* Local. For a trainer that has its plans and arenas; the strategy's own state is t->strategy */
   int (*make)(struct ct_trainer *t);
   void (*free)(struct ct_trainer *t);
   /* Local. Prepares everything but plans for batches of n samples over all ranks. NULL: nothing to

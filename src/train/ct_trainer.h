@@ -94,8 +94,8 @@ typedef struct ct_batches {
  * rank, with equal numbers of ranks per node. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
 
-/** Pure. Lists which data of a training resides where: fills out[CT_RESIDENCIES] and returns the number
- * of rows. \a m: result of ct_trainer_plan_memory(). */
+/** Pure. Lists which data of a training resides where: fills out[CT_RESIDENCIES] and returns the
+ * number of rows. \a m: result of ct_trainer_plan_memory(). */
 int ct_trainer_residency(const ct_trainer_env_t *env, const ct_memory_t *m, ct_residency_t *out);
 
 /** Local. Makes all plans that this rank needs for a data set of \a samples samples in global

@@ -376,7 +376,7 @@ struct ct_trainer {
 
   ct__progress_t progress;
   char *first_state; /* set by ct_trainer_remember(): weights, buffers, tracked; NULL: none */
-  void *strategy;    /**< state of the strategy recipe.way */
+  void *strategy;    /**< state of step_opts.strategy */
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__reduced_t reduced_state;

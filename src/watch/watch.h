@@ -140,7 +140,7 @@ const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t 
 /** The local address from which the first reachable address of another node is reached. Returns 0
  * if none is. */
 int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out);
-/** Opens both sockets at the address and stores their ports in \a place. 0, or -1 on failure
+/** Opens both sockets at the address and stores their ports in \a sockets. 0, or -1 on failure
  * (errno). */
 int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
                        const ct__watch_ports_t *ports, ct__watch_sockets_t *sockets);

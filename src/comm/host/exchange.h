@@ -21,7 +21,7 @@
 
 typedef struct ct__exchange ct__exchange_t; /**< buffers for one chunk */
 
-/** Local. For chunks of up to \a room floats over up to t->size ranks; wire: CT_F32 or CT_BF16.
+/** Local. For chunks of up to \a capacity floats over up to t->size ranks; wire: CT_F32 or CT_BF16.
  * CT_ERR_NOMEM. */
 int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t capacity, ct__exchange_t **out);
 /** NULL is allowed. */

@@ -123,8 +123,8 @@ typedef struct ct_reader_ops {
   int (*share)(const ct_reader_t *r, void **bytes, size_t *n);
   /* The path from which the i-th file is read; NULL after the last. */
   const char *(*file)(const ct_reader_t *r, int i);
-  /* Reads the i-th file from path, a copy of it, from now on; place() still names the original.  No
-   * other thread may read meanwhile.  CT_ERR_NOMEM */
+  /* Reads the i-th file from path, a copy of it, from now on; location() still names the original.
+   * No other thread may read meanwhile.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
   /* Reads the stored bytes of its files through this cache from now on, which it borrows until it
    * is closed.  No other thread may read meanwhile.  NULL: the reader cannot use a cache. */

@@ -127,7 +127,7 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
   }
 }
 
-/* Computes the weights that resize a box to \a out; returns the rest of \a room after them. */
+/* Computes the weights that resize a box to \a out; returns the rest of \a workspace after them. */
 static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *workspace,
                         ct__image_taps_t taps[2])
 {

@@ -85,8 +85,8 @@ enum {
   CT__TRANSFORM_ANY_SHAPE = 4, /**< accepts any shape, not only C x H x W */
   CT__TRANSFORM_MIX = 8,       /**< mixes two samples; applied after the list, not in it */
   CT__TRANSFORM_COLOUR = 16,   /**< changes values only, so dense targets are unchanged */
-  CT__TRANSFORM_RESIZES = 32,  /**< with look(): resizes, at most once in a view */
-  CT__TRANSFORM_MIRRORS = 64   /**< with look(): mirrors, only as the last of a view */
+  CT__TRANSFORM_RESIZES = 32,  /**< with view(): resizes, at most once in a view */
+  CT__TRANSFORM_MIRRORS = 64   /**< with view(): mirrors, only as the last of a view */
 };
 
 typedef struct ct__transform ct__transform_t;
@@ -176,7 +176,7 @@ typedef struct ct__image_taps {
 } ct__image_taps_t;
 /** Floats needed for the taps from up to \a in inputs to \a out outputs. */
 int64_t ct__image_taps_workspace(int64_t in, int64_t out);
-/** Computes bilinear weights with antialiasing in \a room. */
+/** Computes bilinear weights with antialiasing in \a workspace. */
 void ct__image_taps(int64_t in, int64_t out, float *workspace, ct__image_taps_t *t);
 /** An interval of inputs and outputs: outputs \a from to \a from + \a n - 1 of \a out.  The inputs
  * begin at \a start and are \a length long; those from \a lo to \a hi - 1 exist. first[] uses the

@@ -1,6 +1,6 @@
-/* What the steps of one size need: a world of its own ranks, and all from the configuration to a
- * trainer.  Making it takes longer than many a block of steps, so it stays for the blocks to come,
- * as far as there is memory. */
+/* What the steps of one size need: a sub-communicator of its own ranks, and all from the
+ * configuration to a trainer.  Making it takes longer than many a round of steps, so it stays for
+ * the rounds to come, as far as there is memory. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,12 +11,12 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 
-/* How many worlds may stay: MPI has about 2000 communicators. */
+/* How many groups may stay: MPI has about 2000 communicators. */
 enum { MOST = 64 };
 
-/* ---- one world ---- */
+/* ---- one group ---- */
 
-/* The configuration with this point's values. */
+/* The training configuration with the values of this size. */
 static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_config_t *p)
 {
   enum { KEYS = 3 };

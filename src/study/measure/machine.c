@@ -163,7 +163,7 @@ out:
   return rc;
 }
 
-/* ---- a block ---- */
+/* ---- a round ---- */
 
 static json_t *conditions_json(const facts_t *all, int ranks)
 {

@@ -1,5 +1,5 @@
 /* The end of a study: a row for each size, with the interval of its median, the efficiency against
- * the smallest size, block by block, and the largest loss by name. */
+ * the smallest size, round by round, and the largest loss by name. */
 #include <stdio.h>
 #include <string.h>
 

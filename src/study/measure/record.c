@@ -1,4 +1,4 @@
-/* A study's directory: points.jsonl grows by a line for each block, so that a study that is broken
+/* A study's directory: points.jsonl grows by a line for each round, so that a study that is broken
  * off goes on, and nothing is measured twice. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* One block of one size: a world of its own for those who take part, from the configuration to an
+/* One round of one size: a sub-communicator for those who take part, from the configuration to an
  * account of its steps.  The others look now and then whether it is over, without taking a core. */
 #include <math.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* ---- a block ---- */
+/* ---- a round ---- */
 
 static int open_steps(steps_t *w)
 {
@@ -87,7 +87,7 @@ out:
   return rc;
 }
 
-/* Rank 0 of the world: what each rank was busy for. */
+/* Rank 0 of the group: what each rank was busy for. */
 static json_t *busy_list(const ct_breakdown_t *a, int ranks)
 {
   json_t *list = json_array();
@@ -135,15 +135,15 @@ out:
   return rc;
 }
 
-static int measure(const ct_args_t *a, ct_scale_group_t *world, const ct_scale_opts_t *o,
+static int measure(const ct_args_t *a, ct_scale_group_t *group, const ct_scale_opts_t *o,
                    const ct_scale_config_t *p, ct_scale_round_t *out, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
-  ct_setup_t *s = &world->s;
-  steps_t w = {.s = s, .order = &world->order};
+  ct_setup_t *s = &group->s;
+  steps_t w = {.s = s, .order = &group->order};
   double begin = ct_clock();
-  out->kept = world->ready;
-  CT_TRY(ct_scale_group_ready(world, a, p));
+  out->kept = group->ready;
+  CT_TRY(ct_scale_group_ready(group, a, p));
   CT_TRY(open_steps(&w));
   out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));

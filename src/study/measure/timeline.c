@@ -1,5 +1,5 @@
-/* The works of a step as a study keeps them: which share of the time each takes, and how many bytes
- * of gradients are complete behind it. */
+/* The launches of a step as a study keeps them: which share of the time each takes, and how many
+ * bytes of gradients are complete behind it. */
 #include "study/measure/ct_scale.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
@@ -30,7 +30,8 @@ static int first_backward(const launches_t *all)
   return i;
 }
 
-/* Earlier pieces of a batch (train.accumulate, parallel.shards) send nothing: they are one work. */
+/* Earlier micro-batches (train.accumulate, parallel.shards) send nothing: they count as one
+ * launch. */
 static json_t *as_json(const launches_t *all, int micro_batches, double local_batch,
                        double bucket_bytes)
 {

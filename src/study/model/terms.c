@@ -26,7 +26,7 @@ static void split_compute(const ct_study_t *s, const ct_study_size_t *size, doub
   t->s[why] = compute_s - known;
 }
 
-/* What is waited for beyond the last rank: of the gradients, of batchnorms, of the step word. */
+/* What is waited for beyond the last rank: of the gradients, of batchnorms, of the step status. */
 static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t *t)
 {
   const double *k = mean->kinds.s;

@@ -1,4 +1,5 @@
-/* One step, played through: works take their time, buckets of gradients go their rounds meanwhile.
+/* One step, played through: launches take their time, buckets of gradients go their rounds
+ * meanwhile.
  * A level is one link that sends one message at a time; what waits for a round's latency leaves it
  * free for other pieces. */
 #include "study/model/ct_timeline.h"
@@ -44,7 +45,7 @@ typedef struct play {
   spans_t spans;
   piece_t piece[AT_A_TIME];
   int pieces, most;
-  int done, cut;       /* works that are; those whose gradients are in buckets that were begun */
+  int done, cut;       /* launches that are; those whose gradients are in buckets that were begun */
   double bucket, left; /* bytes of the one that is gathered; of one that is cut into pieces */
   double free_s[2];
 } play_t;
