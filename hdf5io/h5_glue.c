@@ -62,7 +62,7 @@ void ct__h5_lock(void)
 
 void ct__h5_unlock(void)
 {
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   pthread_mutex_unlock(&lock);
 }
 

@@ -168,7 +168,7 @@ out:
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   return gpu__nccl_alive(c); /* NCCL makes progress by itself */
 }
@@ -401,7 +401,7 @@ const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
                                       .reduce = reduce,
                                       .slice = slice,
                                       .gather = gpu__nccl_gather,
-                                      .poke = poke,
+                                      .progress = progress,
                                       .end = end,
                                       .bcast = gpu__nccl_bcast,
                                       .group = gpu__nccl_group,

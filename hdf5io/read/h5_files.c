@@ -62,7 +62,7 @@ int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_fil
 {
   int rc = CT_OK;
   hid_t file;
-  ct_beat_file(path); /* shown by the watch until HDF5's lock is released */
+  ct_heartbeat_file(path); /* shown by the watch until HDF5's lock is released */
   *out = find(f, shard);
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));

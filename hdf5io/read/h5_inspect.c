@@ -118,7 +118,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
   ct_weights_t *w = data;
   hid_t object = H5Oopen(group, name, H5P_DEFAULT);
   (void)info;
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (object >= 0 && H5Iget_type(object) == H5I_DATASET && !add_array(w, name, object))
     w->failed = CT_ERR_NOMEM;
   ct__h5_drop(object);
@@ -177,9 +177,9 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   CT_TRY(w->path ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_file_regular(path));
   ct__h5_lock();
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   rc = ct__h5_open(path, &w->file);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct__h5_unlock();
   CT_TRY(rc);
   CT_TRY(list_arrays(w));
@@ -238,11 +238,11 @@ static int keep(ct_weights_t *w, int i, int64_t row, int64_t rows, int64_t row_b
   w->kept = -1;
   w->block = ct_mem_array(n, (size_t)row_bytes, "rows of an array");
   CT_TRY(w->block ? CT_OK : CT_ERR_NOMEM);
-  ct_beat_file(w->path);
+  ct_heartbeat_file(w->path);
   ct__h5_lock();
   if (!read_rows(w, a, first, n)) rc = ct__h5_store_failed(w->path, a->name, "read");
   ct__h5_unlock();
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   CT_TRY(rc);
   w->kept = i;
   w->first = first;

@@ -36,7 +36,7 @@ static int describe_once(ct_reader_t *r, int shard, const ct_reader_spec_t *spec
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
   CT_TRY(ct__h5_shard_describe(s, f->file, spec));
-  ct_beat_progress();
+  ct_heartbeat_progress();
 out:
   ct__h5_unlock();
   return rc;
@@ -78,7 +78,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.classes = first->classes;
   r->info.class_names = first->class_names;
   r->info.targets = first->targets;
-  r->info.by_place = first->by_place;
+  r->info.by_pixel = first->by_pixel;
   r->info.unlabelled = !r->target[0];
   ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
   r->info.doubtful = first->doubtful;
@@ -348,7 +348,7 @@ static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void
   return rc;
 }
 
-static void hdf5_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void hdf5_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   const ct__h5_shard_t *s = &r->shards.v[ct__h5_reader_shard(r, index)];
   ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
@@ -367,6 +367,6 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .ahead = ct__h5_reader_ahead,
     .read = hdf5_read,
     .encoded = ct__h5_encoded_file,
-    .place = hdf5_place,
+    .location = hdf5_location,
     .close = hdf5_close,
 };

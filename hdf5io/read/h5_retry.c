@@ -41,7 +41,7 @@ int ct__h5_retry_again(ct__h5_retry_t *t, int code, double most_s)
     if (t->tries > 1) ct_err_suffix(" (tried %d times in %.1f s)", t->tries, now - t->began_s);
     return 0;
   }
-  ct_beat_progress();
+  ct_heartbeat_progress();
   sleep_s(t->wait_s < left ? t->wait_s : left);
   t->wait_s = 2 * t->wait_s < longest_wait_s ? 2 * t->wait_s : longest_wait_s;
   return 1;

@@ -67,7 +67,7 @@ static int find_packed(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *s
   if (spec->as_stored) return CT_OK;
   CT_TRY(ct__h5_cf_find(array, s->path, spec->input, fill, &cf));
   s->by_convert = cf.found && !ct__h5_cf_nothing(&cf);
-  int whole = spec->classes_of_places && !cf.is_float && !cf.scaled;
+  int whole = spec->classes_of_pixels && !cf.is_float && !cf.scaled;
   if (!s->by_convert || whole) goto out;
   s->x.dtype = CT_F32;
   s->convert = (ct__h5_convert_t){
@@ -200,7 +200,7 @@ out:
 }
 
 /* 1 if the array has one value, or several channels of them, per pixel or voxel of a sample. */
-static int is_by_place(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
+static int is_by_pixel(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
 {
   int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
   if (space < 2 || channels < 0 || channels > 1) return 0;
@@ -263,11 +263,11 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   if (!spec->as_stored) CT_TRY(ct__h5_cf_find(array.id, s->path, name, fill, &s->of_target));
   H5T_class_t class = H5Tget_class(type);
   int is_real = class == H5T_FLOAT || s->of_target.scaled;
-  s->by_place = is_by_place(s, dims, ndim);
-  s->enumerated = class == H5T_ENUM && !s->by_place;
+  s->by_pixel = is_by_pixel(s, dims, ndim);
+  s->enumerated = class == H5T_ENUM && !s->by_pixel;
   if (!is_real && class != H5T_INTEGER && !s->enumerated) CT_TRY(refuse_target(s, name, type));
-  if (is_real && !s->by_place) CT_TRY(count_targets(s, name, dims, ndim));
-  if (!is_real && !s->by_place && !is_single(dims, ndim))
+  if (is_real && !s->by_pixel) CT_TRY(count_targets(s, name, dims, ndim));
+  if (!is_real && !s->by_pixel && !is_single(dims, ndim))
     CT_TRY(refuse_integers(s, name, dims, ndim));
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,

@@ -41,7 +41,7 @@ typedef struct ct__h5_shard {
   int doubtful;               /**< 1: judging by the dims alone, channels may also be last */
   int64_t classes;            /**< 0: unknown */
   int64_t targets;            /**< target values per sample; 0: samples have labels */
-  int by_place;   /**< 1: dense targets: one label or value per pixel, not read with the labels */
+  int by_pixel;   /**< 1: dense targets: one label or value per pixel, not read with the labels */
   int enumerated; /**< 1: labels are an HDF5 enumeration, as h5py stores booleans */
 
   ct__h5_stamp_t stamp; /**< stamp of the file when its header was read; of a copy when it was

@@ -393,7 +393,7 @@ static int need(ct__h5_sources_t *all, int i)
   ct__h5_source_t *s = &all->v[i];
   hid_t creation = creation_of(all, s->of);
   int rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (rc != CT_OK) {
     forget(s); /* search again next time */
     return blame(s, rc);

@@ -58,7 +58,7 @@ static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
     size_t bytes = length - at < HASH_BYTES ? (size_t)(length - at) : HASH_BYTES;
     CT_TRY(read_at(fd, path, piece, bytes, at));
     *hash = ct_hash(piece, bytes, *hash);
-    ct_beat_progress(); /* large files take long */
+    ct_heartbeat_progress(); /* large files take long */
   }
 out:
   ct_mem_free(piece);
@@ -96,7 +96,7 @@ int ct__h5_seal_check(const char *path)
   seal_t seal;
   int fd = -1;
   CT_TRY(ct_file_regular(path));
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
@@ -114,7 +114,7 @@ int ct__h5_seal_check(const char *path)
     CT_FAIL(CT_ERR_FORMAT, "%s: is damaged: its checksum is %016llx, expected %016llx", path,
             (unsigned long long)hash, (unsigned long long)le64toh(seal.hash));
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (fd >= 0) close(fd);
   return rc;
 }
@@ -126,7 +126,7 @@ int ct_h5_is_checkpoint(const char *path, int *out)
   seal_t seal;
   int fd = -1;
   CT_TRY(ct_file_regular(path));
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0)
     CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
@@ -134,7 +134,7 @@ int ct_h5_is_checkpoint(const char *path, int *out)
   if (*out) CT_TRY(read_at(fd, path, &seal, sizeof seal, st.st_size - (off_t)sizeof seal));
   *out = *out && is_seal(&seal);
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (fd >= 0) close(fd);
   return rc;
 }

@@ -81,7 +81,7 @@ out:
 static int check_hash(const ct_store_t *s, const ct__h5_item_t *item, const void *data,
                       size_t bytes)
 {
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (ct_hash(data, bytes, 0) == item->hash) return CT_OK;
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
                     "%s: item '%s' is damaged: its checksum differs", s->path, item->name);
@@ -166,7 +166,7 @@ static int store_open(const char *path, ct_store_t **out)
   CT_TRY(ct__h5_seal_check(path));
   CT_TRY(ct__h5_store_new(path, &s));
   ct__h5_lock();
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   rc = ct__h5_open(path, &s->file);
   if (rc == CT_OK) ct__h5_attr_text(s->file, "format", format, sizeof format);
   if (rc == CT_OK) find_maker(s, by, sizeof by);

@@ -60,7 +60,7 @@ int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list a
 int ct_err_prefix(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Prepends the file and line of a key: "train.yaml:3: ", or "--set: " for line 0, which is the
  * command line; nothing if \a where is NULL.  Returns \a code. */
-int ct_err_place(int code, const char *where, int line);
+int ct_err_location(int code, const char *where, int line);
 /** Appends to the recorded text (" (rank 3 on node7)"); the code stays. */
 void ct_err_suffix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** Borrowed; this thread's record, valid until its next ct_err_set(). */

@@ -3,12 +3,12 @@
  * The main thread records each operation that it enters; any thread may read the record.  Nothing
  * here allocates: a call costs a clock reading and a few stores, and a short lock for the name of a
  * file. */
-#ifndef CT_BEAT_H
-#define CT_BEAT_H
+#ifndef CT_HEARTBEAT_H
+#define CT_HEARTBEAT_H
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct ct_beat {
+typedef struct ct_heartbeat {
   int64_t step;      /**< steps done */
   int64_t calls;     /**< collective operations entered: the same sequence on every rank */
   const char *doing; /**< the last operation entered */
@@ -17,25 +17,25 @@ typedef struct ct_beat {
   double since_s;    /**< ct_clock() when the operation was entered */
   double progress_s; /**< ct_clock() of the last progress */
   int begun;         /**< 1 after the first step */
-} ct_beat_t;
+} ct_heartbeat_t;
 
 /** Local, main thread only.  Records and counts a collective operation that is entered; \a doing is
  * a string literal, such as "the all-reduce of a bucket". */
-void ct_beat_enter(const char *doing, int64_t detail);
+void ct_heartbeat_enter(const char *doing, int64_t detail);
 /** The same for a local operation, such as "reading the batch"; it is not counted. */
-void ct_beat_at(const char *doing, int64_t detail);
+void ct_heartbeat_at(const char *doing, int64_t detail);
 /** Local, any thread.  Records progress: a step, a batch of an evaluation or a block of a copy is
  * finished.  To enter an operation counts as progress, too. */
-void ct_beat_progress(void);
+void ct_heartbeat_progress(void);
 /** Local, any thread.  Records the number of steps done, which is progress. */
-void ct_beat_step(int64_t step);
+void ct_heartbeat_step(int64_t step);
 /** Local, any thread.  Records that this thread waits for the file system because of this file;
  * NULL: the wait is over.  Either call is progress. */
-void ct_beat_file(const char *path);
+void ct_heartbeat_file(const char *path);
 /** Local, any thread.  Copies the file of the longest wait of any thread to \a buf, a long path
  * without its beginning; "" if no thread waits. */
-void ct_beat_file_read(char *buf, size_t cap);
+void ct_heartbeat_file_read(char *buf, size_t cap);
 /** Local, any thread.  Copies the record; its fields may be of slightly different times. */
-void ct_beat_read(ct_beat_t *out);
+void ct_heartbeat_read(ct_heartbeat_t *out);
 
 #endif

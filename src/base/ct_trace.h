@@ -44,9 +44,9 @@ void ct_trace_flight(const char *name, int64_t number, double begin);
 
 /** Local.  Appends the events as members of the JSON array `traceEvents` of Chrome and Perfetto,
  * each followed by a comma and a newline, in microseconds, for process \a pid with the name \a
- * name.  \a place converts a time of this process to the common clock, in seconds.  *lost: number
+ * name.  \a convert turns a time of this process to the common clock, in seconds.  *lost: number
  * of events that did not fit. */
-int ct_trace_json(int pid, const char *name, double (*place)(const void *ctx, double s),
+int ct_trace_json(int pid, const char *name, double (*convert)(const void *ctx, double s),
                   const void *ctx, ct_str_t *out, int64_t *lost);
 
 #endif

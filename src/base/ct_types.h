@@ -36,14 +36,14 @@ typedef struct ct_shape {
   int64_t dim[CT_MAX_DIMS];
 } ct_shape_t;
 
-#define CT_INPUTS_MORE 7
-#define CT_INPUT_NAME  64
+#define CT_INPUTS_EXTRA 7
+#define CT_INPUT_NAME   64
 /** Extra inputs of a network: arrays of a sample besides the first input, each with its own shape.
  */
 typedef struct ct_inputs {
   int n;
-  char name[CT_INPUTS_MORE][CT_INPUT_NAME]; /**< layers refer to it as input.NAME */
-  ct_shape_t x[CT_INPUTS_MORE];             /**< of one sample: float32 plain, dim[0] == 1 */
+  char name[CT_INPUTS_EXTRA][CT_INPUT_NAME]; /**< layers refer to it as input.NAME */
+  ct_shape_t x[CT_INPUTS_EXTRA];             /**< of one sample: float32 plain, dim[0] == 1 */
 } ct_inputs_t;
 /** 1 if names and dims are equal. */
 int ct_inputs_same(const ct_inputs_t *a, const ct_inputs_t *b);

@@ -65,7 +65,7 @@ int ct_err_prefix(int code, const char *fmt, ...)
   return code;
 }
 
-int ct_err_place(int code, const char *where, int line)
+int ct_err_location(int code, const char *where, int line)
 {
   if (!where) return code;
   return line > 0 ? ct_err_prefix(code, "%s:%d: ", where, line) : ct_err_prefix(code, "--set: ");

@@ -1,5 +1,5 @@
 /* Small files: read, renamed durably, found by pattern.  Each wait for the file system is recorded
- * for the watchdog (ct_beat_file()), since a dead file server blocks forever. */
+ * for the watchdog (ct_heartbeat_file()), since a dead file server blocks forever. */
 #include "base/ct_file.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   struct stat st;
   char *buf = NULL;
   int64_t cap = 0, len = 0;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   int fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0) CT_TRY(cannot_open(path, errno));
   /* the size is only a hint: a pipe has none, and a file may grow */
@@ -58,7 +58,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   *bytes = (size_t)len;
   buf = NULL;
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct_mem_free(buf);
   if (fd >= 0) close(fd);
   return rc;
@@ -67,7 +67,7 @@ out:
 int ct_file_read_at(int fd, const char *path, int64_t at, void *to, size_t bytes)
 {
   int rc = CT_OK;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   for (size_t done = 0; done < bytes;) {
     ssize_t n = pread(fd, (char *)to + done, bytes - done, at + (int64_t)done);
     if (n < 0 && errno == EINTR) continue;
@@ -78,14 +78,14 @@ int ct_file_read_at(int fd, const char *path, int64_t at, void *to, size_t bytes
     done += (size_t)n;
   }
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return rc;
 }
 
 int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, size_t bytes)
 {
   int rc = CT_OK;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   for (size_t done = 0; done < bytes;) {
     ssize_t n = pwrite(fd, (const char *)from + done, bytes - done, at + (int64_t)done);
     if (n < 0 && errno == EINTR) continue;
@@ -93,7 +93,7 @@ int ct_file_write_at(int fd, const char *path, int64_t at, const void *from, siz
     done += (size_t)n;
   }
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return rc;
 }
 
@@ -110,7 +110,7 @@ static int write_back(int fd)
     if (sync_file_range(fd, at, piece, all) != 0)
       return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0; /* else: not supported
                                                                              by this file system */
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
   return 0;
 }
@@ -205,12 +205,12 @@ int ct_file_regular(const char *path)
 {
   int rc = CT_OK;
   struct stat st;
-  ct_beat_file(path); /* stat() may hang, too */
+  ct_heartbeat_file(path); /* stat() may hang, too */
   if (stat(path, &st) != 0) CT_TRY(cannot_open(path, errno));
   if (!S_ISREG(st.st_mode))
     CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return rc;
 }
 

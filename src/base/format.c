@@ -31,7 +31,7 @@ static int probe_all(const ct_format_t *const formats[], int n, const char *path
   int rc = CT_OK;
   FILE *f = NULL;
   CT_TRY(ct_file_regular(path));
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   f = fopen(path, "rbe");
   if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   for (*found = 0; *found < n; (*found)++) {
@@ -41,7 +41,7 @@ static int probe_all(const ct_format_t *const formats[], int n, const char *path
   }
 out:
   if (f) fclose(f);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return rc;
 }
 

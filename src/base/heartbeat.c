@@ -26,39 +26,39 @@ static void set(const char *what, int64_t number, int alone)
   STORE(since_s, ct_clock());
 }
 
-void ct_beat_at(const char *what, int64_t number)
+void ct_heartbeat_at(const char *what, int64_t number)
 {
   set(what, number, 1);
 }
 
-void ct_beat_enter(const char *what, int64_t number)
+void ct_heartbeat_enter(const char *what, int64_t number)
 {
   STORE(calls, LOAD(calls) + 1);
   set(what, number, 0);
 }
 
-void ct_beat_progress(void)
+void ct_heartbeat_progress(void)
 {
   STORE(progress_s, ct_clock());
 }
 
-void ct_beat_step(int64_t done)
+void ct_heartbeat_step(int64_t done)
 {
   STORE(step, done);
   STORE(begun, 1);
-  ct_beat_progress();
+  ct_heartbeat_progress();
 }
 
-void ct_beat_read(ct_beat_t *out)
+void ct_heartbeat_read(ct_heartbeat_t *out)
 {
-  *out = (ct_beat_t){.step = LOAD(step),
-                     .calls = LOAD(calls),
-                     .doing = LOAD(doing),
-                     .detail = LOAD(detail),
-                     .local = LOAD(local),
-                     .since_s = LOAD(since_s),
-                     .progress_s = LOAD(progress_s),
-                     .begun = LOAD(begun)};
+  *out = (ct_heartbeat_t){.step = LOAD(step),
+                          .calls = LOAD(calls),
+                          .doing = LOAD(doing),
+                          .detail = LOAD(detail),
+                          .local = LOAD(local),
+                          .since_s = LOAD(since_s),
+                          .progress_s = LOAD(progress_s),
+                          .begun = LOAD(begun)};
 }
 
 /* ---- files ---- */
@@ -82,10 +82,10 @@ static void write_path(const char *path, char *to, size_t cap)
     snprintf(to, cap, "...%s", path + n - (cap - 4));
 }
 
-void ct_beat_file(const char *path)
+void ct_heartbeat_file(const char *path)
 {
   static _Thread_local int mine = -1;
-  if (path) ct_beat_progress();
+  if (path) ct_heartbeat_progress();
   pthread_mutex_lock(&file_lock);
   if (mine >= 0) file[mine].turn = 0;
   mine = -1;
@@ -98,7 +98,7 @@ void ct_beat_file(const char *path)
   pthread_mutex_unlock(&file_lock);
 }
 
-void ct_beat_file_read(char *buf, size_t cap)
+void ct_heartbeat_file_read(char *buf, size_t cap)
 {
   int first = -1;
   pthread_mutex_lock(&file_lock);

@@ -17,18 +17,18 @@ int ct_out_begin(ct_out_t *o, const char *path)
   CT_TRY(ct_text_format(o->path, sizeof o->path, "%s", path));
   CT_TRY(ct_text_format(o->temporary, sizeof o->temporary, "%s.tmp", path));
   ct_temporary_begin(o->temporary);
-  ct_beat_file(o->temporary);
+  ct_heartbeat_file(o->temporary);
   o->fd = ct_file_new(o->temporary, 0666);
   if (o->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot create: %s", o->temporary, strerror(errno));
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return o->rc = rc;
 }
 
 int ct_out_put_at(ct_out_t *o, int64_t at, const void *from, int64_t bytes)
 {
   if (o->rc == CT_OK) o->rc = ct_file_write_at(o->fd, o->temporary, at, from, (size_t)bytes);
-  ct_beat_progress();
+  ct_heartbeat_progress();
   return o->rc;
 }
 
@@ -53,9 +53,9 @@ int ct_out_commit(ct_out_t *o)
 {
   int rc = o->rc;
   if (rc != CT_OK || !o->temporary[0]) goto out;
-  ct_beat_file(o->temporary);
+  ct_heartbeat_file(o->temporary);
   rc = close_file(o);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (rc == CT_OK) rc = ct_file_commit(o->temporary, o->path);
   o->rc = rc;
   if (rc == CT_OK) o->temporary[0] = '\0';

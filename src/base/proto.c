@@ -20,7 +20,7 @@ static int varint(uint64_t v, unsigned char out[MOST])
   return n;
 }
 
-static int make_room(ct_proto_t *p, int64_t bytes)
+static int reserve(ct_proto_t *p, int64_t bytes)
 {
   void *data = p->data;
   if (!p->failed && ct_mem_grow(&data, &p->cap, p->len + bytes, 1) != CT_OK) p->failed = 1;
@@ -30,7 +30,7 @@ static int make_room(ct_proto_t *p, int64_t bytes)
 
 static void append(ct_proto_t *p, const void *data, int64_t bytes)
 {
-  if (bytes == 0 || !make_room(p, bytes)) return;
+  if (bytes == 0 || !reserve(p, bytes)) return;
   memcpy(p->data + p->len, data, (size_t)bytes);
   p->len += bytes;
 }
@@ -109,7 +109,7 @@ void ct_proto_end(ct_proto_t *p, int64_t begin)
   unsigned char length[MOST];
   int64_t bytes = p->len - begin;
   int n = varint((uint64_t)bytes, length);
-  if (!make_room(p, n)) return;
+  if (!reserve(p, n)) return;
   memmove(p->data + begin + n, p->data + begin, (size_t)bytes);
   memcpy(p->data + begin, length, (size_t)n);
   p->len += n;

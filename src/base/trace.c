@@ -146,7 +146,7 @@ out:
   return rc;
 }
 
-int ct_trace_json(int pid, const char *name, double (*place)(const void *ctx, double s),
+int ct_trace_json(int pid, const char *name, double (*convert)(const void *ctx, double s),
                   const void *ctx, ct_str_t *out, int64_t *lost)
 {
   int rc = CT_OK;
@@ -154,8 +154,8 @@ int ct_trace_json(int pid, const char *name, double (*place)(const void *ctx, do
   *lost = lost_events;
   CT_TRY(add_names(pid, name, out));
   for (int64_t i = 0; i < count; i++)
-    CT_TRY(
-        add_event(&events[i], pid, i, place(ctx, events[i].begin), place(ctx, events[i].end), out));
+    CT_TRY(add_event(&events[i], pid, i, convert(ctx, events[i].begin), convert(ctx, events[i].end),
+                     out));
 out:
   pthread_mutex_unlock(&lock);
   return rc;

@@ -99,7 +99,7 @@ static int measure_product(ct_setup_t *s, ct_queue_t *q, double *rate)
   ct_shape_t x = ct_shape(2, n, n);
   product_t work = {.s = s, .q = q};
   size_t square = (size_t)(n * n) * sizeof(float);
-  x.dtype = s->recipe.compute;
+  x.dtype = s->step_opts.compute;
   ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
   CT_TRY(s->be->op->prepare(s->dev, &d, NULL, &work.op, &info));
   CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, 4 * square + info.scratch, &p));
@@ -127,7 +127,7 @@ static void add_to(total_t *t, double seconds, double floor)
   t->floor += floor;
 }
 
-static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
+static int add_line(const ct_launch_time_t *w, double floor, ct_str_t *out)
 {
   char text[160];
   return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
@@ -136,7 +136,7 @@ static int add_line(const ct_work_time_t *w, double floor, ct_str_t *out)
                     ct_op_text(w->desc, text, sizeof text), w->algorithm);
 }
 
-static int add_object(const ct_work_time_t *w, double floor, json_t *list)
+static int add_object(const ct_launch_time_t *w, double floor, json_t *list)
 {
   char text[160];
   json_t *o =
@@ -148,7 +148,7 @@ static int add_object(const ct_work_time_t *w, double floor, json_t *list)
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for JSON");
 }
 
-static int add_work(void *ctx, const ct_work_time_t *w)
+static int add_launch(void *ctx, const ct_launch_time_t *w)
 {
   table_t *t = ctx;
   double moving = w->bytes / t->copy_rate, counting = w->flops / t->flop_rate;
@@ -188,9 +188,9 @@ static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q
         ct_str_add(t->out,
                    "ops on their own, %d times in a row; a copy moves %.0f GB/s, a product in %s "
                    "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
-                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
+                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->step_opts.compute),
                    t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
-  CT_TRY(ct_trainer_time_works(s->trainer, b, REPEATS, add_work, t));
+  CT_TRY(ct_trainer_time_launches(s->trainer, b, REPEATS, add_launch, t));
   if (!t->list) CT_TRY(add_sums(t));
 out:
   return rc;

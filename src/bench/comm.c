@@ -181,7 +181,7 @@ static int measure_algorithm(const algorithm_t *w, const plan_t *p, ct_bench_com
       int64_t n = bytes / (int64_t)sizeof(float);
       if (call != CT_COMM_ALL_REDUCE) n -= n % w->t->size;
       if (n == 0 || !applies(w, call, bytes)) continue;
-      CT_TRY_ALL(w->t, ct_mem_grow((void **)&b->row, &b->room, b->rows + 1, sizeof *b->row));
+      CT_TRY_ALL(w->t, ct_mem_grow((void **)&b->row, &b->cap, b->rows + 1, sizeof *b->row));
       ct_bench_comm_row_t *r = &b->row[b->rows++];
       *r = (ct_bench_comm_row_t){.call = call,
                                  .over = w->name,

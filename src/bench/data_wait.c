@@ -9,15 +9,15 @@
 static int run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;
-  ct_beat_at("trying some steps", -1);
+  ct_heartbeat_at("trying some steps", -1);
   for (int64_t i = -before; i < steps; i++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     ct_step_report_t report = {0};
-    CT_TRY(ct_steps_next(s, &(ct_schedule_point_t){0}, &word, &report, NULL));
+    CT_TRY(ct_steps_next(s, &(ct_schedule_point_t){0}, &status, &report, NULL));
     if (i < 0) continue;
     out->steps++;
     out->seconds += ct_step_times_all(&report.times);
-    out->wait_s += word.time_max.s[CT_TIME_DATA];
+    out->wait_s += status.time_max.s[CT_TIME_DATA];
   }
 out:
   return rc;

@@ -42,19 +42,20 @@ out:
 static int run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;
-  ct_beat_at("trying learning rates", -1);
+  ct_heartbeat_at("trying learning rates", -1);
   for (int i = 0; i < r->steps && !over; i++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     ct_step_report_t report = {0};
     double rate = ct_lr_rate(r->from, r->to, i, (int)r->steps);
-    rc = ct_steps_next(steps, &(ct_schedule_point_t){.times = rate / base}, &word, &report, NULL);
+    rc = ct_steps_next(steps, &(ct_schedule_point_t){.times = rate / base}, &status, &report, NULL);
     if (rc == CT_ERR_NONFINITE) {
       ct_lr_add(out, rate, NAN);
       rc = CT_OK;
       break;
     }
     CT_TRY(rc);
-    over = ct_lr_add(out, rate, word.loss_weight > 0 ? word.loss_sum / word.loss_weight : NAN);
+    over =
+        ct_lr_add(out, rate, status.loss_weight > 0 ? status.loss_sum / status.loss_weight : NAN);
   }
 out:
   return rc;

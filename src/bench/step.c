@@ -14,7 +14,7 @@
 typedef struct times {
   int n;
   double *step; /* seconds of each */
-  ct_account_t *account;
+  ct_breakdown_t *breakdown;
   int64_t sent; /* bytes in all of them */
 } times_t;
 
@@ -24,7 +24,7 @@ static int alloc_times(const ct_topo_t *topo, times_t *t, int n)
   t->n = n;
   t->step = ct_mem_array(n, sizeof(double), "timings");
   CT_TRY_ALL(topo, t->step ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_account_open(topo, 0, &t->account));
+  CT_TRY(ct_breakdown_open(topo, 0, &t->breakdown));
 out:
   return rc;
 }
@@ -34,13 +34,13 @@ static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;
   for (int i = -warmup; i < t->n; i++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     ct_step_report_t report = {0};
     if (i == 0) t->sent = -s->comm_ops->bytes_sent(s->comm);
-    CT_TRY(ct_steps_next(steps, &(ct_schedule_point_t){0}, &word, &report, NULL));
+    CT_TRY(ct_steps_next(steps, &(ct_schedule_point_t){0}, &status, &report, NULL));
     if (i < 0) continue;
     t->step[i] = ct_step_times_all(&report.times);
-    ct_account_step(t->account, &word, &report);
+    ct_breakdown_step(t->breakdown, &status, &report);
   }
   t->sent += s->comm_ops->bytes_sent(s->comm);
 out:
@@ -59,12 +59,12 @@ static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
   b->steps = t->n;
   b->batch = batch;
   b->median = ct_clock_median(t->step, t->n);
-  ct_account_collect(t->account, &b->account);
-  const double *mean = b->account.mean.s;
+  ct_breakdown_collect(t->breakdown, &b->breakdown);
+  const double *mean = b->breakdown.mean.s;
   b->compute = mean[CT_TIME_COMPUTE] + mean[CT_TIME_UPDATE];
   b->other = mean[CT_TIME_DATA] + mean[CT_TIME_SAVE] + mean[CT_TIME_OTHER];
-  b->comm_exposed = b->account.step_s - b->compute - b->other;
-  b->rate = (double)batch / b->account.step_s;
+  b->comm_exposed = b->breakdown.step_s - b->compute - b->other;
+  b->rate = (double)batch / b->breakdown.step_s;
   b->sent = most;
   b->sent_mean = sum / s->topo->size;
   b->peak = ct_mem_peak_rss();
@@ -102,7 +102,7 @@ static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, jso
     CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, made.kept, json, ops) : CT_OK);
 out:
   ct_mem_free(t.step);
-  ct_account_close(t.account);
+  ct_breakdown_close(t.breakdown);
   ct_steps_close(&made);
   ct_setup_close(&s);
   return rc;

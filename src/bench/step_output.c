@@ -13,10 +13,10 @@ static json_t *as_object(const ct_bench_t *b)
   json_t *o = json_pack(
       "{s:i, s:i, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "ranks",
       b->ranks, "threads", b->threads, "batch", (json_int_t)b->batch, "steps", b->steps, "step_s",
-      b->account.step_s, "step_s_median", b->median, "step_s_min", b->account.step_min_s,
-      "step_s_max", b->account.step_max_s, "compute_s", b->compute, "comm_exposed_s",
+      b->breakdown.step_s, "step_s_median", b->median, "step_s_min", b->breakdown.step_min_s,
+      "step_s_max", b->breakdown.step_max_s, "compute_s", b->compute, "comm_exposed_s",
       b->comm_exposed, "other_s", b->other, "samples_per_s", b->rate, "sent_bytes_max", b->sent,
-      "sent_bytes_mean", b->sent_mean, "account", ct_account_json(&b->account));
+      "sent_bytes_mean", b->sent_mean, "account", ct_breakdown_json(&b->breakdown));
   if (!o) return NULL;
   json_object_set_new(o, "activation_bytes", json_integer((json_int_t)b->activations));
   json_object_set_new(o, "arena_bytes", json_integer((json_int_t)b->arenas));
@@ -51,8 +51,8 @@ static int as_lines(const ct_bench_t *b, ct_str_t *out)
       "  samples/s       %.1f\n"
       "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
       b->ranks, b->ranks == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
-      (long long)b->batch, b->steps, 1e3 * b->account.step_s, 1e3 * b->median,
-      1e3 * b->account.step_min_s, 1e3 * b->account.step_max_s, 1e3 * b->compute,
+      (long long)b->batch, b->steps, 1e3 * b->breakdown.step_s, 1e3 * b->median,
+      1e3 * b->breakdown.step_min_s, 1e3 * b->breakdown.step_max_s, 1e3 * b->compute,
       1e3 * b->comm_exposed, 1e3 * b->other, ct_text_bytes(b->sent, sent, sizeof sent), b->rate,
       ct_text_bytes((double)b->activations, activations, sizeof activations),
       ct_text_bytes((double)b->arenas, arenas, sizeof arenas),
@@ -81,7 +81,7 @@ int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out)
                     "peak, rank 0", against));
   for (int i = 0; i < n; i++)
     CT_TRY(ct_str_add(out, "%-8s %5d %10.3f %10.3f %12.3f %10.1f %12s %12s %12s %8.2fx\n",
-                      b[i].mode, b[i].ranks, 1e3 * b[i].account.step_s, 1e3 * b[i].compute,
+                      b[i].mode, b[i].ranks, 1e3 * b[i].breakdown.step_s, 1e3 * b[i].compute,
                       1e3 * b[i].comm_exposed, b[i].rate,
                       ct_text_bytes(b[i].sent, most, sizeof most),
                       ct_text_bytes(b[i].sent_mean, mean, sizeof mean),

@@ -14,16 +14,16 @@
 typedef struct ct_bench {
   const char *mode; /**< "ddp", …; NULL: as the configuration says */
   int ranks, threads, steps;
-  int64_t batch;              /**< global */
-  double median;              /**< step */
-  double compute;             /**< and update, mean of the ranks */
-  double comm_exposed;        /**< own work for messages, and waiting, mean of the ranks */
-  double other;               /**< the rest: compute + comm_exposed + other = account.step_s */
-  ct_account_sum_t account;   /**< all of it */
-  double rate;                /**< samples/s */
-  double sent;                /**< bytes a step, of the rank that sends most */
-  double sent_mean;           /**< mean over the ranks */
-  size_t activations, arenas; /**< bytes of rank 0's, as ct_trainer_memory() */
+  int64_t batch;                /**< global */
+  double median;                /**< step */
+  double compute;               /**< and update, mean of the ranks */
+  double comm_exposed;          /**< own work for messages, and waiting, mean of the ranks */
+  double other;                 /**< the rest: compute + comm_exposed + other = account.step_s */
+  ct_breakdown_sum_t breakdown; /**< all of it */
+  double rate;                  /**< samples/s */
+  double sent;                  /**< bytes a step, of the rank that sends most */
+  double sent_mean;             /**< mean over the ranks */
+  size_t activations, arenas;   /**< bytes of rank 0's, as ct_trainer_memory() */
   size_t peak; /**< resident set of rank 0; 0: cannot be told apart from that of earlier modes */
 } ct_bench_t;
 

@@ -25,7 +25,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_owner.h"
 #include "host/ct_thread.h"
-#include "ckpt/room.h"
+#include "ckpt/disk_space.h"
 
 const ct_opt_t ct_ckpt_rows[] = {
     CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18,
@@ -193,8 +193,8 @@ static int prepare_dir(const ct_ckpt_t *c, const char *path)
     CT_TRY(ct_file_mkdirs(c->dir));
     ct_log(CT_LOG_WARN, "%s was removed while the run goes on; it is made anew", c->dir);
   }
-  int64_t room = ct_file_free(c->dir);
-  if (room >= 0 && room < ct__room_needed(c->item, c->items, c->text, c->texts))
+  int64_t space = ct_file_free(c->dir);
+  if (space >= 0 && space < ct__space_needed(c->item, c->items, c->text, c->texts))
     CT_FAIL(CT_ERR_IO, "%s: cannot be written: %s", path, strerror(ENOSPC));
 out:
   return rc;
@@ -208,7 +208,7 @@ static int write_store(const ct_ckpt_t *c, const char *path)
   CT_TRY(c->ops->create(path, &s));
   for (int i = 0; i < c->items; i++) {
     CT_TRY(ct_fault("ckpt.write"));
-    ct_beat_progress(); /* a run that waits for this write does not count as hanging */
+    ct_heartbeat_progress(); /* a run that waits for this write does not count as hanging */
     CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
   }
   for (int i = 0; i < c->texts; i++)
@@ -300,8 +300,8 @@ static int explained(const ct_ckpt_t *c, int rc)
   char text[CT_ERR_TEXT];
   if (rc != CT_ERR_IO) return rc;
   ct_err_info_t e = *ct_err_last();
-  ct__room_explain(e.text, ct__room_needed(c->item, c->items, c->text, c->texts),
-                   ct_file_free(c->dir), text, sizeof text);
+  ct__space_explain(e.text, ct__space_needed(c->item, c->items, c->text, c->texts),
+                    ct_file_free(c->dir), text, sizeof text);
   return ct_err_set(rc, e.file, e.line, "%s", text);
 }
 

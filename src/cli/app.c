@@ -25,7 +25,7 @@
  * whether this one speaks for them. */
 static int is_one_of_many(int *speaks)
 {
-  return ct_launch_check(getenv, 1, "", speaks) != CT_OK;
+  return ct_launcher_check(getenv, 1, "", speaks) != CT_OK;
 }
 
 static int speaks_for_all(void)

@@ -45,7 +45,7 @@ out:
 static int check_shm(void)
 {
   const int64_t each = 4400000;
-  int rc = CT_OK, ranks = ct_launch_local_ranks(getenv);
+  int rc = CT_OK, ranks = ct_launcher_local_ranks(getenv);
   char library[160], has[32], wants[32];
   struct statvfs shm;
   ct_topo_device(library, sizeof library);

@@ -16,14 +16,14 @@ static void allreduce(const ct_topo_t *t, const char *what, void *io, int count,
                       MPI_Op op)
 {
   if (t->size == 1) return;
-  ct_beat_enter(what, -1);
+  ct_heartbeat_enter(what, -1);
   ct_mpi_allreduce(t, t->world, io, count, type, op);
 }
 
 static void bcast(const ct_topo_t *t, const char *what, void *data, size_t bytes, int root)
 {
   if (t->size == 1) return;
-  ct_beat_enter(what, -1);
+  ct_heartbeat_enter(what, -1);
   ct_mpi_bcast(t, t->world, data, bytes, root);
 }
 
@@ -123,7 +123,7 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
     return;
   }
   MPI_Request request;
-  ct_beat_enter("what rank 0 collects", -1);
+  ct_heartbeat_enter("what rank 0 collects", -1);
   CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
   ct_mpi_wait(t, &request);
 }
@@ -171,7 +171,7 @@ static void take_all(const ct_topo_t *t, int from, ct_agree_part_t take, void *c
 void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
                    void *ctx)
 {
-  if (t->size > 1) ct_beat_enter("what rank 0 collects", -1);
+  if (t->size > 1) ct_heartbeat_enter("what rank 0 collects", -1);
   if (t->rank == 0) take(ctx, 0, mine, bytes);
   for (int r = 1; t->rank == 0 && r < t->size; r++)
     take_all(t, r, take, ctx);
@@ -188,7 +188,7 @@ static double max_real(double a, double b)
   return a > b ? a : b;
 }
 
-static void merge_times(const ct_step_word_t *a, ct_step_word_t *b)
+static void merge_times(const ct_step_status_t *a, ct_step_status_t *b)
 {
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     b->time_sum.s[k] += a->time_sum.s[k];
@@ -202,8 +202,8 @@ static void merge_times(const ct_step_word_t *a, ct_step_word_t *b)
 static void merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
   (void)type;
-  const ct_step_word_t *a = in;
-  ct_step_word_t *b = io;
+  const ct_step_status_t *a = in;
+  ct_step_status_t *b = io;
   for (int i = 0; i < *n; i++, a++, b++) {
     if (a->err < b->err || (a->err == b->err && a->err_rank < b->err_rank)) {
       b->err = a->err;
@@ -221,20 +221,20 @@ static void merge(void *in, void *io, int *n, MPI_Datatype *type)
   }
 }
 
-void ct__step_word_open(ct_topo_t *t)
+void ct__step_status_open(ct_topo_t *t)
 {
-  CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_word_t), MPI_BYTE, &t->step_type));
+  CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_status_t), MPI_BYTE, &t->step_type));
   CT_MPI(t, MPI_Type_commit(&t->step_type));
   CT_MPI(t, MPI_Op_create(merge, 1, &t->step_op));
 }
 
-void ct__step_word_close(ct_topo_t *t)
+void ct__step_status_close(ct_topo_t *t)
 {
   if (t->step_op != MPI_OP_NULL) MPI_Op_free(&t->step_op);
   if (t->step_type != MPI_DATATYPE_NULL) MPI_Type_free(&t->step_type);
 }
 
-int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io)
+int ct_step_agree(const ct_topo_t *t, ct_step_status_t *io)
 {
   io->err_rank = t->rank;
   allreduce(t, "the step word", io, 1, t->step_type, t->step_op);

@@ -65,7 +65,7 @@ void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
 {
   *out = (ct_clock_offset_t){.at_s = ct_clock()};
   if (t->nodes == 1) return;
-  ct_beat_enter("comparing the clocks of the nodes", -1);
+  ct_heartbeat_enter("comparing the clocks of the nodes", -1);
   for (int node = 1; t->rank == 0 && node < t->nodes; node++) {
     int first;
     take(t, &first, sizeof first, MPI_ANY_SOURCE, HERE);
@@ -78,7 +78,7 @@ void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
   ct_agree_node(t, out, sizeof *out);
 }
 
-double ct_clocks_place(const ct_clock_offset_t at[2], double s)
+double ct_clocks_convert(const ct_clock_offset_t at[2], double s)
 {
   double between = at[1].at_s - at[0].at_s;
   double share = between > 0 ? (s - at[0].at_s) / between : 0;

@@ -2,9 +2,9 @@
  * copies back.
  *
  * Transfers start in ct_comm_mpi in ticket order, which is required on all ranks, each once its
- * copy to the host has completed. poke() checks for this. A call that waits for other ranks first
- * waits for the copies of all earlier tickets, since a rank that is already in end() needs them
- * from this one. */
+ * copy to the host has completed. progress() checks for this. A call that waits for other ranks
+ * first waits for the copies of all earlier tickets, since a rank that is already in end() needs
+ * them from this one. */
 #include <string.h>
 
 #include "base/ct_log.h"
@@ -15,8 +15,8 @@
 
 enum {
   NONE = -1,
-  ROOM = 1 << 20,   /* bytes staged through the host at once, for memory without a twin */
-  DOUBLES = 1 << 14 /* doubles of a group sum at once: batchnorm over 8191 channels */
+  STAGING = 1 << 20, /* bytes staged through the host at once, for memory without a twin */
+  DOUBLES = 1 << 14  /* doubles of a group sum at once: batchnorm over 8191 channels */
 };
 
 /* A buffer of alloc() and its host copy. */
@@ -60,7 +60,7 @@ struct ct_comm {
   int64_t twins, twin_cap;
   spare_t *spare; /* owned */
   int64_t spares, spare_cap;
-  char *room;           /* owned; staging memory of two halves of ROOM bytes */
+  char *staging;        /* owned; staging memory of two halves of STAGING bytes */
   int64_t *chunk_bytes; /* owned; per rank */
   ct_group_t *groups;   /* owned; list */
 };
@@ -218,10 +218,10 @@ out:
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   int rc = start_arrived(c);
-  return first_of(rc, mpi->poke(c->inner));
+  return first_of(rc, mpi->progress(c->inner));
 }
 
 /* Waits for a transfer; starts later ones meanwhile. */
@@ -314,13 +314,13 @@ static int bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
 {
   int rc = CT_OK, own = CT_OK;
   CT_TRY(settle(c, q));
-  for (size_t at = 0; at < bytes; at += ROOM) {
+  for (size_t at = 0; at < bytes; at += STAGING) {
     char *p = (char *)buf + at;
-    size_t n = chunk_of(bytes, at, ROOM);
-    if (c->t->rank == root) own = first_of(own, copy_now(c, q, c->room, p, n));
+    size_t n = chunk_of(bytes, at, STAGING);
+    if (c->t->rank == root) own = first_of(own, copy_now(c, q, c->staging, p, n));
     CT_TRY_ALL(c->t, own);
-    CT_TRY(mpi->bcast(c->inner, NULL, c->room, n, root));
-    if (c->t->rank != root) own = copy_now(c, q, p, c->room, n);
+    CT_TRY(mpi->bcast(c->inner, NULL, c->staging, n, root));
+    if (c->t->rank != root) own = copy_now(c, q, p, c->staging, n);
   }
   CT_TRY_ALL(c->t, own);
 out:
@@ -332,7 +332,7 @@ static int copy_rows(ct_comm_t *c, ct_queue_t *q, char *all, size_t at, const in
                      int down)
 {
   int rc = CT_OK;
-  char *row = c->room;
+  char *row = c->staging;
   if (c->t->rank) return CT_OK;
   for (int r = 0; r < c->t->size; r++) {
     size_t n = (size_t)c->chunk_bytes[r];
@@ -349,7 +349,7 @@ out:
 static int copy_row(ct_comm_t *c, ct_queue_t *q, char *mine, size_t at, int down)
 {
   size_t n = (size_t)c->chunk_bytes[c->t->rank];
-  char *row = c->room + ROOM;
+  char *row = c->staging + STAGING;
   if (!n) return CT_OK; /* `mine` may be NULL if this rank has no rows */
   return copy_now(c, q, down ? row : mine + at, down ? mine + at : row, n);
 }
@@ -359,7 +359,7 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
                      int from_root)
 {
   int rc = CT_OK, own = CT_OK, ranks = c->t->size;
-  size_t most = ROOM / (size_t)ranks, longest = 0;
+  size_t most = STAGING / (size_t)ranks, longest = 0;
   CT_TRY(settle(c, q));
   for (int r = 0; r < ranks; r++)
     if ((size_t)bytes[r] > longest) longest = (size_t)bytes[r];
@@ -370,10 +370,10 @@ static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const i
         first_of(own, from_root ? copy_rows(c, q, all, at, bytes, 1) : copy_row(c, q, mine, at, 1));
     CT_TRY_ALL(c->t, own);
     if (from_root) {
-      CT_TRY(mpi->scatter(c->inner, NULL, c->room, c->room + ROOM, c->chunk_bytes));
+      CT_TRY(mpi->scatter(c->inner, NULL, c->staging, c->staging + STAGING, c->chunk_bytes));
       own = copy_row(c, q, mine, at, 0);
     } else {
-      CT_TRY(mpi->collect(c->inner, NULL, c->room + ROOM, c->room, c->chunk_bytes));
+      CT_TRY(mpi->collect(c->inner, NULL, c->staging + STAGING, c->staging, c->chunk_bytes));
       own = copy_rows(c, q, all, at, bytes, 0);
     }
   }
@@ -397,11 +397,11 @@ static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;
   size_t bytes = (size_t)n * sizeof *buf, n_bytes;
-  char *twin = find_twin(c, buf, bytes), *p = twin ? twin : c->room;
+  char *twin = find_twin(c, buf, bytes), *p = twin ? twin : c->staging;
   CT_TRY(settle(c, q));
   for (size_t at = 0; at < bytes; at += n_bytes) {
     char *chunk = (char *)buf + at;
-    n_bytes = twin ? bytes : chunk_of(bytes, at, ROOM);
+    n_bytes = twin ? bytes : chunk_of(bytes, at, STAGING);
     own = first_of(own, copy_now(c, q, p, chunk, n_bytes));
     CT_TRY_ALL(c->t, own);
     CT_TRY(mpi->reduce_root(c->inner, NULL, (float *)p, (int64_t)(n_bytes / sizeof *buf)));
@@ -478,7 +478,7 @@ static void free_tables(ct_comm_t *c)
   c->be->queue->unmark(c->back);
   for (int64_t i = 0; i < c->spares; i++)
     c->be->mem->free(c->dev, CT_MEM_STAGING, c->spare[i].host);
-  c->be->mem->free(c->dev, CT_MEM_STAGING, c->room);
+  c->be->mem->free(c->dev, CT_MEM_STAGING, c->staging);
   ct_mem_free(c->spare);
   ct_mem_free(c->twin);
   ct_mem_free(c->chunk_bytes);
@@ -513,8 +513,8 @@ static int open_staging(ct_comm_t *c)
   int rc = CT_OK;
   void *p;
   CT_TRY(c->be->queue->create(c->dev, &c->down));
-  CT_TRY(c->be->mem->alloc(c->dev, CT_MEM_STAGING, 2 * ROOM, &p));
-  c->room = p;
+  CT_TRY(c->be->mem->alloc(c->dev, CT_MEM_STAGING, 2 * STAGING, &p));
+  c->staging = p;
   c->chunk_bytes = ct_mem_array(c->t->size, sizeof *c->chunk_bytes, "rows of the ranks");
   if (!c->chunk_bytes) rc = CT_ERR_NOMEM;
 out:
@@ -582,7 +582,7 @@ const ct_comm_ops_t ct_comm_staged = {.size = sizeof(ct_comm_ops_t),
                                       .reduce = reduce,
                                       .slice = slice,
                                       .gather = gather,
-                                      .poke = poke,
+                                      .progress = progress,
                                       .end = end,
                                       .bcast = bcast,
                                       .group = group,

@@ -47,7 +47,7 @@ void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_
                    void *ctx);
 
 /** Step status: what all ranks learn at the end of each step, in one small allreduce. */
-typedef struct ct_step_word {
+typedef struct ct_step_status {
   int64_t err, err_rank; /**< lowest code, and the lowest rank with it (out only) */
   int64_t stop;          /**< nonzero: a rank was asked to stop (max) */
   double loss_sum;       /**< sums, as in ct_loss_t */
@@ -58,15 +58,15 @@ typedef struct ct_step_word {
   ct_step_times_t time_sum, time_max;
   double busy_max; /**< maximum of their busy times */
   double work_max; /**< maximum of compute plus update */
-} ct_step_word_t;
+} ct_step_status_t;
 
 /** Collective, Hot. Merges the status of all ranks in place. If err is not CT_OK after the merge,
  * the failing rank's text has been broadcast as in ct_agree(), and the code is returned on every
  * rank. */
-int ct_step_agree(const ct_topo_t *t, ct_step_word_t *io);
+int ct_step_agree(const ct_topo_t *t, ct_step_status_t *io);
 /** Creates and frees the MPI type and operation of the step status in \a t; called by
  * ct_topo_open() and ct_topo_close(). */
-void ct__step_word_open(ct_topo_t *t);
-void ct__step_word_close(ct_topo_t *t);
+void ct__step_status_open(ct_topo_t *t);
+void ct__step_status_close(ct_topo_t *t);
 
 #endif

@@ -19,6 +19,6 @@ typedef struct ct_clock_offset {
 void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out);
 /** Pure. Converts time \a s of this rank's clock to rank 0's clock by linear interpolation between
  * two measurements. */
-double ct_clocks_place(const ct_clock_offset_t at[2], double s);
+double ct_clocks_convert(const ct_clock_offset_t at[2], double s);
 
 #endif

@@ -1,7 +1,7 @@
 /** \file ct_comm.h  The data plane: gradients and parameters between ranks. Layer 1.
  *
  * Tickets express overlap without exposing MPI requests or streams to the trainer: reduce() starts
- * a transfer, poke() makes progress, and end() orders the result before later launches. At most
+ * a transfer, progress() makes progress, and end() orders the result before later launches. At most
  * CT_COMM_TICKETS are open at once and may be ended in any order. Every rank issues the same calls
  * in the same order. */
 #ifndef CT_COMM_H
@@ -62,7 +62,7 @@ typedef struct ct_comm_ops {
    * launches of q; complete on return. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
   /* Local, Hot. Makes progress on open transfers; cheap if there are none. */
-  int (*poke)(ct_comm_t *c);
+  int (*progress)(ct_comm_t *c);
   /* Hot. Orders the result before later launches of q; on the CPU it waits. */
   int (*end)(ct_comm_t *c, int ticket, ct_queue_t *q);
   /* Collective. Broadcast from \a root. Waits for earlier launches of q; complete on return. */

@@ -35,7 +35,7 @@ typedef struct ct_panic_hook {
   void (*farewell)(void);
 } ct_panic_hook_t;
 /** Local, any thread. Sets the hooks that ct_panic() calls; borrowed. NULL: none. */
-void ct_panic_tell(const ct_panic_hook_t *hook);
+void ct_panic_set_hook(const ct_panic_hook_t *hook);
 
 /** Local, any thread. naps 1: every wait sleeps, patient or not, without waiting for a second
  * first; 0: the default as described below. */

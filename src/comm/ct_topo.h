@@ -25,7 +25,7 @@ typedef struct ct_topo {
 
 /** Collective. Calls MPI_Init_thread (FUNNELED) and fills in the struct; sets up the log and fault
  * points. Signal handlers are left as they were before MPI_Init (ct_stop_hold()). First it rejects
- * N singletons: if the launcher started more tasks than the world has (ct_launch_check()),
+ * N singletons: if the launcher started more tasks than the world has (ct_launcher_check()),
  * CT_ERR_USAGE with the remedy. MPI is finalized then, and ct_log() is silent in all but one of
  * those tasks, so that the caller's message is printed once.
  *

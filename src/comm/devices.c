@@ -58,7 +58,7 @@ int ct_devices_check(const ct_device_row_t *row, int ranks, int share, int *shar
   return rc;
 }
 
-static void tell(const ct_device_row_t *row, int ranks)
+static void log_device(const ct_device_row_t *row, int ranks)
 {
   for (int r = 0; r < ranks && row[r].id.uuid[0]; r++)
     ct_log(CT_LOG_DEBUG, "rank %d: %s, local rank %d, %s at %s, NUMA node %d, %s", r, row[r].host,
@@ -79,7 +79,7 @@ int ct_devices_agree(const ct_topo_t *t, const ct_dev_id_t *mine, int share, int
                              t->world, &request));
     ct_mpi_wait(t, &request);
   }
-  tell(row, t->size);
+  log_device(row, t->size);
   CT_TRY_ALL(t, ct_devices_check(row, t->size, share, shared));
 out:
   ct_mem_free(row);

@@ -16,7 +16,7 @@
 
 static const ct_panic_hook_t *_Atomic hook;
 
-void ct_panic_tell(const ct_panic_hook_t *h)
+void ct_panic_set_hook(const ct_panic_hook_t *h)
 {
   atomic_store(&hook, h);
 }

@@ -47,7 +47,7 @@ static int check_launch(void)
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ct_topo_library(library, sizeof library);
-  int rc = ct_launch_check(getenv, size, library, &speaker);
+  int rc = ct_launcher_check(getenv, size, library, &speaker);
   if (rc != CT_OK) ct_log_setup(speaker ? 0 : 1, 1, CT_LOG_INFO);
   return rc;
 }
@@ -148,7 +148,7 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
   CT_MPI(t, MPI_Comm_size(t->world, &t->size));
   ct_log_setup(t->rank, t->size, CT_LOG_INFO);
   ct_fault_setup(t->rank);
-  ct__step_word_open(t);
+  ct__step_status_open(t);
   ct_job_read(getenv, &t->job);
   gethostname(t->host, sizeof t->host - 1);
 
@@ -167,7 +167,7 @@ out:
 
 void ct_topo_unsplit(ct_topo_t *t)
 {
-  ct__step_word_close(t);
+  ct__step_status_close(t);
   if (t->node != MPI_COMM_NULL) MPI_Comm_free(&t->node);
   if (t->world != MPI_COMM_NULL) MPI_Comm_free(&t->world);
 }
@@ -187,7 +187,7 @@ int ct_topo_split(const ct_topo_t *t, int color, int key, ct_topo_t *out)
   CT_MPI(t, MPI_Comm_size(out->world, &out->size));
   CT_MPI(t, MPI_Comm_rank(out->node, &out->local_rank));
   CT_MPI(t, MPI_Comm_size(out->node, &out->local_size));
-  ct__step_word_open(out);
+  ct__step_status_open(out);
   CT_TRY(number_nodes(out));
 out:
   if (rc != CT_OK) ct_topo_unsplit(out);

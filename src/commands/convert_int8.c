@@ -8,7 +8,7 @@
 #include "base/ct_err.h"
 #include "quant/ct_quant_file.h"
 
-int ct_convert_eight_is(const char *path, int *is)
+int ct_convert_int8_is(const char *path, int *is)
 {
   int rc = CT_OK;
   ct_ckpt_found_t file = {0};
@@ -20,7 +20,7 @@ out:
 }
 
 /* Whatever has weights of eight bits. */
-static void all_dynamic(ct_convert_eight_t *e)
+static void all_dynamic(ct_convert_int8_t *e)
 {
   const ct_graph_t *g = e->model.observed.fold.graph;
   int64_t channels;
@@ -28,7 +28,7 @@ static void all_dynamic(ct_convert_eight_t *e)
     if (ct_quant_file_has_bits(g, i, 1, &channels)) e->quant.dynamic[g->param[i].layer] = 1;
 }
 
-int ct_convert_eight_open(const char *path, const ct_graph_t *g, ct_convert_eight_t *out)
+int ct_convert_int8_open(const char *path, const ct_graph_t *g, ct_convert_int8_t *out)
 {
   int rc = CT_OK;
   ct_ckpt_found_t file = {0};
@@ -43,9 +43,9 @@ out:
   return rc;
 }
 
-int ct_convert_eight_get(void *eight, int param, float *out)
+int ct_convert_int8_get(void *int8, int param, float *out)
 {
-  const ct_quantized_t *m = &((ct_convert_eight_t *)eight)->model;
+  const ct_quantized_t *m = &((ct_convert_int8_t *)int8)->model;
   const ct_param_t *p = &m->observed.fold.graph->param[param];
   int i = ct_graph_find_param(m->observed.graph, p->name);
   if (i < 0) return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "there is no %s", p->name);
@@ -53,7 +53,7 @@ int ct_convert_eight_get(void *eight, int param, float *out)
   return CT_OK;
 }
 
-void ct_convert_eight_close(ct_convert_eight_t *e)
+void ct_convert_int8_close(ct_convert_int8_t *e)
 {
   ct_quant_clear(&e->quant);
   ct_quantized_clear(&e->model);

@@ -24,7 +24,7 @@ typedef struct model {
   ct_graph_t *graph;
   ct_match_t match; /* where each weight is in the file */
   int quantized;    /* then what follows is what the file holds */
-  ct_convert_eight_t eight;
+  ct_convert_int8_t int8;
 } model_t;
 
 /* ---- the configuration ---- */
@@ -52,7 +52,7 @@ static int make_graph(model_t *m)
 {
   int rc = CT_OK;
   ct_shape_t input;
-  ct_inputs_t more;
+  ct_inputs_t extra;
   const ct_model_opts_t *o = &m->cfg.model;
   CT_TRY(ct_model_input(o, &input));
   if (!input.ndim)
@@ -63,8 +63,8 @@ static int make_graph(model_t *m)
   if (!o->classes)
     CT_FAIL(CT_ERR_USAGE, "%s: does not say how many classes there are: --set model.classes=10",
             m->cfg.where);
-  CT_TRY(ct_model_inputs(o, &more));
-  CT_TRY(ct_graph_make(o, &input, &more, o->classes, m->cfg.where, &m->graph));
+  CT_TRY(ct_model_inputs(o, &extra));
+  CT_TRY(ct_graph_make(o, &input, &extra, o->classes, m->cfg.where, &m->graph));
 out:
   return rc;
 }
@@ -123,16 +123,16 @@ static int get(void *ctx, int param, float *out)
 
 static int tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], more[600] = ""; /* behind "1x" */
+  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* behind "1x" */
   ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
   if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
-  for (int k = 0; k < m->graph->more.n; k++) {
-    size_t n = strlen(more);
-    ct_text_fit(more + n, sizeof more - n, ", input.%s N x %s", m->graph->more.name[k],
-                ct_shape_text(&m->graph->more.x[k], shape, sizeof shape) + 2);
+  for (int k = 0; k < m->graph->extra.n; k++) {
+    size_t n = strlen(extra);
+    ct_text_fit(extra + n, sizeof extra - n, ", input.%s N x %s", m->graph->extra.name[k],
+                ct_shape_text(&m->graph->extra.x[k], shape, sizeof shape) + 2);
   }
   ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
-              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, more,
+              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, extra,
               ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
               m->quantized ? ", in eight bits" : "");
   return ct_app_print(line);
@@ -141,7 +141,7 @@ static int tell(const model_t *m, const char *file)
 static void close_model(model_t *m)
 {
   ct_mem_free(m->text);
-  ct_convert_eight_close(&m->eight);
+  ct_convert_int8_close(&m->int8);
   ct_match_clear(&m->match);
   ct_graph_free(m->graph);
   ct_config_clear(&m->cfg);
@@ -155,10 +155,10 @@ static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
                       .config = m->text,
                       .external = ct_args_get(a, "external-data") != NULL};
   if (m->quantized) {
-    CT_TRY(ct_convert_eight_open(m->path, m->graph, &m->eight));
-    o.quant = &m->eight.quant;
-    CT_TRY(ct_onnx_write(m->eight.model.observed.fold.graph,
-                         &(ct_onnx_source_t){ct_convert_eight_get, &m->eight}, &o, out));
+    CT_TRY(ct_convert_int8_open(m->path, m->graph, &m->int8));
+    o.quant = &m->int8.quant;
+    CT_TRY(ct_onnx_write(m->int8.model.observed.fold.graph,
+                         &(ct_onnx_source_t){ct_convert_int8_get, &m->int8}, &o, out));
   } else {
     CT_TRY(refuse_ranges(m));
     CT_TRY(find_weights(m, a));
@@ -172,8 +172,8 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
 {
   int rc = CT_OK;
   model_t m = {.path = in};
-  CT_TRY(ct_weights_look(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
-  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_eight_is(in, &m.quantized));
+  CT_TRY(ct_weights_peek(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
+  if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_int8_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));
   CT_TRY(write_onnx(&m, a, out));

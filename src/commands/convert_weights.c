@@ -178,7 +178,7 @@ static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, 
     CT_TRY(j->file.ops->read(j->file.w, i, first, n, piece));
     if (convert) ct_elem_floats(t.type, piece, n, floats);
     CT_TRY(j->to->put(o, i, first, n, convert ? (void *)floats : piece));
-    ct_beat_progress();
+    ct_heartbeat_progress();
     first += n;
   } while (first < t.count);
 out:
@@ -240,7 +240,7 @@ static int check_whole(const job_t *j, const ct_args_t *a)
   int rc = CT_OK, quantized = 0;
   const char *key = ct_args_get(a, "key");
   if (j->file.ops != &ct_weights_hdf5 || (key && *key)) return CT_OK;
-  CT_TRY(ct_convert_eight_is(j->in, &quantized));
+  CT_TRY(ct_convert_int8_is(j->in, &quantized));
   if (quantized)
     CT_FAIL(
         CT_ERR_USAGE,

@@ -34,7 +34,7 @@ static int has_directory(const ct_args_t *a)
   return has;
 }
 
-static int look_at_directory(const ct_setup_t *s, int has_dir, ct_job_facts_t *job)
+static int check_directory(const ct_setup_t *s, int has_dir, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   if (has_dir)
@@ -68,7 +68,7 @@ out:
 }
 
 /* When the job ends, as a run would understand it. */
-static int look_at_end(const ct_config_t *c, ct_job_facts_t *job)
+static int check_end(const ct_config_t *c, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_walltime_t end;
@@ -86,8 +86,8 @@ static int begin(const ct_setup_t *s, const ct_doctor_env_t *env, int has_dir, c
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
   if (!*job) CT_TRY(CT_ERR_NOMEM);
   ct_doctor_job(env, *job);
-  CT_TRY(look_at_end(&s->cfg, *job));
-  CT_TRY(look_at_directory(s, has_dir, *job));
+  CT_TRY(check_end(&s->cfg, *job));
+  CT_TRY(check_directory(s, has_dir, *job));
 out:
   return rc;
 }
@@ -95,7 +95,7 @@ out:
 static int open_run(ct_setup_t *s)
 {
   int rc = CT_OK;
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size, &s->recipe));
+  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size, &s->step_opts));
   CT_TRY(ct_setup_data(s, 1, s->cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(s));
 out:
@@ -145,10 +145,10 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
   const ct_shape_t *x = &data->ops->info(data->reader)->x; /* before any transform */
   snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(x->dtype),
            ct_shape_text(x, stored, sizeof stored), ct_shape_text(&data->x, seen, sizeof seen));
-  for (int k = 0; k < data->more.n; k++) {
+  for (int k = 0; k < data->extra.n; k++) {
     size_t len = strlen(d->sample);
-    snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->more.name[k],
-             ct_shape_text(&data->more.x[k], seen, sizeof seen));
+    snprintf(d->sample + len, sizeof d->sample - len, "; input.%s %s", data->extra.name[k],
+             ct_shape_text(&data->extra.x[k], seen, sizeof seen));
   }
   snprintf(d->seen, sizeof d->seen, "%s", data->info.seen);
   snprintf(d->packed, sizeof d->packed, "%s", data->info.packed);
@@ -197,8 +197,8 @@ out:
 
 /* Collective.  Opens data and model as a run would; what goes wrong is a fact.  job: rank 0's, NULL
  * on the others; looks: room for it. */
-static int look_at_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
-                       ct_surveys_t *looks)
+static int survey_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
+                      ct_surveys_t *looks)
 {
   ct_doctor_steps_t tried = {0};
   int rc = open_run(s);
@@ -234,7 +234,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
   looks = ct_mem_alloc(sizeof *looks, "what samples are like");
   CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
-  if (a->rests) CT_TRY(look_at_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
+  if (a->rests) CT_TRY(survey_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);
   if (bad) *status = 1;

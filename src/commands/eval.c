@@ -65,7 +65,7 @@ static int print(const ct_args_t *a, const ct_setup_t *s, const char *model,
     CT_TRY(ct_result_eval(e, &text));
     for (int i = 0; i < sets; i++)
       CT_TRY(ct_result_set(&set[i], &text));
-    if (c) CT_TRY(ct_result_classes(c, e->places > 1, &s->cfg.model.class_names, &text));
+    if (c) CT_TRY(ct_result_classes(c, e->pixels > 1, &s->cfg.model.class_names, &text));
   }
   CT_TRY(ct_app_print(text.data));
 out:

@@ -107,7 +107,7 @@ static int measure(const ct_weights_file_t *f, int i, const ct_tensor_t *t, stat
     CT_TRY(f->ops->read(f->w, i, first, n, bytes));
     ct_elem_doubles(t->type, bytes, n, numbers);
     add_numbers(s, numbers, n);
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
 out:
   ct_mem_free(bytes);

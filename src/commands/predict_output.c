@@ -23,7 +23,7 @@ struct ct_predict_out {
   int classes; /* 1: outputs are of classes, of which the largest are told */
   int64_t outputs, samples, lost;
   size_t common;  /* bytes of the folder that all samples are in */
-  int64_t places; /* above 1: a class for each place of a sample, and outputs of each class there */
+  int64_t pixels; /* above 1: a class for each place of a sample, and outputs of each class there */
   char *names;    /* owned: the file of names, its newlines made NUL */
   char **name;    /* owned: [outputs], into it; NULL: numbers */
   int64_t *top;   /* owned: [style.top] */
@@ -83,14 +83,14 @@ static int check_style(const ct_predict_out_t *p)
 {
   int rc = CT_OK;
   const ct_predict_style_t *o = &p->style;
-  if (p->folder && p->places < 2)
+  if (p->folder && p->pixels < 2)
     CT_FAIL(CT_ERR_USAGE,
             "predict: --output %s: a folder is for masks, of a model with a class for each place; "
             "else its name must end in .h5 or .csv",
             o->output);
   if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
     CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
-  if (p->places > 1 && p->outputs > MASK_CLASSES && (p->folder || is_file(p, ".h5")))
+  if (p->pixels > 1 && p->outputs > MASK_CLASSES && (p->folder || is_file(p, ".h5")))
     CT_FAIL(CT_ERR_UNSUP, "predict: masks have up to %d classes, the model has %" PRId64,
             MASK_CLASSES, p->outputs);
   if (p->folder && p->s->val.x.ndim != 4)
@@ -110,14 +110,14 @@ out:
 /* Bytes of the folder that the places of all samples begin with. */
 static size_t common_folder(const ct_predict_out_t *p)
 {
-  char first[CT_PATH_MAX], place[CT_PATH_MAX];
+  char first[CT_PATH_MAX], location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
-  d->ops->place(d->reader, 0, first, sizeof first);
+  d->ops->location(d->reader, 0, first, sizeof first);
   const char *slash = strrchr(first, '/');
   size_t n = slash ? (size_t)(slash - first) + 1 : 0;
   for (int64_t i = 1; i < p->samples && n; i++) {
-    d->ops->place(d->reader, i, place, sizeof place);
-    while (n && (strncmp(first, place, n) != 0 || first[n - 1] != '/'))
+    d->ops->location(d->reader, i, location, sizeof location);
+    while (n && (strncmp(first, location, n) != 0 || first[n - 1] != '/'))
       n--;
   }
   return n;
@@ -127,7 +127,7 @@ static int open_masks(ct_predict_out_t *p)
 {
   int rc = CT_OK;
   int64_t masks = is_file(p, ".h5") ? p->samples : 1;
-  p->mask = ct_mem_array(masks * p->places, sizeof *p->mask, "masks");
+  p->mask = ct_mem_array(masks * p->pixels, sizeof *p->mask, "masks");
   p->share = ct_mem_array(p->outputs, sizeof *p->share, "shares of classes");
   CT_TRY(p->mask && p->share ? CT_OK : CT_ERR_NOMEM);
   if (p->folder) CT_TRY(ct_file_mkdirs(p->style.output));
@@ -148,8 +148,8 @@ static int open_out(ct_predict_out_t *p)
   int rc = CT_OK;
   const ct_loss_opts_t *loss = &p->s->cfg.loss;
   p->loss = (ct_loss_kind_t)loss->kind;
-  p->places = p->s->val.places > 1 ? p->s->val.places : 1;
-  p->outputs = ct_trainer_outputs(p->s->trainer) / p->places;
+  p->pixels = p->s->val.pixels > 1 ? p->s->val.pixels : 1;
+  p->outputs = ct_trainer_outputs(p->s->trainer) / p->pixels;
   p->samples = p->s->val.info.samples;
   p->lost = p->s->val.info.left_out;
   p->classes = p->loss == CT_LOSS_CROSS_ENTROPY || p->loss == CT_LOSS_BCE;
@@ -158,7 +158,7 @@ static int open_out(ct_predict_out_t *p)
   CT_TRY(p->style.names ? read_names(p, p->style.names) : take_names(p));
   p->top = ct_mem_array(p->style.top, sizeof *p->top, "the best classes");
   CT_TRY(p->top ? CT_OK : CT_ERR_NOMEM);
-  if (p->places > 1) return open_masks(p);
+  if (p->pixels > 1) return open_masks(p);
   if (!is_file(p, ".h5")) return CT_OK;
   p->values = ct_mem_array(p->samples * p->outputs, sizeof *p->values, "all outputs");
   p->first = ct_mem_array(p->samples, sizeof *p->first, "all classes");
@@ -193,10 +193,10 @@ static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
 }
 
 /* "7.png  3 0.9981  5 0.0012" */
-static int add_line(ct_predict_out_t *p, const char *place, const float *v)
+static int add_line(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(&p->text, "%s", place));
+  CT_TRY(ct_str_add(&p->text, "%s", location));
   for (int i = 0; p->classes && i < p->style.top; i++) {
     CT_TRY(add_class(p, "  ", p->top[i]));
     CT_TRY(ct_str_add(&p->text, " %.4f", v[p->top[i]]));
@@ -208,10 +208,10 @@ out:
   return rc;
 }
 
-static int add_csv(ct_predict_out_t *p, const char *place, const float *v)
+static int add_csv(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
-  CT_TRY(ct_text_csv(place, &p->text));
+  CT_TRY(ct_text_csv(location, &p->text));
   for (int i = 0; p->classes && i < p->style.top; i++) {
     CT_TRY(ct_str_add(&p->text, ","));
     if (p->name)
@@ -232,7 +232,7 @@ static int add_header(ct_predict_out_t *p)
   int rc = CT_OK;
   CT_TRY(ct_str_add(&p->text, "sample"));
   for (int i = 1; p->classes && i <= p->style.top; i++)
-    CT_TRY(ct_str_add(&p->text, ",class%d,%s%d", i, p->places > 1 ? "share" : "probability", i));
+    CT_TRY(ct_str_add(&p->text, ",class%d,%s%d", i, p->pixels > 1 ? "share" : "probability", i));
   for (int64_t k = 0; !p->classes && k < p->outputs; k++)
     CT_TRY(ct_str_add(&p->text, ",output%" PRId64, k));
   CT_TRY(ct_str_add(&p->text, "\n"));
@@ -247,24 +247,24 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
 {
   for (int64_t k = 0; k < p->outputs; k++)
     p->share[k] = 0;
-  for (int64_t q = 0; q < p->places; q++) {
+  for (int64_t q = 0; q < p->pixels; q++) {
     int64_t best = 0;
     for (int64_t k = 1; k < p->outputs; k++)
-      if (v[k * p->places + q] > v[best * p->places + q]) best = k;
+      if (v[k * p->pixels + q] > v[best * p->pixels + q]) best = k;
     mask[q] = (unsigned char)best; /* of more classes no mask is written */
     p->share[best] += 1;
   }
   for (int64_t k = 0; k < p->outputs; k++)
-    p->share[k] /= (float)p->places;
+    p->share[k] /= (float)p->pixels;
 }
 
 /* DIR/ and the sample's path or place, without the folder that all inputs are in. */
-static int write_mask(ct_predict_out_t *p, const char *place)
+static int write_mask(ct_predict_out_t *p, const char *location)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];
   const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
-  const char *inside = place + p->common;
+  const char *inside = location + p->common;
   size_t n = strlen(inside);
   int is_png = n > 4 && strcmp(inside + n - 4, ".png") == 0;
   CT_TRY(ct_text_format(name, sizeof name, "%s%s", inside, is_png ? "" : ".png"));
@@ -276,14 +276,14 @@ out:
   return rc;
 }
 
-static int take_places(ct_predict_out_t *p, int64_t sample, const char *place, const float *v)
+static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *location, const float *v)
 {
-  unsigned char *mask = p->mask + (is_file(p, ".h5") ? sample * p->places : 0);
+  unsigned char *mask = p->mask + (is_file(p, ".h5") ? sample * p->pixels : 0);
   find_mask(p, v, mask);
   if (is_file(p, ".h5")) return CT_OK;
-  if (p->folder) return write_mask(p, place);
+  if (p->folder) return write_mask(p, location);
   ct_predict_top(p->share, p->outputs, p->style.top, p->top);
-  return is_file(p, ".csv") ? add_csv(p, place, p->share) : add_line(p, place, p->share);
+  return is_file(p, ".csv") ? add_csv(p, location, p->share) : add_line(p, location, p->share);
 }
 
 /* In files of arrays a lost sample has its place. */
@@ -297,28 +297,28 @@ static void take_lost(ct_predict_out_t *p, int64_t sample)
 
 static int take_one(ct_predict_out_t *p, int64_t sample, const float *v)
 {
-  char place[CT_PATH_MAX];
+  char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
-  d->ops->place(d->reader, sample, place, sizeof place);
-  if (p->places > 1) return take_places(p, sample, place, v);
+  d->ops->location(d->reader, sample, location, sizeof location);
+  if (p->pixels > 1) return take_pixels(p, sample, location, v);
   ct_predict_top(v, p->outputs, p->classes ? p->style.top : 1, p->top);
   if (p->values) {
     memcpy(p->values + sample * p->outputs, v, (size_t)p->outputs * sizeof *v);
     p->first[sample] = p->top[0];
     return CT_OK;
   }
-  return is_file(p, ".csv") ? add_csv(p, place, v) : add_line(p, place, v);
+  return is_file(p, ".csv") ? add_csv(p, location, v) : add_line(p, location, v);
 }
 
 int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs, const char *lost)
 {
   int rc = CT_OK;
   ct_predict_out_t *p = out;
-  const int64_t sample = p->outputs * p->places;
+  const int64_t sample = p->outputs * p->pixels;
   float *v = ct_mem_array(n * sample, sizeof *v, "the outputs");
   CT_TRY(v ? CT_OK : CT_ERR_NOMEM);
   memcpy(v, outputs, (size_t)(n * sample) * sizeof *v);
-  if (p->places == 1) ct_predict_finish(p->loss, n, p->outputs, v);
+  if (p->pixels == 1) ct_predict_finish(p->loss, n, p->outputs, v);
   if (first == 0 && is_file(p, ".csv")) CT_TRY(add_header(p));
   for (int64_t i = 0; i < n; i++) {
     if (lost[i])
@@ -341,16 +341,16 @@ out:
 static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
 {
   int rc = CT_OK;
-  ct_str_t places = {0};
-  char place[CT_PATH_MAX];
+  ct_str_t samples = {0};
+  char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
   for (int64_t i = 0; i < p->samples; i++) {
-    d->ops->place(d->reader, i, place, sizeof place);
-    CT_TRY(ct_str_add(&places, "%s\n", place));
+    d->ops->location(d->reader, i, location, sizeof location);
+    CT_TRY(ct_str_add(&samples, "%s\n", location));
   }
-  CT_TRY(ops->put_text(store, "/samples", places.data));
+  CT_TRY(ops->put_text(store, "/samples", samples.data));
 out:
-  ct_str_clear(&places);
+  ct_str_clear(&samples);
   return rc;
 }
 
@@ -372,7 +372,7 @@ static int put_arrays(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_s
   int rc = CT_OK;
   ct_shape_t values = ct_shape(2, p->samples, p->outputs), first = ct_shape(1, p->samples);
   first.dtype = CT_I64;
-  if (p->places > 1) return put_masks(p, ops, store);
+  if (p->pixels > 1) return put_masks(p, ops, store);
   CT_TRY(ops->put(store, p->classes ? "/probabilities" : "/outputs", &values, p->values));
   if (p->classes) CT_TRY(ops->put(store, "/class", &first, p->first));
 out:

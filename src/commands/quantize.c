@@ -118,7 +118,7 @@ out:
   return rc;
 }
 
-static int look_at_trained(quantizing_t *z, const char *key, ct_weights_file_t *w)
+static int peek_trained(quantizing_t *z, const char *key, ct_weights_file_t *w)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
@@ -184,7 +184,7 @@ static int describe(quantizing_t *z)
 }
 
 /* Calibration sees the folded float32 model; then the weights are rounded too. */
-static int make_eight_bits(quantizing_t *z)
+static int make_int8(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
@@ -194,10 +194,10 @@ static int make_eight_bits(quantizing_t *z)
   s->quantized->dynamic = ct_args_get(z->a, "dynamic") != NULL;
   if (!s->quantized->dynamic && !s->whole) CT_TRY(calibrate(z));
   CT_TRY_ALL(s->topo, ct_quantized_round(s->quantized));
-  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_EIGHT, 0));
+  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_INT8, 0));
   CT_TRY(evaluate(z, &z->after));
   drop_trainer(s);
-  CT_TRY(time_passes(z, CT_QUANTIZED_EIGHT, &z->after));
+  CT_TRY(time_passes(z, CT_QUANTIZED_INT8, &z->after));
   CT_TRY_ALL(s->topo, describe(z));
 out:
   return rc;
@@ -294,8 +294,8 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));
   CT_TRY(ct_setup_model(s));
-  CT_TRY(look_at_trained(&z, ask.key, &w));
-  CT_TRY(make_eight_bits(&z));
+  CT_TRY(peek_trained(&z, ask.key, &w));
+  CT_TRY(make_int8(&z));
   CT_TRY_ALL(topo, topo->rank == 0 ? finish(&z) : CT_OK);
 out:
   clear(&z);

@@ -1,5 +1,5 @@
-/* `scale`: a scaling study in one launch.  In each block every size is measured once, in an order
- * of its own, so that what changes in the machine over hours is no property of a size; blocks go on
+/* `scale`: a scaling study in one launch.  In each round every size is measured once, in an order
+ * of its own, so that what changes in the machine over hours is no property of a size; rounds go on
  * until the medians are known well enough (Hoefler and Belli 2015, rules 5 and 6). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,15 +21,15 @@ typedef struct scale {
   const ct_args_t *a;
   const ct_topo_t *topo;
   ct_scale_opts_t o;
-  ct_scale_places_t places;
-  ct_scale_point_t point[CT_SCALE_POINTS];
+  ct_scale_placement_t placement;
+  ct_scale_config_t config[CT_SCALE_CONFIGS];
   int n;
   char dir[CT_PATH_MAX];
   uint64_t key, seed;
   ct_scale_study_t study; /* rank 0 */
-  ct_scale_worlds_t worlds;
+  ct_scale_groups_t groups;
   double begun;
-  int measured; /* points in this launch */
+  int measured; /* configurations in this launch */
 } scale_t;
 
 /* ---- before ---- */
@@ -46,7 +46,7 @@ out:
   return rc;
 }
 
-/* The points of one study are of one configuration, program and machine. */
+/* All lines of one study have one configuration file, program and machine. */
 static int key_of(scale_t *s, const ct_config_t *c)
 {
   int rc = CT_OK;
@@ -75,10 +75,10 @@ static int prepare(scale_t *s)
   CT_TRY_ALL(s->topo, rc);
   const ct_config_t *c = &setup.cfg;
   CT_TRY(batch_of(s, c, &batch));
-  CT_TRY(ct_scale_places(s->topo, s->o.spread, &s->places));
-  CT_TRY(ct_scale_plan(&s->o, s->topo, &s->places, batch, s->point, &s->n));
+  CT_TRY(ct_scale_placement(s->topo, s->o.spread, &s->placement));
+  CT_TRY(ct_scale_plan(&s->o, s->topo, &s->placement, batch, s->config, &s->n));
   for (int i = 0; i < s->n; i++)
-    if (!s->point[i].threads) s->point[i].threads = ct_setup_threads(c, s->topo->threads);
+    if (!s->config[i].threads) s->config[i].threads = ct_setup_threads(c, s->topo->threads);
   CT_TRY(dir ? ct_text_format(s->dir, sizeof s->dir, "%s", dir)
              : ct_text_format(s->dir, sizeof s->dir, "scaling/%s", c->run.name));
   s->seed = (uint64_t)c->run.seed;
@@ -88,28 +88,28 @@ out:
   return rc;
 }
 
-/* ---- blocks ---- */
+/* ---- rounds ---- */
 
-/* Sizes of a block in an order of its own: by a random number for each. */
-static int next_of_block(const scale_t *s, int block, const int *done)
+/* Sizes of a round in an order of its own: by a random number for each. */
+static int next_of_round(const scale_t *s, int round, const int *done)
 {
   int best = -1;
   uint64_t least = 0;
   for (int i = 0; i < s->n; i++) {
-    uint64_t draw = ct_rng_u64(s->seed, CT_RNG_ORDER, (uint32_t)block, (uint64_t)i);
-    if (done[i] || s->point[i].settled || s->point[i].blocks > block) continue;
+    uint64_t draw = ct_rng_u64(s->seed, CT_RNG_ORDER, (uint32_t)round, (uint64_t)i);
+    if (done[i] || s->config[i].settled || s->config[i].rounds > round) continue;
     if (best < 0 || draw < least) best = i, least = draw;
   }
   return best;
 }
 
-static void tell(const scale_t *s, int i, int block, double seconds)
+static void log_round(const scale_t *s, int i, int round, double seconds)
 {
-  const ct_scale_point_t *p = &s->point[i];
+  const ct_scale_config_t *p = &s->config[i];
   static const char *const what[] = {"", " alone", " side by side"};
   if (s->topo->rank) return;
   ct_log(CT_LOG_INFO, "block %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms a step",
-         block + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
+         round + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
          p->nodes == 1 ? "" : "s", p->batch, 1e3 * seconds);
 }
 
@@ -120,51 +120,51 @@ static void quiet(const scale_t *s, int on)
 }
 
 /* A size that cannot be measured is a row with its reason, and no end of the study. */
-static int one_point(scale_t *s, int i, int block)
+static int one_config(scale_t *s, int i, int round)
 {
   int rc = CT_OK;
-  ct_scale_point_t *p = &s->point[i];
-  ct_scale_block_t b = {.wants_timeline =
+  ct_scale_config_t *p = &s->config[i];
+  ct_scale_round_t b = {.wants_timeline =
                             s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
-  quiet(s, 1); /* each point would tell its device */
+  quiet(s, 1); /* each configuration would tell its device */
   s->measured++;
-  int measured = ct_scale_measure(s->a, s->topo, &s->places, &s->o, p, i, &s->worlds, &b);
+  int measured = ct_scale_measure(s->a, s->topo, &s->placement, &s->o, p, i, &s->groups, &b);
   quiet(s, 0);
   if (measured != CT_OK) {
     ct_err_info_t why = *ct_err_last();
     if (s->topo->rank == 0) ct_log(CT_LOG_WARN, "%d ranks: %s", p->ranks, why.text);
-    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, block, &b, why.text));
+    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, round, &b, why.text));
     p->settled = 1;
   } else {
-    double seconds = json_number_value(json_object_get(b.account, "step_s"));
-    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, block, &b, NULL));
-    tell(s, i, block, seconds);
-    p->blocks++;
+    double seconds = json_number_value(json_object_get(b.breakdown, "step_s"));
+    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_add(&s->study, p, round, &b, NULL));
+    log_round(s, i, round, seconds);
+    p->rounds++;
   }
 out:
-  json_decref(b.account);
+  json_decref(b.breakdown);
   json_decref(b.ranks_busy_s);
   json_decref(b.conditions);
   json_decref(b.timeline);
   return rc;
 }
 
-/* What rank 0 knows of the points, to all. */
-static int share_points(scale_t *s)
+/* What rank 0 knows of the configurations, to all. */
+static int share_configs(scale_t *s)
 {
   int rc = CT_OK;
-  void *data = s->point;
-  size_t bytes = (size_t)s->n * sizeof s->point[0];
+  void *data = s->config;
+  size_t bytes = (size_t)s->n * sizeof s->config[0];
   CT_TRY(ct_agree_bytes(s->topo, CT_OK, &data, &bytes));
   if (s->topo->rank) {
-    memcpy(s->point, data, bytes);
+    memcpy(s->config, data, bytes);
     ct_mem_free(data);
   }
 out:
   return rc;
 }
 
-/* *out: 1: time is up; one point is always measured. */
+/* *out: 1: time is up; one configuration is always measured. */
 static int enough(const scale_t *s, int *out)
 {
   int rc = CT_OK;
@@ -176,32 +176,32 @@ out:
   return rc;
 }
 
-static int one_block(scale_t *s, int block, int *over)
+static int one_round(scale_t *s, int round, int *over)
 {
-  int rc = CT_OK, done[CT_SCALE_POINTS] = {0};
+  int rc = CT_OK, done[CT_SCALE_CONFIGS] = {0};
   for (;;) {
-    int i = next_of_block(s, block, done);
+    int i = next_of_round(s, round, done);
     if (i < 0) break;
     CT_TRY(enough(s, over));
     if (*over) break;
     done[i] = 1;
-    CT_TRY(one_point(s, i, block));
+    CT_TRY(one_config(s, i, round));
   }
 out:
   return rc;
 }
 
-static int all_blocks(scale_t *s)
+static int all_rounds(scale_t *s)
 {
   int rc = CT_OK, over = 0;
-  for (int block = 0; block < CT_STUDY_BLOCKS && !over; block++) {
+  for (int round = 0; round < CT_STUDY_ROUNDS && !over; round++) {
     int open = 0;
-    CT_TRY(one_block(s, block, &over));
-    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_settle(&s->study, &s->o, s->point, s->n));
-    CT_TRY(share_points(s));
+    CT_TRY(one_round(s, round, &over));
+    CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : ct_scale_settle(&s->study, &s->o, s->config, s->n));
+    CT_TRY(share_configs(s));
     for (int i = 0; i < s->n; i++) {
-      open += !s->point[i].settled;
-      if (s->point[i].settled) ct_scale_world_drop(&s->worlds, i);
+      open += !s->config[i].settled;
+      if (s->config[i].settled) ct_scale_group_drop(&s->groups, i);
     }
     if (!open) break;
   }
@@ -225,20 +225,20 @@ int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(prepare(s));
   CT_TRY(ct_scale_machine(topo, &machine));
   CT_TRY_ALL(topo, topo->rank ? CT_OK
-                              : ct_scale_open(s->dir, &s->o, topo, s->key, machine, s->point, s->n,
+                              : ct_scale_open(s->dir, &s->o, topo, s->key, machine, s->config, s->n,
                                               &s->study));
-  CT_TRY(share_points(s));
-  ct_scale_worlds_open(topo, s->o.fresh ? 0 : 0.25, &s->worlds);
-  CT_TRY(all_blocks(s));
+  CT_TRY(share_configs(s));
+  ct_scale_groups_open(topo, s->o.fresh ? 0 : 0.25, &s->groups);
+  CT_TRY(all_rounds(s));
   CT_TRY_ALL(topo, topo->rank ? CT_OK
                               : ct_scale_print(&s->study, ct_args_get(a, "predict"),
                                                ct_args_get(a, "json") != NULL));
 out:
   json_decref(machine);
   if (s) {
-    ct_scale_worlds_close(&s->worlds);
+    ct_scale_groups_close(&s->groups);
     ct_scale_close(&s->study);
-    ct_scale_places_clear(&s->places);
+    ct_scale_placement_clear(&s->placement);
   }
   ct_mem_free(s);
   return rc;

@@ -79,15 +79,15 @@ static int precision(const ct_config_t *c, ct_str_t *t)
 /* With train.qat, of the observed model. */
 static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
 {
-  int weights = 0, places = 0;
+  int weights = 0, ranges = 0;
   int64_t channels;
   if (!c->train.qat) return CT_OK;
   for (int i = 0; i < g->params; i++) {
     weights += ct_quant_is_weight(g, i, &channels);
-    places += ct_observed_is_range(g, i);
+    ranges += ct_observed_is_range(g, i);
   }
   return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+                    "rounding", weights, weights == 1 ? "" : "s", ranges, ranges == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -209,7 +209,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
   CT_TRY(add_if_any(t, "weights as in eight bits", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
@@ -245,7 +245,7 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
       [CT_SPREAD_SAME] = "the same on each of %d ranks",
       [CT_SPREAD_SLICES] = "a slice on each of %d ranks",
       [CT_SPREAD_SUMMED] = "on each of %d ranks, summed over them",
-      [CT_SPREAD_SHARES] = "of its own samples on each of %d ranks",
+      [CT_SPREAD_SAMPLES] = "of its own samples on each of %d ranks",
       [CT_SPREAD_ROOT] = "on rank 0 of %d, for all of them",
   };
   if (ranks == 1) return "on the one rank";
@@ -253,13 +253,14 @@ static const char *spread_text(ct_spread_t spread, int ranks, char *out, size_t 
   return n > 0 ? out : "";
 }
 
-static int add_places(const ct_setup_t *s, const ct_place_t *place, int places, ct_str_t *t)
+static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, int residencies,
+                         ct_str_t *t)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < places; i++) {
+  for (int i = 0; i < residencies; i++) {
     char types[64], spread[64];
-    const ct_place_t *p = &place[i];
+    const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));
     CT_TRY(ct_str_add(t, "  %-17s %-18s %-5s %s\n", p->what, types,
                       p->on_device ? s->be->name : "host",
@@ -286,15 +287,15 @@ static int open_run(ct_setup_t *s, const ct_args_t *a)
   int rc = CT_OK;
   ct_config_t *c = &s->cfg;
   CT_TRY(ct_setup_read_config(c, a->rest[0], a, s->topo->size, 1));
-  CT_TRY(ct_recipe_make(&c->parallel, &c->train, s->topo->size, &s->recipe));
+  CT_TRY(ct_step_opts_make(&c->parallel, &c->train, s->topo->size, &s->step_opts));
   CT_TRY(ct_setup_open_data(c, &c->data.train, &s->data));
   open_val(s);
   CT_TRY(ct_setup_classes(c, &s->data));
   CT_TRY(
-      ct_graph_make(&c->model, &s->data.x, &s->data.more, c->model.classes, c->where, &s->graph));
+      ct_graph_make(&c->model, &s->data.x, &s->data.extra, c->model.classes, c->where, &s->graph));
   const char *remark = ct_model_remark(&c->model, &s->data.x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.places));
+  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.pixels));
   CT_TRY(ct_setup_freeze(c, s->graph));
   CT_TRY(ct_setup_observe(s));
 out:
@@ -308,8 +309,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_topo_t as_if = {.threads = threads_here(), .nodes = 1};
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
-  ct_place_t place[CT_PLACES];
-  int places;
+  ct_residency_t residency[CT_RESIDENCIES];
+  int residencies;
   ct_str_t text = {0};
   (void)topo;
   (void)status;
@@ -319,8 +320,8 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
-  CT_TRY(ct_setup_memory(&s, &memory, place, &places));
-  CT_TRY(add_places(&s, place, places, &text));
+  CT_TRY(ct_setup_memory(&s, &memory, residency, &residencies));
+  CT_TRY(add_residency(&s, residency, residencies, &text));
   CT_TRY(add_memory(&memory, &text));
   CT_TRY(ct_app_print(text.data));
 out:

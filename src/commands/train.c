@@ -125,7 +125,7 @@ static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct
   int rc = CT_OK, here = 0;
   void *data = &here;
   size_t bytes = sizeof here;
-  ct_beat_at("looking for a checkpoint", -1);
+  ct_heartbeat_at("looking for a checkpoint", -1);
   if (r->s.topo->rank == 0 && strcmp(what, "never") != 0) {
     rc = open_meant(what, dir, c);
     if (rc == CT_OK && c->store) rc = check_same(r, c);
@@ -313,8 +313,8 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   ct_metrics_num(r->metrics, "energy_j", known ? result->energy.joule : NAN);
   ct_metrics_num(r->metrics, "joule_per_sample", known ? result->joule_per_sample : NAN);
   ct_metrics_text(r->metrics, "energy_from", result->energy.from);
-  if (result->account.steps)
-    ct_metrics_json(r->metrics, "account", ct_account_json(&result->account));
+  if (result->breakdown.steps)
+    ct_metrics_json(r->metrics, "account", ct_breakdown_json(&result->breakdown));
   return ct_metrics_end(r->metrics);
 }
 
@@ -443,7 +443,7 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
   CT_TRY(resume(&r, a));
   r.at.order = ct_setup_order_hash(&r.order);
   CT_TRY(ct_setup_cache(&r.s)); /* last: it may take long, and any other error makes it useless */
-  ct_beat_at("opening the run directory", -1);
+  ct_heartbeat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;

@@ -41,7 +41,7 @@ int ct_yaml_set(ct_yaml_t *root, const char *dotted, const char *yaml);
 void ct_yaml_merge(ct_yaml_t *under, ct_yaml_t *over);
 /** Removes a child from its parent; the caller owns it. */
 void ct_yaml_unlink(ct_yaml_t *parent, ct_yaml_t *child);
-/** The included file that contains a value, else \a where: for ct_err_place(). */
+/** The included file that contains a value, else \a where: for ct_err_location(). */
 const char *ct_yaml_file(const ct_yaml_t *n, const char *where);
 /** New empty map, or scalar if text is given; key may be NULL.  NULL: no memory. */
 ct_yaml_t *ct_yaml_new(ct_yaml_kind_t kind, const char *key, const char *text);

@@ -33,7 +33,7 @@ static int add_names(const ct_opt_t *rows, const char *const *also, const char *
   return n;
 }
 
-static int unknown_key(const ct__opt_place_t *at, const ct_yaml_t *n, const ct_opt_t *rows,
+static int unknown_key(const ct__opt_location_t *at, const ct_yaml_t *n, const ct_opt_t *rows,
                        const char *const *also)
 {
   enum { MAX_NAMES = 64 };
@@ -62,7 +62,7 @@ static int take_default(const ct_opt_t *row, void *to)
     n = ct_yaml_new(CT_YAML_SCALAR, NULL, "");
   if (!n) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct__opt_types[row->type].take(
-      &(ct__opt_place_t){.section = "default", .key = row->key, .row = row}, n, to));
+      &(ct__opt_location_t){.section = "default", .key = row->key, .row = row}, n, to));
 out:
   ct_yaml_free(n);
   return rc;
@@ -91,7 +91,7 @@ static int is_unset(const ct_opt_t *row, const ct_yaml_t *n)
   return !has_null && row->def && ct__opt_is_plain(n) && n->text[0] && ct__opt_is_null(n->text);
 }
 
-static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, ct__opt_place_t *at,
+static int read_key(const ct_opt_t *rows, void *values, ct_yaml_t *n, ct__opt_location_t *at,
                     const char *const *also)
 {
   int rc = CT_OK;
@@ -110,7 +110,7 @@ out:
 }
 
 /* Error for a value that is not a map and that ct_opt_expand() could not expand. */
-static int not_a_map(const ct__opt_place_t *at, const ct_yaml_t *map, const ct_opt_t *rows)
+static int not_a_map(const ct__opt_location_t *at, const ct_yaml_t *map, const ct_opt_t *rows)
 {
   char expected[200] = "no options";
   size_t len = 0;
@@ -125,7 +125,7 @@ int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const 
                 const char *section, const char *const *also)
 {
   int rc = CT_OK;
-  ct__opt_place_t at = {.where = where, .section = section};
+  ct__opt_location_t at = {.where = where, .section = section};
   int nothing = !map || (ct__opt_is_plain(map) && ct__opt_is_null(map->text));
   if (!nothing && map->kind != CT_YAML_MAP) return not_a_map(&at, map, rows);
   for (ct_yaml_t *n = nothing ? NULL : map->child; n; n = n->next)

@@ -5,18 +5,18 @@
 #include "conf/ct_opt.h"
 
 /** File, section and key of a value, for messages, and its row. */
-typedef struct ct__opt_place {
+typedef struct ct__opt_location {
   const char *where;
   const char *section;
   const char *key;
   const ct_opt_t *row;
-} ct__opt_place_t;
+} ct__opt_location_t;
 
 /** Operations on the values of a type. */
 typedef struct ct__opt_type {
   const char *help;
   size_t bytes;
-  int (*take)(const ct__opt_place_t *at, const ct_yaml_t *n, void *to);
+  int (*take)(const ct__opt_location_t *at, const ct_yaml_t *n, void *to);
   void (*clear)(void *at); /**< NULL: the type owns nothing */
 } ct__opt_type_t;
 extern const ct__opt_type_t ct__opt_types[];
@@ -45,8 +45,8 @@ const char *ct__opt_range(const ct_opt_t *row, char *buf, size_t cap);
 
 /** Records CT_ERR_USAGE with "file:line: section.key: text"; \a n, which has the line, may be NULL.
  */
-int ct__opt_fail(const ct__opt_place_t *at, const ct_yaml_t *n, const char *fmt, ...)
+int ct__opt_fail(const ct__opt_location_t *at, const ct_yaml_t *n, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-int ct__opt_wrong_type(const ct__opt_place_t *at, const ct_yaml_t *n, const char *expected);
+int ct__opt_wrong_type(const ct__opt_location_t *at, const ct_yaml_t *n, const char *expected);
 
 #endif

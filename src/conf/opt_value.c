@@ -81,7 +81,7 @@ const char *ct__opt_range(const ct_opt_t *row, char *buf, size_t cap)
 /* ---- messages ---- */
 
 /* "file:line: section.key: text". */
-int ct__opt_fail(const ct__opt_place_t *at, const ct_yaml_t *n, const char *fmt, ...)
+int ct__opt_fail(const ct__opt_location_t *at, const ct_yaml_t *n, const char *fmt, ...)
 {
   va_list args;
   va_start(args, fmt);
@@ -90,10 +90,10 @@ int ct__opt_fail(const ct__opt_place_t *at, const ct_yaml_t *n, const char *fmt,
   int has_section = at->section && at->section[0];
   ct_err_prefix(rc, "%s%s%s%s", has_section ? at->section : "", has_section && at->key ? "." : "",
                 at->key ? at->key : "", has_section || at->key ? ": " : "");
-  return ct_err_place(rc, n ? ct_yaml_file(n, at->where) : at->where, n ? n->line : 1);
+  return ct_err_location(rc, n ? ct_yaml_file(n, at->where) : at->where, n ? n->line : 1);
 }
 
-int ct__opt_wrong_type(const ct__opt_place_t *at, const ct_yaml_t *n, const char *expected)
+int ct__opt_wrong_type(const ct__opt_location_t *at, const ct_yaml_t *n, const char *expected)
 {
   if (n->kind == CT_YAML_LIST) return ct__opt_fail(at, n, "expected %s, found a list", expected);
   if (n->kind == CT_YAML_MAP) return ct__opt_fail(at, n, "expected %s, found a map", expected);
@@ -103,7 +103,7 @@ int ct__opt_wrong_type(const ct__opt_place_t *at, const ct_yaml_t *n, const char
   return ct__opt_fail(at, n, "expected %s, found '%.100s'", expected, n->text);
 }
 
-static int out_of_range(const ct__opt_place_t *at, const ct_yaml_t *n)
+static int out_of_range(const ct__opt_location_t *at, const ct_yaml_t *n)
 {
   char range[80];
   return ct__opt_fail(at, n, "must be %s, not %.40s", ct__opt_range(at->row, range, sizeof range),
@@ -117,7 +117,7 @@ int ct__opt_is_plain(const ct_yaml_t *n)
   return n->kind == CT_YAML_SCALAR && !n->quoted;
 }
 
-static int take_int(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_int(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int64_t value;
   double number;
@@ -132,7 +132,7 @@ static int take_int(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
 }
 
 /* Most numbers are used in float32: refuses those that become 0 or infinity in it. */
-static int take_double(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_double(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   double value;
   char expected[64] = "a number";
@@ -152,7 +152,7 @@ static int take_double(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
-static int take_bool(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_bool(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int value = ct__opt_is_plain(n) ? ct__opt_bool(n->text) : -1;
   if (value < 0) return ct__opt_wrong_type(at, n, "true or false");
@@ -169,7 +169,7 @@ static const char *choice_text(const ct_yaml_t *n, const char *choices)
   return has && value >= 0 ? value ? "true" : "false" : n->text;
 }
 
-static int take_choice(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_choice(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int len;
   const char *text = choice_text(n, at->row->choices);
@@ -198,7 +198,7 @@ static void clear_text(void *text)
   ct_mem_free(*(char **)text);
 }
 
-static int take_text(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_text(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   if (n->kind != CT_YAML_SCALAR) return ct__opt_wrong_type(at, n, "text");
   char *text = ct_mem_strdup(text_of(n));
@@ -208,7 +208,7 @@ static int take_text(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
-static int take_name(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_name(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   static const char what[] = "a plain name: not empty, '.' or '..', without '/' and control "
                              "characters, of up to 255 bytes";
@@ -218,7 +218,7 @@ static int take_name(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
 }
 
 /* Expands the variables in a text; *path is the result. */
-static int expand_path(const ct__opt_place_t *at, const ct_yaml_t *n, char **path)
+static int expand_path(const ct__opt_location_t *at, const ct_yaml_t *n, char **path)
 {
   char plain[CT_PATH_MAX];
   if (ct__opt_is_word(at->row, *path)) return CT_OK;
@@ -229,7 +229,7 @@ static int expand_path(const ct__opt_place_t *at, const ct_yaml_t *n, char **pat
   return *path ? CT_OK : CT_ERR_NOMEM;
 }
 
-static int take_path(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_path(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = take_text(at, n, out);
   return rc == CT_OK ? expand_path(at, n, out) : rc;
@@ -256,7 +256,7 @@ static const ct_yaml_t *items_of(const ct_yaml_t *n, int *count)
   return n;
 }
 
-static int take_texts(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_texts(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, count;
   ct_opt_texts_t t = {0};
@@ -281,7 +281,7 @@ out:
   return rc;
 }
 
-static int take_paths(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_paths(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = take_texts(at, n, out);
   ct_opt_texts_t *t = out;
@@ -308,7 +308,7 @@ static int is_word_of_files(const char *name)
   return *name && strlen(name) < CT_OPT_FILES_NAME && name[strspn(name, allowed)] == '\0';
 }
 
-static int take_files(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_files(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK;
   int count = n->kind == CT_YAML_MAP ? ct_yaml_count(n) : 0;
@@ -343,7 +343,7 @@ static void clear_doubles(void *doubles)
   ct_mem_free(((ct_opt_doubles_t *)doubles)->v);
 }
 
-static int take_doubles(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_doubles(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, count;
   double *v = NULL;
@@ -367,7 +367,7 @@ int ct__opt_numbers(const ct_opt_t *row)
   return row->type == CT_OPT_T_PAIR ? 2 : 3;
 }
 
-static int take_ints(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_ints(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, is_list = n->kind == CT_YAML_LIST, count = ct__opt_numbers(at->row);
   int64_t v[3];
@@ -387,7 +387,7 @@ static void clear_node(void *node)
   ct_yaml_free(*(ct_yaml_t **)node);
 }
 
-static int take_node(const ct__opt_place_t *at, const ct_yaml_t *n, void *out)
+static int take_node(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   (void)at;
   ct_yaml_t *copy = NULL;

@@ -78,16 +78,18 @@ typedef struct ct_dataset {
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
   ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
-  ct_inputs_t more;            /**< extra inputs of the model, which are not transformed */
+  ct_inputs_t extra;           /**< extra inputs of the model, which are not transformed */
   ct_affine_t affine;          /**< applied in the conversion to float32 */
   ct_transforms_t *transforms; /**< owned: applied after the conversion; NULL: none */
-  struct ct__head *head;       /**< owned: decode-time transforms of encoded samples; info.x is the
+  struct ct__decode_time
+      *decode_time; /**< owned: decode-time transforms of encoded samples; info.x is the
                                   shape after them; NULL: none */
-  int reduces;                 /**< 1: large JPEGs may be decoded at reduced size */
-  ct_shape_t answer; /**< ndim > 0: the dense target of a sample, after the transforms: float32
+  int reduces;      /**< 1: large JPEGs may be decoded at reduced size */
+  ct_shape_t
+      dense_target; /**< ndim > 0: the dense target of a sample, after the transforms: float32
                         plain */
-  int by_class;      /**< 1: the dense target holds labels; 0: info.targets values per sample */
-  int64_t places;    /**< labels per sample: 1, or one for each pixel or voxel */
+  int by_class;     /**< 1: the dense target holds labels; 0: info.targets values per sample */
+  int64_t pixels;   /**< labels per sample: 1, or one for each pixel or voxel */
   int64_t classes; /**< labels must lie in [0, classes); 0: in [0, …).  With targets: their number
                         per sample, or per pixel or voxel */
   int has_ignored; /**< 1: the label `ignored` is valid too; both may be set by the caller */
@@ -124,9 +126,9 @@ void ct_stored_clear(ct_stored_t *s);
 /** Hot.  Reads the weights of n samples; requires d->info.weighted.  CT_ERR_DATA: a weight is
  * negative or not finite; the message names the sample. */
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
-/** Hot.  Reads extra input k (info.more.x[k]) of n samples as stored.  Errors as of the reader's
+/** Hot.  Reads extra input k (info.extra.x[k]) of n samples as stored.  Errors as of the reader's
  * read(). */
-int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
+int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
 /** Local.  The blocks of its samples, for the sampler; freed by the caller.  CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 

@@ -197,7 +197,7 @@ static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 static int fit_samples(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
-  char place[256], is[64], becomes[64], wanted[64];
+  char location[256], is[64], becomes[64], wanted[64];
   ct_shape_t in, out;
   for (int64_t i = 0; i < d->info.samples && d->info.varies; i++) {
     const char *unfit = NULL;
@@ -206,17 +206,18 @@ static int fit_samples(ct_dataset_t *d, const char *where)
     int within = is_within(&in, &d->info.x);
     if (within && d->transforms) unfit = ct__transforms_fit(d->transforms, &in, &out);
     if (within && !unfit && ct_shape_same(&out, &d->x)) continue;
-    d->ops->place(d->reader, i, place, sizeof place);
+    d->ops->location(d->reader, i, location, sizeof location);
     ct_shape_text(&in, is, sizeof is);
     if (!within)
-      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", place, is,
+      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", location, is,
               ct_shape_text(&d->info.x, wanted, sizeof wanted));
-    if (unfit) CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, place, is, unfit);
+    if (unfit)
+      CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, location, is, unfit);
     CT_FAIL(CT_ERR_USAGE,
             "%s: samples differ in size, and after the transforms they still do: %s is %s and "
             "becomes %s, not %s; resize to [h, w], center_crop and random_resized_crop make them "
             "alike",
-            where, place, is, ct_shape_text(&out, becomes, sizeof becomes),
+            where, location, is, ct_shape_text(&out, becomes, sizeof becomes),
             ct_shape_text(&d->x, wanted, sizeof wanted));
   }
 out:
@@ -226,18 +227,18 @@ out:
 /* Opens several readers if there are more arrays than samples and labels. */
 static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
-  int rc = CT_OK, by_place = 0, several = ct__parts_wanted(spec);
+  int rc = CT_OK, by_pixel = 0, several = ct__parts_wanted(spec);
   const ct_reader_ops_t *ops = d->ops;
   if (!several || !spec->known) {
     ct_reader_spec_t first = *spec;
     if (several) first.known = NULL;
     CT_TRY(ops->open(&first, &d->reader));
-    by_place = ops->info(d->reader)->by_place;
+    by_pixel = ops->info(d->reader)->by_pixel;
   }
-  if (!several && !by_place) goto out;
+  if (!several && !by_pixel) goto out;
   ops->close(d->reader);
   d->reader = NULL;
-  CT_TRY(ct__parts_open(ops, spec, by_place, &d->reader));
+  CT_TRY(ct__parts_open(ops, spec, by_pixel, &d->reader));
   d->ops = &ct__reader_parts;
 out:
   return rc;
@@ -250,7 +251,7 @@ static int is_integer(ct_dtype_t t)
 
 /* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
  * height and width. */
-static int set_answer(ct_dataset_t *d, int values, const char *where)
+static int set_dense_target(ct_dataset_t *d, int values, const char *where)
 {
   int rc = CT_OK;
   if (ct__transforms_mixes(d->transforms))
@@ -258,39 +259,39 @@ static int set_answer(ct_dataset_t *d, int values, const char *where)
             "%s: transforms: mixup and cutmix mix one label of a sample, but here it "
             "has a dense target",
             where);
-  if (!ct__convert_can(d->info.answer.dtype))
+  if (!ct__convert_can(d->info.dense_target.dtype))
     CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
-            ct_dtype_name(d->info.answer.dtype));
-  d->by_class = is_integer(d->info.answer.dtype) && !values;
-  d->answer = d->x;
-  d->answer.dim[1] = d->info.answer.dim[1];
-  if (d->by_class && d->answer.dim[1] != 1)
+            ct_dtype_name(d->info.dense_target.dtype));
+  d->by_class = is_integer(d->info.dense_target.dtype) && !values;
+  d->dense_target = d->x;
+  d->dense_target.dim[1] = d->info.dense_target.dim[1];
+  if (d->by_class && d->dense_target.dim[1] != 1)
     CT_FAIL(CT_ERR_FORMAT, "data.target: %lld labels for each pixel or voxel, expected one",
-            (long long)d->answer.dim[1]);
-  d->places = d->by_class ? ct_shape_sample(&d->answer) : 1;
+            (long long)d->dense_target.dim[1]);
+  d->pixels = d->by_class ? ct_shape_sample(&d->dense_target) : 1;
   if (d->by_class) d->classes = d->info.classes;
-  if (!d->by_class) d->info.targets = ct_shape_sample(&d->answer);
-  if (!d->by_class) d->classes = d->answer.dim[1];
-  ct__transforms_answers(d->transforms, d->answer.dim[1], d->by_class);
+  if (!d->by_class) d->info.targets = ct_shape_sample(&d->dense_target);
+  if (!d->by_class) d->classes = d->dense_target.dim[1];
+  ct__transforms_dense_targets(d->transforms, d->dense_target.dim[1], d->by_class);
 out:
   return rc;
 }
 
 /* Extra inputs are only converted to float32. */
-static int set_more(ct_dataset_t *d, const char *where)
+static int set_extra(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
-  d->more = d->info.more;
-  if (d->more.n && ct__transforms_mixes(d->transforms))
+  d->extra = d->info.extra;
+  if (d->extra.n && ct__transforms_mixes(d->transforms))
     CT_FAIL(CT_ERR_USAGE,
             "%s: transforms: mixup and cutmix mix samples of one input, but here there is input.%s "
             "too",
-            where, d->more.name[0]);
-  for (int k = 0; k < d->more.n; k++) {
-    ct_shape_t *x = &d->more.x[k];
+            where, d->extra.name[0]);
+  for (int k = 0; k < d->extra.n; k++) {
+    ct_shape_t *x = &d->extra.x[k];
     if (!ct__convert_can(x->dtype))
       CT_FAIL(CT_ERR_UNSUP, "data.input: array '%s' holds %s, which cannot be trained on",
-              d->more.name[k], ct_dtype_name(x->dtype));
+              d->extra.name[k], ct_dtype_name(x->dtype));
     x->dtype = CT_F32;
     x->layout = CT_PLAIN;
   }
@@ -311,17 +312,18 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
             ct_dtype_name(d.info.x.dtype));
-  if (!d.ops->encoded || d.info.answer.ndim) d.info.encoded = 0; /* decoded as a whole */
+  if (!d.ops->encoded || d.info.dense_target.ndim) d.info.encoded = 0; /* decoded as a whole */
   d.x = d.info.x;
   d.x.dtype = CT_F32;
   d.x.layout = CT_PLAIN;
-  d.places = 1;
+  d.pixels = 1;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
-  if (d.info.answer.ndim) CT_TRY(set_answer(&d, transforms && transforms->values, where));
-  CT_TRY(set_more(&d, where));
+  if (d.info.dense_target.ndim)
+    CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
+  CT_TRY(set_extra(&d, where));
   CT_TRY(fit_samples(&d, where));
-  CT_TRY(ct__head_take(&d.transforms, &d.info, &d.head));
+  CT_TRY(ct__decode_time_take(&d.transforms, &d.info, &d.decode_time));
   d.reduces = transforms && transforms->training && !transforms->exact_decode;
   *out = d;
   d.reader = NULL;
@@ -335,13 +337,13 @@ void ct_dataset_close(ct_dataset_t *d)
   if (!d || !d->ops) return;
   d->ops->close(d->reader);
   ct__transforms_close(d->transforms);
-  ct__head_close(d->head);
+  ct__decode_time_close(d->decode_time);
   *d = (ct_dataset_t){0};
 }
 
-int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
+int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
 {
-  return ct__parts_more(d->reader, k, n, index, x);
+  return ct__parts_extra(d->reader, k, n, index, x);
 }
 
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights)
@@ -374,13 +376,13 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
 /* A single damaged label may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
-  char place[256];
-  d->ops->place(d->reader, id, place, sizeof place);
+  char location[256];
+  d->ops->location(d->reader, id, location, sizeof location);
   ct_log(
       CT_LOG_WARN,
       "%s: has label %lld, so there are %lld classes for %lld samples: if it is right, say so in "
       "model.classes",
-      place, (long long)label, (long long)label + 1, (long long)d->info.samples);
+      location, (long long)label, (long long)label + 1, (long long)d->info.samples);
 }
 
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
@@ -389,14 +391,14 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
   int rc = CT_OK;
   int64_t ids[AT_ONCE], labels[AT_ONCE], highest = -1, highest_id = 0;
   int64_t end = limit > 0 && limit < d->info.samples ? limit : d->info.samples;
-  char place[256];
+  char location[256];
   ct_label_count_t count = {0};
   for (int64_t first = 0; first < end; first += AT_ONCE) {
     int n = end - first < AT_ONCE ? (int)(end - first) : AT_ONCE;
     for (int i = 0; i < n; i++)
       ids[i] = first + i;
     CT_TRY(d->ops->read(d->reader, n, ids, NULL, labels));
-    ct_beat_progress();
+    ct_heartbeat_progress();
     for (int i = 0; i < n; i++) {
       if (d->has_ignored && labels[i] == d->ignored) continue;
       if (labels[i] > highest) {
@@ -407,11 +409,11 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
         CT_TRY(ct_label_count_add(&count, labels[i]));
         continue;
       }
-      d->ops->place(d->reader, ids[i], place, sizeof place);
+      d->ops->location(d->reader, ids[i], location, sizeof location);
       CT_FAIL(
           CT_ERR_DATA,
           "%s: label %lld is no class number (they count from 0); up to %d classes are expected",
-          place, (long long)labels[i], CT_CLASSES_MAX);
+          location, (long long)labels[i], CT_CLASSES_MAX);
     }
   }
   d->classes = highest + 1;

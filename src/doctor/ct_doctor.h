@@ -83,7 +83,7 @@ typedef struct ct_data_facts {
 
 /** Facts about the whole job; on rank 0 only. */
 typedef struct ct_job_facts {
-  ct_launch_t launch;
+  ct_launcher_t launch;
   int ranks, nodes, equal_nodes;
   char mpi[128], thread_level[16];
   ct_job_t batch;           /**< from the batch system */

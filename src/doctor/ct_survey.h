@@ -13,13 +13,13 @@ enum {
   CT_SURVEY_CHANNELS = 64,  /**< more channels than these get no means */
   CT_SURVEY_SAMPLES = 4096, /**< read at most, unless all are requested */
   CT_SURVEY_BARS = 16,      /**< bars of the histogram of labels */
-  CT_SURVEY_PLACE = 400
+  CT_SURVEY_SAMPLE = 400
 };
 
 /** The number of samples with a problem, and the first one that the lowest rank found. */
 typedef struct ct_survey_count {
   int64_t n;
-  char place[CT_SURVEY_PLACE]; /**< "train-001.h5, sample 17" */
+  char location[CT_SURVEY_SAMPLE]; /**< "train-001.h5, sample 17" */
 } ct_survey_count_t;
 
 /** Statistics of one data set; plain data, sent as bytes. */
@@ -36,7 +36,7 @@ typedef struct ct_survey {
   ct_survey_count_t twice;  /**< with the same bytes as another sample of the set; set on rank 0 */
   int64_t classes, empty;   /**< number of classes; classes without a sample */
   int64_t least, most;      /**< samples of the rarest and the most frequent class */
-  int by_place;             /**< 1: class counts are per pixel or voxel, not per sample */
+  int by_pixel;             /**< 1: class counts are per pixel or voxel, not per sample */
   int bars;                 /**< of the histogram; fewer than classes: a bar counts several */
   int64_t bar[CT_SURVEY_BARS]; /**< number of labels in the classes of a bar; set on rank 0 */
   int channels;                /**< with means; 0: more than CT_SURVEY_CHANNELS */

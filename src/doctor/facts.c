@@ -117,7 +117,7 @@ void ct_doctor_job(const ct_doctor_env_t *env, ct_job_facts_t *job)
                                 MPI_THREAD_MULTIPLE};
   int level;
   memset(job, 0, sizeof *job);
-  ct_launch_read(getenv, &job->launch);
+  ct_launcher_read(getenv, &job->launch);
   job->left_s = INFINITY;
   job->batch = env->topo->job;
   job->ranks = env->topo->size;

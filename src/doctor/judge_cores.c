@@ -8,19 +8,19 @@ void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap
 {
   int n = cores > 0 ? cores : 1;
   switch (job->launch.kind) {
-  case CT_LAUNCH_SRUN:
+  case CT_LAUNCHER_SRUN:
     snprintf(buf, cap, "srun --cpus-per-task=%d --cpu-bind=cores", n);
     break;
-  case CT_LAUNCH_HYDRA:
+  case CT_LAUNCHER_HYDRA:
     snprintf(buf, cap, "mpiexec -bind-to core:%d", n);
     break;
-  case CT_LAUNCH_OPENMPI:
+  case CT_LAUNCHER_OPENMPI:
     snprintf(buf, cap, "mpirun --map-by slot:PE=%d --bind-to core", n);
     break;
-  case CT_LAUNCH_FLUX:
+  case CT_LAUNCHER_FLUX:
     snprintf(buf, cap, "flux run --cores-per-task=%d", n);
     break;
-  case CT_LAUNCH_NONE:
+  case CT_LAUNCHER_NONE:
     snprintf(buf, cap, "start it without taskset or numactl, or with more cores: taskset -c 0-%d",
              n - 1);
     break;
@@ -34,16 +34,16 @@ void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t ca
 {
   int n = ranks > 0 ? ranks : 1;
   switch (job->launch.kind) {
-  case CT_LAUNCH_SRUN:
+  case CT_LAUNCHER_SRUN:
     snprintf(buf, cap, "srun --ntasks-per-node=%d", n);
     break;
-  case CT_LAUNCH_HYDRA:
+  case CT_LAUNCHER_HYDRA:
     snprintf(buf, cap, job->nodes > 1 ? "mpiexec -ppn %d" : "mpiexec -n %d", n);
     break;
-  case CT_LAUNCH_OPENMPI:
+  case CT_LAUNCHER_OPENMPI:
     snprintf(buf, cap, "mpirun --map-by ppr:%d:node", n);
     break;
-  case CT_LAUNCH_FLUX:
+  case CT_LAUNCHER_FLUX:
     snprintf(buf, cap, "flux run --tasks-per-node=%d", n);
     break;
   default:
@@ -204,7 +204,7 @@ static void hyperthreads(const ct__doctor_node_t *d, ct_findings_t *out)
     int physical = f->machine.physical;
     if (f->on_gpu || physical == 0 || f->threads <= physical || f->threads > f->machine.cores)
       continue;
-    if (d->job->launch.kind == CT_LAUNCH_SRUN)
+    if (d->job->launch.kind == CT_LAUNCHER_SRUN)
       snprintf(cure, sizeof cure, "srun --hint=nomultithread");
     else
       snprintf(cure, sizeof cure, "export OMP_NUM_THREADS=%d", physical);

@@ -7,18 +7,18 @@
 static void far_from_cores(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   static const char *const cures[] = {
-      [CT_LAUNCH_SRUN] = "srun --gpu-bind=closest --cpu-bind=cores, with --gpus-per-node",
-      [CT_LAUNCH_HYDRA] = "mpiexec -bind-to numa",
-      [CT_LAUNCH_OPENMPI] = "mpirun --map-by numa --bind-to numa",
-      [CT_LAUNCH_FLUX] = "flux run -o cpu-affinity=per-task -o gpu-affinity=per-task",
-      [CT_LAUNCH_OTHER] = "bind each rank to cores of its GPU's NUMA node"};
+      [CT_LAUNCHER_SRUN] = "srun --gpu-bind=closest --cpu-bind=cores, with --gpus-per-node",
+      [CT_LAUNCHER_HYDRA] = "mpiexec -bind-to numa",
+      [CT_LAUNCHER_OPENMPI] = "mpirun --map-by numa --bind-to numa",
+      [CT_LAUNCHER_FLUX] = "flux run -o cpu-affinity=per-task -o gpu-affinity=per-task",
+      [CT_LAUNCHER_OTHER] = "bind each rank to cores of its GPU's NUMA node"};
   char cure[300];
   for (int i = 0; i < d->n; i++) {
     const ct_rank_facts_t *f = d->rank[i];
     int numa = f->gpu.numa;
     if (!f->on_gpu || numa < 0 || numa >= CT_NUMA_MAX || f->machine.numa_nodes < 2) continue;
     if (f->machine.numa_cores[numa] > 0) continue;
-    if (d->job->launch.kind == CT_LAUNCH_NONE)
+    if (d->job->launch.kind == CT_LAUNCHER_NONE)
       snprintf(cure, sizeof cure, "numactl --cpunodebind=%d", numa);
     else
       snprintf(cure, sizeof cure, "%s", cures[d->job->launch.kind]);

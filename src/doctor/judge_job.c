@@ -65,7 +65,7 @@ static const char *start_with(const ct_job_facts_t *job, const char *option, int
 static void batch_job(const ct_job_facts_t *job, ct_findings_t *out)
 {
   char cure[300];
-  if (job->launch.kind == CT_LAUNCH_NONE && job->batch.tasks > 1) {
+  if (job->launch.kind == CT_LAUNCHER_NONE && job->batch.tasks > 1) {
     ct__doctor_add(out, CT_FINDING_NOTE, "alone", NULL,
                    start_with(job, "ntasks", job->batch.tasks, cure),
                    "one process alone, in a job of %d tasks", job->batch.tasks);
@@ -94,7 +94,7 @@ static void others(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findi
   int first = 0;
   while (first < job->ranks && !f[first].others)
     first++;
-  if (job->launch.kind != CT_LAUNCH_HYDRA || first == job->ranks) return;
+  if (job->launch.kind != CT_LAUNCHER_HYDRA || first == job->ranks) return;
   if (f[first].others > 1) snprintf(more, sizeof more, " and %d more", f[first].others - 1);
   ct__doctor_add(
       out, CT_FINDING_NOTE, "others", NULL,

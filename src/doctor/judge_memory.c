@@ -68,7 +68,7 @@ static void locked(const ct__doctor_node_t *d, ct_findings_t *out)
   if (!m->infiniband || m->locked < 0 || m->locked >= 64 * MIB) return;
   ct__doctor_add(
       out, d->job->nodes > 1 ? CT_FINDING_BAD : CT_FINDING_NOTE, "memlock", d,
-      d->job->launch.kind == CT_LAUNCH_SRUN
+      d->job->launch.kind == CT_LAUNCHER_SRUN
           ? "ulimit -l unlimited in the job script, with srun --propagate=MEMLOCK; else "
             "LimitMEMLOCK=infinity for slurmd"
           : "ulimit -l unlimited",

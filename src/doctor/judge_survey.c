@@ -14,11 +14,11 @@ static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
   if (l->unread.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("unreadable"), NULL, "",
                    "data.%s: %" PRId64 " sample%s cannot be read%s: %s", name, l->unread.n,
-                   S(l->unread.n), of, l->unread.place);
+                   S(l->unread.n), of, l->unread.location);
   if (l->odd.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("not_finite"), NULL, "pack the data without them",
                    "data.%s: %" PRId64 " sample%s with NaN or infinity%s, such as %s", name,
-                   l->odd.n, S(l->odd.n), of, l->odd.place);
+                   l->odd.n, S(l->odd.n), of, l->odd.location);
   if (l->missing.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("missing"), NULL,
                    "data.missing: 0 replaces them by a number, data.on_error: skip skips such "
@@ -26,28 +26,28 @@ static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
                    "data.%s: %.3g%% of the numbers are missing, in %" PRId64
                    " sample%s%s, such as %s: training stops at them",
                    name, 1e2 * l->missing_numbers / ((double)l->looked * l->numbers_of_sample),
-                   l->missing.n, S(l->missing.n), of, l->missing.place);
+                   l->missing.n, S(l->missing.n), of, l->missing.location);
   if (l->label.n)
     ct__doctor_add(
         out, CT_FINDING_BAD, KEY("labels"), NULL,
         l->classes ? "correct model.classes, loss.ignore_index, or the data" : "",
         "data.%s: %" PRId64 " sample%s %s%s, such as %s", name, l->label.n, S(l->label.n),
         l->classes ? "with a label that is not a class" : "with a target that is not finite", of,
-        l->label.place);
+        l->label.location);
   if (l->weight.n)
     ct__doctor_add(out, CT_FINDING_BAD, KEY("weights"), NULL, "correct the array of data.weight",
                    "data.%s: %" PRId64 " sample%s with a weight that is negative or not finite%s, "
                    "such as %s",
-                   name, l->weight.n, S(l->weight.n), of, l->weight.place);
+                   name, l->weight.n, S(l->weight.n), of, l->weight.location);
   if (l->flat.n)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("constant"), NULL, "",
                    "data.%s: %" PRId64 " sample%s with all numbers equal%s, such as %s", name,
-                   l->flat.n, S(l->flat.n), of, l->flat.place);
+                   l->flat.n, S(l->flat.n), of, l->flat.location);
   if (l->twice.n)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("duplicates"), NULL, "",
                    "data.%s: %" PRId64 " sample%s %s of other samples%s, such as %s", name,
                    l->twice.n, S(l->twice.n), l->twice.n == 1 ? "is a copy" : "are copies", of,
-                   l->twice.place);
+                   l->twice.location);
   if (l->empty && l->looked == l->samples)
     ct__doctor_add(out, CT_FINDING_NOTE, KEY("empty_classes"), NULL, "",
                    "data.%s: %" PRId64 " of %" PRId64 " classes have no sample", name, l->empty,
@@ -73,7 +73,7 @@ void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out)
         out, CT_FINDING_BAD, "leak", NULL,
         "remove them from one of the sets: validation on training samples is not meaningful",
         "%" PRId64 " sample%s of data.val %s also in data.train, such as %s", l->shared.n,
-        S(l->shared.n), l->shared.n == 1 ? "is" : "are", l->shared.place);
+        S(l->shared.n), l->shared.n == 1 ? "is" : "are", l->shared.location);
   double drift = ct_survey_drift(l, &channel);
   if (drift > 0.5)
     ct__doctor_add(out, CT_FINDING_NOTE, "drift", NULL,

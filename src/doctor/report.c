@@ -270,7 +270,7 @@ static int look_labels(const ct_survey_t *l, ct_str_t *out)
   CT_TRY(ct_str_add(out,
                     "              %" PRId64 " to %" PRId64 " %s per class, %" PRId64 " of %" PRId64
                     " classes have none\n",
-                    l->least, l->most, l->by_place ? "pixels" : "samples", l->empty, l->classes));
+                    l->least, l->most, l->by_pixel ? "pixels" : "samples", l->empty, l->classes));
   for (int i = 0; i < l->bars; i++)
     most = l->bar[i] > most ? l->bar[i] : most;
   for (int i = 0; i < l->bars; i++) {

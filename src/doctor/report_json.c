@@ -136,7 +136,7 @@ static json_t *look(const ct_survey_t *l)
       "read_s", l->seconds, "file_bytes", l->file_bytes);
   json_object_set_new(o, "missing", json_integer((json_int_t)l->missing.n));
   json_object_set_new(o, "missing_numbers", json_real(l->missing_numbers));
-  json_object_set_new(o, "of_places", json_boolean(l->by_place));
+  json_object_set_new(o, "of_places", json_boolean(l->by_pixel));
   json_object_set_new(o, "histogram", histogram(l));
   json_object_set_new(o, "phases", phases(l));
   return o;

@@ -31,7 +31,7 @@ typedef struct in {
   const ct_dataset_t *d;
   ct_survey_t l;
   ct_stored_t x;          /* a sample */
-  void *more, *y;         /* an extra input, the targets of a sample */
+  void *extra, *y;        /* an extra input, the targets of a sample */
   double number[NUMBERS]; /* some of its numbers */
   int64_t *of_class;      /* [l.classes] */
   print_t *mine, *all;    /* [room], [ranks][room]; all: on rank 0 only */
@@ -40,7 +40,7 @@ typedef struct in {
 
 static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
 {
-  if (c->n++ == 0) in->d->ops->place(in->d->reader, index, c->place, sizeof c->place);
+  if (c->n++ == 0) in->d->ops->location(in->d->reader, index, c->location, sizeof c->location);
 }
 
 /* ---- a sample ---- */
@@ -56,8 +56,8 @@ static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int6
 
 /* 1: all numbers are finite.  If \a missing is given, NaN is allowed and counted there.  *flat, if
  * given: 1 if all numbers are the same. */
-static int look_at_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
-                           int64_t *missing)
+static int check_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n, int *flat,
+                         int64_t *missing)
 {
   int finite = 1, same = n > 1;
   double first = 0;
@@ -108,10 +108,10 @@ static int add_label(in_t *in, int64_t label)
 /* Checks the dense target of a sample and counts its labels per pixel. */
 static int add_places(in_t *in)
 {
-  const ct_shape_t *y = &in->d->info.answer;
+  const ct_shape_t *y = &in->d->info.dense_target;
   int good = 1;
   int64_t n = ct_shape_sample(y);
-  if (!in->d->by_class) return look_at_numbers(in, y->dtype, in->y, n, NULL, NULL);
+  if (!in->d->by_class) return check_numbers(in, y->dtype, in->y, n, NULL, NULL);
   for (int64_t at = 0, some; at < n; at += some) {
     some = take(in, y->dtype, in->y, n, at);
     for (int64_t i = 0; i < some; i++)
@@ -120,7 +120,7 @@ static int add_places(in_t *in)
   return good;
 }
 
-static void look_at_answer(in_t *in, int64_t index)
+static void check_dense_target(in_t *in, int64_t index)
 {
   const ct_dataset_t *d = in->d;
   int good = 1;
@@ -128,9 +128,9 @@ static void look_at_answer(in_t *in, int64_t index)
   if (d->info.weighted && ct_dataset_weights(d, 1, &index, &weight) != CT_OK)
     count_at(in, &in->l.weight, index);
   if (d->info.unlabelled) return;
-  for (int64_t i = 0; i < d->info.targets && !d->info.answer.ndim; i++)
+  for (int64_t i = 0; i < d->info.targets && !d->info.dense_target.ndim; i++)
     good &= isfinite(((const float *)in->y)[i]) != 0;
-  if (d->info.answer.ndim)
+  if (d->info.dense_target.ndim)
     good = add_places(in);
   else if (!d->info.targets)
     good = add_label(in, *(const int64_t *)in->y);
@@ -139,15 +139,15 @@ static void look_at_answer(in_t *in, int64_t index)
 
 /* Adds the extra inputs to the hash of a sample.  0: one of them has a number that is not
  * finite. */
-static int look_at_more(in_t *in, int64_t index, uint64_t *hash)
+static int check_extra(in_t *in, int64_t index, uint64_t *hash)
 {
   int good = 1;
-  const ct_inputs_t *more = &in->d->info.more;
-  for (int k = 0; k < more->n; k++) {
-    int64_t n = ct_shape_sample(&more->x[k]);
-    if (ct_dataset_more(in->d, k, 1, &index, in->more) != CT_OK) return 0;
-    good &= look_at_numbers(in, more->x[k].dtype, in->more, n, NULL, NULL);
-    *hash = ct_hash(in->more, (size_t)n * ct_dtype_size(more->x[k].dtype), *hash);
+  const ct_inputs_t *extra = &in->d->info.extra;
+  for (int k = 0; k < extra->n; k++) {
+    int64_t n = ct_shape_sample(&extra->x[k]);
+    if (ct_dataset_extra(in->d, k, 1, &index, in->extra) != CT_OK) return 0;
+    good &= check_numbers(in, extra->x[k].dtype, in->extra, n, NULL, NULL);
+    *hash = ct_hash(in->extra, (size_t)n * ct_dtype_size(extra->x[k].dtype), *hash);
   }
   return good;
 }
@@ -158,7 +158,7 @@ static void look_at(in_t *in, int64_t index)
   int64_t missing = 0;
   if (ct_dataset_stored(in->d, index, &in->x, in->y) != CT_OK) {
     if (in->l.unread.n++ == 0)
-      ct_text_fit(in->l.unread.place, sizeof in->l.unread.place, "%s", ct_err_last()->text);
+      ct_text_fit(in->l.unread.location, sizeof in->l.unread.location, "%s", ct_err_last()->text);
     return;
   }
   in->l.looked++;
@@ -167,13 +167,13 @@ static void look_at(in_t *in, int64_t index)
   size_t bytes = (size_t)n * ct_dtype_size(type);
   uint64_t hash = ct_hash(in->x.v, bytes, (uint64_t)n);
   in->l.bytes += (double)bytes;
-  int good = look_at_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
+  int good = check_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
   if (good && missing) count_at(in, &in->l.missing, index);
   if (good) in->l.missing_numbers += (double)missing;
   if (good) add_numbers(in, &in->x, n);
   if (flat) count_at(in, &in->l.flat, index);
-  if (!look_at_more(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
-  look_at_answer(in, index);
+  if (!check_extra(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
+  check_dense_target(in, index);
   in->mine[in->prints++] = (print_t){hash, index};
 }
 
@@ -181,51 +181,52 @@ static void look_at(in_t *in, int64_t index)
 
 static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
 {
-  int64_t first, more_bytes = 0;
+  int64_t first, extra_bytes = 0;
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
-  for (int k = 0; k < d->info.more.n; k++) {
-    const ct_shape_t *x = &d->info.more.x[k];
+  for (int k = 0; k < d->info.extra.n; k++) {
+    const ct_shape_t *x = &d->info.extra.x[k];
     int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
-    if (bytes > more_bytes) more_bytes = bytes;
+    if (bytes > extra_bytes) extra_bytes = bytes;
   }
-  int64_t answers = d->info.answer.ndim ? ct_shape_sample(&d->info.answer) : d->info.targets;
-  int values = d->info.answer.ndim ? !d->by_class : d->info.targets > 0;
+  int64_t dense_targets =
+      d->info.dense_target.ndim ? ct_shape_sample(&d->info.dense_target) : d->info.targets;
+  int values = d->info.dense_target.ndim ? !d->by_class : d->info.targets > 0;
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
   in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);
-  in->more = ct_mem_array(more_bytes + 1, 1, "an extra input");
-  in->y = ct_mem_array(answers + 2, sizeof(int64_t), "the targets of a sample");
+  in->extra = ct_mem_array(extra_bytes + 1, 1, "an extra input");
+  in->y = ct_mem_array(dense_targets + 2, sizeof(int64_t), "the targets of a sample");
   in->of_class = ct_mem_array(in->l.classes + 1, sizeof *in->of_class, "the count of classes");
   in->mine = ct_mem_array(in->room + 1, sizeof *in->mine, "the hashes of samples");
   if (t->rank == 0)
     in->all = ct_mem_array((in->room + 1) * t->size, sizeof *in->all, "the hashes of samples");
-  int good = in->more && in->y && in->of_class && in->mine && (t->rank || in->all);
+  int good = in->extra && in->y && in->of_class && in->mine && (t->rank || in->all);
   return good ? CT_OK : CT_ERR_NOMEM;
 }
 
 static void end(in_t *in)
 {
   ct_stored_clear(&in->x);
-  ct_mem_free(in->more);
+  ct_mem_free(in->extra);
   ct_mem_free(in->y);
   ct_mem_free(in->of_class);
   ct_mem_free(in->mine);
   ct_mem_free(in->all);
 }
 
-static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
+static void survey_share(const ct_topo_t *t, in_t *in, int64_t looks)
 {
   int64_t first, n = ct_sampler_cut(looks, t->rank, t->size, &first);
   ct_sampler_t order = {
       .seed = 1, .samples = in->l.samples, .batch = 1, .shuffle = looks < in->l.samples};
   ct_io_times_t times = {0};
   double start = ct_clock();
-  ct_io_account(&times, CT_IO_COPY);
+  ct_io_times_begin(&times, CT_IO_COPY);
   for (int64_t i = 0; i < n; i++)
     look_at(in, ct_sampler_at(&order, 0, first + i));
-  ct_io_account(NULL, CT_IO_COPY);
+  ct_io_times_begin(NULL, CT_IO_COPY);
   in->l.seconds = ct_clock() - start;
   for (int i = 0; i < CT_IO_COUNT; i++) {
     in->l.io_s[i] = 1e-9 * (double)times.ns[i];
@@ -239,7 +240,7 @@ static void look_at_share(const ct_topo_t *t, in_t *in, int64_t looks)
 
 static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
 {
-  if (to->n == 0) memcpy(to->place, from->place, sizeof to->place);
+  if (to->n == 0) memcpy(to->location, from->location, sizeof to->location);
   to->n += from->n;
 }
 
@@ -297,7 +298,7 @@ static void count_labels(in_t *in)
 {
   ct_survey_t *l = &in->l;
   int bar = 0;
-  l->by_place = in->d->places > 1;
+  l->by_pixel = in->d->pixels > 1;
   l->bars = l->classes ? (int)((l->classes - 1) / classes_of_bar(l)) + 1 : 0;
   l->least = l->classes ? INT64_MAX : 0;
   for (int64_t i = 0; i < l->classes; i++) {
@@ -332,13 +333,13 @@ static void gather_prints(const ct_topo_t *t, in_t *in)
   }
 }
 
-static int look_at_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
+static int survey_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t *in)
 {
   int rc = CT_OK;
   int64_t looks = full || d->info.samples < CT_SURVEY_SAMPLES ? d->info.samples : CT_SURVEY_SAMPLES;
   ct_survey_t *all = NULL;
   CT_TRY_ALL(t, begin(t, d, looks, in));
-  look_at_share(t, in, looks);
+  survey_share(t, in, looks);
   all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "surveys of all ranks") : NULL;
   CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
   ct_agree_gather(t, &in->l, (int)sizeof in->l, all);
@@ -370,8 +371,8 @@ int ct_survey(const ct_topo_t *t, const ct_dataset_t *train, const ct_dataset_t 
   int rc = CT_OK;
   in_t a = {0}, b = {0};
   *out = (ct_surveys_t){0};
-  CT_TRY(look_at_set(t, train, full, &a));
-  if (val->info.samples) CT_TRY(look_at_set(t, val, full, &b));
+  CT_TRY(survey_set(t, train, full, &a));
+  if (val->info.samples) CT_TRY(survey_set(t, val, full, &b));
   if (t->rank == 0 && val->info.samples) compare(&a, &b, &out->shared);
   out->train = a.l;
   out->val = b.l;

@@ -8,7 +8,7 @@ typedef struct ct_eval_result {
   double loss, top1, top5; /**< top1, top5: fractions */
   double mae;              /**< mean |output - target|; 0 with cross-entropy */
   int regression;          /**< 1: real-valued targets; top1 and top5 are undefined */
-  int64_t places;          /**< labels per sample (pixels); top1 and top5 are over all of them */
+  int64_t pixels;          /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
   ct_prf_t macro; /**< means over the classes; NaN: not measured */
   double auc, r2; /**< NaN: not measured */

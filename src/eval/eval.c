@@ -16,7 +16,7 @@ typedef struct counting {
   ct_trainer_t *t;
   ct_feed_t *feed;
   ct_eval_want_t want;
-  ct__scored_t scored;
+  ct__ranking_t ranking;
   const ct_dataset_t *data;
   float *logits; /* of a batch; NULL: not needed */
   ct_loss_t sum;
@@ -24,20 +24,20 @@ typedef struct counting {
 
 static void count_classes(counting_t *c, const ct_batch_t *b)
 {
-  int64_t places = c->data->places, sample = c->want.confusion->classes * places;
-  for (int64_t i = 0; i < b->n * places; i++) {
+  int64_t pixels = c->data->pixels, sample = c->want.confusion->classes * pixels;
+  for (int64_t i = 0; i < b->n * pixels; i++) {
     if (c->data->has_ignored && b->labels[i] == c->data->ignored) continue;
-    const float *logits = c->logits + i / places * sample + i % places;
-    ct_confusion_add(c->want.confusion, logits, places, b->labels[i]);
+    const float *logits = c->logits + i / pixels * sample + i % pixels;
+    ct_confusion_add(c->want.confusion, logits, pixels, b->labels[i]);
   }
 }
 
-static int look_at_outputs(counting_t *c, const ct_batch_t *b)
+static int count_outputs(counting_t *c, const ct_batch_t *b)
 {
   int rc = CT_OK;
   CT_TRY(ct_trainer_logits(c->t, c->logits));
   if (c->want.confusion) count_classes(c, b);
-  ct__scored_batch(&c->scored, b, c->logits, c->data->has_ignored, c->data->ignored);
+  ct__ranking_batch(&c->ranking, b, c->logits, c->data->has_ignored, c->data->ignored);
 out:
   return rc;
 }
@@ -52,15 +52,15 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
   int64_t most = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
   int64_t outputs = ct_trainer_outputs(c->t);
   if (c->want.confusion) {
-    outputs = c->want.confusion->classes * c->data->places;
+    outputs = c->want.confusion->classes * c->data->pixels;
     memset(c->want.confusion->count, 0,
            sizeof(int64_t) * (size_t)(c->want.confusion->classes * c->want.confusion->classes));
   }
-  if (c->want.auc) c->scored.classes = outputs;
-  if (c->want.r2) c->scored.outputs = outputs;
-  c->scored.softmax = c->want.softmax;
-  c->scored.sigmoid = c->want.sigmoid;
-  CT_TRY(ct__scored_open(&c->scored, most * ct_sampler_steps(in_order)));
+  if (c->want.auc) c->ranking.classes = outputs;
+  if (c->want.r2) c->ranking.outputs = outputs;
+  c->ranking.softmax = c->want.softmax;
+  c->ranking.sigmoid = c->want.sigmoid;
+  CT_TRY(ct__ranking_open(&c->ranking, most * ct_sampler_steps(in_order)));
   if (c->want.confusion || c->want.auc || c->want.r2) {
     c->logits = ct_mem_array(most * outputs, sizeof *c->logits, "the logits");
     CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
@@ -74,10 +74,10 @@ static int count_batch(counting_t *c)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
-  ct_beat_at("evaluation", -1);
+  ct_heartbeat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
   if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
-  if (b && b->n && c->logits) CT_TRY(look_at_outputs(c, b));
+  if (b && b->n && c->logits) CT_TRY(count_outputs(c, b));
 out:
   return rc;
 }
@@ -89,9 +89,9 @@ static int count_all(counting_t *c, int64_t batches, int own, const ct_ask_t *as
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
   CT_TRY(ct_agree(topo, own));
-  ct_look_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
+  ct_prefetch_t before = ct_trainer_follow(c->t, ct_trainer_feed(c->feed));
   for (int64_t i = 1; i <= batches && rc == CT_OK && !*stop; i++) {
-    ct_step_word_t w = {.err = count_batch(c)};
+    ct_step_status_t w = {.err = count_batch(c)};
     if (ask && i < batches) w.stop = ask->stop(ask->ctx);
     rc = ct_step_agree(topo, &w);
     *stop = w.stop;
@@ -110,8 +110,8 @@ static int measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
     ct_agree_sum(topo, counted->count, counted->classes * counted->classes);
     out->macro = ct_prf_macro(counted);
   }
-  if (c->want.auc) CT_TRY(ct__scored_auc(&c->scored, topo, &out->auc));
-  if (c->want.r2) CT_TRY(ct__scored_r2(&c->scored, topo, &out->r2));
+  if (c->want.auc) CT_TRY(ct__ranking_auc(&c->ranking, topo, &out->auc));
+  if (c->want.r2) CT_TRY(ct__ranking_r2(&c->ranking, topo, &out->r2));
 out:
   return rc;
 }
@@ -120,8 +120,8 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
-  ct_step_word_t w = {0};
-  ct_loss_tell(&c->sum, &w);
+  ct_step_status_t w = {0};
+  ct_loss_report(&c->sum, &w);
   CT_TRY(ct_step_agree(topo, &w));
   double n = w.samples ? (double)w.samples : 1;
   *out = (ct_eval_result_t){.loss = w.loss_weight > 0 ? w.loss_sum / w.loss_weight : NAN,
@@ -129,8 +129,8 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
                             .top5 = (double)w.top5 / n,
                             .mae = w.abs_error / n,
                             .regression = c->data->info.targets > 0,
-                            .samples = c->data->places > 1 ? c->data->info.samples : w.samples,
-                            .places = c->data->places,
+                            .samples = c->data->pixels > 1 ? c->data->info.samples : w.samples,
+                            .pixels = c->data->pixels,
                             .macro = {NAN, NAN, NAN},
                             .auc = NAN,
                             .r2 = NAN};
@@ -152,7 +152,7 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   if (!*stop) CT_TRY(sum_up(c, out));
 out:
   ct_mem_free(c->logits);
-  ct__scored_close(&c->scored);
+  ct__ranking_close(&c->ranking);
   ct_feed_close(c->feed);
   return rc;
 }

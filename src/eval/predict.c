@@ -23,18 +23,18 @@ typedef struct predicting {
   float *mine;     /* [most, outputs] */
   float *all;      /* rank 0: those of every rank */
   char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
-  ct_skip_t *why;  /* likewise [CT_SKIPS_TOLD]: the reasons */
+  ct_skip_t *why;  /* likewise [CT_SKIPS_LOGGED]: the reasons */
 } predicting_t;
 
-static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
+static int open_buffers(predicting_t *p, int workers, const ct_dataset_t *d)
 {
   int rc = CT_OK;
   int64_t first, size;
   ct_feed_opts_t o = ct_trainer_feed_opts(p->t, 0);
   o.workers = workers;
   o.one_epoch = 1;
-  p->most =
-      ct_sampler_share(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0, p->topo->size, &first);
+  p->most = ct_sampler_local_batch(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0,
+                                   p->topo->size, &first);
   if (__builtin_mul_overflow(p->most * (int64_t)sizeof(float), p->outputs, &size) || size > INT_MAX)
     CT_FAIL(CT_ERR_USAGE, "the outputs of a batch exceed 2 GB: lower data.eval_batch");
   CT_TRY(ct_feed_open(d, &p->in_order, &o, &p->feed));
@@ -42,7 +42,7 @@ static int open_rooms(predicting_t *p, int workers, const ct_dataset_t *d)
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
   p->all = ct_mem_array(blocks * p->most * p->outputs + 1, sizeof *p->all, "the outputs");
   p->lost = ct_mem_array((blocks + 1) * (p->most + 1), 1, "the samples that are lost");
-  p->why = ct_mem_array((blocks + 1) * CT_SKIPS_TOLD, sizeof *p->why, "why samples are lost");
+  p->why = ct_mem_array((blocks + 1) * CT_SKIPS_LOGGED, sizeof *p->why, "why samples are lost");
   CT_TRY(p->mine && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
 out:
   return rc;
@@ -52,26 +52,26 @@ out:
 static void note_lost(predicting_t *p, const ct_batch_t *b)
 {
   memset(p->lost, 0, (size_t)p->most);
-  memset(p->why, 0, CT_SKIPS_TOLD * sizeof *p->why);
+  memset(p->why, 0, CT_SKIPS_LOGGED * sizeof *p->why);
   if (!b || !b->skipped) return;
   for (int i = 0; i < b->n; i++)
     p->lost[i] = b->ids[i] != ct_sampler_at(&p->in_order, b->epoch, b->cursor + b->first + i);
   memcpy(p->why, b->skip, sizeof b->skip);
 }
 
-/* Rank 0: logs each lost sample, up to CT_SKIPS_TOLD per rank. */
-static void tell_lost(const predicting_t *p)
+/* Rank 0: logs each lost sample, up to CT_SKIPS_LOGGED per rank. */
+static void log_lost(const predicting_t *p)
 {
   for (int r = 0; r < p->topo->size; r++) {
     const char *lost = p->lost + (r + 1) * p->most;
-    const ct_skip_t *why = p->why + (r + 1) * CT_SKIPS_TOLD;
+    const ct_skip_t *why = p->why + (r + 1) * CT_SKIPS_LOGGED;
     int n = 0;
     for (int64_t i = 0; i < p->most; i++)
       n += lost[i];
-    for (int i = 0; i < n && i < CT_SKIPS_TOLD; i++)
+    for (int i = 0; i < n && i < CT_SKIPS_LOGGED; i++)
       ct_log(CT_LOG_WARN, "%s; it is skipped (data.on_error: skip)", why[i].why);
-    if (n > CT_SKIPS_TOLD)
-      ct_log(CT_LOG_WARN, "%d more samples of this batch are skipped", n - CT_SKIPS_TOLD);
+    if (n > CT_SKIPS_LOGGED)
+      ct_log(CT_LOG_WARN, "%d more samples of this batch are skipped", n - CT_SKIPS_LOGGED);
   }
 }
 
@@ -89,7 +89,7 @@ static int forward(predicting_t *p)
   int rc = CT_OK;
   const ct_batch_t *b;
   ct_loss_t none = {0};
-  ct_beat_at("prediction", -1);
+  ct_heartbeat_at("prediction", -1);
   CT_TRY(next_batch(p, &b));
   note_lost(p, b);
   if (!b || !b->n) goto out;
@@ -104,7 +104,7 @@ static int hand_over(predicting_t *p, int64_t cursor)
 {
   int64_t total = ct_sampler_batch(&p->in_order, cursor), first;
   for (int r = 0; r < p->topo->size; r++) {
-    int64_t n = ct_sampler_share(&p->in_order, total, r, p->topo->size, &first);
+    int64_t n = ct_sampler_local_batch(&p->in_order, total, r, p->topo->size, &first);
     memmove(p->all + first * p->outputs, p->all + r * p->most * p->outputs,
             (size_t)(n * p->outputs) * sizeof *p->all);
     memmove(p->lost + p->most + first, p->lost + (r + 1) * p->most, (size_t)n);
@@ -117,14 +117,15 @@ static int predict_all(predicting_t *p, int own)
   int rc = CT_OK;
   const int bytes = (int)((size_t)(p->most * p->outputs) * sizeof(float));
   CT_TRY(ct_agree(p->topo, own));
-  ct_look_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
+  ct_prefetch_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
   for (int64_t at = 0; at < p->in_order.samples && rc == CT_OK; at += p->in_order.batch) {
     rc = ct_agree(p->topo, forward(p));
     if (rc != CT_OK) break;
     ct_agree_gather(p->topo, p->mine, bytes, p->all);
     ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);
-    ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_TOLD * sizeof *p->why), p->why + CT_SKIPS_TOLD);
-    if (p->topo->rank == 0) tell_lost(p);
+    ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_LOGGED * sizeof *p->why),
+                    p->why + CT_SKIPS_LOGGED);
+    if (p->topo->rank == 0) log_lost(p);
     rc = ct_agree(p->topo, p->topo->rank == 0 ? hand_over(p, at) : CT_OK);
   }
   ct_trainer_follow(p->t, before);
@@ -141,7 +142,7 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
                     .skip = d->skip,
                     .in_order = {.samples = d->info.samples, .batch = batch},
                     .outputs = ct_trainer_outputs(t)};
-  int rc = predict_all(&p, open_rooms(&p, workers, d));
+  int rc = predict_all(&p, open_buffers(&p, workers, d));
   ct_feed_close(p.feed);
   ct_mem_free(p.mine);
   ct_mem_free(p.all);

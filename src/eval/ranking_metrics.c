@@ -11,13 +11,13 @@
 #include "base/ct_mem.h"
 #include "eval/ct_eval_metrics.h"
 
-int ct__scored_open(ct__scored_t *s, int64_t samples)
+int ct__ranking_open(ct__ranking_t *s, int64_t samples)
 {
   int rc = CT_OK;
   if (s->classes) {
     s->score = ct_mem_array((samples + 1) * s->classes, sizeof *s->score, "eval.metrics: auc");
     s->label = ct_mem_array(samples + 1, sizeof *s->label, "eval.metrics: auc");
-    s->room = samples;
+    s->cap = samples;
     CT_TRY(s->score && s->label ? CT_OK : CT_ERR_NOMEM);
   }
   if (s->outputs) {
@@ -30,12 +30,12 @@ out:
   return rc;
 }
 
-void ct__scored_close(ct__scored_t *s)
+void ct__ranking_close(ct__ranking_t *s)
 {
   ct_mem_free(s->score);
   ct_mem_free(s->label);
   ct_mem_free(s->mean);
-  *s = (ct__scored_t){0};
+  *s = (ct__ranking_t){0};
 }
 
 /* ---- of a batch ---- */
@@ -51,7 +51,7 @@ static void softmax(const float *x, int64_t n, float *to)
     to[k] = (float)(exp(x[k] - most) / sum);
 }
 
-static void keep(ct__scored_t *s, const float *out, int32_t label)
+static void keep(ct__ranking_t *s, const float *out, int32_t label)
 {
   float *to = s->score + s->n * s->classes;
   if (s->softmax)
@@ -62,7 +62,7 @@ static void keep(ct__scored_t *s, const float *out, int32_t label)
 }
 
 /* Welford's update of the mean and the sum of squares. */
-static void spread(ct__scored_t *s, const float *target, const float *out)
+static void spread(ct__ranking_t *s, const float *target, const float *out)
 {
   s->seen++;
   for (int64_t k = 0; k < s->outputs; k++) {
@@ -74,12 +74,12 @@ static void spread(ct__scored_t *s, const float *target, const float *out)
   }
 }
 
-void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, int has_ignored,
-                      int32_t ignored)
+void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, int has_ignored,
+                       int32_t ignored)
 {
   for (int64_t i = 0; i < b->n; i++) {
     if (s->outputs) spread(s, b->targets + i * s->outputs, out + i * s->outputs);
-    if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->room) continue;
+    if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->cap) continue;
     keep(s, out + i * s->classes, b->labels[i]);
   }
 }
@@ -88,21 +88,21 @@ void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, in
 
 typedef struct gathered {
   ct_scored_t *s;
-  size_t bytes, room;
+  size_t bytes, cap;
 } gathered_t;
 
 static void take(void *ctx, int rank, const void *data, size_t bytes)
 {
   gathered_t *g = ctx;
   (void)rank;
-  if (bytes > g->room - g->bytes) bytes = g->room - g->bytes;
+  if (bytes > g->cap - g->bytes) bytes = g->cap - g->bytes;
   memcpy((char *)g->s + g->bytes, data, bytes);
   g->bytes += bytes;
 }
 
 /* Rank 0: AUC of one class against the rest. */
-static double auc_of(const ct__scored_t *s, const ct_topo_t *topo, int64_t class, ct_scored_t *mine,
-                     gathered_t *all)
+static double auc_of(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
+                     ct_scored_t *mine, gathered_t *all)
 {
   for (int64_t i = 0; i < s->n; i++)
     mine[i] = (ct_scored_t){s->score[i * s->classes + class], s->label[i] == class};
@@ -111,7 +111,7 @@ static double auc_of(const ct__scored_t *s, const ct_topo_t *topo, int64_t class
   return topo->rank ? NAN : ct_auc(all->s, (int64_t)(all->bytes / sizeof *all->s));
 }
 
-int ct__scored_auc(ct__scored_t *s, const ct_topo_t *topo, double *auc)
+int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc)
 {
   int rc = CT_OK;
   int64_t n = s->n, from = s->classes == 2 ? 1 : 0, found = 0;
@@ -119,7 +119,7 @@ int ct__scored_auc(ct__scored_t *s, const ct_topo_t *topo, double *auc)
   gathered_t all = {0};
   ct_agree_sum(topo, &n, 1);
   ct_scored_t *mine = ct_mem_array(s->n + 1, sizeof *mine, "eval.metrics: auc");
-  all.room = sizeof *all.s * (size_t)n;
+  all.cap = sizeof *all.s * (size_t)n;
   all.s = topo->rank ? mine : ct_mem_array(n + 1, sizeof *all.s, "eval.metrics: auc");
   CT_TRY(ct_agree(topo, mine && all.s ? CT_OK : CT_ERR_NOMEM));
   for (int64_t k = from; k < s->classes; k++) {
@@ -137,7 +137,7 @@ out:
   return rc;
 }
 
-int ct__scored_r2(ct__scored_t *s, const ct_topo_t *topo, double *r2)
+int ct__ranking_r2(ct__ranking_t *s, const ct_topo_t *topo, double *r2)
 {
   int rc = CT_OK;
   int64_t n = s->seen, k;

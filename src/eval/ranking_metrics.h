@@ -1,35 +1,35 @@
 /** \file ranking_metrics.h  AUC and R2 of an evaluation, which need its outputs until the end. */
-#ifndef CT_SCORED_PRIVATE_H
-#define CT_SCORED_PRIVATE_H
+#ifndef CT_RANKING_METRICS_H
+#define CT_RANKING_METRICS_H
 #include "comm/ct_agree.h"
 #include "data/feed/ct_feed.h"
 
 /** Values of this rank.  Zeroed: none are kept. */
-typedef struct ct__scored {
+typedef struct ct__ranking {
   /* for the area under the ROC curve: */
   int64_t classes; /**< 0: not requested */
   int softmax;     /**< 1: converts the outputs to probabilities; 0: compares them as they are */
   float *score;    /**< [n][classes] */
   int32_t *label;  /**< [n] */
-  int64_t n, room;
+  int64_t n, cap;
   /* for R2, for each output over the samples of this rank: */
   int64_t outputs; /**< 0: not requested */
   int sigmoid;     /**< 1: the outputs are logits of the predictions */
   int64_t seen;
   double *mean, *spread, *residual; /**< mean of the targets; sums of squares */
-} ct__scored_t;
+} ct__ranking_t;
 
 /** Local.  Allocates memory for \a samples of this rank. */
-int ct__scored_open(ct__scored_t *s, int64_t samples);
-void ct__scored_close(ct__scored_t *s);
+int ct__ranking_open(ct__ranking_t *s, int64_t samples);
+void ct__ranking_close(ct__ranking_t *s);
 /** Local, Hot.  Adds a batch with its outputs [n][classes or outputs]; excludes the label \a
  * ignored if \a has_ignored. */
-void ct__scored_batch(ct__scored_t *s, const ct_batch_t *b, const float *out, int has_ignored,
-                      int32_t ignored);
+void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, int has_ignored,
+                       int32_t ignored);
 /** Collective.  AUC of one class against the rest, mean over the classes; with two classes that of
  * the second; NaN if no class has positive and negative samples. */
-int ct__scored_auc(ct__scored_t *s, const ct_topo_t *topo, double *auc);
+int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc);
 /** Collective.  R2, mean over the outputs. */
-int ct__scored_r2(ct__scored_t *s, const ct_topo_t *topo, double *r2);
+int ct__ranking_r2(ct__ranking_t *s, const ct_topo_t *topo, double *r2);
 
 #endif

@@ -129,7 +129,7 @@ void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out)
   out->load = line_of(root, "/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
 }
 
-double ct_cpu_taken(const char *root)
+double ct_cpu_offcpu(const char *root)
 {
   char text[96], *end;
   if (!line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;

@@ -22,6 +22,6 @@ void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out);
 /** Seconds for which this thread was runnable but off-CPU so far, since other threads used its
  * cores (the run delay in schedstat of proc(5)).  \a root as above; < 0: the kernel does not count.
  */
-double ct_cpu_taken(const char *root);
+double ct_cpu_offcpu(const char *root);
 
 #endif

@@ -51,7 +51,7 @@ typedef enum {
   CT_LOCK_GONE, /**< the file was removed */
   CT_LOCK_TAKEN /**< another file has its name: another process has taken over */
 } ct_lock_state_t;
-ct_lock_state_t ct_lock_look(const ct_lock_t *l);
+ct_lock_state_t ct_lock_peek(const ct_lock_t *l);
 /** Empties the file and releases the lock; NULL is fine.  The file stays: a process whose lock was
  * taken over then still finds another file under the name. */
 void ct_lock_release(ct_lock_t *l);

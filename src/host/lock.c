@@ -78,7 +78,7 @@ static attempt_t attempt(int fd)
   return errno == EAGAIN || errno == EACCES ? HELD : NO_LOCKS;
 }
 
-ct_lock_state_t ct_lock_look(const ct_lock_t *l)
+ct_lock_state_t ct_lock_peek(const ct_lock_t *l)
 {
   ct_name_t name = ct_file_name(l->fd, l->path);
   return name == CT_NAME_GONE ? CT_LOCK_GONE : name == CT_NAME_OTHER ? CT_LOCK_TAKEN : CT_LOCK_HELD;
@@ -172,7 +172,7 @@ static int try_once(ct_lock_t *l, int *held)
     ct_log(CT_LOG_DEBUG, "%s: no locks on this file system (%s): nothing keeps a second run away",
            l->path, strerror(errno));
   /* the previous holder may have removed the file meanwhile: then this lock protects nothing */
-  *held = a == HELD || (a == GOT && ct_lock_look(l) != CT_LOCK_HELD);
+  *held = a == HELD || (a == GOT && ct_lock_peek(l) != CT_LOCK_HELD);
 out:
   return rc;
 }

@@ -1,7 +1,7 @@
 /** \file ct_launcher.h  Detects the launcher of the ranks, and whether it works with this MPI
  * library. Layer 1, no MPI. */
-#ifndef CT_JOB_LAUNCH_H
-#define CT_JOB_LAUNCH_H
+#ifndef CT_LAUNCHER_H
+#define CT_LAUNCHER_H
 
 #include "job/ct_job.h"
 
@@ -9,27 +9,27 @@
  * has: each task would then train alone and write the same files. \a library: name of the MPI
  * library, for the message. *speaker: 1 for exactly one of those tasks, which shall print the
  * message. */
-int ct_launch_check(ct_env_t env, int world, const char *library, int *speaker);
+int ct_launcher_check(ct_env_t env, int world, const char *library, int *speaker);
 
 /** The launcher whose options bind ranks to cores. */
 typedef enum {
-  CT_LAUNCH_NONE, /**< started without a launcher */
-  CT_LAUNCH_HYDRA,
-  CT_LAUNCH_OPENMPI,
-  CT_LAUNCH_SRUN,
-  CT_LAUNCH_FLUX,
-  CT_LAUNCH_OTHER
-} ct_launch_kind_t;
+  CT_LAUNCHER_NONE, /**< started without a launcher */
+  CT_LAUNCHER_HYDRA,
+  CT_LAUNCHER_OPENMPI,
+  CT_LAUNCHER_SRUN,
+  CT_LAUNCHER_FLUX,
+  CT_LAUNCHER_OTHER
+} ct_launcher_kind_t;
 
-typedef struct ct_launch {
-  ct_launch_kind_t kind;
+typedef struct ct_launcher {
+  ct_launcher_kind_t kind;
   char name[48]; /**< "srun (pmi2)"; "" without a launcher */
-} ct_launch_t;
+} ct_launcher_t;
 
 /** Local, pure. The launcher of this rank and its process management interface. */
-void ct_launch_read(ct_env_t env, ct_launch_t *out);
+void ct_launcher_read(ct_env_t env, ct_launcher_t *out);
 
 /** Local, pure. Ranks on this node according to the launcher, before MPI_Init; 1 if unknown. */
-int ct_launch_local_ranks(ct_env_t env);
+int ct_launcher_local_ranks(ct_env_t env);
 
 #endif

@@ -29,7 +29,7 @@ void ct_stop_wake(int fd);
 /** Local. Number of SIGINTs: 0; 1: stop; 2: stop at once. */
 int ct_stop_interrupts(void);
 /** Local, any thread. 1 for the first caller, which shall log that a request was received. */
-int ct_stop_tell(void);
+int ct_stop_first_report(void);
 enum { CT_STOP_SIGNALS = 4 };
 /** Saved handlers of these signals, while a library may change them. */
 typedef struct ct_stop_held {
@@ -46,7 +46,7 @@ void ct_stop_release(const ct_stop_held_t *h);
 /** Local, Hot. The first signal received, or 0. */
 int ct_stop_asked(void);
 
-/** Pure. Encodes a request for ct_step_word_t.stop; 0: no request. Larger values have the reason
+/** Pure. Encodes a request for ct_step_status_t.stop; 0: no request. Larger values have the reason
  * with higher precedence, then the lower rank. */
 int64_t ct_stop_pack(ct_stop_t s);
 ct_stop_t ct_stop_unpack(int64_t word);

@@ -62,7 +62,7 @@ static int applies(ct_env_t env, const launcher_t *l)
   return ct__job_number(env, l->tasks[0] ? l->tasks : l->task) >= 0;
 }
 
-int ct_launch_check(ct_env_t env, int world, const char *library, int *speaker)
+int ct_launcher_check(ct_env_t env, int world, const char *library, int *speaker)
 {
   int rc = CT_OK;
   *speaker = 1;
@@ -88,28 +88,28 @@ out:
   return rc;
 }
 
-void ct_launch_read(ct_env_t env, ct_launch_t *out)
+void ct_launcher_read(ct_env_t env, ct_launcher_t *out)
 {
   const char *pmi = env("SLURM_MPI_TYPE"); /* the PMI type that srun used */
-  *out = (ct_launch_t){.kind = CT_LAUNCH_NONE};
+  *out = (ct_launcher_t){.kind = CT_LAUNCHER_NONE};
   if (env("HYDI_CONTROL_FD") || (env("PMI_SIZE") && env("MPI_LOCALNRANKS"))) {
-    *out = (ct_launch_t){CT_LAUNCH_HYDRA, "mpiexec (hydra)"};
+    *out = (ct_launcher_t){CT_LAUNCHER_HYDRA, "mpiexec (hydra)"};
   } else if (env("OMPI_COMM_WORLD_SIZE")) {
-    *out = (ct_launch_t){CT_LAUNCH_OPENMPI, "mpirun (Open MPI)"};
+    *out = (ct_launcher_t){CT_LAUNCHER_OPENMPI, "mpirun (Open MPI)"};
   } else if (env("FLUX_TASK_RANK")) {
-    *out = (ct_launch_t){CT_LAUNCH_FLUX, "Flux"};
+    *out = (ct_launcher_t){CT_LAUNCHER_FLUX, "Flux"};
   } else if (is_in_step(env)) {
-    out->kind = CT_LAUNCH_SRUN;
+    out->kind = CT_LAUNCHER_SRUN;
     if (!pmi || !*pmi) pmi = env("PMIX_RANK") ? "pmix" : env("PMI_SIZE") ? "pmi2" : "no PMI";
     snprintf(out->name, sizeof out->name, "srun (%s)", strcmp(pmi, "none") == 0 ? "no PMI" : pmi);
   } else if (env("PMI_SIZE") || env("PMIX_RANK") || env("PALS_RANKID") || env("ALPS_APP_PE")) {
-    *out = (ct_launch_t){CT_LAUNCH_OTHER, "a launcher"};
+    *out = (ct_launcher_t){CT_LAUNCHER_OTHER, "a launcher"};
     const char *name = env("PALS_RANKID") ? "PALS" : env("ALPS_APP_PE") ? "aprun" : NULL;
     if (name) snprintf(out->name, sizeof out->name, "%s", name);
   }
 }
 
-int ct_launch_local_ranks(ct_env_t env)
+int ct_launcher_local_ranks(ct_env_t env)
 {
   static const char *const names[] = {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                       "PALS_LOCAL_SIZE"};

@@ -24,7 +24,7 @@ static const double same_s = 0.1;
 static atomic_int asked, interrupts;
 static _Atomic double interrupted_at = -1; /* ct_clock(); -1: never */
 static atomic_int wake = -1;               /* an eventfd */
-static atomic_int told;
+static atomic_int logged;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "a signal handler takes no lock");
 
@@ -61,9 +61,9 @@ int ct_stop_interrupts(void)
   return interrupts;
 }
 
-int ct_stop_tell(void)
+int ct_stop_first_report(void)
 {
-  return !atomic_exchange(&told, 1);
+  return !atomic_exchange(&logged, 1);
 }
 
 void ct_stop_setup(void)

@@ -39,7 +39,7 @@ typedef struct ct_layer {
   const ct_layer_ops_t *ops;
   void *opts;              /**< owned */
   int in[2];               /**< numbers of the input layers; -1: the network's input; below:
-                                ct_graph_more() */
+                                ct_graph_extra() */
   ct_shape_t out;          /**< with dim[0] = 1 */
   int first_param, params; /**< graph.param[first_param … first_param + params - 1] */
   int keeps_stats; /**< batchnorm: 1 = normalises with the running statistics and does not update
@@ -58,7 +58,7 @@ typedef struct ct_param {
 
 typedef struct ct_graph {
   ct_shape_t input;         /**< one sample: dim[0] = 1 */
-  ct_inputs_t more;         /**< its extra inputs */
+  ct_inputs_t extra;        /**< its extra inputs */
   char prefix[CT_NAME_MAX]; /**< ct_graph_prefix() */
   ct_layer_t *layer;
   int layers;
@@ -94,7 +94,7 @@ int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
  * configuration can be used without the data.  \a more: extra inputs, or NULL. */
-int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *more);
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
 
 /** Local.  A note for the user about a choice that the family made from the sample shape, or
  * NULL. */
@@ -108,7 +108,7 @@ const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
  * layer name, or shapes that do not match (with line numbers for layers from YAML).  CT_ERR_SHAPE:
  * samples that no model can take.  *out is NULL on failure; the caller frees it with
  * ct_graph_free(). */
-int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *extra,
                   int64_t classes, const char *where, ct_graph_t **out);
 /** NULL is allowed. */
 void ct_graph_free(ct_graph_t *g);
@@ -135,8 +135,8 @@ int ct_graph_matches(const char *pattern, const char *name);
  * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
-/** The index into g->more of an entry of ct_layer_t.in; -1: it is no extra input. */
-int ct_graph_more(int in);
+/** The index into g->extra of an entry of ct_layer_t.in; -1: it is no extra input. */
+int ct_graph_extra(int in);
 /** The op of a layer for a batch of \a n samples. */
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);
 

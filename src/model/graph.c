@@ -30,15 +30,15 @@ const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap)
   return ct_shape_text(&sample, buf, cap);
 }
 
-int ct_graph_more(int in)
+int ct_graph_extra(int in)
 {
-  return in <= CT__INPUT_MORE(0) ? CT__INPUT_MORE(0) - in : -1;
+  return in <= CT__INPUT_EXTRA(0) ? CT__INPUT_EXTRA(0) - in : -1;
 }
 
 static const ct_shape_t *shape_of(const ct_graph_t *g, int in)
 {
-  int k = ct_graph_more(in);
-  if (k >= 0) return &g->more.x[k];
+  int k = ct_graph_extra(in);
+  if (k >= 0) return &g->extra.x[k];
   return in < 0 ? &g->input : &g->layer[in].out;
 }
 
@@ -112,7 +112,7 @@ static int check_name(const ct_graph_t *g, const char *name)
       CT_FAIL(CT_ERR_USAGE, "a layer's name may have letters, digits, '_', '.' and '-' only");
   if (strcmp(name, "input") == 0)
     CT_FAIL(CT_ERR_USAGE, "'input' is the network's input and no name for a layer");
-  if (g->more.n && strncmp(name, "input.", 6) == 0)
+  if (g->extra.n && strncmp(name, "input.", 6) == 0)
     CT_FAIL(CT_ERR_USAGE, "a name for a layer does not begin with 'input.', as inputs do");
   for (int i = 0; i < g->layers; i++)
     if (strcmp(g->layer[i].name, name) == 0)
@@ -129,7 +129,7 @@ static int check_inputs(const ct_graph_t *g, const ct_layer_t *l)
     CT_FAIL(CT_ERR_USAGE, "takes two inputs, but has one (write from: [a, b])");
   if (n > l->ops->inputs) CT_FAIL(CT_ERR_USAGE, "takes one input, but has two");
   for (int i = 0; i < n; i++)
-    if (l->in[i] == CT__NO_INPUT || l->in[i] < CT__INPUT_MORE(g->more.n - 1) ||
+    if (l->in[i] == CT__NO_INPUT || l->in[i] < CT__INPUT_EXTRA(g->extra.n - 1) ||
         l->in[i] >= g->layers)
       CT_FAIL(CT_ERR_ARG, "input number %d is not a layer before it", l->in[i]);
 out:
@@ -327,8 +327,8 @@ static uint64_t hash_shape(const ct_shape_t *s, uint64_t h)
 uint64_t ct_graph_hash(const ct_graph_t *g)
 {
   uint64_t h = hash_shape(&g->input, 0);
-  for (int i = 0; i < g->more.n; i++)
-    h = hash_shape(&g->more.x[i], ct_hash_text(g->more.name[i], h));
+  for (int i = 0; i < g->extra.n; i++)
+    h = hash_shape(&g->extra.x[i], ct_hash_text(g->extra.name[i], h));
   for (int i = 0; i < g->layers; i++) {
     const ct_layer_t *l = &g->layer[i];
     ct_op_desc_t d;

@@ -5,8 +5,8 @@
 
 /** Value of ct_graph_add()'s in2 for "no second input". */
 #define CT__NO_INPUT (-2)
-/** Entry of ct_layer_t.in for the k-th extra input; inverse of ct_graph_more(). */
-#define CT__INPUT_MORE(k) (-3 - (k))
+/** Entry of ct_layer_t.in for the k-th extra input; inverse of ct_graph_extra(). */
+#define CT__INPUT_EXTRA(k) (-3 - (k))
 
 /** Limit on the elements of a tensor, so that sums over a graph stay far below 2^63. */
 #define CT__MAX_ELEMENTS ((int64_t)1 << 36)

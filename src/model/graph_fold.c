@@ -116,7 +116,7 @@ int ct_fold_make(const ct_graph_t *g, ct_fold_t *out)
   s.to = ct_mem_array(g->layers, sizeof *s.to, "the folded model");
   CT_TRY(out->graph && out->layer && out->norm && s.uses && s.to ? CT_OK : CT_ERR_NOMEM);
   out->graph->input = g->input;
-  out->graph->more = g->more;
+  out->graph->extra = g->extra;
   CT_TRY(fold(&s));
 out:
   ct_mem_free(s.uses);

@@ -82,8 +82,8 @@ static int read_input(const char *text, ct_inputs_t *in)
   if (!end || *end || dims == 1 || name == 0 || name >= CT_INPUT_NAME)
     CT_FAIL(CT_ERR_USAGE,
             "model.inputs: '%s' is no name with its shape, such as meta=16 or wave=1x64", text);
-  if (in->n == CT_INPUTS_MORE)
-    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d further inputs", CT_INPUTS_MORE);
+  if (in->n == CT_INPUTS_EXTRA)
+    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d further inputs", CT_INPUTS_EXTRA);
   memcpy(in->name[in->n], text, name);
   in->x[in->n++] = ct_shape_dims(dims, dim);
 out:
@@ -100,18 +100,18 @@ out:
   return rc;
 }
 
-static int note_inputs(ct_model_opts_t *o, const ct_inputs_t *more)
+static int note_inputs(ct_model_opts_t *o, const ct_inputs_t *extra)
 {
-  ct_opt_texts_t list = {ct_mem_array(more->n, sizeof *list.v, "names of inputs"), 0};
+  ct_opt_texts_t list = {ct_mem_array(extra->n, sizeof *list.v, "names of inputs"), 0};
   if (!list.v) return CT_ERR_NOMEM;
   for (int i = 0; i < o->inputs.n; i++)
     ct_mem_free(o->inputs.v[i]);
   ct_mem_free(o->inputs.v);
   o->inputs = list;
-  for (int i = 0; i < more->n; i++) {
+  for (int i = 0; i < extra->n; i++) {
     char text[CT_INPUT_NAME + 80];
-    ct_inputs_t one = {.n = 1, .x = {more->x[i]}};
-    memcpy(one.name[0], more->name[i], sizeof one.name[0]);
+    ct_inputs_t one = {.n = 1, .x = {extra->x[i]}};
+    memcpy(one.name[0], extra->name[i], sizeof one.name[0]);
     list.v[i] = ct_mem_strdup(ct_inputs_text(&one, text, sizeof text));
     if (!list.v[i]) return CT_ERR_NOMEM;
     o->inputs.n++;
@@ -119,7 +119,7 @@ static int note_inputs(ct_model_opts_t *o, const ct_inputs_t *more)
   return CT_OK;
 }
 
-int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *more)
+int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra)
 {
   int n = sample->ndim - 1;
   double *v = ct_mem_array(n, sizeof *v, "shape of a sample");
@@ -128,22 +128,22 @@ int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_i
     v[i] = (double)sample->dim[1 + i];
   ct_mem_free(o->input.v);
   o->input = (ct_opt_doubles_t){v, n};
-  return more && more->n ? note_inputs(o, more) : CT_OK;
+  return extra && extra->n ? note_inputs(o, extra) : CT_OK;
 }
 
 /* Checks that the shapes of the data match those the model was made for. */
-static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more)
+static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *extra)
 {
   int rc = CT_OK;
   char have[300], want[300];
   ct_shape_t noted;
   ct_inputs_t inputs;
   CT_TRY(ct_model_inputs(o, &inputs));
-  if (inputs.n && !ct_inputs_same(&inputs, more))
+  if (inputs.n && !ct_inputs_same(&inputs, extra))
     CT_FAIL(CT_ERR_USAGE,
             "model.inputs is [%s], but beside the first input the data gives [%s]: leave it empty "
             "([]) to take the data's",
-            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(more, have, sizeof have));
+            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(extra, have, sizeof have));
   CT_TRY(ct_model_input(o, &noted));
   if (noted.ndim && !ct_shape_same(&noted, input))
     CT_FAIL(CT_ERR_USAGE,
@@ -245,22 +245,23 @@ out:
 /* Checks that a layer reads each input of the data; else a name in data.input would be ignored. */
 static int check_inputs_read(const ct_graph_t *g)
 {
-  int rc = CT_OK, first = 0, more[CT_INPUTS_MORE] = {0};
-  for (int i = 0; i < g->layers && g->more.n; i++) {
+  int rc = CT_OK, first = 0, extra[CT_INPUTS_EXTRA] = {0};
+  for (int i = 0; i < g->layers && g->extra.n; i++) {
     for (int k = 0; k < g->layer[i].ops->inputs; k++) {
-      int in = ct_graph_more(g->layer[i].in[k]);
+      int in = ct_graph_extra(g->layer[i].in[k]);
       first |= g->layer[i].in[k] == -1;
-      if (in >= 0) more[in] = 1;
+      if (in >= 0) extra[in] = 1;
     }
   }
-  if (g->more.n && !first) CT_FAIL(CT_ERR_USAGE, "no layer reads 'input', the first of data.input");
-  for (int k = 0; k < g->more.n; k++)
-    if (!more[k])
+  if (g->extra.n && !first)
+    CT_FAIL(CT_ERR_USAGE, "no layer reads 'input', the first of data.input");
+  for (int k = 0; k < g->extra.n; k++)
+    if (!extra[k])
       CT_FAIL(CT_ERR_USAGE,
               "data.input: '%s' differs in shape from the first array and is an input of its own, "
               "but no layer reads it: write from: input.%s in model.layers (families have one "
               "input), or leave it out",
-              g->more.name[k], g->more.name[k]);
+              g->extra.name[k], g->extra.name[k]);
 out:
   return rc;
 }
@@ -283,23 +284,23 @@ static int as_usage(int rc)
   return rc == CT_ERR_SHAPE ? ct_err_prefix(CT_ERR_USAGE, "%s", "") : rc;
 }
 
-int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *more,
+int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *extra,
                   int64_t classes, const char *where, ct_graph_t **out)
 {
   int rc = CT_OK;
   static const ct_inputs_t none;
   *out = NULL;
   ct_graph_t *g = NULL;
-  if (!more) more = &none;
+  if (!extra) extra = &none;
   CT_TRY(check_input(input, classes));
-  for (int k = 0; k < more->n; k++)
-    CT_TRY(check_input(&more->x[k], classes));
-  rc = check_noted(o, input, more);
+  for (int k = 0; k < extra->n; k++)
+    CT_TRY(check_input(&extra->x[k], classes));
+  rc = check_noted(o, input, extra);
   if (rc != CT_OK) return where ? ct_err_prefix(rc, "%s: ", where) : rc;
   g = ct_mem_alloc(sizeof *g, "the model");
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);
-  g->more = *more;
+  g->extra = *extra;
   CT_TRY(as_usage(build(g, o, classes, where)));
   rc = check_inputs_read(g);
   if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);

@@ -28,7 +28,7 @@ static int fail_at(const char *where, int line, const char *fmt, ...)
   va_start(args, fmt);
   int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
-  return ct_err_place(rc, where, line);
+  return ct_err_location(rc, where, line);
 }
 
 /* ---- an item ---- */
@@ -101,13 +101,13 @@ out:
 static int unknown_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where)
 {
   char have[300];
-  if (g->more.n == 0)
+  if (g->extra.n == 0)
     return fail_at(where, from->line,
                    "from: the data gives one input, 'input', and no '%s': name its array in "
                    "data.input",
                    from->text);
   return fail_at(where, from->line, "from: there is no '%s'; beside 'input' the data gives %s",
-                 from->text, ct_inputs_text(&g->more, have, sizeof have));
+                 from->text, ct_inputs_text(&g->extra, have, sizeof have));
 }
 
 static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)
@@ -117,9 +117,9 @@ static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *wh
     return fail_at(where, from->line, "from: expected the name of a layer, or a list of two");
   *in = -1;
   if (strcmp(from->text, "input") == 0) return CT_OK;
-  for (int k = 0; k < g->more.n && strncmp(from->text, "input.", 6) == 0; k++) {
-    if (strcmp(g->more.name[k], from->text + 6) != 0) continue;
-    *in = CT__INPUT_MORE(k);
+  for (int k = 0; k < g->extra.n && strncmp(from->text, "input.", 6) == 0; k++) {
+    if (strcmp(g->extra.name[k], from->text + 6) != 0) continue;
+    *in = CT__INPUT_EXTRA(k);
     return CT_OK;
   }
   if (strncmp(from->text, "input.", 6) == 0) return unknown_input(g, from, where);
@@ -175,7 +175,7 @@ static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
   if (!it.name) number_name(g, it.ops, name, sizeof name);
   rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in);
-  if (rc != CT_OK) ct_err_place(rc, where, node->line);
+  if (rc != CT_OK) ct_err_location(rc, where, node->line);
 out:
   return rc;
 }
@@ -221,7 +221,7 @@ int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const 
   }
   CT_TRY(check_used(g, list, where));
   rc = ct__graph_check_output(g, classes);
-  if (rc != CT_OK) ct_err_place(rc, where, line);
+  if (rc != CT_OK) ct_err_location(rc, where, line);
 out:
   return rc;
 }

@@ -117,9 +117,10 @@ static int add_totals(const ct_graph_t *g, const totals_t *t, ct_str_t *out)
   char n[48], input[80], bytes[32];
   ct__graph_sample_text(&g->input, input, sizeof input);
   CT_TRY(ct_str_add(out, "\ninput       %s\n", input));
-  for (int k = 0; k < g->more.n; k++)
+  for (int k = 0; k < g->extra.n; k++)
     CT_TRY(ct_str_add(out, "            %s for input.%s\n",
-                      ct__graph_sample_text(&g->more.x[k], input, sizeof input), g->more.name[k]));
+                      ct__graph_sample_text(&g->extra.x[k], input, sizeof input),
+                      g->extra.name[k]));
   thousands(t->trained, n, sizeof n);
   ct_text_bytes((double)t->trained * sizeof(float), bytes, sizeof bytes);
   CT_TRY(ct_str_add(out, "parameters  %s (%s in float32)\n", n, bytes));

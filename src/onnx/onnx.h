@@ -54,8 +54,8 @@ typedef struct ct__onnx {
   ct__onnx_tensor_t *tensor;
   int tensors;
   int64_t cap;
-  char input[CT__ONNX_NAME];                /**< the network's input as its first layers read it */
-  char more[CT_INPUTS_MORE][CT__ONNX_NAME]; /**< extra inputs: "input.NAME" */
+  char input[CT__ONNX_NAME]; /**< the network's input as its first layers read it */
+  char extra[CT_INPUTS_EXTRA][CT__ONNX_NAME]; /**< extra inputs: "input.NAME" */
   char (*out)[CT__ONNX_NAME]; /**< [layers] names of the layers' outputs as the next layers read
                                  them */
   char name[CT__ONNX_NAMES][CT__ONNX_NAME];
@@ -102,9 +102,9 @@ const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how
 /** One part of an int8 parameter, or of a tensor derived from it. */
 const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t part, int type,
                           ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[]);
-/** Writes a tensor's bytes to \a out; \a room: workspace for the largest parameter. */
+/** Writes a tensor's bytes to \a out; \a workspace: memory for the largest parameter. */
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
-                  float *room, void *out);
+                  float *workspace, void *out);
 
 /* ---- int8: onnx_quant.c ---- */
 

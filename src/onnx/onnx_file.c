@@ -47,7 +47,7 @@ typedef struct writer {
   ct_proto_t model, graph; /* what stands before the tensors */
   int external;
   ct_out_t file, data; /* data: the weights' own */
-  float *room, *value;
+  float *workspace, *value;
 } writer_t;
 
 int ct_onnx_is_name(const char *path)
@@ -104,12 +104,12 @@ static void graph_head(writer_t *w)
   const ct_graph_t *g = w->words.g;
   const ct_shape_t *last = &g->layer[g->layers - 1].out;
   const int64_t flat[2] = {1, last->dim[1]};
-  int by_place = ct_shape_sample(last) != last->dim[1];
+  int by_pixel = ct_shape_sample(last) != last->dim[1];
   ct_proto_text(&w->graph, GRAPH_NAME, "model");
   value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
-  for (int k = 0; k < g->more.n; k++)
-    value(&w->graph, GRAPH_INPUT, w->words.more[k], g->more.x[k].ndim, g->more.x[k].dim);
-  value(&w->graph, GRAPH_OUTPUT, "output", by_place ? last->ndim : 2, by_place ? last->dim : flat);
+  for (int k = 0; k < g->extra.n; k++)
+    value(&w->graph, GRAPH_INPUT, w->words.extra[k], g->extra.x[k].ndim, g->extra.x[k].dim);
+  value(&w->graph, GRAPH_OUTPUT, "output", by_pixel ? last->ndim : 2, by_pixel ? last->dim : flat);
 }
 
 /* ---- tensors ---- */
@@ -199,7 +199,7 @@ static int put_tensors(writer_t *w)
     head.len = 0;
     CT_TRY(tensor_head(w, t, &apart, &head));
     CT_TRY(ct_out_put(&w->file, head.data, head.len));
-    CT_TRY(ct__onnx_fill(&w->words, t, w->from, w->room, w->value));
+    CT_TRY(ct__onnx_fill(&w->words, t, w->from, w->workspace, w->value));
     CT_TRY(is_apart(w, t) ? put_apart(w, t) : ct_out_put(&w->file, w->value, t->bytes));
   }
 out:
@@ -221,9 +221,9 @@ static int measure(writer_t *w)
   for (int i = 0; i < w->words.g->params; i++)
     if (w->words.g->param[i].count > param) param = w->words.g->param[i].count;
   w->external = w->o->external || all > most;
-  w->room = ct_mem_array(param, sizeof *w->room, "a parameter");
+  w->workspace = ct_mem_array(param, sizeof *w->workspace, "a parameter");
   w->value = ct_mem_array(largest, 1, "a tensor");
-  if (!w->room || !w->value) rc = CT_ERR_NOMEM;
+  if (!w->workspace || !w->value) rc = CT_ERR_NOMEM;
   return rc;
 }
 
@@ -270,7 +270,7 @@ out:
   ct__onnx_clear(&w->words);
   ct_proto_clear(&w->model);
   ct_proto_clear(&w->graph);
-  ct_mem_free(w->room);
+  ct_mem_free(w->workspace);
   ct_mem_free(w->value);
   ct_mem_free(w);
   return rc;

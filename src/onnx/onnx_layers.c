@@ -443,8 +443,8 @@ int ct_onnx_has(ct_op_kind_t kind)
 
 static const char *output_of(const ct__onnx_t *o, int layer)
 {
-  int k = ct_graph_more(layer);
-  if (k >= 0) return o->more[k];
+  int k = ct_graph_extra(layer);
+  if (k >= 0) return o->extra[k];
   return layer < 0 ? o->input : o->out[layer];
 }
 
@@ -476,16 +476,16 @@ int ct__onnx_layers(ct__onnx_t *o)
   o->out = ct_mem_array(o->g->layers, sizeof *o->out, "names");
   if (!o->out) return CT_ERR_NOMEM;
   CT_TRY(ct_text_format(o->input, sizeof o->input, "%s", ct__onnx_rounded(o, -1, "input")));
-  for (int k = 0; k < o->g->more.n; k++)
-    CT_TRY(ct_text_format(o->more[k], sizeof o->more[k], "input.%s", o->g->more.name[k]));
+  for (int k = 0; k < o->g->extra.n; k++)
+    CT_TRY(ct_text_format(o->extra[k], sizeof o->extra[k], "input.%s", o->g->extra.name[k]));
   for (int i = 0; i < o->g->layers; i++)
     CT_TRY(add_layer(o, i));
   /* the output is N x classes even if the last layer leaves dims of 1 */
   const ct_shape_t *last = &o->g->layer[o->g->layers - 1].out;
-  int by_place = ct_shape_sample(last) != last->dim[1];
-  ct__onnx_node(o, by_place ? "Identity" : "Flatten", OUT("output"),
+  int by_pixel = ct_shape_sample(last) != last->dim[1];
+  ct__onnx_node(o, by_pixel ? "Identity" : "Flatten", OUT("output"),
                 IN(output_of(o, o->g->layers - 1)));
-  if (!by_place) ct__onnx_int(o, "axis", 1);
+  if (!by_pixel) ct__onnx_int(o, "axis", 1);
   ct__onnx_end(o);
   CT_TRY(ct_proto_done(&o->nodes));
 out:

@@ -151,15 +151,15 @@ static void arrange(const ct__onnx_tensor_t *t, const void *from, int64_t count,
 }
 
 static int fill_floats(const ct__onnx_t *o, const ct__onnx_tensor_t *t,
-                       const ct_onnx_source_t *from, float *room, float *out)
+                       const ct_onnx_source_t *from, float *workspace, float *out)
 {
   int rc = CT_OK;
   int64_t count = o->g->param[t->param].count;
-  CT_TRY(from->get(from->ctx, t->param, room));
-  arrange(t, room, count, sizeof *out, out);
+  CT_TRY(from->get(from->ctx, t->param, workspace));
+  arrange(t, workspace, count, sizeof *out, out);
   if (t->how == CT__ONNX_BIASES) {
-    CT_TRY(from->get(from->ctx, t->param + 1, room));
-    arrange(t, room, count, sizeof *out, out + count);
+    CT_TRY(from->get(from->ctx, t->param + 1, workspace));
+    arrange(t, workspace, count, sizeof *out, out + count);
   }
 out:
   return rc;
@@ -167,15 +167,15 @@ out:
 
 /* A bias follows its weights in the parameter list. */
 static int fill_bias(const ct__onnx_tensor_t *t, const ct_onnx_source_t *from, int64_t channels,
-                     const float *scale, float *room, void *out)
+                     const float *scale, float *workspace, void *out)
 {
   int rc = CT_OK;
   float *scales = out;
   int32_t *steps = out;
-  if (t->part == CT__ONNX_BIAS_STEPS) CT_TRY(from->get(from->ctx, t->param, room));
+  if (t->part == CT__ONNX_BIAS_STEPS) CT_TRY(from->get(from->ctx, t->param, workspace));
   for (int64_t c = 0; c < channels; c++) {
     float one = t->x_scale * scale[c];
-    double v = t->part == CT__ONNX_BIAS_STEPS ? rint((double)room[c] / (double)one) : 0;
+    double v = t->part == CT__ONNX_BIAS_STEPS ? rint((double)workspace[c] / (double)one) : 0;
     if (t->part == CT__ONNX_BIAS_SCALES)
       scales[c] = one;
     else
@@ -186,7 +186,7 @@ out:
 }
 
 static int fill_part(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
-                     float *room, void *out)
+                     float *workspace, void *out)
 {
   int rc = CT_OK;
   int is_bias = t->part == CT__ONNX_BIAS_STEPS || t->part == CT__ONNX_BIAS_SCALES;
@@ -196,11 +196,11 @@ static int fill_part(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_o
   int8_t *steps = ct_mem_array(p->count, sizeof *steps, "weights in eight bits");
   float *scale = ct_mem_array(channels, sizeof *scale, "scales");
   CT_TRY(steps && scale ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(from->get(from->ctx, weight, room));
-  ct_quant_weights(channels, p->count / channels, room, steps, scale);
+  CT_TRY(from->get(from->ctx, weight, workspace));
+  ct_quant_weights(channels, p->count / channels, workspace, steps, scale);
   if (t->part == CT__ONNX_STEPS) arrange(t, steps, p->count, sizeof *steps, out);
   if (t->part == CT__ONNX_SCALES) arrange(t, scale, channels, sizeof *scale, out);
-  if (is_bias) CT_TRY(fill_bias(t, from, channels, scale, room, out));
+  if (is_bias) CT_TRY(fill_bias(t, from, channels, scale, workspace, out));
 out:
   ct_mem_free(steps);
   ct_mem_free(scale);
@@ -208,12 +208,12 @@ out:
 }
 
 int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx_source_t *from,
-                  float *room, void *out)
+                  float *workspace, void *out)
 {
   if (t->how == CT__ONNX_CONSTANT) {
     memcpy(out, t->data, (size_t)t->bytes);
     return CT_OK;
   }
-  if (t->part != CT__ONNX_WHOLE) return fill_part(o, t, from, room, out);
-  return fill_floats(o, t, from, room, out);
+  if (t->part != CT__ONNX_WHOLE) return fill_part(o, t, from, workspace, out);
+  return fill_floats(o, t, from, workspace, out);
 }

@@ -60,7 +60,7 @@ static int fail_at(const char *where, const ct_yaml_t *n, const char *text, cons
 {
   int rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "optim.groups: %s%s%s%s", text,
                       word ? " '" : "", word ? word : "", word ? "'" : "");
-  return ct_err_place(rc, ct_yaml_file(n, where), n->line);
+  return ct_err_location(rc, ct_yaml_file(n, where), n->line);
 }
 
 static int is_trained(const ct_param_t *p)

@@ -66,7 +66,7 @@ static int read_file(images_t *im, const ct__pack_entry_t *e, char **file, int64
   if (e->bytes == 0) CT_FAIL(CT_ERR_FORMAT, "is empty");
   CT_TRY(ct__pack_list_path(&im->list, e, path, sizeof path));
   CT_TRY(ct_mem_grow((void **)file, cap, e->bytes + 1, 1));
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   if (e->tar < 0) {
     CT_TRY(read_own(e, path, *file));
   } else {
@@ -74,7 +74,7 @@ static int read_file(images_t *im, const ct__pack_entry_t *e, char **file, int64
     CT_TRY(ct_file_read_at(im->tar_fd, "the tar file", e->at, *file, (size_t)e->bytes));
   }
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   return rc;
 }
 

@@ -206,7 +206,7 @@ static int progress(void *of)
   double now = ct_clock();
   j->at++;
   j->done++;
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (j->topo->rank == 0 && now - j->shown_s >= 0.1 && j->done <= j->total) show(j, now);
   return ct_fault("pack.sample");
 }
@@ -296,7 +296,7 @@ static int write_all(job_t *j)
     j->total += j->shard[j->todo[i]].samples;
   j->begun_s = j->told_s = ct_clock();
   for (int i = 0; i < j->todos; i += size) {
-    ct_beat_at("writing a shard", i + rank);
+    ct_heartbeat_at("writing a shard", i + rank);
     CT_TRY_ALL(j->topo, i + rank < j->todos ? write_shard(j, &j->shard[j->todo[i + rank]]) : CT_OK);
   }
 out:

@@ -43,7 +43,7 @@ static int add(ct__pack_list_t *l, const ct__pack_entry_t *e)
   int rc = CT_OK;
   CT_TRY(ct_mem_grow((void **)&l->entry, &l->cap, l->n + 1, sizeof *l->entry));
   l->entry[l->n++] = *e;
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (e->label >= l->classes) l->classes = (int64_t)e->label + 1;
 out:
   return rc;

@@ -103,7 +103,7 @@ static int take_member(reading_t *r, const ct__tar_member_t *from)
   if (from->type == '1') CT_TRY(add_text(r, from->link, &m.link));
   CT_TRY(ct_mem_grow((void **)&r->m, &r->cap, r->n + 1, sizeof *r->m));
   r->m[r->n++] = m;
-  ct_beat_progress();
+  ct_heartbeat_progress();
 out:
   return rc;
 }
@@ -366,7 +366,7 @@ static int read_tar(reading_t *r, const char *path)
 {
   int rc = CT_OK, archive = 0;
   ct__tar_member_t m;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   CT_TRY(ct__tar_open(path, &r->tar));
   for (;;) {
     CT_TRY(ct__tar_next(&r->tar, &m));
@@ -379,7 +379,7 @@ static int read_tar(reading_t *r, const char *path)
   if (archive)
     ct_log(CT_LOG_INFO, "%s: %d archives follow each other in it, all are read", path, archive + 1);
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct__tar_close(&r->tar);
   return rc;
 }

@@ -6,10 +6,11 @@
 /* The launch that completes the gradients of a layer.  A SyncBN has them together with its sums. */
 static int finished_by(const ct_plan_t *p, int layer)
 {
-  for (int i = p->works - 1; i > p->loss_work; i--)
-    if (p->work[i].op == p->layer_op[layer] && (p->work[i].pass & (CT_BWD_PARAM | CT_BWD_STATS)))
+  for (int i = p->launches - 1; i > p->loss_launch; i--)
+    if (p->launch[i].op == p->layer_op[layer] &&
+        (p->launch[i].pass & (CT_BWD_PARAM | CT_BWD_STATS)))
       return i;
-  return p->works - 1; /* never written in this plan: stays zero */
+  return p->launches - 1; /* never written in this plan: stays zero */
 }
 
 /* End of the k-th trained parameter, including padding. */
@@ -18,7 +19,7 @@ static size_t end_of(const ct_arena_map_t *m, int k)
   return k == m->trained - 1 ? m->trained_bytes : m->offset[m->order[k + 1]];
 }
 
-size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i)
+size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i)
 {
   size_t bytes = 0;
   for (int k = 0; k < m->trained; k++)

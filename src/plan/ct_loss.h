@@ -22,13 +22,13 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
 /** CT_ERR_USAGE: cross_entropy, but samples have \a targets real-valued targets. */
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** Checks the options against model and data.  \a outputs: model.classes; \a targets: real-valued
- * targets per sample, 0 if it has labels; \a places: labels per sample.  CT_ERR_USAGE names the
+ * targets per sample, 0 if it has labels; \a pixels: labels per sample.  CT_ERR_USAGE names the
  * key, or the layer whose output does not suit cross-entropy (N x classes, or N x classes x
  * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
-                  int64_t places);
+                  int64_t pixels);
 /** Labels per sample that a loss of outputs of this shape needs. */
-int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs);
+int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Writes the class weights of the op into out[o->class_weights.n]; returns how many; 0 if there
  * are none. */
 int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);

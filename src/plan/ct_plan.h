@@ -49,10 +49,10 @@ typedef struct ct_plan_op {
  * with the pass CT_FWD_STATS (CT_BWD_STATS) before that with CT_FWD (CT_BWD_DATA); between the two
  * the caller all-reduces ct_bind_t.stats over the group.  All plans of a model have the same of
  * these launches in the same order. */
-typedef struct ct_work {
+typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;
-} ct_work_t;
+} ct_plan_launch_t;
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
@@ -76,7 +76,7 @@ typedef struct ct_arena_map {
 /** A slice of the gradient arena that is all-reduced once launch \a after is done. */
 typedef struct ct_bucket {
   size_t offset, bytes;
-  int after; /**< index into ct_plan_t.work */
+  int after; /**< index into ct_plan_t.launch */
 } ct_bucket_t;
 
 /** Options of a plan. */
@@ -98,19 +98,19 @@ typedef struct ct_plan {
   ct_dev_t *dev;           /**< borrowed */
   const ct_graph_t *graph; /**< borrowed */
   ct_plan_opts_t o;
-  int64_t cap_ops, cap_values, cap_works;
+  int64_t cap_ops, cap_values, cap_launches;
   ct_plan_op_t *op;
   int ops;
   ct_value_t *value;
   int values;
-  ct_work_t *work;
-  int works;
-  int loss_work;     /**< index of the loss; earlier launches are forward, later ones backward;
-                      inference has no loss, and it equals `works` */
+  ct_plan_launch_t *launch;
+  int launches;
+  int loss_launch;   /**< index of the loss; earlier launches are forward, later ones backward;
+                      inference has no loss, and it equals `launches` */
   int input, logits; /**< values */
-  int more[CT_INPUTS_MORE]; /**< values of the extra inputs */
-  int *layer_op;            /**< per layer: the op with its parameters, or -1 */
-  size_t arena_bytes;       /**< activations, gradients and saved data */
+  int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
+  int *layer_op;              /**< per layer: the op with its parameters, or -1 */
+  size_t arena_bytes;         /**< activations, gradients and saved data */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -135,19 +135,20 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 
 /** Pure.  Bytes of the gradient arena that launch \a i completes; the sum over all launches of a
  * training plan is trained_bytes. */
-size_t ct_work_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
+size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
 
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
   const char
-      *low; /**< the weights in reduced precision, at half their offsets; NULL if the backend does
+      *reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend
+                    does
                  not use them */
   const ct_arena_map_t *map;
-  const void *x;                     /**< input batch in plain float32, or as ct_plan_opts_t says */
-  const float *more[CT_INPUTS_MORE]; /**< extra inputs in plain float32 */
-  const float *affine;               /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
+  const void *x; /**< input batch in plain float32, or as ct_plan_opts_t says */
+  const float *extra[CT_INPUTS_EXTRA]; /**< extra inputs in plain float32 */
+  const float *affine;                 /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight, *weights; /**< weights: of the samples */
   ct_loss_t *loss;                                     /**< staging memory */

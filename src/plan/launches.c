@@ -15,44 +15,44 @@ typedef struct gradients {
   int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
 } gradients_t;
 
-static int add_work(ct_plan_t *p, const ct_work_t *w)
+static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 {
-  if (ct_mem_grow((void **)&p->work, &p->cap_works, p->works + 1, sizeof *p->work))
+  if (ct_mem_grow((void **)&p->launch, &p->cap_launches, p->launches + 1, sizeof *p->launch))
     return CT_ERR_NOMEM;
-  p->work[p->works++] = *w;
+  p->launch[p->launches++] = *w;
   return CT_OK;
 }
 
-static ct_work_t work(int op, int pass)
+static ct_plan_launch_t launch(int op, int pass)
 {
-  return (ct_work_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
+  return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
 }
 
 /* Adds the launch that computes the local sums for the batchnorm launch \a w; it has the same
  * inputs. */
-static int add_stats(ct_plan_t *p, const ct_work_t *w, int pass)
+static int add_stats(ct_plan_t *p, const ct_plan_launch_t *w, int pass)
 {
-  ct_work_t stats = *w;
+  ct_plan_launch_t stats = *w;
   stats.pass = pass;
   stats.y = pass == CT_FWD_STATS ? -1 : w->y;
   stats.x2 = stats.dx = stats.dx2 = -1;
-  return add_work(p, &stats);
+  return add_launch(p, &stats);
 }
 
 static int forward(ct_plan_t *p)
 {
   int rc = CT_OK;
   for (int i = 0; i < p->ops; i++) {
-    ct_work_t w = work(i, CT_FWD);
+    ct_plan_launch_t w = launch(i, CT_FWD);
     w.x = p->op[i].in[0];
     w.x2 = p->op[i].in[1];
     w.y = p->op[i].out;
     if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
-    if (i == p->ops - 1) p->loss_work = p->works;
+    if (i == p->ops - 1) p->loss_launch = p->launches;
     if (i == p->ops - 1 && p->o.inference)
       break; /* inference skips the loss, which was only needed
                                                      for its preferred layout */
-    CT_TRY(add_work(p, &w));
+    CT_TRY(add_launch(p, &w));
   }
 out:
   return rc;
@@ -76,7 +76,7 @@ static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int 
   int o = ct__plan_op(p, &op);
   CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
   CT_TRY(new_value(p, shape, out));
-  ct_work_t w = work(o, op.desc.passes);
+  ct_plan_launch_t w = launch(o, op.desc.passes);
   if (kind == CT_OP_ADD) {
     w.x = a;
     w.x2 = b;
@@ -87,7 +87,7 @@ static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int 
     w.dy2 = b;
     w.dx = *out;
   }
-  CT_TRY(add_work(p, &w));
+  CT_TRY(add_launch(p, &w));
 out:
   return rc;
 }
@@ -142,7 +142,7 @@ out:
 }
 
 /* Creates the gradients of the op's inputs that are needed. */
-static int outgoing(ct_plan_t *p, int o, ct_work_t *w)
+static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
 {
   int rc = CT_OK;
   const ct_op_desc_t d = p->op[o].desc;
@@ -157,14 +157,14 @@ out:
   return rc;
 }
 
-static int add_backward(ct_plan_t *p, ct_work_t *w)
+static int add_backward(ct_plan_t *p, ct_plan_launch_t *w)
 {
   int rc = CT_OK;
   if (w->pass & CT_BWD_STATS) {
     CT_TRY(add_stats(p, w, CT_BWD_STATS));
     w->pass = CT_BWD_DATA;
   }
-  CT_TRY(add_work(p, w));
+  CT_TRY(add_launch(p, w));
 out:
   return rc;
 }
@@ -175,7 +175,7 @@ static int backward(gradients_t *s, int o)
   ct_plan_t *p = s->p;
   const ct_op_desc_t d = p->op[o].desc;
   const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
-  ct_work_t w = work(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
+  ct_plan_launch_t w = launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
   if (!w.pass) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output does not reach the loss */
@@ -196,7 +196,7 @@ out:
   return rc;
 }
 
-int ct__plan_works(ct_plan_t *p)
+int ct__plan_launches(ct_plan_t *p)
 {
   int rc = CT_OK, loss = p->ops - 1;
   gradients_t s = {p, NULL};
@@ -206,7 +206,7 @@ int ct__plan_works(ct_plan_t *p)
   CT_TRY(s.grad ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     s.grad[i][0] = s.grad[i][1] = -1;
-  ct_work_t *w = &p->work[p->loss_work];
+  ct_plan_launch_t *w = &p->launch[p->loss_launch];
   int dx;
   CT_TRY(new_value(p, &p->op[loss].desc.x, &dx));
   w->pass = CT_FWD | CT_BWD_DATA;

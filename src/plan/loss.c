@@ -76,7 +76,7 @@ out:
   return rc;
 }
 
-int64_t ct_loss_places(const ct_loss_spec_t *o, const ct_shape_t *outputs)
+int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs)
 {
   ct_op_desc_t d;
   ct_op_desc_init(&d, CT_OP_LOSS, outputs, outputs);
@@ -97,7 +97,7 @@ out:
 }
 
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
-                  int64_t places)
+                  int64_t pixels)
 {
   int rc = CT_OK, is_xent = o->kind == CT_LOSS_CROSS_ENTROPY;
   ct_loss_spec_t spec;
@@ -108,17 +108,17 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
   if (targets && ct_shape_sample(&last->out) != targets)
     CT_FAIL(CT_ERR_USAGE, "the last layer '%s' (%s) gives %s, but a sample has %" PRId64 " targets",
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), targets);
-  if (is_xent && places == 1 && last->out.ndim != 2)
+  if (is_xent && pixels == 1 && last->out.ndim != 2)
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
             "classes: end with flatten or linear",
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));
-  if (is_xent && ct_loss_places(&spec, &last->out) != places)
+  if (is_xent && ct_loss_pixels(&spec, &last->out) != pixels)
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
             " labels, one for each of its places: the output must be as high and wide",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), places);
-  if (!is_xent && places > 1)
+            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels);
+  if (!is_xent && pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label for each of its places",
             ct_loss_name((ct_loss_kind_t)o->kind));
   CT_TRY(check_weights(o, outputs));

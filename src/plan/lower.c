@@ -21,8 +21,8 @@ typedef struct lowering {
 
 static int value_of(const lowering_t *lo, int layer)
 {
-  int k = ct_graph_more(layer);
-  if (k >= 0) return lo->p->more[k];
+  int k = ct_graph_extra(layer);
+  if (k >= 0) return lo->p->extra[k];
   return layer < 0 ? lo->input : lo->value[layer];
 }
 

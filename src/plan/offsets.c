@@ -18,13 +18,13 @@ static void touch(ct_plan_t *p, int v, int i)
 
 static void life_times(ct_plan_t *p)
 {
-  for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
     const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, p->op[w->op].saved};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
       touch(p, all[k], i);
   }
-  p->value[p->logits].last = p->works - 1; /* predictions are read after the step */
+  p->value[p->logits].last = p->launches - 1; /* predictions are read after the step */
 }
 
 /* Lets \a to, written by launch i, take over the memory of \a from if that is not used later. */
@@ -41,8 +41,8 @@ static void share(ct_plan_t *p, int i, int from, int to)
 
 static void share_all(ct_plan_t *p)
 {
-  for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
     const ct_op_info_t *info = &p->op[w->op].info;
     if (w->pass == CT_FWD && info->inplace_second && w->x != w->x2) share(p, i, w->x2, w->y);
     if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) share(p, i, w->x, w->y);

@@ -24,8 +24,8 @@ int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v);
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
 /** Pure.  Makes the launches; appends the helper ops of backward (ReLU masks, gradient sums)
  * without preparing them. */
-int ct__plan_works(ct_plan_t *p);
-/** Prepares the helper ops of ct__plan_works(). */
+int ct__plan_launches(ct_plan_t *p);
+/** Prepares the helper ops of ct__plan_launches(). */
 int ct__plan_prepare_helpers(ct_plan_t *p);
 /** Pure.  Life times, in-place sharing, offsets. */
 int ct__plan_offsets(ct_plan_t *p);

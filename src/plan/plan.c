@@ -18,7 +18,7 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
   CT_TRY(ct__plan_quantize(p));
   CT_TRY(ct__plan_precision(p));
   CT_TRY(ct__plan_prepare(p, like));
-  CT_TRY(ct__plan_works(p));
+  CT_TRY(ct__plan_launches(p));
   CT_TRY(ct__plan_prepare_helpers(p));
   CT_TRY(ct__plan_offsets(p));
   p->o.quant = NULL; /* the caller may free it from here on */

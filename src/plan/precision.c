@@ -73,11 +73,11 @@ static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_d
 {
   int rc = CT_OK;
   char why[128];
-  ct_op_desc_t low = op->desc;
-  low.passes = CT_FWD;
-  low.y.dtype = p->o.compute;
+  ct_op_desc_t reduced = op->desc;
+  reduced.passes = CT_FWD;
+  reduced.y.dtype = p->o.compute;
   *out = CT_F32;
-  if (!p->be->op->supports(p->dev, &low, why)) return CT_OK;
+  if (!p->be->op->supports(p->dev, &reduced, why)) return CT_OK;
   for (int i = 1; i < n; i++) {
     ct_dtype_t t;
     if (op[i].in[0] != op->out && op[i].in[1] != op->out) continue;

@@ -13,7 +13,7 @@ static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
   if (!p->be->op->supports(p->dev, &op->desc, why))
     CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s", name, p->be->name,
             ct_op_text(&op->desc, text, sizeof text), why);
-  ct_beat_progress(); /* prepare may time algorithms */
+  ct_heartbeat_progress(); /* prepare may time algorithms */
   CT_TRY(p->be->op->prepare(p->dev, &op->desc, like, &op->op, &op->info));
   if (op->info.scratch > p->scratch_bytes) p->scratch_bytes = op->info.scratch;
 out:
@@ -184,7 +184,7 @@ int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch)
 {
   int rc = CT_OK;
   ct_op_info_t info;
-  ct_op_desc_t d = p->op[p->work[p->loss_work].op].desc;
+  ct_op_desc_t d = p->op[p->launch[p->loss_launch].op].desc;
   d.x.dim[0] = d.y.dim[0] = n;
   *op = NULL;
   CT_TRY(p->be->op->prepare(p->dev, &d, NULL, op, &info));

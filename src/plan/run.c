@@ -9,7 +9,7 @@ static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
   int external = p->value[v].external; /* the cast is safe: ops never write their input */
-  if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->more[external - 2]);
+  if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->extra[external - 2]);
   return b->arena + p->value[v].offset;
 }
 
@@ -22,13 +22,13 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
     a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
     int written = !g->param[i].spec.buffer && offset < b->map->gradient_bytes;
     if (written && b->gradient) a->dw[slot] = b->gradient + offset;
-    if (b->low && !g->param[i].spec.buffer) a->w_reduced[slot] = b->low + offset / 2;
+    if (b->reduced && !g->param[i].spec.buffer) a->w_low[slot] = b->reduced + offset / 2;
   }
 }
 
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
-  const ct_work_t *w = &p->work[i];
+  const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   ct_op_args_t a = {
       .pass = w->pass,
@@ -66,7 +66,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
-  const ct_work_t *w = &p->work[i];
+  const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   size_t sums = (size_t)(2 * o->desc.x.dim[1] + 1) * sizeof *b->stats;
   ct_op_args_t a = {.pass = CT_FWD, .stats = b->stats, .scratch = b->scratch};

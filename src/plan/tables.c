@@ -4,14 +4,14 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-static int add_more(ct_plan_t *p)
+static int add_extra(ct_plan_t *p)
 {
-  for (int k = 0; k < p->graph->more.n; k++) {
-    ct_shape_t x = p->graph->more.x[k];
+  for (int k = 0; k < p->graph->extra.n; k++) {
+    ct_shape_t x = p->graph->extra.x[k];
     x.dim[0] = p->o.n;
-    p->more[k] = ct__plan_value(p, &x, 0);
-    if (p->more[k] < 0) return CT_ERR_NOMEM;
-    p->value[p->more[k]].external = 2 + k;
+    p->extra[k] = ct__plan_value(p, &x, 0);
+    if (p->extra[k] < 0) return CT_ERR_NOMEM;
+    p->value[p->extra[k]].external = 2 + k;
   }
   return CT_OK;
 }
@@ -28,7 +28,7 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)
   if (o->bytes) in.dtype = CT_U8;
   if (o->bytes && o->channels_last) in.layout = CT_NHWC;
   p->input = ct__plan_value(p, &in, 0);
-  if (!p->layer_op || p->input < 0 || add_more(p) != CT_OK) {
+  if (!p->layer_op || p->input < 0 || add_extra(p) != CT_OK) {
     ct_plan_free(p);
     return NULL;
   }
@@ -91,7 +91,7 @@ void ct_plan_free(ct_plan_t *p)
     if (p->be) release_op(p, &p->op[i]);
   ct_mem_free(p->op);
   ct_mem_free(p->value);
-  ct_mem_free(p->work);
+  ct_mem_free(p->launch);
   ct_mem_free(p->layer_op);
   ct_mem_free(p);
 }

@@ -28,11 +28,11 @@ static int see(void *ctx, int param, const float *x, int64_t padded, int64_t cou
   return CT_OK;
 }
 
-static int look_at_batch(looking_t *l, ct_feed_t *feed)
+static int observe_batch(looking_t *l, ct_feed_t *feed)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
-  ct_beat_at("calibration", -1);
+  ct_heartbeat_at("calibration", -1);
   CT_TRY(ct_feed_next(feed, &b));
   if (!b) return CT_OK;
   l->samples += l->again ? 0 : b->n;
@@ -55,7 +55,7 @@ static int look(looking_t *l)
   CT_TRY_ALL(topo, ct_feed_open(l->c->data, &any, &o, &feed));
   if (l->c->batches < batches) batches = l->c->batches;
   for (int64_t i = 0; i < batches; i++)
-    CT_TRY_ALL(topo, look_at_batch(l, feed));
+    CT_TRY_ALL(topo, observe_batch(l, feed));
 out:
   ct_feed_close(feed);
   return rc;

@@ -9,7 +9,7 @@
 /** What the trainer of a quantized model computes. */
 typedef enum {
   CT_QUANTIZED_OBSERVED, /**< the observed graph, to calibrate or count */
-  CT_QUANTIZED_EIGHT,    /**< the folded one in eight bits */
+  CT_QUANTIZED_INT8,     /**< the folded one in eight bits */
   CT_QUANTIZED_FOLDED    /**< the folded one in float32 */
 } ct_quantized_as_t;
 

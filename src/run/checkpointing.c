@@ -53,7 +53,7 @@ static int end_write(ct__loop_t *l)
   int rc = CT_OK;
   const ct_ckpt_done_t *d;
   l->writing = 0;
-  ct_beat_at("waiting for a checkpoint to be written", -1);
+  ct_heartbeat_at("waiting for a checkpoint to be written", -1);
   rc = ct_ckpt_wait(l->ckpt, &d);
   if (rc != CT_OK) {
     name_last_good(l);
@@ -89,14 +89,14 @@ static int note_time(ct__loop_t *l, double begin, int rc)
   return rc;
 }
 
-int ct__saves_end(ct__loop_t *l, int last)
+int ct__checkpointing_end(ct__loop_t *l, int last)
 {
   if (!l->ckpt || (!last && (!l->writing || ct_ckpt_busy(l->ckpt)))) return CT_OK;
   double begin = ct_clock();
   return note_time(l, begin, last ? end_write(l) : end_one_of_many(l));
 }
 
-double ct__saves_seconds(const ct__loop_t *l)
+double ct__checkpointing_seconds(const ct__loop_t *l)
 {
   if (l->save_s > 0) return l->save_s;
   return ct_walltime_guess_save(ct_trainer_snapshot_bytes(l->t));
@@ -116,7 +116,7 @@ static int save(ct__loop_t *l)
   }
   int waited = end_one_of_many(l); /* no return before the snapshot, which may be collective */
   l->saved_step = l->at.step;
-  ct_beat_at("copying the state for a checkpoint", -1);
+  ct_heartbeat_at("copying the state for a checkpoint", -1);
   CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
   CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));
@@ -129,7 +129,7 @@ out:
 }
 
 /* \a own: this rank's code so far.  With a collective snapshot all ranks save or none. */
-int ct__saves_begin(ct__loop_t *l, int own)
+int ct__checkpointing_begin(ct__loop_t *l, int own)
 {
   int rc = own;
   double begin = ct_clock();
@@ -137,7 +137,7 @@ int ct__saves_begin(ct__loop_t *l, int own)
   return note_time(l, begin, rc == CT_OK ? save(l) : rc);
 }
 
-int ct__saves_due(const ct__loop_t *l, int epoch_end)
+int ct__checkpointing_due(const ct__loop_t *l, int epoch_end)
 {
   const ct_ckpt_opts_t *c = l->o->ckpt;
   if (l->is_best) return 1;
@@ -145,7 +145,7 @@ int ct__saves_due(const ct__loop_t *l, int epoch_end)
   return c->every_steps && l->at.step % c->every_steps == 0;
 }
 
-int ct__saves_open(ct__loop_t *l)
+int ct__checkpointing_open(ct__loop_t *l)
 {
   int rc = CT_OK;
   CT_TRY(ct_path_join(l->dir, sizeof l->dir, l->o->dir, "checkpoints"));
@@ -165,7 +165,7 @@ out:
 }
 
 /* After an error elsewhere a write may still be in progress: its line is written, too. */
-void ct__saves_close(ct__loop_t *l)
+void ct__checkpointing_close(ct__loop_t *l)
 {
   if (l->ckpt) end_write(l);
   ct_ckpt_close(l->ckpt);

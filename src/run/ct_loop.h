@@ -44,7 +44,7 @@ typedef struct ct_loop_result {
   ct_eval_result_t last; /**< samples 0: never evaluated */
   ct_position_t at;
   double seconds, samples_per_s;  /**< of training steps */
-  ct_account_sum_t account;       /**< of all steps but the first */
+  ct_breakdown_sum_t breakdown;   /**< of all steps but the first */
   double loop_s, eval_s, stall_s; /**< total; in evaluations; waiting for checkpoints */
   double train_loss;              /**< mean over the last epoch so far */
   ct_meter_sum_t energy;    /**< rank 0: of all nodes since the first step; joule < 0: unknown */

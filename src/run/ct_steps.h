@@ -28,7 +28,7 @@ int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t
                   ct_step_report_t *r);
 /** Collective, Hot.  Makes the next step; returns what ct_trainer_step() returns. *samples (may be
  * NULL): of its global batch. */
-int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_word_t *word,
+int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t *status,
                   ct_step_report_t *r, int64_t *samples);
 /** Local.  A zeroed one is fine. */
 void ct_steps_close(ct_steps_t *s);

@@ -6,28 +6,28 @@
 #include "telemetry/ct_events.h"
 #include "run/loop.h"
 
-static int histogram(const ct__loop_t *l, const char *folder, int param, float *room,
+static int histogram(const ct__loop_t *l, const char *folder, int param, float *values,
                      int (*get)(ct_trainer_t *t, int param, float *out))
 {
   const ct_param_t *p = &l->o->graph->param[param];
   char tag[CT_NAME_MAX + 32];
-  int rc = get(l->t, param, room);
+  int rc = get(l->t, param, values);
   if (rc != CT_OK) return rc;
   snprintf(tag, sizeof tag, "%s/%s", folder, p->name);
-  ct_events_histogram(l->o->events, tag, l->at.step, room, p->count);
+  ct_events_histogram(l->o->events, tag, l->at.step, values, p->count);
   return CT_OK;
 }
 
 /* With sharded states (parallel.zero) no rank has a whole gradient. */
-static int all_of_them(const ct__loop_t *l, float *room)
+static int all_of_them(const ct__loop_t *l, float *values)
 {
   int rc = CT_OK;
   const ct_graph_t *g = l->o->graph;
   int whole = !ct_trainer_snapshot_is_collective(l->t);
   for (int i = 0; i < g->params; i++) {
     int trained = !g->param[i].spec.buffer && !g->param[i].frozen;
-    CT_TRY(histogram(l, "weights", i, room, ct_trainer_get));
-    if (trained && whole) CT_TRY(histogram(l, "gradients", i, room, ct_trainer_get_gradient));
+    CT_TRY(histogram(l, "weights", i, values, ct_trainer_get));
+    if (trained && whole) CT_TRY(histogram(l, "gradients", i, values, ct_trainer_get_gradient));
   }
 out:
   return rc;
@@ -40,8 +40,8 @@ int ct__histograms(const ct__loop_t *l)
   if (!l->o->events || !every || (l->at.epoch + 1) % every) return CT_OK;
   for (int i = 0; i < g->params; i++)
     most = g->param[i].count > most ? g->param[i].count : most;
-  float *room = ct_mem_array(most, sizeof *room, "weights for a histogram");
-  int rc = room ? all_of_them(l, room) : CT_ERR_NOMEM;
-  ct_mem_free(room);
+  float *values = ct_mem_array(most, sizeof *values, "weights for a histogram");
+  int rc = values ? all_of_them(l, values) : CT_ERR_NOMEM;
+  ct_mem_free(values);
   return rc;
 }

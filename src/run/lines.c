@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "telemetry/ct_metrics.h"
-#include "run/shown.h"
+#include "run/progress.h"
 
 static int first_step(const ct__lines_t *l, int64_t step)
 {
@@ -38,13 +38,13 @@ static void group_rates(const ct__lines_t *l, const ct_schedule_point_t *point)
   ct_metrics_json(l->o->metrics, "lr_groups", rates);
 }
 
-static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                      const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "step");
   ct_metrics_int(m, "step", at->step);
-  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_int(m, "epoch", ct__progress_line_epoch(at));
   ct_metrics_num(m, "loss", w->loss_weight > 0 ? w->loss_sum / w->loss_weight : 0);
   ct_metrics_num(m, "lr", ct_trainer_lr(l->t, point));
   group_rates(l, point);
@@ -61,7 +61,7 @@ static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_ste
   return ct_metrics_end(m);
 }
 
-int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                    const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
   int rc = CT_OK;
@@ -76,7 +76,7 @@ static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__e
 {
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "epoch");
-  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_int(m, "epoch", ct__progress_line_epoch(at));
   ct_metrics_int(m, "step", at->step);
   ct_metrics_num(m, "loss", ct__epoch_loss(sums));
   ct_metrics_int(m, "samples", sums->samples);
@@ -96,7 +96,7 @@ static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *
   ct_metrics_t *m = l->o->metrics;
   ct_metrics_begin(m, "eval");
   if (set) ct_metrics_text(m, "set", set);
-  ct_metrics_int(m, "epoch", ct__shown_epoch(at));
+  ct_metrics_int(m, "epoch", ct__progress_line_epoch(at));
   ct_metrics_int(m, "step", at->step);
   ct_metrics_num(m, "loss", e->loss);
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);
@@ -154,8 +154,9 @@ int ct__lines_epoch_end(const ct__lines_t *l, const ct_position_t *at, const ct_
 {
   int rc = CT_OK;
   char epoch[80], where[80];
-  size_t n = (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld",
-                              (long long)ct__shown_epoch(at), (long long)l->o->train->epochs);
+  size_t n =
+      (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld",
+                       (long long)ct__progress_line_epoch(at), (long long)l->o->train->epochs);
   memcpy(where, epoch, sizeof where);
   if (sums->weight > 0) { /* else a previous run has trained this epoch */
     snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", ct__epoch_loss(sums));
@@ -172,8 +173,9 @@ out:
 int ct__lines_eval(const ct__lines_t *l, const ct_position_t *at, const ct_eval_result_t *e)
 {
   char epoch[80];
-  snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld", (long long)ct__shown_epoch(at),
-           (long long)l->o->train->epochs, (long long)at->step);
+  snprintf(epoch, sizeof epoch, "epoch %lld/%lld  step %lld",
+           (long long)ct__progress_line_epoch(at), (long long)l->o->train->epochs,
+           (long long)at->step);
   return eval_lines(l, at, epoch, epoch, e);
 }
 

@@ -26,7 +26,7 @@ static inline double ct__epoch_loss(const ct__epoch_sums_t *e)
 /** 1: \a step, counted from 1, gets a line in metrics.jsonl. */
 int ct__lines_logged(const ct__lines_t *l, int64_t step);
 /** Lines of the step that led to \a at, if it gets one, and of the first step. */
-int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_word_t *w,
+int ct__lines_step(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                    const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds);
 /** Lines at the end of an epoch; \a e: its evaluation, NULL: there was none. */
 int ct__lines_epoch_end(const ct__lines_t *l, const ct_position_t *at, const ct__epoch_sums_t *sums,

@@ -11,8 +11,8 @@ libctrain_a_SOURCES += \
   %D%/loop.h \
   %D%/options.c \
   %D%/progress.c \
+  %D%/progress.h \
   %D%/rundir.c \
-  %D%/shown.h \
   %D%/skipped_samples.c \
   %D%/steps.c \
   %D%/stop_policy.c \

@@ -52,7 +52,7 @@ static ct_schedule_point_t schedule_point(const ct__loop_t *l)
 
 /* *own: in: the error of this rank since the previous step, which the step status reports to all
  * ranks; out: the error of this rank after this step. */
-static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
+static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
 {
   int rc = *own;
   ct_step_report_t report = {.want_norm = ct__lines_logged(&l->lines, l->at.step + 1),
@@ -62,31 +62,32 @@ static int one_step(ct__loop_t *l, int *own, ct_step_word_t *word)
   double begin = ct_clock();
   ct_schedule_point_t at = schedule_point(l);
   l->saving_s = l->apart_s = 0;
-  ct_meter_look(l->meter, begin);
+  ct_meter_sample(l->meter, begin);
   int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
   int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
   if (rc == CT_OK) rc = fed;
   ct_trace_span("data", NULL, -1, begin);
-  word->stop = ct__stops_before_step(l);
-  CT_TRY(ct_trainer_step(l->t, b, rc, &at, word, &report));
+  status->stop = ct__stop_policy_before_step(l);
+  CT_TRY(ct_trainer_step(l->t, b, rc, &at, status, &report));
   ct_trace_span("step", NULL, l->at.step + 1, begin);
   double seconds = ct_clock() - begin;
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
   l->trained += samples;
-  l->sums.loss += word->loss_sum;
-  l->sums.weight += word->loss_weight;
+  l->sums.loss += status->loss_sum;
+  l->sums.weight += status->loss_weight;
   l->sums.samples += samples;
   l->out->train_loss = ct__epoch_loss(&l->sums);
   l->at.step++;
   l->at.cursor += samples;
-  ct_beat_step(l->at.step);
-  ct__shown_step(&l->shown, &l->at, word->loss_weight > 0 ? word->loss_sum / word->loss_weight : 0,
-                 l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
-  *own = ct__lines_step(&l->lines, &l->at, word, &report, &at, seconds);
-  int reported = ct_accounts_step(l->accounts, l->at.step, samples, word, &report);
+  ct_heartbeat_step(l->at.step);
+  ct__progress_line_step(
+      &l->progress, &l->at, status->loss_weight > 0 ? status->loss_sum / status->loss_weight : 0,
+      l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
+  *own = ct__lines_step(&l->lines, &l->at, status, &report, &at, seconds);
+  int reported = ct_breakdown_lines_step(l->breakdown_lines, l->at.step, samples, status, &report);
   if (*own == CT_OK) *own = reported;
-  if (word->skipped) CT_TRY(ct__skips_step(l, b, word->skipped));
+  if (status->skipped) CT_TRY(ct__skips_step(l, b, status->skipped));
 out:
   return rc;
 }
@@ -122,8 +123,8 @@ static int evaluate(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
   ct_eval_result_t result;
-  ct__stops_asker_t asker;
-  ct_ask_t ask = ct__stops_during(l, &asker);
+  ct__stop_policy_asker_t asker;
+  ct_ask_t ask = ct__stop_policy_during(l, &asker);
   int64_t epoch = l->at.epoch + (l->at.cursor > 0);
   double begin = ct_clock();
   ct_mllog_begin_epoch(o->mllog, "eval", epoch);
@@ -153,7 +154,7 @@ static void judge(ct__loop_t *l)
 
 /* The end of an epoch or run: evaluates if that is due, and writes lines.  A stop request before or
  * during the evaluation skips both. */
-static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
+static int log_position(ct__loop_t *l, int evaluates, int64_t *stop)
 {
   int rc = CT_OK;
   const ct_loop_opts_t *o = l->o;
@@ -164,7 +165,7 @@ static int tell_where_it_stands(ct__loop_t *l, int evaluates, int64_t *stop)
     ct_plateau_update(&l->at.plateau, o->schedule, watched(l)->loss);
   if (evaluates) judge(l);
   if (evaluates || !o->val) l->evaluated_step = l->at.step;
-  ct__shown_reset(&l->shown);
+  ct__progress_line_reset(&l->progress);
   CT_TRY_ALL(l->topo,
              ct__lines_epoch_end(&l->lines, &l->at, &l->sums, evaluates ? &l->out->last : NULL));
   l->sums = (ct__epoch_sums_t){0};
@@ -180,7 +181,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   int64_t every = l->o->eval->every_epochs;
   int evaluates = every && (l->at.epoch + 1) % every == 0;
   CT_TRY_ALL(l->topo, ct__histograms(l));
-  CT_TRY(tell_where_it_stands(l, evaluates, stop));
+  CT_TRY(log_position(l, evaluates, stop));
   if (l->o->val && evaluates && l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
   l->at.epoch++;
@@ -201,7 +202,7 @@ static int evaluate_between(ct__loop_t *l, int64_t *stop)
   if (*stop) return CT_OK;
   judge(l);
   l->evaluated_step = l->at.step;
-  ct__shown_reset(&l->shown);
+  ct__progress_line_reset(&l->progress);
   CT_TRY_ALL(l->topo, ct__lines_eval(&l->lines, &l->at, &l->out->last));
   if (is_stopped_early(&l->o->early_stop, &l->at))
     CT_TRY_ALL(l->topo, ct__lines_early_stop(&l->lines, &l->at));
@@ -219,20 +220,20 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
   while (!finished(l) && !*stop) {
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     CT_TRY(ct__trace_before(l));
-    CT_TRY(one_step(l, own, &word));
+    CT_TRY(one_step(l, own, &status));
     CT_TRY(ct__trace_behind(l, 0));
-    *stop = word.stop;
+    *stop = status.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
     if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */
     CT_TRY(epoch_end ? end_epoch(l, stop) : evaluate_between(l, stop));
     if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left to stop */
-    if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
-    if (*own == CT_OK) *own = ct__saves_end(l, 0);
-    if (ct__saves_due(l, epoch_end) || *stop) *own = ct__saves_begin(l, *own);
+    if (*stop) ct__stop_policy_log(l, *stop, ", a checkpoint follows");
+    if (*own == CT_OK) *own = ct__checkpointing_end(l, 0);
+    if (ct__checkpointing_due(l, epoch_end) || *stop) *own = ct__checkpointing_begin(l, *own);
   }
 out:
   return rc;
@@ -272,8 +273,8 @@ static int make_up(ct__loop_t *l, int *own, int64_t *stop)
   if (!is_epoch_trained(l)) return CT_OK;
   CT_TRY(end_epoch(l, stop));
   CT_TRY(no_further(l, *stop));
-  if (*stop) ct__stops_tell(l, *stop, ", a checkpoint follows");
-  *own = ct__saves_begin(l, *own);
+  if (*stop) ct__stop_policy_log(l, *stop, ", a checkpoint follows");
+  *own = ct__checkpointing_begin(l, *own);
 out:
   return rc;
 }
@@ -284,8 +285,8 @@ static int save_rest(ct__loop_t *l, int own, int64_t stop)
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
   const ct_ckpt_opts_t *c = l->o->ckpt; /* a run always ends with a model */
   int wanted = stop || c->every_epochs || c->every_steps || c->best == CT_SCORE_OFF;
-  if (l->is_best || (unsaved && wanted)) own = ct__saves_begin(l, own);
-  if (own == CT_OK) own = ct__saves_end(l, 1);
+  if (l->is_best || (unsaved && wanted)) own = ct__checkpointing_begin(l, own);
+  if (own == CT_OK) own = ct__checkpointing_end(l, 1);
   return ct_agree(l->topo, own);
 }
 
@@ -295,12 +296,12 @@ static int last_evaluation(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   l->out->idle = l->at.step == l->begun_step;
   if (!l->out->idle)
-    CT_TRY(tell_where_it_stands(l, 1, stop));
+    CT_TRY(log_position(l, 1, stop));
   else if (l->o->val)
     CT_TRY(evaluate(l, stop));
   if (!*stop) return l->is_best ? save_rest(l, CT_OK, 0) : CT_OK;
   if (l->out->idle) CT_TRY(no_further(l, *stop));
-  ct__stops_tell(l, *stop, ", in the evaluation at the end");
+  ct__stop_policy_log(l, *stop, ", in the evaluation at the end");
   CT_TRY(save_rest(l, CT_OK, *stop));
 out:
   return rc;
@@ -343,7 +344,7 @@ static int open_steps(ct__loop_t *l)
 }
 
 /* Logs the energy of this run, or why it is unknown. */
-static int tell_energy(ct__loop_t *l)
+static int log_energy(ct__loop_t *l)
 {
   int rc = CT_OK;
   ct_loop_result_t *r = l->out;
@@ -373,36 +374,37 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                   .begin = ct_clock(),
                   .steps.t = t};
   l.lines = (ct__lines_t){.o = o, .t = t, .begun_step = at.step, .begin = l.begin};
-  l.shown = (ct__shown_t){.rank = l.topo->rank,
-                          .epochs = o->train->epochs,
-                          .total = schedule_point(&l).total_steps,
-                          .begun_step = at.step,
-                          .begin = l.begin,
-                          .log_s = o->run->log_s,
-                          .sampler = &o->sampler};
+  l.progress = (ct__progress_line_t){.rank = l.topo->rank,
+                                     .epochs = o->train->epochs,
+                                     .total = schedule_point(&l).total_steps,
+                                     .begun_step = at.step,
+                                     .begin = l.begin,
+                                     .log_s = o->run->log_s,
+                                     .sampler = &o->sampler};
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
   CT_TRY_ALL(l.topo, prepare(&l));
-  CT_TRY_ALL(l.topo, ct__saves_open(&l));
+  CT_TRY_ALL(l.topo, ct__checkpointing_open(&l));
   CT_TRY_ALL(l.topo, open_steps(&l));
-  CT_TRY_ALL(l.topo, ct__stops_open(&l));
-  CT_TRY(ct_accounts_open(l.topo, o->job->stragglers_every,
-                          ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics, &l.accounts));
+  CT_TRY_ALL(l.topo, ct__stop_policy_open(&l));
+  CT_TRY(ct_breakdown_lines_open(l.topo, o->job->stragglers_every,
+                                 ct_trainer_is_even(t) ? &o->sampler : NULL, o->metrics,
+                                 &l.breakdown_lines));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
-  CT_TRY(tell_energy(&l));
-  CT_TRY_ALL(l.topo, ct_accounts_end(l.accounts, o->dir));
+  CT_TRY(log_energy(&l));
+  CT_TRY_ALL(l.topo, ct_breakdown_lines_end(l.breakdown_lines, o->dir));
 out:;
   ct_err_info_t error = *ct_err_last(); /* the error that all ranks agreed on is reported */
   ct_log_progress(NULL);
-  if (l.accounts) ct_accounts_total(l.accounts, &out->account);
-  if (l.accounts) out->loop_s = ct_clock() - l.begin;
-  ct_accounts_close(l.accounts);
+  if (l.breakdown_lines) ct_breakdown_lines_total(l.breakdown_lines, &out->breakdown);
+  if (l.breakdown_lines) out->loop_s = ct_clock() - l.begin;
+  ct_breakdown_lines_close(l.breakdown_lines);
   ct_meter_close(l.meter);
   ct_steps_close(&l.steps);
   ct_trace_clear();
-  ct__saves_close(&l);
+  ct__checkpointing_close(&l);
   if (rc != CT_OK) ct_err_put(&error);
   out->at = l.at;
   out->seconds = l.trained_s;

@@ -10,7 +10,7 @@
 #include "telemetry/ct_metrics.h"
 #include "run/ct_steps.h"
 #include "run/lines.h"
-#include "run/shown.h"
+#include "run/progress.h"
 
 /** The timeline of some steps (trace.c). */
 typedef struct ct__tracing {
@@ -27,7 +27,7 @@ typedef struct ct__loop {
   ct_loop_result_t *out;
   ct_position_t at;
   ct_steps_t steps;
-  ct_accounts_t *accounts;
+  ct_breakdown_lines_t *breakdown_lines;
   ct__tracing_t tracing;
   ct_meter_t *meter;
   double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */
@@ -42,11 +42,11 @@ typedef struct ct__loop {
   int is_best;           /* the last evaluation is the best so far and not saved yet */
   int64_t good_step;     /* rank 0: step of the newest complete checkpoint; 0: none */
   double stall_s;        /* seconds that training waited for the last checkpoint */
-  double save_s;         /* rank 0: ct__saves_seconds(), 0 if no checkpoint is complete yet */
+  double save_s; /* rank 0: ct__checkpointing_seconds(), 0 if no checkpoint is complete yet */
   int64_t begun_step, evaluated_step;
   double begin, trained_s;
   ct__lines_t lines;
-  ct__shown_t shown;
+  ct__progress_line_t progress;
   int64_t trained; /* samples of this run */
   ct__epoch_sums_t sums;
   ct_walltime_t walltime;
@@ -56,41 +56,41 @@ typedef struct ct__loop {
 /* ---- checkpointing.c ---- */
 
 /** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
-int ct__saves_open(ct__loop_t *l);
-void ct__saves_close(ct__loop_t *l);
+int ct__checkpointing_open(ct__loop_t *l);
+void ct__checkpointing_close(ct__loop_t *l);
 /** 1 if a checkpoint is due after the last step, or if its evaluation was the best so far;
  * identical on all ranks. */
-int ct__saves_due(const ct__loop_t *l, int epoch_end);
+int ct__checkpointing_due(const ct__loop_t *l, int epoch_end);
 /** Collective if ct_trainer_snapshot_is_collective(), otherwise local.  Copies the state and begins
  * to write it.  \a own: this rank's code so far; nothing is saved unless it is CT_OK. */
-int ct__saves_begin(ct__loop_t *l, int own);
+int ct__checkpointing_begin(ct__loop_t *l, int own);
 /** Local.  Returns the result of the previous write if that is complete, and writes its line of
  * metrics.jsonl.  A failed write is an error with checkpoint.on_error: stop; with continue it is a
  * warning, and the next checkpoint tries again.  \a last: waits for the last write of the run,
  * whose failure is always an error: exit status 0 and 75 promise a checkpoint of the final
  * state. */
-int ct__saves_end(ct__loop_t *l, int last);
+int ct__checkpointing_end(ct__loop_t *l, int last);
 /** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, including the
  * copy of the state: the recent slowest; before the first is complete, estimated from its bytes. */
-double ct__saves_seconds(const ct__loop_t *l);
+double ct__checkpointing_seconds(const ct__loop_t *l);
 
 /* ---- stop_policy.c ---- */
 
 /** Local.  Finds out when the job ends and logs it. */
-int ct__stops_open(ct__loop_t *l);
+int ct__stop_policy_open(ct__loop_t *l);
 /** Local, Hot.  Before a step: a stop request on rank 0 if the job's time allows no step after this
  * one; otherwise, and on other ranks, 0.  Signals are checked at the end of the step. */
-int64_t ct__stops_before_step(const ct__loop_t *l);
+int64_t ct__stop_policy_before_step(const ct__loop_t *l);
 /** Local.  Logs the origin of a stop request, followed by \a now. */
-void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now);
+void ct__stop_policy_log(const ct__loop_t *l, int64_t stop, const char *now);
 
 /** State of the stop requests during one evaluation. */
-typedef struct ct__stops_asker {
+typedef struct ct__stop_policy_asker {
   const ct__loop_t *l;
   double asked_at, slow_batch_s; /* rank 0 */
-} ct__stops_asker_t;
+} ct__stop_policy_asker_t;
 /** For ct_evaluate(); borrows \a a. */
-ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a);
+ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a);
 
 /* ---- skipped_samples.c ---- */
 

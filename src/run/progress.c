@@ -1,5 +1,5 @@
 /* The progress of a run: a bar on a terminal, otherwise a log line every run.log_s seconds. */
-#include "run/shown.h"
+#include "run/progress.h"
 #include "base/ct_clock.h"
 #include "base/ct_log.h"
 #include "base/ct_text.h"
@@ -8,13 +8,13 @@
 
 enum { BAR = 24 };
 
-int64_t ct__shown_epoch(const ct_position_t *at)
+int64_t ct__progress_line_epoch(const ct_position_t *at)
 {
   return at->cursor ? at->epoch + 1 : at->epoch;
 }
 
 /* "  waits: data 12 %, messages 8 %": only shares of at least 5%. */
-static void waits_text(const ct__shown_t *p, char *text, size_t cap)
+static void waits_text(const ct__progress_line_t *p, char *text, size_t cap)
 {
   const struct {
     const char *what;
@@ -31,7 +31,8 @@ static void waits_text(const ct__shown_t *p, char *text, size_t cap)
 }
 
 /* "  3m10s, 7m02s left": estimated from the steps after the first, evaluations included. */
-static void time_text(const ct__shown_t *p, int64_t step, double now, char *text, size_t cap)
+static void time_text(const ct__progress_line_t *p, int64_t step, double now, char *text,
+                      size_t cap)
 {
   char gone[32], left[32];
   int64_t steps = step - p->begun_step - 1;
@@ -42,7 +43,7 @@ static void time_text(const ct__shown_t *p, int64_t step, double now, char *text
 }
 
 /* The bar is full at the end of the epoch, or where train.steps ends training before that. */
-static void bar_text(const ct__shown_t *p, const ct_position_t *at, char bar[BAR + 4])
+static void bar_text(const ct__progress_line_t *p, const ct_position_t *at, char bar[BAR + 4])
 {
   int64_t end = ct_sampler_epoch(p->sampler), done = at->cursor ? at->cursor : end;
   int64_t left = p->total - at->step, batch = p->sampler->batch;
@@ -54,7 +55,7 @@ static void bar_text(const ct__shown_t *p, const ct_position_t *at, char bar[BAR
   memcpy(bar + 2 + BAR, "]", 2);
 }
 
-static void show(const ct__shown_t *p, const ct_position_t *at, double loss, double rate,
+static void show(const ct__progress_line_t *p, const ct_position_t *at, double loss, double rate,
                  double now, int with_bar)
 {
   char text[400], bar[BAR + 4] = "", times[80], waits[64];
@@ -62,7 +63,7 @@ static void show(const ct__shown_t *p, const ct_position_t *at, double loss, dou
   waits_text(p, waits, sizeof waits);
   if (with_bar) bar_text(p, at, bar);
   snprintf(text, sizeof text, "epoch %lld/%lld%s  step %lld/%lld  loss %.4f  %.0f samples/s%s%s",
-           (long long)ct__shown_epoch(at), (long long)p->epochs, bar, (long long)at->step,
+           (long long)ct__progress_line_epoch(at), (long long)p->epochs, bar, (long long)at->step,
            (long long)p->total, loss, rate, times, waits);
   if (with_bar)
     ct_log_progress(text);
@@ -70,14 +71,14 @@ static void show(const ct__shown_t *p, const ct_position_t *at, double loss, dou
     ct_log(CT_LOG_INFO, "%s", text);
 }
 
-void ct__shown_reset(ct__shown_t *p)
+void ct__progress_line_reset(ct__progress_line_t *p)
 {
   p->line_at = ct_clock();
   p->seconds = p->data_s = p->comm_s = 0;
 }
 
-void ct__shown_step(ct__shown_t *p, const ct_position_t *at, double loss, double rate,
-                    const ct_step_report_t *r, double seconds)
+void ct__progress_line_step(ct__progress_line_t *p, const ct_position_t *at, double loss,
+                            double rate, const ct_step_report_t *r, double seconds)
 {
   if (p->rank) return;
   double now = ct_clock();
@@ -91,6 +92,6 @@ void ct__shown_step(ct__shown_t *p, const ct_position_t *at, double loss, double
     show(p, at, loss, rate, now, 1);
   } else if (p->log_s > 0 && now - p->line_at >= p->log_s) {
     show(p, at, loss, rate, now, 0);
-    ct__shown_reset(p);
+    ct__progress_line_reset(p);
   }
 }

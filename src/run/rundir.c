@@ -73,7 +73,7 @@ out:
 int ct_rundir_check(ct_rundir_t *r)
 {
   int rc = CT_OK;
-  ct_lock_state_t state = r && r->lock ? ct_lock_look(r->lock) : CT_LOCK_GONE;
+  ct_lock_state_t state = r && r->lock ? ct_lock_peek(r->lock) : CT_LOCK_GONE;
   if (!r || state == CT_LOCK_HELD) return CT_OK;
   if (state == CT_LOCK_TAKEN)
     CT_FAIL(CT_ERR_IO, "%s: another run has taken over this directory; aborting this one", r->dir);

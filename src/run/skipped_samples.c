@@ -5,12 +5,12 @@
 #include "run/loop.h"
 
 /* The skipped samples of a rank in a step. */
-typedef struct told {
+typedef struct logged {
   int64_t n;
-  ct_skip_t skip[CT_SKIPS_TOLD];
-} told_t;
+  ct_skip_t skip[CT_SKIPS_LOGGED];
+} logged_t;
 
-static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
+static int log_sample(const ct__loop_t *l, const ct_skip_t *s)
 {
   ct_metrics_t *m = l->o->metrics;
   ct_log(CT_LOG_WARN,
@@ -26,13 +26,13 @@ static int tell_one(const ct__loop_t *l, const ct_skip_t *s)
 }
 
 /* Logs the first few of each rank. */
-static int tell(const ct__loop_t *l, const told_t *all)
+static int log_skipped(const ct__loop_t *l, const logged_t *all)
 {
   int rc = CT_OK;
   for (int r = 0; r < l->topo->size; r++) {
-    int64_t n = all[r].n < CT_SKIPS_TOLD ? all[r].n : CT_SKIPS_TOLD;
+    int64_t n = all[r].n < CT_SKIPS_LOGGED ? all[r].n : CT_SKIPS_LOGGED;
     for (int64_t i = 0; i < n; i++)
-      CT_TRY(tell_one(l, &all[r].skip[i]));
+      CT_TRY(log_sample(l, &all[r].skip[i]));
     if (all[r].n > n)
       ct_log(CT_LOG_WARN, "%lld more samples of this step are skipped (data.on_error: skip)",
              (long long)(all[r].n - n));
@@ -44,14 +44,14 @@ out:
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped)
 {
   int rc = CT_OK, is_teller = l->topo->rank == 0;
-  told_t mine = {.n = b->skipped}, *all = NULL;
-  for (int i = 0; i < b->skipped && i < CT_SKIPS_TOLD; i++)
+  logged_t mine = {.n = b->skipped}, *all = NULL;
+  for (int i = 0; i < b->skipped && i < CT_SKIPS_LOGGED; i++)
     mine.skip[i] = b->skip[i];
   l->at.skipped += skipped;
   if (is_teller) all = ct_mem_array(l->topo->size, sizeof *all, "the skipped samples");
   CT_TRY_ALL(l->topo, is_teller && !all ? CT_ERR_NOMEM : CT_OK);
   ct_agree_gather(l->topo, &mine, (int)sizeof mine, all);
-  CT_TRY_ALL(l->topo, is_teller ? tell(l, all) : CT_OK);
+  CT_TRY_ALL(l->topo, is_teller ? log_skipped(l, all) : CT_OK);
   if (l->at.skipped > l->o->max_skipped)
     CT_FAIL(CT_ERR_DATA, "skipped samples in this epoch: %lld, more than data.max_skipped (%lld)",
             (long long)l->at.skipped, (long long)l->o->max_skipped);

@@ -34,7 +34,7 @@ int ct_steps_keep(ct_steps_t *s)
   int rc = ct_steps_take(s, s->epoch, s->cursor, &b, &unused);
   if (rc != CT_OK) return rc;
   s->kept = b;
-  ct_trainer_follow(s->t, (ct_look_t){s->feed ? kept_batch : NULL, s});
+  ct_trainer_follow(s->t, (ct_prefetch_t){s->feed ? kept_batch : NULL, s});
   return CT_OK;
 }
 
@@ -46,22 +46,22 @@ int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t
   double begin = ct_clock();
   s->none =
       (ct_batch_t){.epoch = epoch, .cursor = cursor, .global = ct_sampler_batch(&s->order, cursor)};
-  ct_beat_at("reading a batch", -1);
+  ct_heartbeat_at("reading a batch", -1);
   if (!b && s->feed) rc = ct_feed_next(s->feed, &b);
   *out = b ? b : &s->none;
   r->data_s = ct_clock() - begin;
   return rc;
 }
 
-int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_word_t *word,
+int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t *status,
                   ct_step_report_t *r, int64_t *samples)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
   int fed = ct_steps_take(s, s->epoch, s->cursor, &b, r);
   if (samples) *samples = s->none.global;
-  CT_TRY(ct_trainer_step(s->t, b, fed, at, word, r));
-  ct_beat_progress();
+  CT_TRY(ct_trainer_step(s->t, b, fed, at, status, r));
+  ct_heartbeat_progress();
   if (s->kept) return CT_OK;
   s->cursor += s->none.global;
   if (s->cursor < ct_sampler_epoch(&s->order)) return CT_OK;
@@ -73,7 +73,7 @@ out:
 
 void ct_steps_close(ct_steps_t *s)
 {
-  if (s->t) ct_trainer_follow(s->t, (ct_look_t){0});
+  if (s->t) ct_trainer_follow(s->t, (ct_prefetch_t){0});
   ct_feed_close(s->feed);
   *s = (ct_steps_t){0};
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-int ct__stops_open(ct__loop_t *l)
+int ct__stop_policy_open(ct__loop_t *l)
 {
   int rc = CT_OK;
   char when[32] = "", left[32], save[32];
@@ -23,7 +23,7 @@ int ct__stops_open(ct__loop_t *l)
          "margin of %g s (until the first checkpoint is written, it is estimated to take %s)",
          when, ct_text_seconds(ct_walltime_left_now(&l->walltime), left, sizeof left),
          l->walltime.source, l->o->job->margin_s,
-         ct_text_seconds(ct__saves_seconds(l), save, sizeof save));
+         ct_text_seconds(ct__checkpointing_seconds(l), save, sizeof save));
 out:
   return rc;
 }
@@ -32,30 +32,30 @@ static int64_t by_walltime(const ct__loop_t *l, double slow_s)
 {
   if (l->topo->rank || !l->walltime.source) return 0;
   ct_walltime_need_t need = {.step_s = slow_s,
-                             .save_s = ct__saves_seconds(l),
+                             .save_s = ct__checkpointing_seconds(l),
                              .writing = l->ckpt && ct_ckpt_busy(l->ckpt),
                              .margin_s = l->o->job->margin_s};
   if (!ct_walltime_is_last(ct_walltime_left_now(&l->walltime), &need)) return 0;
   return ct_stop_pack((ct_stop_t){.reason = CT_STOP_WALLTIME});
 }
 
-int64_t ct__stops_before_step(const ct__loop_t *l)
+int64_t ct__stop_policy_before_step(const ct__loop_t *l)
 {
   return by_walltime(l, l->slow_step_s);
 }
 
 static int64_t ask(void *ctx)
 {
-  ct__stops_asker_t *a = ctx;
+  ct__stop_policy_asker_t *a = ctx;
   double now = ct_clock();
   a->slow_batch_s = ct_walltime_slowest(a->slow_batch_s, now - a->asked_at);
   a->asked_at = now;
   return ct_stop_with_signal(by_walltime(a->l, a->slow_batch_s), a->l->topo->rank);
 }
 
-ct_ask_t ct__stops_during(const ct__loop_t *l, ct__stops_asker_t *a)
+ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a)
 {
-  *a = (ct__stops_asker_t){.l = l, .asked_at = ct_clock()};
+  *a = (ct__stop_policy_asker_t){.l = l, .asked_at = ct_clock()};
   return (ct_ask_t){.stop = ask, .ctx = a};
 }
 
@@ -68,14 +68,14 @@ static void warn_of_short_time(const ct__loop_t *l)
          "the job's time is enough for one step only: the start took %s, a checkpoint is estimated "
          "to take %s, and job.margin_s is %g; request more time",
          ct_text_seconds(ct_clock_since_exec() - (ct_clock() - l->begin), start, sizeof start),
-         ct_text_seconds(ct__saves_seconds(l), save, sizeof save), l->o->job->margin_s);
+         ct_text_seconds(ct__checkpointing_seconds(l), save, sizeof save), l->o->job->margin_s);
 }
 
-void ct__stops_tell(const ct__loop_t *l, int64_t stop, const char *now)
+void ct__stop_policy_log(const ct__loop_t *l, int64_t stop, const char *now)
 {
   char who[64], left[32];
   ct_stop_t s = ct_stop_unpack(stop);
-  ct_stop_tell();
+  ct_stop_first_report();
   if (s.reason == CT_STOP_WALLTIME)
     snprintf(who, sizeof who, "the job ends in %s",
              ct_text_seconds(fmax(0, ct_walltime_left_now(&l->walltime)), left, sizeof left));

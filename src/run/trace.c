@@ -63,7 +63,7 @@ static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_
   return ct_out_commit(out);
 }
 
-static void tell(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
+static void log_timeline(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
 {
   char clocks[80] = "";
   if (l->topo->nodes > 1)
@@ -84,10 +84,10 @@ typedef struct placing {
   double zero_s;
 } placing_t;
 
-static double place(const void *ctx, double s)
+static double convert(const void *ctx, double s)
 {
   const placing_t *p = ctx;
-  return ct_clocks_place(p->clock, s) - p->zero_s;
+  return ct_clocks_convert(p->clock, s) - p->zero_s;
 }
 
 static int write_events(const ct__loop_t *l, ct_out_t *out, const placing_t *p, int64_t *lost)
@@ -96,7 +96,7 @@ static int write_events(const ct__loop_t *l, ct_out_t *out, const placing_t *p, 
   char name[128];
   ct_str_t text = {0};
   snprintf(name, sizeof name, "rank %d (%s)", l->topo->rank, l->topo->host);
-  rc = ct_trace_json(l->topo->rank, name, place, p, &text, lost);
+  rc = ct_trace_json(l->topo->rank, name, convert, p, &text, lost);
   if (rc == CT_OK && l->topo->rank == 0) rc = open_file(l, out);
   CT_TRY_ALL(l->topo, rc);
   ct_agree_each(l->topo, text.data, text.len, write_part, out);
@@ -121,7 +121,7 @@ static int collect(const ct__loop_t *l, ct_out_t *out)
   ct_agree_sum(l->topo, &lost, 1);
   if (l->topo->rank == 0) rc = close_file(l, out, bound, lost);
   CT_TRY_ALL(l->topo, rc);
-  if (l->topo->rank == 0) tell(l, out, bound, lost);
+  if (l->topo->rank == 0) log_timeline(l, out, bound, lost);
 out:
   return rc;
 }

@@ -139,7 +139,7 @@ static int stage(ct_setup_t *s, const sources_t *f, double begin)
   int64_t copied = 0;
   ct_log(CT_LOG_INFO, "data.stage: %d file%s to %s on %d node%s", f->n, f->n == 1 ? "" : "s",
          s->cfg.data.stage, s->topo->nodes, s->topo->nodes == 1 ? "" : "s");
-  ct_beat_at("copying the data", -1);
+  ct_heartbeat_at("copying the data", -1);
   rc = ct_cache_fill(s->cache, f->v, f->n, s->topo->local_rank, s->topo->local_size, &copied);
   CT_TRY_ALL(s->topo, prefix(s, rc));
   CT_TRY(report(s, f, (double)copied, ct_clock() - begin));

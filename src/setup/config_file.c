@@ -107,7 +107,7 @@ out:
   ct_yaml_free(included);
   if (rc == CT_OK || rc == CT_ERR_NOMEM) return rc;
   ct_err_prefix(rc, "include: ");
-  return ct_err_place(rc, path, n->line);
+  return ct_err_location(rc, path, n->line);
 }
 
 /* Removes `include` from *root and merges *root over the included files. */
@@ -167,9 +167,9 @@ out:
 static int file_meant(const char *path, char *file, size_t cap)
 {
   int rc = CT_OK;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   int is_dir = ct_file_is_dir(path);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (!is_dir) return ct_text_format(file, cap, "%s", path);
   CT_TRY(ct_path_join(file, cap, path, "config.yaml"));
   if (!ct_file_exists(file))

@@ -8,7 +8,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "job/ct_walltime.h"
-#include "train/ct_recipe.h"
+#include "train/ct_step_opts.h"
 
 /* ---- what the text left open ---- */
 
@@ -98,10 +98,10 @@ out:
 static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_early_stop_t *early)
 {
   int rc = CT_OK;
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   ct_trace_steps_t trace;
-  CT_TRY(ct_recipe_make(&c->parallel, &c->train, ranks, &recipe));
+  CT_TRY(ct_step_opts_make(&c->parallel, &c->train, ranks, &step_opts));
   if (c->data.batch > MAX_BATCH)
     CT_FAIL(CT_ERR_USAGE,
             "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",

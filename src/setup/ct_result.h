@@ -14,7 +14,7 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
 /** The lines below them, with the names of the classes (of none: numbers alone): accuracy,
  * precision and F1 of each class; \a by_place: of the places of samples, accuracy and
  * intersection over union. Appended. */
-int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_t *names,
+int ct_result_classes(const ct_confusion_t *c, int by_pixel, const ct_opt_texts_t *names,
                       ct_str_t *out);
 /** An evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may be NULL.
  * NULL: no memory. */

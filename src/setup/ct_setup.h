@@ -46,7 +46,7 @@ typedef struct ct_setup {
   ct_observed_t observed;
   struct ct_quantized *quantized; /**< owned; NULL, or what the trainer has instead (ct_quantized.h)
                                        */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   float *class_weight; /**< of the loss; NULL: none */
   ct_trainer_t *trainer;
   double config_s, data_s, plan_s; /**< the ledger: seconds of start-up */
@@ -77,7 +77,7 @@ void ct_setup_recall_messages(ct_setup_t *s, const char *text);
 /** The size of a bucket, which is kept in s->messages. */
 double ct_setup_bucket_mb(ct_setup_t *s);
 /** To the log, if it was not the configuration that said it. */
-void ct_setup_tell_messages(const ct_setup_t *s);
+void ct_setup_log_messages(const ct_setup_t *s);
 /** Collective.  Times messages, if that is wanted and not recalled, and sets o->flat. */
 int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o);
 /** Device and communicator; tells the log who runs where, and what is bad about it. */
@@ -86,7 +86,7 @@ int ct_setup_device(ct_setup_t *s);
  * counted in the data if neither the file nor the configuration says. */
 int ct_setup_data(ct_setup_t *s, int want_train, int want_val);
 /** Local, rank 0.  The log says how the samples of these opened data sets are read. */
-void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val);
+void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val);
 /** Collective.  With data.stage: the ranks of each node copy the files of the opened data sets to
  * its disk, and read the copies from then on.  With data.cache_dir: what they read from then on is
  * kept there. */
@@ -110,9 +110,9 @@ int ct_setup_observe(ct_setup_t *s);
 int ct_setup_trainer(ct_setup_t *s, int training);
 /** Collective.  The weights of `init.from`, which rank 0 reads, into the trainer. */
 int ct_setup_init(ct_setup_t *s);
-/** Local.  What this rank's trainer will allocate; the communicator need not be there.  place (may
- * be NULL): where it lies, place[CT_PLACES], *places of them. */
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places);
+/** Local.  What this rank's trainer will allocate; the communicator need not be there.  residency
+ * (may be NULL) is filled: residency[CT_RESIDENCIES], *residencies of them. */
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies);
 /** A zeroed one is fine. */
 void ct_setup_close(ct_setup_t *s);
 

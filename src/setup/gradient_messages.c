@@ -105,8 +105,8 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   if (m->recalled && strcmp(m->by, s->comm_ops->name) != 0) *m = (ct_messages_t){0};
   if (m->recalled) {
     if (s->cfg.parallel.allreduce == CT_ALLREDUCE_AUTO) o->flat = m->flat && has_two_ways(s, o);
-  } else if (ct_setup_leaves_messages(s) && !s->recipe.way->rank0_deals) {
-    ct_beat_at("timing messages", -1);
+  } else if (ct_setup_leaves_messages(s) && !s->step_opts.strategy->rank0_deals) {
+    ct_heartbeat_at("timing messages", -1);
     CT_TRY(ct_comm_probe(s->comm_ops, s->topo, s->be, s->dev, o, &m->probe));
     CT_TRY(choose_way(s, o));
   }
@@ -136,7 +136,7 @@ double ct_setup_bucket_mb(ct_setup_t *s)
   return m->bucket_mb;
 }
 
-void ct_setup_tell_messages(const ct_setup_t *s)
+void ct_setup_log_messages(const ct_setup_t *s)
 {
   const ct_messages_t *m = &s->messages;
   if (s->cfg.parallel.bucket_mb != CT_BUCKET_AUTO || s->topo->size == 1) return;

@@ -154,7 +154,7 @@ static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *a
   char path[CT_PATH_MAX];
   CT_TRY(find_model(ask, path, sizeof path, &alone));
   if (alone) {
-    CT_TRY(ct_weights_look(ct_builtin_weights, path, ask->key, w));
+    CT_TRY(ct_weights_peek(ct_builtin_weights, path, ask->key, w));
     CT_TRY(parse_model_file(s, a, path, w));
   } else {
     CT_TRY(ct_setup_parse(c, ask->what, a));
@@ -167,7 +167,7 @@ static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *a
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: %s", c->where, ask->nothing);
   if (!alone && !(ask->checkpoint && !*ask->checkpoint)) {
     CT_TRY(ct_model_path_of_run(c, ask->checkpoint, path, sizeof path));
-    CT_TRY(ct_weights_look(ct_builtin_weights, path, ask->key, w));
+    CT_TRY(ct_weights_peek(ct_builtin_weights, path, ask->key, w));
   }
   if (w->ops) CT_TRY(take_facts(c, w, ask->input != NULL));
   if (ask->input && !c->data.shape.n && c->data.input.n < 2 && has_no_shape(c))
@@ -181,7 +181,7 @@ int ct_model_config(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask
 {
   int rc = CT_OK;
   ct_str_t text = {0};
-  ct_beat_at("reading the configuration", -1);
+  ct_heartbeat_at("reading the configuration", -1);
   if (s->topo->rank == 0) rc = read_model(s, a, ask, w);
   if (s->topo->rank == 0 && rc == CT_OK) rc = ct_config_dump(&s->cfg, &text);
   CT_TRY(ct_setup_share_config(s, ask->what, rc, &text));

@@ -55,7 +55,7 @@ int ct_setup_order(ct_setup_t *s, ct_sampler_t *out)
                         .batch = o->batch,
                         .drop_last = o->drop_last,
                         .shuffle = o->shuffle != CT_SHUFFLE_OFF,
-                        .pieces = s->recipe.pieces};
+                        .micro_batches = s->step_opts.micro_batches};
   if (ct_sampler_epoch(out) == 0)
     CT_FAIL(CT_ERR_USAGE,
             "%s: data.drop_last leaves nothing of an epoch: data.train has %" PRId64

@@ -17,7 +17,7 @@ static int read_param(const ct_param_t *p, int from, const ct_weights_file_t *w,
   *out = ct_mem_array(p->count, sizeof **out, "the weights");
   CT_TRY(*out ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_weights_floats(w, from, *out));
-  ct_beat_progress();
+  ct_heartbeat_progress();
 out:
   return rc;
 }
@@ -61,7 +61,7 @@ int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
     goto out;
   }
   CT_TRY(ct_setup_trainer(s, 0));
-  ct_beat_at("reading the weights", -1);
+  ct_heartbeat_at("reading the weights", -1);
   if (w && s->topo->rank == 0) rc = read_weights(s, key, w);
   CT_TRY(ct_agree(s->topo, rc));
   CT_TRY(ct_trainer_broadcast(s->trainer, 0));

@@ -60,8 +60,8 @@ int ct_quantized_trainer(ct_setup_t *s, ct_quantized_as_t as, int logits_only)
   ct_quantized_t *q = s->quantized;
   q->as = as;
   q->logits_only = logits_only;
-  s->recipe.qat = 0; /* the weights are rounded already */
-  s->recipe.compute = CT_F32;
+  s->step_opts.qat = 0; /* the weights are rounded already */
+  s->step_opts.compute = CT_F32;
   CT_TRY(share_ranges(s));
   CT_TRY_ALL(s->topo, make_numbers(q));
   CT_TRY(ct_setup_trainer(s, 0));
@@ -90,7 +90,7 @@ int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
   int64_t dynamic = q->dynamic;
   ct_agree_sum(s->topo, &dynamic, 1); /* of the others it is 0 */
   q->dynamic = dynamic > 0;
-  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_EIGHT, s->fold.graph != NULL));
+  CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_INT8, s->fold.graph != NULL));
 out:
   return rc;
 }

@@ -5,7 +5,7 @@
 #include "setup/ct_setup.h"
 #include "base/ct_log.h"
 
-static void tell(const char *what, const ct_reader_info_t *info)
+static void log_reading(const char *what, const ct_reader_info_t *info)
 {
   if (info->seen[0]) ct_log(CT_LOG_INFO, "%s: %s", what, info->seen);
   if (info->doubtful)
@@ -18,10 +18,10 @@ static void tell(const char *what, const ct_reader_info_t *info)
            what, info->packed);
 }
 
-void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val)
+void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val)
 {
   const ct_reader_info_t *a = &s->data.info, *b = &s->val.info;
   int alike = strcmp(a->seen, b->seen) == 0 && strcmp(a->packed, b->packed) == 0;
-  if (want_train) tell("data.train", a);
-  if (want_val && !alike) tell("data.val", b);
+  if (want_train) log_reading("data.train", a);
+  if (want_val && !alike) log_reading("data.val", b);
 }

@@ -174,7 +174,7 @@ out:
   return rc;
 }
 
-int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_t *names,
+int ct_result_classes(const ct_confusion_t *c, int by_pixel, const ct_opt_texts_t *names,
                       ct_str_t *out)
 {
   enum { MOST = 100 }; /* more than that nobody reads */
@@ -182,7 +182,7 @@ int ct_result_classes(const ct_confusion_t *c, int by_place, const ct_opt_texts_
   if (c->classes > MOST)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
                       c->classes);
-  if (by_place) return add_pixel_classes(c, names, out);
+  if (by_pixel) return add_pixel_classes(c, names, out);
   CT_TRY(ct_str_add(out, "\n  class   samples   accuracy  precision       f1\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
@@ -200,7 +200,7 @@ out:
 json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
                             const ct_opt_texts_t *names)
 {
-  int by_place = e->places > 1;
+  int by_pixel = e->pixels > 1;
   json_t *list = c ? json_array() : NULL;
   json_t *o = json_pack("{s:o, s:I}", "loss", real_or_null(e->samples > 0, e->loss), "samples",
                         (json_int_t)e->samples);
@@ -208,11 +208,11 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
   for (int64_t k = 0; c && k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k), right = ct_confusion_right(c, k);
     json_t *class =
-        json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_place ? "places" : "samples",
+        json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_pixel ? "places" : "samples",
                   (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
     ct_prf_t p = ct_prf_class(c, k);
     if (class && k < names->n) json_object_set_new(class, "name", ct_json_words(names->v[k]));
-    if (class && by_place)
+    if (class && by_pixel)
       json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
     if (class) json_object_set_new(class, "precision", real_or_null(1, p.precision));
     if (class) json_object_set_new(class, "recall", real_or_null(1, p.recall));

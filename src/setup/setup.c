@@ -84,7 +84,7 @@ int ct_setup_config(ct_setup_t *s, const char *path, const ct_args_t *a)
   int rc = CT_OK;
   double begin = ct_clock();
   ct_str_t text = {0};
-  ct_beat_at("reading the configuration", -1);
+  ct_heartbeat_at("reading the configuration", -1);
   if (s->topo->rank == 0) rc = read_and_dump(s, path, a, &text);
   CT_TRY(ct_setup_share_config(s, path, rc, &text));
   s->config_s = ct_clock() - begin;
@@ -185,7 +185,7 @@ static int choose_comm(ct_setup_t *s)
   s->be->identify(s->dev, &id);
   CT_TRY(ct_devices_agree(s->topo, &id, s->cfg.parallel.share_gpu, &shared));
   if (s->be->host_memory) return CT_OK;
-  if (!s->comm_ops || shared || s->recipe.fixed_order) s->comm_ops = &ct_comm_staged;
+  if (!s->comm_ops || shared || s->step_opts.fixed_order) s->comm_ops = &ct_comm_staged;
   if (s->topo->size > 1)
     ct_log(CT_LOG_INFO, "gradients travel by %s",
            s->comm_ops == &ct_comm_staged ? "MPI, through the host's memory" : s->comm_ops->name);
@@ -197,10 +197,10 @@ int ct_setup_comm(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY(agree_on_backend(s));
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
-                        &s->recipe)); /* checked before */
+  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                           &s->step_opts)); /* checked before */
   CT_TRY(choose_comm(s));
-  ct_comm_opts_t o = {.fixed_order = s->recipe.fixed_order,
+  ct_comm_opts_t o = {.fixed_order = s->step_opts.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
   CT_TRY(ct_setup_messages(s, &o));
   CT_TRY(s->comm_ops->open(s->topo, s->be, s->dev, &o, &s->comm));
@@ -211,7 +211,7 @@ out:
 int ct_setup_device(ct_setup_t *s)
 {
   int rc = CT_OK;
-  ct_beat_at("opening the device", -1);
+  ct_heartbeat_at("opening the device", -1);
   CT_TRY_ALL(s->topo, ct_setup_open_device(s));
   CT_TRY(ct_setup_comm(s));
   ct_doctor_env_t doctor = ct_setup_doctor(s, "");
@@ -276,9 +276,9 @@ int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dat
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
-  int rc = CT_OK, by_class = d->answer.ndim && d->by_class;
+  int rc = CT_OK, by_class = d->dense_target.ndim && d->by_class;
   const char *file = d->ops->file(d->reader, 0);
-  CT_TRY(ct_loss_check_targets(&c->loss, d->answer.ndim ? 0 : d->info.targets));
+  CT_TRY(ct_loss_check_targets(&c->loss, d->dense_target.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
     CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
                           "a label for each place they are not counted");
@@ -305,7 +305,7 @@ static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
 {
   int rc = CT_OK;
   if (s->topo->rank == 0) {
-    ct_beat_at("counting the classes", -1);
+    ct_heartbeat_at("counting the classes", -1);
     rc = ct_setup_classes(&s->cfg, d);
     if (rc == CT_OK) rc = ct_setup_take_names(&s->cfg, d, what);
   }
@@ -331,13 +331,13 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   int rc = CT_OK;
   known_t known = {.reader = s->topo->rank == 0 ? -1 : 0};
   if (s->topo->rank == 0) {
-    ct_beat_at("reading the headers of the data", -1);
+    ct_heartbeat_at("reading the headers of the data", -1);
     rc = open_data(&s->cfg, files, &known, d);
   }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
   ct_agree_sum(s->topo, &known.reader, 1); /* of the others it is 0 */
-  ct_beat_at("opening a data set", -1);
+  ct_heartbeat_at("opening a data set", -1);
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
@@ -356,16 +356,16 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
   if (!ct_shape_same(&a->x, &b->x))
     CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
             ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
-  if (!ct_inputs_same(&a->more, &b->more))
+  if (!ct_inputs_same(&a->extra, &b->extra))
     CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
-            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
+            ct_inputs_text(&a->extra, x, sizeof x), b_key, ct_inputs_text(&b->extra, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
             a_key, a->info.targets, b_key, b->info.targets);
-  if (a->places != b->places)
+  if (a->pixels != b->pixels)
     CT_FAIL(CT_ERR_FORMAT, "samples of %s have %" PRId64 " labels, but those of %s %" PRId64, a_key,
-            a->places, b_key, b->places);
+            a->pixels, b_key, b->pixels);
 out:
   return rc;
 }
@@ -394,7 +394,7 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
   double begin = ct_clock();
   if (want_train) CT_TRY(open_agreed(s, &s->cfg.data.train, "the training data", &s->data));
   if (want_val) CT_TRY(open_agreed(s, &s->cfg.data.val, "the validation data", &s->val));
-  if (s->topo->rank == 0) ct_setup_tell_reading(s, want_train, want_val);
+  if (s->topo->rank == 0) ct_setup_log_reading(s, want_train, want_val);
   if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
   if (want_val && s->with_sets) CT_TRY(open_sets(s));
   if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
@@ -437,22 +437,22 @@ int ct_setup_model(ct_setup_t *s)
   int rc = CT_OK;
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   int64_t outputs = s->cfg.model.classes;
-  ct_beat_at("making the model", -1);
+  ct_heartbeat_at("making the model", -1);
   CT_TRY_ALL(s->topo,
-             ct_graph_make(&s->cfg.model, &d->x, &d->more, outputs, s->cfg.where, &s->graph));
+             ct_graph_make(&s->cfg.model, &d->x, &d->extra, outputs, s->cfg.where, &s->graph));
   const char *remark = ct_model_remark(&s->cfg.model, &d->x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->more));
+  CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->extra));
   const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
   if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
       last->ndim > 2 && last->dim[1] == outputs)
-    s->val.places = ct_shape_sample(last) / outputs;
-  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
+    s->val.pixels = ct_shape_sample(last) / outputs;
+  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->pixels)
     CT_FAIL(CT_ERR_UNSUP,
             "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
             "predictions are of whole samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
-  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
+  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->pixels);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);
   if (s->data.info.samples) /* else nothing is trained */
@@ -464,20 +464,20 @@ out:
 }
 
 /* The largest share of a batch that any rank gets. */
-static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
+static int largest_local_batch(int64_t batch, int64_t samples, int ranks, int micro_batches)
 {
   int64_t first;
-  ct_sampler_t s = {.pieces = pieces};
-  return (int)ct_sampler_share(&s, batch < samples ? batch : samples, 0, ranks, &first);
+  ct_sampler_t s = {.micro_batches = micro_batches};
+  return (int)ct_sampler_local_batch(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
 /* Of the sets that are evaluated. */
-static int largest_eval_share(const ct_setup_t *s)
+static int largest_eval_batch(const ct_setup_t *s)
 {
   int64_t batch = s->cfg.data.eval_batch;
-  int most = largest_share(batch, s->val.info.samples, s->topo->size, 1);
+  int most = largest_local_batch(batch, s->val.info.samples, s->topo->size, 1);
   for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++) {
-    int share = largest_share(batch, s->set[i].info.samples, s->topo->size, 1);
+    int share = largest_local_batch(batch, s->set[i].info.samples, s->topo->size, 1);
     most = share > most ? share : most;
   }
   return most;
@@ -521,19 +521,20 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
                                : s->graph,
       .optim = &c->optim,
       .where = c->where,
-      .recipe = s->recipe,
+      .step_opts = s->step_opts,
       .bucket_mb = ct_setup_bucket_mb(s),
       .seed = (uint64_t)c->run.seed,
-      .max_batch = training ? largest_share(c->data.batch, s->data.info.samples, s->topo->size,
-                                            s->recipe.pieces)
+      .max_batch = training ? largest_local_batch(c->data.batch, s->data.info.samples,
+                                                  s->topo->size, s->step_opts.micro_batches)
                             : 0,
-      .max_eval = largest_eval_share(s),
+      .max_eval = largest_eval_batch(s),
       .repeat_batch = repeat_batch(s),
       .training = training,
-      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_EIGHT ? &s->quantized->quant : NULL,
+      .quant = s->quantized && s->quantized->as == CT_QUANTIZED_INT8 ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* what rank 0 deals out are numbers */
-  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+  if (training && !s->step_opts.strategy->rank0_deals &&
+      ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
   /* sets may be stored in other types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
@@ -546,16 +547,16 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   int rc = CT_OK;
   double begin = ct_clock();
   ct_trainer_env_t env;
-  ct_beat_at("making the plan", -1);
+  ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
-  if (training) ct_setup_tell_messages(s);
+  if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
 out:
   return rc;
 }
 
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places)
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies)
 {
   int rc = CT_OK;
   ct_trainer_env_t env;
@@ -563,7 +564,7 @@ int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *pla
                                   {s->data.info.samples, s->cfg.data.batch}};
   CT_TRY(describe_trainer(s, 1, &env));
   CT_TRY(ct_trainer_plan_memory(&env, batches, out));
-  if (place) *places = ct_trainer_places(&env, out, place);
+  if (residency) *residencies = ct_trainer_residency(&env, out, residency);
 out:
   return rc;
 }

@@ -6,7 +6,7 @@
  *  - those GPUs alone;
  *  - the batch system's accounting of this job step (job/ct_job_energy.h), if requested.
  *
- * All ranks call ct_meter_open(), ct_meter_look() regularly, and ct_meter_read(). */
+ * All ranks call ct_meter_open(), ct_meter_sample() regularly, and ct_meter_read(). */
 #ifndef CT_METER_H
 #define CT_METER_H
 #include "backend/ct_backend.h"
@@ -26,7 +26,7 @@ int ct_meter_open(const ct_topo_t *topo, const ct_backend_t *be, ct_dev_t *dev, 
                   ct_meter_t **out);
 /** Local, Hot.  Reads the counters every 30 s, since they wrap within minutes, and power meters
  * every second.  \a now: ct_clock(). */
-void ct_meter_look(ct_meter_t *m, double now);
+void ct_meter_sample(ct_meter_t *m, double now);
 /** Collective.  The energy since ct_meter_open(); *out is valid on rank 0. */
 int ct_meter_read(ct_meter_t *m, ct_meter_sum_t *out);
 /** NULL is fine. */

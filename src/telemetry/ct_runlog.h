@@ -42,7 +42,7 @@ typedef struct ct_runlog {
   ct_lock_holder_t holder;  /**< holder of the run's lock at the latest call of ct_runlog_more() */
   double changed;           /**< modification time of metrics.jsonl, in seconds since 1970 */
   char straggler[256];      /**< the latest slow rank that was logged; "": none */
-  json_t *account;          /**< owned; the latest time breakdown: of the whole start if it has
+  json_t *breakdown;        /**< owned; the latest time breakdown: of the whole start if it has
                                  ended; or NULL */
   /* from config.yaml; 0: not set there */
   int64_t epochs, steps;

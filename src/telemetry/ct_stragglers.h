@@ -24,9 +24,9 @@ typedef struct ct__stragglers ct_stragglers_t;
 /** Windows of so many steps on batches of \a sampler.  Borrows \a a, which knows the hosts.  *out
  * is NULL on other ranks than 0, and if a batch has fewer samples than there are ranks.
  * CT_ERR_NOMEM. */
-int ct_stragglers_open(const ct_topo_t *topo, const ct_account_t *a, int64_t every,
+int ct_stragglers_open(const ct_topo_t *topo, const ct_breakdown_t *a, int64_t every,
                        const ct_sampler_t *sampler, ct_stragglers_t **out);
-/** After ct_account_collect() of a window from step \a from to step \a to, both counted from 1.
+/** After ct_breakdown_collect() of a window from step \a from to step \a to, both counted from 1.
  * CT_ERR_IO: of the metrics.  s may be NULL. */
 int ct_stragglers_window(ct_stragglers_t *s, int64_t from, int64_t to, ct_metrics_t *m);
 /** At the end: logs how long the hosts were busy, slowest first, if there are several hosts or a

@@ -14,36 +14,36 @@
  * In the terms of POP (Wagner, Mohr, Gimenez and Labarta 2018): load balance = busy / max(busy),
  * communication efficiency = max(busy) / step, parallel efficiency = their product.
  *
- * Usage: ct_account_open(); ct_account_step() after each step; ct_account_collect() at the end of
- * each window of steps.  One gather per window carries all that rank 0 knows of the other ranks,
- * the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
-#ifndef CT_ACCOUNT_H
-#define CT_ACCOUNT_H
+ * Usage: ct_breakdown_open(); ct_breakdown_step() after each step; ct_breakdown_collect() at the
+ * end of each window of steps.  One gather per window carries all that rank 0 knows of the other
+ * ranks, the search for slow ranks included.  docs/metrics.md describes the result as JSON. */
+#ifndef CT_TIME_BREAKDOWN_H
+#define CT_TIME_BREAKDOWN_H
 #include <jansson.h>
 
 #include "train/ct_trainer.h"
 
-struct ct__pace;
+struct ct__slow_stats;
 
 /** Bins of the histogram of step times: 8 per octave, so that a bin is 9% wide; bin i begins at
- * CT_ACCOUNT_FIRST_S * 2^(i/8).  Step times out of range count in the first or last bin. */
-enum { CT_ACCOUNT_BINS = 8 * 30 };
-#define CT_ACCOUNT_FIRST_S 1e-6
+ * CT_BREAKDOWN_FIRST_S * 2^(i/8).  Step times out of range count in the first or last bin. */
+enum { CT_BREAKDOWN_BINS = 8 * 30 };
+#define CT_BREAKDOWN_FIRST_S 1e-6
 
 /** One rank: where it runs, and the means over its steps. */
-typedef struct ct_account_rank {
+typedef struct ct_breakdown_rank {
   const char *host; /**< borrowed from the account */
   int node, local_rank;
   ct_step_times_t mean; /**< adds up to step_s */
   ct_step_times_t max;  /**< the largest of any step, for each kind separately */
   double step_s;
   double busy_s, busy_sd_s, busy_max_s; /**< mean, standard deviation, maximum over the steps */
-  double taken_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
+  double offcpu_s; /**< seconds a step in which its thread was runnable but off-CPU; < 0: unknown */
   int64_t steps;
-} ct_account_rank_t;
+} ct_breakdown_rank_t;
 
 /** All ranks: seconds per step, means over the steps. */
-typedef struct ct_account_sum {
+typedef struct ct_breakdown_sum {
   int64_t steps, samples; /**< 0 steps: the rest is undefined */
   int ranks;
   double step_s, step_min_s, step_max_s;
@@ -56,39 +56,40 @@ typedef struct ct_account_sum {
   double steady_s, random_s; /**< … its two parts */
   double transfer_s;         /**< step - max(busy); busy_s + imbalance_s + transfer_s = step_s */
   double busy_sd_s;          /**< mean over the ranks of the standard deviation over the steps */
-  double taken_s, slowest_taken_s; /**< ct_account_rank_t's: mean; of `slowest`; < 0: unknown */
+  double offcpu_s, slowest_offcpu_s; /**< ct_breakdown_rank_t's: mean; of `slowest`; < 0: unknown */
   int slowest;           /**< rank with the largest mean busy time; -1: known to rank 0 only */
   int slowest_kind;      /**< the kind in which it exceeds the mean the most */
   char slowest_host[64]; /**< its host; "": unknown */
-  int64_t bin[CT_ACCOUNT_BINS]; /**< histogram of step times */
-} ct_account_sum_t;
+  int64_t bin[CT_BREAKDOWN_BINS]; /**< histogram of step times */
+} ct_breakdown_sum_t;
 
-typedef struct ct_account ct_account_t;
+typedef struct ct_breakdown ct_breakdown_t;
 
 /** Collective.  An empty account; rank 0 gathers the hosts of all ranks.  \a window: steps between
- * two calls of ct_account_collect(), as far as known; 0: unknown.  CT_ERR_NOMEM. */
-int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out);
+ * two calls of ct_breakdown_collect(), as far as known; 0: unknown.  CT_ERR_NOMEM. */
+int ct_breakdown_open(const ct_topo_t *topo, int64_t window, ct_breakdown_t **out);
 /** Local.  Time before this call does not count: steps begin now. */
-void ct_account_begin(ct_account_t *a);
+void ct_breakdown_begin(ct_breakdown_t *a);
 /** Local, Hot.  After a ct_trainer_step() that returned CT_OK, with its step status and report. */
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
+void ct_breakdown_step(ct_breakdown_t *a, const ct_step_status_t *status,
+                       const ct_step_report_t *r);
 /** Local, Hot.  The step counts in the search for slow ranks, too. */
-void ct_account_pace(ct_account_t *a, const ct_step_report_t *r);
+void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r);
 /** Collective, Hot.  Sums up the steps since the last call; gathers about 250 bytes of each rank.
  * Only rank 0 knows the single ranks: on the others the steady imbalance is 0 and `slowest` -1. */
-void ct_account_collect(ct_account_t *a, ct_account_sum_t *out);
+void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out);
 /** Local.  All steps that have been collected so far. */
-void ct_account_total(const ct_account_t *a, ct_account_sum_t *out);
+void ct_breakdown_total(const ct_breakdown_t *a, ct_breakdown_sum_t *out);
 /** Local, rank 0.  All steps of one rank that have been collected so far. */
-ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank);
+ct_breakdown_rank_t ct_breakdown_of_rank(const ct_breakdown_t *a, int rank);
 /** Local, rank 0.  The pace of a rank in the last window; borrowed until the next collect. */
-const struct ct__pace *ct_account_pace_of(const ct_account_t *a, int rank);
+const struct ct__slow_stats *ct_breakdown_stats_of(const ct_breakdown_t *a, int rank);
 /** Local; NULL is fine. */
-void ct_account_close(ct_account_t *a);
+void ct_breakdown_close(ct_breakdown_t *a);
 
 /** Pure.  The step time that a fraction \a q (0 to 1) of the steps does not exceed, from the
  * histogram. */
-double ct_account_quantile(const ct_account_sum_t *s, double q);
+double ct_breakdown_quantile(const ct_breakdown_sum_t *s, double q);
 
 /** The keys of an `account` line (docs/metrics.md) as an object; NULL: out of memory.
  *
@@ -106,6 +107,6 @@ double ct_account_quantile(const ct_account_sum_t *s, double q);
  *      "bins":[[0.0567,37],[0.0618,63]]}
  *
  * bins: lower bound in seconds and number of steps of each bin that is not empty. */
-json_t *ct_account_json(const ct_account_sum_t *s);
+json_t *ct_breakdown_json(const ct_breakdown_sum_t *s);
 
 #endif

@@ -1,30 +1,30 @@
 /** \file ct_time_breakdown_lines.h  What a run reports about its ranks: windows of the time
  * breakdown and slow ranks in metrics.jsonl, both in the log, and ranks.csv
  * at the end.  Layer 4. */
-#ifndef CT_ACCOUNT_LINES_H
-#define CT_ACCOUNT_LINES_H
+#ifndef CT_TIME_BREAKDOWN_LINES_H
+#define CT_TIME_BREAKDOWN_LINES_H
 #include "telemetry/ct_time_breakdown.h"
 #include "telemetry/ct_metrics.h"
 
-typedef struct ct__accounts ct_accounts_t;
+typedef struct ct__breakdown_lines ct_breakdown_lines_t;
 
 /** Collective.  \a every: steps of a window; 0: no windows, only the totals at the end.
  * \a sampler: looks for slow ranks in steps on its whole batches (ct_stragglers.h); NULL: does not.
  * \a m: borrowed. */
-int ct_accounts_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
-                     ct_metrics_t *m, ct_accounts_t **out);
+int ct_breakdown_lines_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
+                            ct_metrics_t *m, ct_breakdown_lines_t **out);
 /** Collective, Hot.  After each step, on so many samples of all ranks; \a step counts from 1.  The
  * first step of a run, in which libraries initialise themselves, is left out.  The last step of a
  * window (a multiple of `every`) writes its lines.  CT_ERR_IO: on this rank only. */
-int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples, const ct_step_word_t *word,
-                     const ct_step_report_t *r);
+int ct_breakdown_lines_step(ct_breakdown_lines_t *a, int64_t step, int64_t samples,
+                            const ct_step_status_t *status, const ct_step_report_t *r);
 /** Collective.  At the end of a successful run: collects the steps after the last window, logs the
  * totals, and rank 0 writes \a dir/ranks.csv if there were any steps.  CT_ERR_IO: on rank 0
  * only. */
-int ct_accounts_end(ct_accounts_t *a, const char *dir);
+int ct_breakdown_lines_end(ct_breakdown_lines_t *a, const char *dir);
 /** Local.  The totals of all collected steps. */
-void ct_accounts_total(const ct_accounts_t *a, ct_account_sum_t *out);
+void ct_breakdown_lines_total(const ct_breakdown_lines_t *a, ct_breakdown_sum_t *out);
 /** Local; NULL is fine. */
-void ct_accounts_close(ct_accounts_t *a);
+void ct_breakdown_lines_close(ct_breakdown_lines_t *a);
 
 #endif

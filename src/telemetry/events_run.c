@@ -44,11 +44,11 @@ static void put_shape(ct_proto_t *p, const ct_shape_t *s)
 
 static void input_name(const ct_graph_t *g, int in, char *buf, size_t cap)
 {
-  int more = ct_graph_more(in);
+  int extra = ct_graph_extra(in);
   if (in >= 0)
     snprintf(buf, cap, "%s", g->layer[in].name);
   else
-    snprintf(buf, cap, "input%s%s", more >= 0 ? "." : "", more >= 0 ? g->more.name[more] : "");
+    snprintf(buf, cap, "input%s%s", extra >= 0 ? "." : "", extra >= 0 ? g->extra.name[extra] : "");
 }
 
 static void put_input(ct_proto_t *p, const char *name, const ct_shape_t *shape)
@@ -82,9 +82,9 @@ void ct_events_graph(ct_events_t *e, const ct_graph_t *g)
   ct_proto_t *p = ct__event_begin(e);
   int64_t graph = ct_proto_begin(p, GRAPH);
   put_input(p, "input", &g->input);
-  for (int i = 0; i < g->more.n; i++) {
-    snprintf(name, sizeof name, "input.%s", g->more.name[i]);
-    put_input(p, name, &g->more.x[i]);
+  for (int i = 0; i < g->extra.n; i++) {
+    snprintf(name, sizeof name, "input.%s", g->extra.name[i]);
+    put_input(p, name, &g->extra.x[i]);
   }
   for (int i = 0; i < g->layers; i++)
     put_layer(p, g, i);

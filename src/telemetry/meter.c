@@ -88,7 +88,7 @@ void ct_meter_close(ct_meter_t *m)
 
 /* ---- reading ---- */
 
-static void look(ct_meter_t *m)
+static void sample(ct_meter_t *m)
 {
   ct_energy_t now;
   ct_energy_read("", &now);
@@ -97,11 +97,11 @@ static void look(ct_meter_t *m)
   m->last = now;
 }
 
-void ct_meter_look(ct_meter_t *m, double now)
+void ct_meter_sample(ct_meter_t *m, double now)
 {
   if (!m || !m->host || now < m->next_s) return;
   m->next_s = now + (m->last.watt > 0 ? meters_s : counters_s);
-  look(m);
+  sample(m);
 }
 
 /* Values that are summed over the ranks. */
@@ -148,7 +148,7 @@ int ct_meter_read(ct_meter_t *m, ct_meter_sum_t *out)
   int rc = CT_OK;
   double v[NUMBERS] = {0};
   if (m->host) {
-    look(m);
+    sample(m);
     v[HOST] = m->used < 0 ? 0 : m->used;
     v[HOSTS_SILENT] = m->used < 0;
     v[WHOLE] = m->last.whole;

@@ -112,11 +112,11 @@ static void take_time(ct_runlog_t *r, json_t *line, int is_start)
   if (is_start || json_object_get(line, "elapsed_s")) r->elapsed_s = number(line, "elapsed_s");
 }
 
-static void take_account(ct_runlog_t *r, json_t *account)
+static void take_breakdown(ct_runlog_t *r, json_t *breakdown)
 {
-  if (!json_is_object(account)) return;
-  json_decref(r->account);
-  r->account = json_incref(account);
+  if (!json_is_object(breakdown)) return;
+  json_decref(r->breakdown);
+  r->breakdown = json_incref(breakdown);
 }
 
 static int take_step(ct_runlog_t *r, json_t *line)
@@ -184,9 +184,9 @@ static int take_line(ct_runlog_t *r, json_t *line)
   if (strcmp(event, "eval") == 0) CT_TRY(take_eval(r, line));
   if (strcmp(event, "checkpoint") == 0) take_checkpoint(r, line);
   if (strcmp(event, "straggler") == 0) take_straggler(r, line);
-  if (strcmp(event, "account") == 0) take_account(r, line);
+  if (strcmp(event, "account") == 0) take_breakdown(r, line);
   if (strcmp(event, "end") != 0) goto out;
-  take_account(r, json_object_get(line, "account"));
+  take_breakdown(r, json_object_get(line, "account"));
   snprintf(r->end, sizeof r->end, "unknown");
   take_text(line, "reason", r->end, sizeof r->end);
   take_text(line, "error", r->error, sizeof r->error);
@@ -252,7 +252,7 @@ void ct_runlog_close(ct_runlog_t *r)
     ct_mem_free(r->curve[i].value);
     ct_mem_free(r->curve[i].at_s);
   }
-  json_decref(r->account);
+  json_decref(r->breakdown);
   char dir[CT_PATH_MAX];
   strcpy(dir, r->dir);
   *r = (ct_runlog_t){0};

@@ -30,18 +30,18 @@ typedef struct peer {
 typedef struct host {
   char name[sizeof((ct_topo_t *)0)->host];
   int ranks;
-  double mean_s;  /* busy time of a step, mean over its ranks and all windows */
-  int64_t slow;   /* windows in which one of its ranks was named */
-  int named;      /* ranks named in this window */
-  ct__pace_t all; /* mean over its ranks in this window */
+  double mean_s;        /* busy time of a step, mean over its ranks and all windows */
+  int64_t slow;         /* windows in which one of its ranks was named */
+  int named;            /* ranks named in this window */
+  ct__slow_stats_t all; /* mean over its ranks in this window */
 } host_t;
 
 struct ct__stragglers {
   const ct_topo_t *topo;
-  const ct_account_t *account;
+  const ct_breakdown_t *breakdown;
   int64_t every;
   /* arrays by rank, except for the hosts: */
-  ct__pace_rank_t *rank;
+  ct__slow_stats_rank_t *rank;
   double *work;
   peer_t *peer;
   host_t *host;
@@ -61,7 +61,7 @@ static int is_named(const ct_stragglers_t *s, int r)
 static int host_of(ct_stragglers_t *s, int r)
 {
   host_t *new = &s->host[s->hosts];
-  snprintf(new->name, sizeof new->name, "%s", ct_account_of_rank(s->account, r).host);
+  snprintf(new->name, sizeof new->name, "%s", ct_breakdown_of_rank(s->breakdown, r).host);
   new->name[strcspn(new->name, ".")] = '\0';
   for (int h = 0; h < s->hosts; h++)
     if (strcmp(s->host[h].name, new->name) == 0) return h;
@@ -73,7 +73,7 @@ static void set_ranks(ct_stragglers_t *s, const ct_sampler_t *sampler, int64_t w
   int64_t first, n, fewest = whole;
   int ranks = s->topo->size;
   for (int r = 0; r < ranks; r++) {
-    n = ct_sampler_share(sampler, whole, r, ranks, &first);
+    n = ct_sampler_local_batch(sampler, whole, r, ranks, &first);
     s->rank[r].share = (double)n;
     if (n < fewest) fewest = n;
   }
@@ -84,7 +84,7 @@ static void set_ranks(ct_stragglers_t *s, const ct_sampler_t *sampler, int64_t w
   }
 }
 
-int ct_stragglers_open(const ct_topo_t *topo, const ct_account_t *a, int64_t every,
+int ct_stragglers_open(const ct_topo_t *topo, const ct_breakdown_t *a, int64_t every,
                        const ct_sampler_t *sampler, ct_stragglers_t **out)
 {
   static const char what[] = "the search for slow ranks";
@@ -94,7 +94,7 @@ int ct_stragglers_open(const ct_topo_t *topo, const ct_account_t *a, int64_t eve
   if (topo->rank || whole < n) return CT_OK;
   ct_stragglers_t *s = ct_mem_alloc(sizeof *s, what);
   if (!s) return CT_ERR_NOMEM;
-  *s = (ct_stragglers_t){.topo = topo, .account = a, .every = every};
+  *s = (ct_stragglers_t){.topo = topo, .breakdown = a, .every = every};
   s->rank = ct_mem_array(n, sizeof *s->rank, what);
   s->work = ct_mem_array(n, sizeof *s->work, what);
   s->peer = ct_mem_array(n, sizeof *s->peer, what);
@@ -127,20 +127,20 @@ static void add_to_mean(double *mean, double v, int64_t n)
 }
 
 /* Returns how many ranks are named for the first time. */
-static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
+static int remember(ct_stragglers_t *s, const ct__slow_stats_t *usual)
 {
   int news = 0;
   for (int h = 0; h < s->hosts; h++) {
     s->host[h].named = 0;
-    s->host[h].all = (ct__pace_t){0};
+    s->host[h].all = (ct__slow_stats_t){0};
   }
   for (int r = 0; r < s->topo->size; r++) {
     peer_t *p = &s->peer[r];
     host_t *h = &s->host[p->host];
     p->in_a_row = s->rank[r].slow ? p->in_a_row + 1 : 0;
     h->named += is_named(s, r);
-    h->all.busy_s += s->rank[r].pace.busy_s / h->ranks;
-    h->all.data_s += s->rank[r].pace.data_s / h->ranks;
+    h->all.busy_s += s->rank[r].stats.busy_s / h->ranks;
+    h->all.data_s += s->rank[r].stats.data_s / h->ranks;
     news += is_named(s, r) && !p->named;
     p->named += is_named(s, r);
   }
@@ -154,10 +154,11 @@ static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
 }
 
 /* A host or rank that is named. */
-static int add_slow(ct_str_t *t, const char *who, const ct__pace_t *p, const ct__pace_t *usual)
+static int add_slow(ct_str_t *t, const char *who, const ct__slow_stats_t *p,
+                    const ct__slow_stats_t *usual)
 {
   return ct_str_add(t, "%s by %s, %.1f ms busy a step (compute %.1f, data %.1f); ", who,
-                    ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
+                    ct__slow_stats_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
 
@@ -168,7 +169,7 @@ static int as_a_whole(const ct_stragglers_t *s, const host_t *h)
 }
 
 /* Lists the first few hosts that are named as a whole, then ranks of other hosts.  *n: all. */
-static int list(ct_str_t *t, const ct_stragglers_t *s, const ct__pace_t *usual, int *n)
+static int list(ct_str_t *t, const ct_stragglers_t *s, const ct__slow_stats_t *usual, int *n)
 {
   int rc = CT_OK;
   char who[100];
@@ -180,13 +181,13 @@ static int list(ct_str_t *t, const ct_stragglers_t *s, const ct__pace_t *usual, 
     const host_t *h = &s->host[s->peer[r].host];
     if (!is_named(s, r) || as_a_whole(s, h) || ++*n > LISTED) continue;
     snprintf(who, sizeof who, "rank %d (%s)", r, h->name);
-    CT_TRY(add_slow(t, who, &s->rank[r].pace, usual));
+    CT_TRY(add_slow(t, who, &s->rank[r].stats, usual));
   }
 out:
   return rc;
 }
 
-static int say(ct_stragglers_t *s, int64_t from, int64_t to, const ct__pace_t *usual)
+static int say(ct_stragglers_t *s, int64_t from, int64_t to, const ct__slow_stats_t *usual)
 {
   int rc = CT_OK, n = 0;
   ct_str_t t = {0};
@@ -213,9 +214,9 @@ static int events(const ct_stragglers_t *s, int64_t step, double median_s, ct_me
     ct_metrics_int(m, "step", step);
     ct_metrics_int(m, "rank", r);
     ct_metrics_text(m, "host", s->host[s->peer[r].host].name);
-    ct_metrics_num(m, "busy_s", s->rank[r].pace.busy_s);
+    ct_metrics_num(m, "busy_s", s->rank[r].stats.busy_s);
     ct_metrics_num(m, "median_s", median_s);
-    ct_metrics_num(m, "data_s", s->rank[r].pace.data_s);
+    ct_metrics_num(m, "data_s", s->rank[r].stats.data_s);
     CT_TRY(ct_metrics_end(m));
   }
 out:
@@ -225,11 +226,11 @@ out:
 int ct_stragglers_window(ct_stragglers_t *s, int64_t from, int64_t to, ct_metrics_t *m)
 {
   int rc = CT_OK;
-  ct__pace_t usual;
+  ct__slow_stats_t usual;
   if (!s) return CT_OK;
   for (int r = 0; r < s->topo->size; r++)
-    s->rank[r].pace = *ct_account_pace_of(s->account, r);
-  ct__pace_judge(s->rank, s->topo->size, s->work, &usual);
+    s->rank[r].stats = *ct_breakdown_stats_of(s->breakdown, r);
+  ct__slow_stats_judge(s->rank, s->topo->size, s->work, &usual);
   if (!isfinite(usual.error_s)) return CT_OK; /* too few steps */
   int news = remember(s, &usual);
   if (news || s->windows - s->said >= SAY_AGAIN) CT_TRY(say(s, from, to, &usual));

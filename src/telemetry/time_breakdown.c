@@ -13,14 +13,14 @@
 typedef struct own {
   ct_step_times_t sum, max;
   double busy, busy_squares, busy_max;
-  double taken; /* seconds off-CPU; NAN: unknown */
+  double offcpu; /* seconds off-CPU; NAN: unknown */
   int64_t steps;
 } own_t;
 
 /* What a rank sends to rank 0 for a window. */
 typedef struct record {
   own_t own;
-  ct__pace_t pace;
+  ct__slow_stats_t stats;
 } record_t;
 
 typedef struct where {
@@ -30,17 +30,17 @@ typedef struct where {
 
 /* Sums over the steps of all ranks together; minima and maxima are those of single steps. */
 typedef struct all {
-  ct_account_sum_t sum;
+  ct_breakdown_sum_t sum;
   double busy_max; /* sum of the largest busy time of each step */
 } all_t;
 
-struct ct_account {
+struct ct_breakdown {
   const ct_topo_t *topo;
   own_t mine; /* this rank, this window */
-  ct__pace_window_t pace;
+  ct__slow_stats_window_t stats;
   int64_t window_steps;
   all_t window, total;
-  double taken_at; /* ct_cpu_taken() at the beginning of the window */
+  double offcpu_at; /* ct_cpu_offcpu() at the beginning of the window */
   /* rank 0, by rank: */
   where_t *where;
   record_t *got, *sums; /* last window; all windows (its pace is unused) */
@@ -48,7 +48,7 @@ struct ct_account {
 
 /* ---- open and close ---- */
 
-static int open_arrays(ct_account_t *a)
+static int open_arrays(ct_breakdown_t *a)
 {
   static const char what[] = "the time breakdown of all ranks";
   int n = a->topo->size;
@@ -59,32 +59,32 @@ static int open_arrays(ct_account_t *a)
   return a->where && a->got && a->sums ? CT_OK : CT_ERR_NOMEM;
 }
 
-int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out)
+int ct_breakdown_open(const ct_topo_t *topo, int64_t window, ct_breakdown_t **out)
 {
   int rc = CT_OK;
   where_t mine = {.node = topo->node_index, .local_rank = topo->local_rank};
-  ct_account_t *a = ct_mem_alloc(sizeof *a, "the time breakdown of steps");
+  ct_breakdown_t *a = ct_mem_alloc(sizeof *a, "the time breakdown of steps");
   *out = NULL;
   CT_TRY_ALL(topo, a ? CT_OK : CT_ERR_NOMEM);
-  *a = (ct_account_t){.topo = topo, .window_steps = window};
+  *a = (ct_breakdown_t){.topo = topo, .window_steps = window};
   CT_TRY_ALL(topo, open_arrays(a));
   snprintf(mine.host, sizeof mine.host, "%s", topo->host);
   ct_agree_gather(topo, &mine, sizeof mine, a->where);
-  ct__pace_begin(&a->pace, window);
-  ct_account_begin(a);
+  ct__slow_stats_begin(&a->stats, window);
+  ct_breakdown_begin(a);
   *out = a;
   a = NULL;
 out:
-  ct_account_close(a);
+  ct_breakdown_close(a);
   return rc;
 }
 
-void ct_account_begin(ct_account_t *a)
+void ct_breakdown_begin(ct_breakdown_t *a)
 {
-  a->taken_at = ct_cpu_taken("");
+  a->offcpu_at = ct_cpu_offcpu("");
 }
 
-void ct_account_close(ct_account_t *a)
+void ct_breakdown_close(ct_breakdown_t *a)
 {
   if (!a) return;
   ct_mem_free(a->where);
@@ -104,14 +104,14 @@ static void add_own(own_t *to, const own_t *more)
   to->busy += more->busy;
   to->busy_squares += more->busy_squares;
   to->busy_max = fmax(to->busy_max, more->busy_max);
-  to->taken += more->taken;
+  to->offcpu += more->offcpu;
   to->steps += more->steps;
 }
 
 static void add_all(all_t *to, const all_t *more)
 {
-  ct_account_sum_t *s = &to->sum;
-  const ct_account_sum_t *m = &more->sum;
+  ct_breakdown_sum_t *s = &to->sum;
+  const ct_breakdown_sum_t *m = &more->sum;
   if (!m->steps) return;
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     s->mean.s[k] += m->mean.s[k];
@@ -122,7 +122,7 @@ static void add_all(all_t *to, const all_t *more)
   s->step_s += m->step_s;
   s->busy_s += m->busy_s;
   to->busy_max += more->busy_max;
-  for (int i = 0; i < CT_ACCOUNT_BINS; i++)
+  for (int i = 0; i < CT_BREAKDOWN_BINS; i++)
     s->bin[i] += m->bin[i];
   s->steps += m->steps;
   s->samples += m->samples;
@@ -130,27 +130,27 @@ static void add_all(all_t *to, const all_t *more)
 
 static int bin_of(double s)
 {
-  double i = s > 0 ? floor(8 * log2(s / CT_ACCOUNT_FIRST_S)) : 0;
-  return i < 0 ? 0 : i >= CT_ACCOUNT_BINS ? CT_ACCOUNT_BINS - 1 : (int)i;
+  double i = s > 0 ? floor(8 * log2(s / CT_BREAKDOWN_FIRST_S)) : 0;
+  return i < 0 ? 0 : i >= CT_BREAKDOWN_BINS ? CT_BREAKDOWN_BINS - 1 : (int)i;
 }
 
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r)
+void ct_breakdown_step(ct_breakdown_t *a, const ct_step_status_t *status, const ct_step_report_t *r)
 {
   const ct_step_times_t *t = &r->times;
   double busy = ct_step_times_busy(t), length = ct_step_times_all(t), known = 0;
   own_t own = {.sum = *t, .max = *t, .busy = busy, .busy_squares = busy * busy, .busy_max = busy};
   own.steps = 1;
   add_own(&a->mine, &own);
-  all_t all = {.busy_max = word->busy_max,
+  all_t all = {.busy_max = status->busy_max,
                .sum = {.steps = 1,
                        .samples = r->samples,
-                       .max = word->time_max,
+                       .max = status->time_max,
                        .step_s = length,
                        .step_min_s = length,
                        .step_max_s = length,
-                       .busy_s = ct_step_times_busy(&word->time_sum) / a->topo->size}};
+                       .busy_s = ct_step_times_busy(&status->time_sum) / a->topo->size}};
   for (int k = 0; k < CT_TIME_KINDS; k++)
-    known += all.sum.mean.s[k] = word->time_sum.s[k] / a->topo->size;
+    known += all.sum.mean.s[k] = status->time_sum.s[k] / a->topo->size;
   /* The step status could not contain its own duration, which is the rest of the step. */
   all.sum.mean.s[CT_TIME_WORD] += length - known;
   all.sum.bin[bin_of(length)] = 1;
@@ -158,50 +158,50 @@ void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_
 }
 
 /* Checkpoints are the duty of rank 0 and do not make it a slow rank. */
-void ct_account_pace(ct_account_t *a, const ct_step_report_t *r)
+void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r)
 {
-  ct__pace_add(&a->pace, ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE],
-               r->times.s[CT_TIME_DATA]);
+  ct__slow_stats_add(&a->stats, ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE],
+                     r->times.s[CT_TIME_DATA]);
 }
 
 /* ---- results ---- */
 
 /* Reads one small file per window; the time between the steps of the window is included. */
-static void count_taken(ct_account_t *a)
+static void count_offcpu(ct_breakdown_t *a)
 {
-  double now = ct_cpu_taken("");
-  a->mine.taken =
-      now < 0 || a->taken_at < 0 ? NAN : fmin(now - a->taken_at, ct_step_times_all(&a->mine.sum));
-  a->taken_at = now;
+  double now = ct_cpu_offcpu("");
+  a->mine.offcpu =
+      now < 0 || a->offcpu_at < 0 ? NAN : fmin(now - a->offcpu_at, ct_step_times_all(&a->mine.sum));
+  a->offcpu_at = now;
 }
 
-static ct_account_rank_t rank_of(const own_t *o, const where_t *w)
+static ct_breakdown_rank_t rank_of(const own_t *o, const where_t *w)
 {
-  ct_account_rank_t r = {.host = w->host,
-                         .node = w->node,
-                         .local_rank = w->local_rank,
-                         .max = o->max,
-                         .busy_max_s = o->busy_max,
-                         .steps = o->steps};
+  ct_breakdown_rank_t r = {.host = w->host,
+                           .node = w->node,
+                           .local_rank = w->local_rank,
+                           .max = o->max,
+                           .busy_max_s = o->busy_max,
+                           .steps = o->steps};
   double n = o->steps ? (double)o->steps : 1;
   for (int k = 0; k < CT_TIME_KINDS; k++)
     r.mean.s[k] = o->sum.s[k] / n;
   r.step_s = ct_step_times_all(&r.mean);
   r.busy_s = o->busy / n;
-  r.taken_s = isnan(o->taken) ? -1 : o->taken / n;
+  r.offcpu_s = isnan(o->offcpu) ? -1 : o->offcpu / n;
   r.busy_sd_s = sqrt(fmax(0, o->busy_squares / n - r.busy_s * r.busy_s));
   return r;
 }
 
 /* The rank with the largest mean busy time, and the kind of time that makes it slow. */
-static void find_slowest(const ct_account_t *a, const record_t *rank, ct_account_sum_t *s)
+static void find_slowest(const ct_breakdown_t *a, const record_t *rank, ct_breakdown_sum_t *s)
 {
-  ct_account_rank_t slowest = {.busy_s = -1};
-  double taken = 0, above = -INFINITY;
+  ct_breakdown_rank_t slowest = {.busy_s = -1};
+  double offcpu = 0, above = -INFINITY;
   for (int r = 0; r < s->ranks; r++) {
-    ct_account_rank_t one = rank_of(&rank[r].own, &a->where[r]);
+    ct_breakdown_rank_t one = rank_of(&rank[r].own, &a->where[r]);
     s->busy_sd_s += one.busy_sd_s / s->ranks;
-    taken += one.taken_s < 0 ? NAN : one.taken_s / s->ranks;
+    offcpu += one.offcpu_s < 0 ? NAN : one.offcpu_s / s->ranks;
     s->max.s[CT_TIME_WORD] = fmax(s->max.s[CT_TIME_WORD], one.mean.s[CT_TIME_WORD]);
     if (one.busy_s <= slowest.busy_s) continue;
     slowest = one;
@@ -214,19 +214,19 @@ static void find_slowest(const ct_account_t *a, const record_t *rank, ct_account
     s->slowest_kind = k;
   }
   s->steady_s = fmax(0, slowest.busy_s - s->busy_s);
-  s->taken_s = isnan(taken) ? -1 : taken;
-  s->slowest_taken_s = slowest.taken_s;
+  s->offcpu_s = isnan(offcpu) ? -1 : offcpu;
+  s->slowest_offcpu_s = slowest.offcpu_s;
   snprintf(s->slowest_host, sizeof s->slowest_host, "%s", slowest.host);
 }
 
-static void finish(const ct_account_t *a, const all_t *of, const record_t *rank,
-                   ct_account_sum_t *s)
+static void finish(const ct_breakdown_t *a, const all_t *of, const record_t *rank,
+                   ct_breakdown_sum_t *s)
 {
   *s = of->sum;
   double n = s->steps ? (double)s->steps : 1;
   s->ranks = a->topo->size;
   s->slowest = -1;
-  s->taken_s = s->slowest_taken_s = -1;
+  s->offcpu_s = s->slowest_offcpu_s = -1;
   for (int k = 0; k < CT_TIME_KINDS; k++) {
     s->mean.s[k] /= n;
     s->max.s[k] /= n;
@@ -239,10 +239,10 @@ static void finish(const ct_account_t *a, const all_t *of, const record_t *rank,
   s->random_s = s->imbalance_s - s->steady_s;
 }
 
-void ct_account_collect(ct_account_t *a, ct_account_sum_t *out)
+void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out)
 {
-  count_taken(a);
-  record_t mine = {.own = a->mine, .pace = ct__pace_of(&a->pace)};
+  count_offcpu(a);
+  record_t mine = {.own = a->mine, .stats = ct__slow_stats_of(&a->stats)};
   ct_agree_gather(a->topo, &mine, sizeof mine, a->got);
   for (int r = 0; a->got && r < a->topo->size; r++)
     add_own(&a->sums[r].own, &a->got[r].own);
@@ -250,31 +250,31 @@ void ct_account_collect(ct_account_t *a, ct_account_sum_t *out)
   finish(a, &a->window, a->got, out);
   a->mine = (own_t){0};
   a->window = (all_t){0};
-  ct__pace_begin(&a->pace, a->window_steps);
+  ct__slow_stats_begin(&a->stats, a->window_steps);
 }
 
-void ct_account_total(const ct_account_t *a, ct_account_sum_t *out)
+void ct_breakdown_total(const ct_breakdown_t *a, ct_breakdown_sum_t *out)
 {
   finish(a, &a->total, a->sums, out);
 }
 
-ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank)
+ct_breakdown_rank_t ct_breakdown_of_rank(const ct_breakdown_t *a, int rank)
 {
   return rank_of(&a->sums[rank].own, &a->where[rank]);
 }
 
-const ct__pace_t *ct_account_pace_of(const ct_account_t *a, int rank)
+const ct__slow_stats_t *ct_breakdown_stats_of(const ct_breakdown_t *a, int rank)
 {
-  return &a->got[rank].pace;
+  return &a->got[rank].stats;
 }
 
-double ct_account_quantile(const ct_account_sum_t *s, double q)
+double ct_breakdown_quantile(const ct_breakdown_sum_t *s, double q)
 {
   double want = q * (double)s->steps, seen = 0;
-  for (int i = 0; i < CT_ACCOUNT_BINS; i++) {
+  for (int i = 0; i < CT_BREAKDOWN_BINS; i++) {
     double n = (double)s->bin[i];
     if (n > 0 && seen + n >= want) {
-      double at = CT_ACCOUNT_FIRST_S * exp2((i + (want - seen) / n) / 8);
+      double at = CT_BREAKDOWN_FIRST_S * exp2((i + (want - seen) / n) / 8);
       return fmax(s->step_min_s, fmin(s->step_max_s, at));
     }
     seen += n;

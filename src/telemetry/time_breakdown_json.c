@@ -26,20 +26,20 @@ static json_t *kinds(const ct_step_times_t *t)
   return NULL;
 }
 
-static json_t *bins(const ct_account_sum_t *s)
+static json_t *bins(const ct_breakdown_sum_t *s)
 {
   json_t *o = json_array();
   int bad = !o;
-  for (int i = 0; i < CT_ACCOUNT_BINS; i++)
+  for (int i = 0; i < CT_BREAKDOWN_BINS; i++)
     if (s->bin[i])
       bad |= json_array_append_new(
-          o, json_pack("[f, I]", CT_ACCOUNT_FIRST_S * exp2(i / 8.0), (json_int_t)s->bin[i]));
+          o, json_pack("[f, I]", CT_BREAKDOWN_FIRST_S * exp2(i / 8.0), (json_int_t)s->bin[i]));
   if (!bad) return o;
   json_decref(o);
   return NULL;
 }
 
-static int put_sums(json_t *o, const ct_account_sum_t *s)
+static int put_sums(json_t *o, const ct_breakdown_sum_t *s)
 {
   double busiest = s->busy_s + s->imbalance_s;
   return put_num(o, "step_s", s->step_s) | put_num(o, "busy_s", s->busy_s) |
@@ -51,30 +51,31 @@ static int put_sums(json_t *o, const ct_account_sum_t *s)
          put_num(o, "parallel_efficiency", s->busy_s / s->step_s);
 }
 
-static int put_lengths(json_t *o, const ct_account_sum_t *s)
+static int put_lengths(json_t *o, const ct_breakdown_sum_t *s)
 {
   return put_num(o, "step_min_s", s->step_min_s) |
-         put_num(o, "step_p50_s", ct_account_quantile(s, 0.5)) |
-         put_num(o, "step_p95_s", ct_account_quantile(s, 0.95)) |
-         put_num(o, "step_p99_s", ct_account_quantile(s, 0.99)) |
+         put_num(o, "step_p50_s", ct_breakdown_quantile(s, 0.5)) |
+         put_num(o, "step_p95_s", ct_breakdown_quantile(s, 0.95)) |
+         put_num(o, "step_p99_s", ct_breakdown_quantile(s, 0.99)) |
          put_num(o, "step_max_s", s->step_max_s) | put(o, "bins", bins(s));
 }
 
-static int put_taken(json_t *o, const char *key, double s)
+static int put_offcpu(json_t *o, const char *key, double s)
 {
   return put_num(o, key, s < 0 ? NAN : s);
 }
 
-static int put_slowest(json_t *o, const ct_account_sum_t *s)
+static int put_slowest(json_t *o, const ct_breakdown_sum_t *s)
 {
   if (s->slowest < 0) return 0;
   return put(o, "slowest_rank", json_integer(s->slowest)) |
          put(o, "slowest_host", *s->slowest_host ? ct_json_words(s->slowest_host) : json_null()) |
          put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind))) |
-         put_taken(o, "slowest_taken_s", s->slowest_taken_s) | put_taken(o, "taken_s", s->taken_s);
+         put_offcpu(o, "slowest_taken_s", s->slowest_offcpu_s) |
+         put_offcpu(o, "taken_s", s->offcpu_s);
 }
 
-json_t *ct_account_json(const ct_account_sum_t *s)
+json_t *ct_breakdown_json(const ct_breakdown_sum_t *s)
 {
   json_t *o = json_object();
   int bad = !o || put(o, "steps", json_integer(s->steps)) ||

@@ -16,7 +16,7 @@ int ct__average_make(ct_trainer_t *t)
   ct_op_info_t info;
   char *both = NULL;
   size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
-  if (t->env.recipe.ema <= 0) return CT_OK;
+  if (t->env.step_opts.ema <= 0) return CT_OK;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_AVERAGES, &both));
   a->weight = both;
   a->buffer = both + weights;
@@ -47,7 +47,7 @@ int ct__average_step(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct__average_t *a = &t->average;
-  double take = t->progress.steps ? 1 - t->env.recipe.ema : 1;
+  double take = t->progress.steps ? 1 - t->env.step_opts.ema : 1;
   if (!a->op) return CT_OK;
   CT_TRY(lerp(t, a->weight, t->weight, t->map.weight_bytes, take));
   CT_TRY(lerp(t, a->buffer, t->buffer, t->map.buffer_bytes, take));
@@ -88,7 +88,7 @@ int ct_trainer_use_average(ct_trainer_t *t, int on)
   if (use == a->used) return use;
   swap(&t->weight, &a->weight);
   swap(&t->buffer, &a->buffer);
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   a->used = use;
   return use;
 }

@@ -9,7 +9,7 @@
 typedef enum {
   CT_MEMORY_WEIGHTS,
   CT_MEMORY_BUFFERS,         /**< running statistics */
-  CT_MEMORY_LOW_WEIGHTS,     /**< mixed precision: bf16 or fp16 copy of the weights */
+  CT_MEMORY_REDUCED_WEIGHTS, /**< mixed precision: bf16 or fp16 copy of the weights */
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
   CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */
@@ -38,21 +38,21 @@ typedef struct ct_memory {
 
 /** How a buffer is distributed over the ranks. */
 typedef enum {
-  CT_SPREAD_SAME,   /**< replicated: each rank holds all of it */
-  CT_SPREAD_SLICES, /**< each rank holds one slice */
-  CT_SPREAD_SUMMED, /**< each rank holds its own summand; they are all-reduced */
-  CT_SPREAD_SHARES, /**< each rank holds the part of its own samples */
-  CT_SPREAD_ROOT    /**< mode dp: only rank 0's copy counts */
+  CT_SPREAD_SAME,    /**< replicated: each rank holds all of it */
+  CT_SPREAD_SLICES,  /**< each rank holds one slice */
+  CT_SPREAD_SUMMED,  /**< each rank holds its own summand; they are all-reduced */
+  CT_SPREAD_SAMPLES, /**< each rank holds the part of its own samples */
+  CT_SPREAD_ROOT     /**< mode dp: only rank 0's copy counts */
 } ct_spread_t;
 
 /** One row of the memory report: a buffer, its types and where it resides. */
-typedef struct ct_place {
+typedef struct ct_residency {
   const char *what;
   unsigned types; /**< bits 1 << ct_dtype_t */
   ct_spread_t spread;
   int on_device; /**< 0: in host memory, whatever the device */
-} ct_place_t;
-enum { CT_PLACES = 8 };
+} ct_residency_t;
+enum { CT_RESIDENCIES = 8 };
 
 /** Pure. Sum over all kinds, in bytes. */
 size_t ct_memory_total(const ct_memory_t *m);

@@ -4,8 +4,8 @@
  *
  * Each strategy is one file of this module and one line of the list below. Its row holds everything
  * that other code needs to know; no code tests for a specific strategy. */
-#ifndef CT_WAYS_H
-#define CT_WAYS_H
+#ifndef CT_STRATEGIES_H
+#define CT_STRATEGIES_H
 #include "train/ct_train_opts.h"
 
 struct ct_trainer;
@@ -14,12 +14,12 @@ struct ct_schedule_point;
 struct ct_step_report;
 
 /** X(name of the strategy, its line of help). */
-#define CT_WAYS(FIRST, X)                             \
+#define CT_STRATEGIES(FIRST, X)                       \
   FIRST(ddp, "gradients are averaged over all ranks") \
   X(single, "one rank only")                          \
   X(dp, "rank 0 scatters the batch and updates the weights (for comparison; slower)")
 
-typedef struct ct_way {
+typedef struct ct_strategy {
   const char *name;
   int one_rank;    /**< 1: requires a single rank */
   int rank0_deals; /**< 1: rank 0's feed loads the whole batch, the other ranks load nothing */
@@ -27,7 +27,7 @@ typedef struct ct_way {
   /* Local, pure. CT_ERR_USAGE names options that the strategy cannot be combined with, and the
    * reason. NULL: it combines with all */
   int (*check)(const ct_parallel_opts_t *p, const ct_train_opts_t *t);
-  /* Local. For a trainer that has its plans and arenas; the strategy's own state is t->way */
+  /* Local. For a trainer that has its plans and arenas; the strategy's own state is t->strategy */
   int (*make)(struct ct_trainer *t);
   void (*free)(struct ct_trainer *t);
   /* Local. Prepares everything but plans for batches of n samples over all ranks. NULL: nothing to
@@ -38,10 +38,10 @@ typedef struct ct_way {
    * ignored */
   void (*step)(struct ct_trainer *t, const struct ct_batch *b, const struct ct_schedule_point *at,
                struct ct_step_report *report);
-} ct_way_t;
+} ct_strategy_t;
 
-#define CT_WAY(word, help) extern const ct_way_t ct_way_##word;
-CT_WAYS(CT_WAY, CT_WAY)
-#undef CT_WAY
+#define CT_STRATEGY(word, help) extern const ct_strategy_t ct_strategy_##word;
+CT_STRATEGIES(CT_STRATEGY, CT_STRATEGY)
+#undef CT_STRATEGY
 
 #endif

@@ -12,7 +12,7 @@
 #include "optim/ct_optim.h"
 #include "plan/ct_plan.h"
 #include "train/ct_memory.h"
-#include "train/ct_recipe.h"
+#include "train/ct_step_opts.h"
 #include "weights/ct_weights.h"
 
 /** Progress of a run: the scalar part of a checkpoint. */
@@ -56,7 +56,7 @@ typedef struct ct_trainer_env {
   const ct_graph_t *graph;
   const ct_optim_opts_t *optim;
   const char *where; /**< name of the configuration file, for messages */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   const float *class_weight; /**< [outputs]; NULL: 1 */
   double bucket_mb;
@@ -94,9 +94,9 @@ typedef struct ct_batches {
  * rank, with equal numbers of ranks per node. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
 
-/** Pure. Lists which data of a training resides where: fills out[CT_PLACES] and returns the number
- * of rows. \a m: result of ct_trainer_plan_memory(). */
-int ct_trainer_places(const ct_trainer_env_t *env, const ct_memory_t *m, ct_place_t *out);
+/** Pure. Lists which data of a training resides where: fills out[CT_RESIDENCIES] and returns the
+ * number of rows. \a m: result of ct_trainer_plan_memory(). */
+int ct_trainer_residency(const ct_trainer_env_t *env, const ct_memory_t *m, ct_residency_t *out);
 
 /** Local. Makes all plans that this rank needs for a data set of \a samples samples in global
  * batches of \a batch, so that no step has to make one. No forward pass may be running; the last
@@ -117,29 +117,29 @@ int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_datas
  * sets the rest. */
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 /** Where to find the next batch for prefetching. ahead() returns NULL if it is not loaded yet. */
-typedef struct ct_look {
+typedef struct ct_prefetch {
   const ct_batch_t *(*ahead)(void *ctx); /**< NULL: no prefetching */
   void *ctx;
-} ct_look_t;
+} ct_prefetch_t;
 /** Prefetch source of a feed (borrowed); NULL: no prefetching. */
-ct_look_t ct_trainer_feed(ct_feed_t *f);
+ct_prefetch_t ct_trainer_feed(ct_feed_t *f);
 /** Local. From now on each step or forward pass also prefetches the next batch to the device, where
  * batches are not used in place. The interface does not change: if a batch other than the
  * prefetched one is passed, the prefetched copy is discarded. On return no batch of the previous
  * source is in use. Returns the previous source. */
-ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look);
+ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch);
 
 /** Collective, Hot. One optimizer step on this rank's local batch (n may be 0), followed by the
  * all-reduce of the step status. \a rc_in: this rank's result of loading the batch; if it is not
- * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_way_t.rank0_deals) rank 0
+ * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_strategy_t.rank0_deals) rank 0
  * passes the whole global batch, and the other ranks only use b->global. \a at: position in the
  * learning rate schedule. word->stop is set by the caller or by a signal on this rank; the other
  * members are filled in. CT_ERR_ARG: more samples than announced; CT_ERR_NONFINITE: a loss is not
  * finite. After a failed step the weights are undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_report_t *report);
+                    ct_step_status_t *status, ct_step_report_t *report);
 /** Measurement of one launch of a step, run alone. */
-typedef struct ct_work_time {
+typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
   const char *algorithm;
@@ -147,13 +147,13 @@ typedef struct ct_work_time {
   double bytes;          /**< all operands, each counted once */
   double flops;          /**< counted for the direct algorithm */
   double gradient_bytes; /**< training: bytes of the gradients that this launch completes */
-} ct_work_time_t;
+} ct_launch_time_t;
 
 /** Local. Runs each launch of a step (without training: of a forward pass) \a repeats times in a
  * row on the samples of \a b and reports it to \a each, which may abort with a code. Weights keep
  * their values; gradients and running statistics do not. Reductions over ranks are left out. */
-int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
-                          int (*each)(void *ctx, const ct_work_time_t *w), void *ctx);
+int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
+                             int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx);
 /** Minimum bytes per gradient bucket. */
 double ct_trainer_bucket_bytes(const ct_trainer_t *t);
 /** Local, Hot. Forward pass; adds the losses to *sum (inference: nothing is added). */
@@ -166,13 +166,13 @@ int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
                                   int64_t count),
                        void *ctx);
 /** Copies loss sums into a step status. */
-void ct_loss_tell(const ct_loss_t *sum, ct_step_word_t *word);
+void ct_loss_report(const ct_loss_t *sum, ct_step_status_t *status);
 /** Collective. Broadcasts parameters and buffers from rank 0: at the start, after restoring, and
  * (buffers only) before evaluation, as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
 /** Local, between two steps. \a on 1: forward passes, reads, writes and broadcasts use the averaged
- * weights and running statistics (ct_recipe_t.ema). 0: the trained ones again, as steps and
+ * weights and running statistics (ct_step_opts_t.ema). 0: the trained ones again, as steps and
  * snapshots require. Returns 1 if averages are in use now; there are none before the first step or
  * without ema. */
 int ct_trainer_use_average(ct_trainer_t *t, int on);

@@ -37,8 +37,8 @@ static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
 static int make(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  int levels = ct_recipe_levels(&t->env.recipe);
-  ddp_t *d = t->way = ct_mem_alloc(sizeof *d, "the buckets on their way");
+  int levels = ct_step_opts_accumulators(&t->env.step_opts);
+  ddp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the buckets on their way");
   if (!d) return CT_ERR_NOMEM;
   for (int l = 0; l < levels; l++)
     CT_TRY(ct__arenas_take(t, CT_MEMORY_PARTIAL_SUMS, t->map.trained_bytes, &d->partial[l]));
@@ -50,7 +50,7 @@ out:
 
 static void free_all(ct_trainer_t *t)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   if (!d) return;
   t->env.be->queue->unmark(d->ready);
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
@@ -63,7 +63,7 @@ static void free_all(ct_trainer_t *t)
 static int add(ct_trainer_t *t, int level, int k)
 {
   const ct_bucket_t *b = &t->first.bucket[k];
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   char *gradient = t->gradient + b->offset;
   ct_op_args_t a = {
       .pass = CT_FWD, .x = gradient, .x2 = d->partial[level] + b->offset, .y = gradient};
@@ -78,14 +78,14 @@ static int fold(ct_trainer_t *t, int p, int k)
 {
   int rc = CT_OK, level = 0;
   const ct_bucket_t *b = &t->first.bucket[k];
-  const ddp_t *d = t->way;
-  if (t->pieces == 1) return CT_OK;
-  if (t->env.recipe.fixed_order)
+  const ddp_t *d = t->strategy;
+  if (t->micro_batches == 1) return CT_OK;
+  if (t->env.step_opts.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
       CT_TRY(add(t, level++, k));
   else if (p > 0)
     CT_TRY(add(t, 0, k));
-  if (p < t->pieces - 1)
+  if (p < t->micro_batches - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
 out:
@@ -106,19 +106,18 @@ static int overflow(ct_trainer_t *t)
  * failure, since the peers wait for the bucket. */
 static int send_bucket(ct_trainer_t *t)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   const ct_bucket_t *b = &t->first.bucket[d->sent]; /* slices are the same in all plans */
   if (d->sent == 0) ct__step_note(t, overflow(t));
-  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->pieces - 1, d->sent));
+  if (ct__step_is_well(t)) ct__step_note(t, fold(t, t->micro_batches - 1, d->sent));
   ct__step_enter(t, CT_TIME_MOVE, "the all-reduce of bucket", d->sent);
   if (d->sent == 0) ct__step_note(t, ct_fault("step.send"));
   int marked = ct__step_note(t, t->env.be->queue->mark(t->q, &d->ready));
-  int rc =
-      ct__step_note(t, t->env.comm_ops->reduce(t->env.comm, marked == CT_OK ? d->ready : NULL,
-                                               (float *)(t->gradient + b->offset),
-                                               (int64_t)(b->bytes / sizeof(float)),
-                                               t->env.recipe.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL,
-                                               &d->ticket[d->sent]));
+  int rc = ct__step_note(
+      t, t->env.comm_ops->reduce(
+             t->env.comm, marked == CT_OK ? d->ready : NULL, (float *)(t->gradient + b->offset),
+             (int64_t)(b->bytes / sizeof(float)),
+             t->env.step_opts.zero ? CT_REDUCE_SLICE : CT_REDUCE_ALL, &d->ticket[d->sent]));
   d->sent++;
   ct__step_leave(t);
   return marked != CT_OK ? marked : rc;
@@ -126,7 +125,7 @@ static int send_bucket(ct_trainer_t *t)
 
 static void end_bucket(ct_trainer_t *t, int k)
 {
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
@@ -136,7 +135,7 @@ static void end_bucket(ct_trainer_t *t, int k)
 /* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
 static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
-  const ddp_t *d = t->way;
+  const ddp_t *d = t->strategy;
   while (d->sent < t->buckets && bucket[d->sent].after <= i) {
     const ct_bucket_t *b = &bucket[d->sent];
     ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
@@ -146,29 +145,29 @@ static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 
 /* ---- micro-batches ---- */
 
-static int work_behind(ct_trainer_t *t, const ct__variant_t *v, int i)
+static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
 {
   int rc = CT_OK;
-  const ddp_t *d = t->way;
-  if (i <= v->plan->loss_work) return CT_OK;
+  const ddp_t *d = t->strategy;
+  if (i <= v->plan->loss_launch) return CT_OK;
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
     CT_TRY(send_bucket(t));
   if (!d->sent) return CT_OK;
   ct__step_enter(t, CT_TIME_MOVE, NULL, -1);
-  rc = t->env.comm_ops->poke(t->env.comm);
+  rc = t->env.comm_ops->progress(t->env.comm);
   ct__step_leave(t);
 out:
   return rc;
 }
 
-static int begin_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
-                       const ct__variant_t **v, ct_bind_t *bind)
+static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n,
+                             const ct__variant_t **v, ct_bind_t *bind)
 {
   int rc = CT_OK;
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
-  bind->keep_running = t->env.recipe.fixed_order && b->first + first > 0;
+  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;
 }
@@ -177,22 +176,22 @@ out:
  * still iterates over the plan: batchnorms may communicate between ranks, in the same number and
  * order in every plan, with the same buckets between them, and on a GPU each message waits for the
  * previous one. */
-static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
+static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first, int64_t n)
 {
   const ct__variant_t *v = &t->first;
   ct_bind_t bind;
-  int last = p == t->pieces - 1, live = ct__step_is_well(t) && n > 0;
-  if (live) live = ct__step_note(t, begin_piece(t, b, p, first, n, &v, &bind)) == CT_OK;
+  int last = p == t->micro_batches - 1, live = ct__step_is_well(t) && n > 0;
+  if (live) live = ct__step_note(t, begin_micro_batch(t, b, p, first, n, &v, &bind)) == CT_OK;
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
   }
-  for (int i = 0; i < v->plan->works && (live || t->group); i++) {
+  for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i);
-    if (live && last) live = ct__step_note(t, work_behind(t, v, i)) == CT_OK;
-    if (!live && last && i > v->plan->loss_work) send_zeros(t, v->bucket, i);
+    if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
+    if (!live && last && i > v->plan->loss_launch) send_zeros(t, v->bucket, i);
   }
   if (last) return;
   if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
@@ -201,27 +200,27 @@ static void run_piece(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t first
 }
 
 /* Number of samples of this rank's micro-batch p. */
-static int64_t piece(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
+static int64_t micro_batch(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
 {
   *first = 0;
-  if (t->pieces == 1) return b->n;
-  int64_t n = ct__memory_piece(&t->env, b->global, 1, p, first);
+  if (t->micro_batches == 1) return b->n;
+  int64_t n = ct__memory_micro_batch(&t->env, b->global, 1, p, first);
   *first -= b->first;
   return n;
 }
 
 static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 {
-  for (int p = 0; p < t->pieces; p++) {
-    int64_t first = 0, n = ct__step_is_well(t) ? piece(t, b, p, &first) : 0;
-    run_piece(t, b, p, first, n);
+  for (int p = 0; p < t->micro_batches; p++) {
+    int64_t first = 0, n = ct__step_is_well(t) ? micro_batch(t, b, p, &first) : 0;
+    run_micro_batch(t, b, p, first, n);
   }
 }
 
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
-  ddp_t *d = t->way;
+  ddp_t *d = t->strategy;
   int slot = (int)(t->progress.steps % 2); /* same on all ranks, also on those without samples */
   d->sent = 0;
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
@@ -232,7 +231,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ct__repeat_end(t);
 }
 
-const ct_way_t ct_way_ddp = {
+const ct_strategy_t ct_strategy_ddp = {
     .name = "ddp", .repeats = 1, .make = make, .free = free_all, .step = step};
-const ct_way_t ct_way_single = {
+const ct_strategy_t ct_strategy_single = {
     .name = "single", .one_rank = 1, .repeats = 1, .make = make, .free = free_all, .step = step};

@@ -67,7 +67,7 @@ static int make(ct_trainer_t *t)
   const ct_trainer_env_t *e = &t->env;
   size_t mine = (size_t)e->max_batch * ct__memory_sample(e->graph);
   size_t all = (size_t)e->max_batch * (size_t)e->topo->size * (size_t)t->outputs * sizeof(float);
-  dp_t *d = t->way = ct_mem_alloc(sizeof *d, "the parameter server");
+  dp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the parameter server");
   if (!d) return CT_ERR_NOMEM;
   d->bytes = ct_mem_array(e->topo->size, sizeof *d->bytes, "the parameter server");
   if (!d->bytes) return CT_ERR_NOMEM;
@@ -81,7 +81,7 @@ out:
 
 static void free_all(ct_trainer_t *t)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   if (!d) return;
   for (int64_t i = 0; i < d->wholes; i++)
     t->env.be->op->release(d->whole[i].op);
@@ -92,7 +92,7 @@ static void free_all(ct_trainer_t *t)
 
 static const ct_op_desc_t *loss_of(const ct_plan_t *p)
 {
-  return &p->op[p->work[p->loss_work].op].desc;
+  return &p->op[p->launch[p->loss_launch].op].desc;
 }
 
 static int make_whole(ct_trainer_t *t, int n, whole_t *w)
@@ -109,7 +109,7 @@ out:
 static int find_whole(ct_trainer_t *t, int n, const whole_t **out)
 {
   int rc = CT_OK;
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   for (int64_t i = 0; i < d->wholes; i++)
     if (d->whole[i].n == n) {
       *out = &d->whole[i];
@@ -142,7 +142,7 @@ static int agree(ct_trainer_t *t, int rc)
  * rank. */
 static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
 {
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_topo_t *topo = t->env.topo;
   const ct_comm_ops_t *ops = t->env.comm_ops;
   ct__step_enter(t, CT_TIME_WAIT, out ? "giving out samples" : "collecting outputs", -1);
@@ -173,7 +173,7 @@ static int share_weights(ct_trainer_t *t)
   if (t->map.buffer_bytes) CT_TRY(ops->bcast(t->env.comm, t->q, t->buffer, t->map.buffer_bytes, 0));
   if (t->map.trained_bytes)
     CT_TRY(ops->bcast(t->env.comm, t->q, t->weight, t->map.trained_bytes, 0));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
 out:
   ct__step_leave(t);
   return rc;
@@ -184,13 +184,13 @@ out:
 /* Binds the inputs of this rank's samples, which are contiguous in d->mine. */
 static void bind_mine(ct_trainer_t *t)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
   char *at = d->mine + (size_t)t->env.max_batch * ct_shape_bytes(&g->input);
   d->bind.x = d->mine;
-  for (int k = 0; k < g->more.n; k++) {
-    d->bind.more[k] = (const float *)at;
-    at += (size_t)t->env.max_batch * ct_shape_bytes(&g->more.x[k]);
+  for (int k = 0; k < g->extra.n; k++) {
+    d->bind.extra[k] = (const float *)at;
+    at += (size_t)t->env.max_batch * ct_shape_bytes(&g->extra.x[k]);
   }
 }
 
@@ -198,7 +198,7 @@ static int begin_step(ct_trainer_t *t)
 {
   int rc = CT_OK;
   int64_t first, n;
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   const ct_topo_t *topo = t->env.topo;
   const ct__variant_t *v = NULL;
   CT_TRY(ct__step_outcome(t)); /* result of loading the batch */
@@ -217,10 +217,10 @@ out:
 }
 
 /* Runs launches [from, to) on this rank's samples. */
-static int run_works(ct_trainer_t *t, int from, int to)
+static int run_launches(ct_trainer_t *t, int from, int to)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   for (int i = from; i < to; i++)
     CT_TRY(ct_plan_run(d->plan, i, &d->bind, t->q));
   CT_TRY(t->env.be->queue->sync(t->q));
@@ -230,22 +230,22 @@ out:
 
 static int forward(ct_trainer_t *t)
 {
-  const dp_t *d = t->way;
-  return d->plan ? run_works(t, 0, d->plan->loss_work) : CT_OK;
+  const dp_t *d = t->strategy;
+  return d->plan ? run_launches(t, 0, d->plan->loss_launch) : CT_OK;
 }
 
 static int backward(ct_trainer_t *t)
 {
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   if (!d->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
-  return run_works(t, d->plan->loss_work + 1, d->plan->works);
+  return run_launches(t, d->plan->loss_launch + 1, d->plan->launches);
 }
 
 /* Rank 0: loss of the whole batch from all outputs, and its gradient. */
 static int whole_loss(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   if (t->env.topo->rank) return CT_OK;
   ct_op_args_t a = {.pass = CT_FWD | CT_BWD_DATA,
                     .x = d->outputs,
@@ -279,19 +279,19 @@ static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report
 static void *at_loss(const dp_t *d, int dx)
 {
   if (!d->plan) return NULL;
-  const ct_work_t *w = &d->plan->work[d->plan->loss_work];
+  const ct_plan_launch_t *w = &d->plan->launch[d->plan->loss_launch];
   return d->bind.arena + d->plan->value[ct_plan_root(d->plan, dx ? w->dx : w->x)].offset;
 }
 
 static int deal_inputs(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
   CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
-  for (int k = 0; k < g->more.n; k++)
-    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->more.x[k]), (void *)(uintptr_t)d->all.more[k],
-                     (void *)(uintptr_t)d->bind.more[k]));
+  for (int k = 0; k < g->extra.n; k++)
+    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->extra.x[k]), (void *)(uintptr_t)d->all.extra[k],
+                     (void *)(uintptr_t)d->bind.extra[k]));
 out:
   return rc;
 }
@@ -299,7 +299,7 @@ out:
 static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   int rc = CT_OK;
-  const dp_t *d = t->way;
+  const dp_t *d = t->strategy;
   const ct_shape_t *outputs = &loss_of(t->first.plan)->x;
   size_t output = ct_shape_bytes(outputs) / (size_t)outputs->dim[0];
   CT_TRY(agree(t, begin_step(t)));
@@ -319,15 +319,15 @@ out:
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
-  dp_t *d = t->way;
+  dp_t *d = t->strategy;
   d->b = b;
   ct__step_note(t, run(t, at, report));
 }
 
-const ct_way_t ct_way_dp = {.name = "dp",
-                            .rank0_deals = 1,
-                            .check = check,
-                            .make = make,
-                            .free = free_all,
-                            .prepare = prepare,
-                            .step = step};
+const ct_strategy_t ct_strategy_dp = {.name = "dp",
+                                      .rank0_deals = 1,
+                                      .check = check,
+                                      .make = make,
+                                      .free = free_all,
+                                      .prepare = prepare,
+                                      .step = step};

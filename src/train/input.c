@@ -25,7 +25,7 @@ static void host_free(void *ctx, void *p)
 ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training)
 {
   const ct_topo_t *topo = t->env.topo;
-  int whole = training && t->env.recipe.way->rank0_deals;
+  int whole = training && t->env.step_opts.strategy->rank0_deals;
   return (ct_feed_opts_t){.rank = topo->rank,
                           .size = !whole ? topo->size : topo->rank == 0,
                           .bytes = t->env.bytes_of[training] != NULL,
@@ -41,8 +41,8 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
   out[CT_INPUT_MIX] = b->mix;
   out[CT_INPUT_WEIGHTS] = b->weights;
   out[CT_INPUT_TARGETS] = b->targets;
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    out[CT_INPUT_MORE + k] = b->more[k];
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    out[CT_INPUT_EXTRA + k] = b->extra[k];
 }
 
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
@@ -139,7 +139,7 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
 {
   int rc = CT_OK;
   ct__input_t *in = &t->input;
-  CT_TRY(ct__plans_room(t, b->n));
+  CT_TRY(ct__plans_fit(t, b->n));
   if (t->env.be->in_place) return CT_OK;
   if (slot < 0) slot = !in->used;
   int there = is_next(t, b) && slot == !in->used;
@@ -147,24 +147,25 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
   in->used = slot;
   if (!there) CT_TRY(copy(t, b, &in->slot[slot]));
   CT_TRY(t->env.be->queue->after(t->q, in->slot[slot].ready));
-  ct__input_look(t);
+  ct__input_prefetch(t);
 out:
   return rc;
 }
 
-void ct__input_look(ct_trainer_t *t)
+void ct__input_prefetch(ct_trainer_t *t)
 {
   const ct_batch_t *b = NULL;
-  if (t->input.copies && t->input.look.ahead) b = t->input.look.ahead(t->input.look.ctx);
+  if (t->input.copies && t->input.prefetch.ahead)
+    b = t->input.prefetch.ahead(t->input.prefetch.ctx);
   if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
   t->input.has_next = copy(t, b, &t->input.slot[!t->input.used]) == CT_OK;
   t->input.next = *b;
 }
 
-ct_look_t ct_trainer_follow(ct_trainer_t *t, ct_look_t look)
+ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)
 {
-  ct_look_t before = t->input.look;
-  t->input.look = look;
+  ct_prefetch_t before = t->input.prefetch;
+  t->input.prefetch = prefetch;
   t->input.has_next = 0;
   if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
   return before;
@@ -175,9 +176,9 @@ static const ct_batch_t *ahead_in(void *feed)
   return ct_feed_ahead(feed);
 }
 
-ct_look_t ct_trainer_feed(ct_feed_t *f)
+ct_prefetch_t ct_trainer_feed(ct_feed_t *f)
 {
-  return (ct_look_t){f ? ahead_in : NULL, f};
+  return (ct_prefetch_t){f ? ahead_in : NULL, f};
 }
 
 /* ---- use ---- */
@@ -196,8 +197,8 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
   }
   ct__step_bind_loss(t, p, &bind);
   bind.x = at[CT_INPUT_X];
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    bind.more[k] = at[CT_INPUT_MORE + k];
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    bind.extra[k] = at[CT_INPUT_EXTRA + k];
   bind.affine = t->input.affine[training];
   bind.labels = at[CT_INPUT_LABELS];
   bind.labels2 = at[CT_INPUT_LABELS2];

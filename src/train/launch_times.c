@@ -17,7 +17,7 @@ static double param_bytes(const ct_plan_op_t *o)
 }
 
 /* Minimum memory traffic of a launch: every operand once. */
-static double moved_bytes(const ct_plan_t *p, const ct_work_t *w)
+static double moved_bytes(const ct_plan_t *p, const ct_plan_launch_t *w)
 {
   const ct_plan_op_t *o = &p->op[w->op];
   const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2};
@@ -30,8 +30,8 @@ static double moved_bytes(const ct_plan_t *p, const ct_work_t *w)
   return sum + times * param_bytes(o);
 }
 
-static int time_work(ct_trainer_t *t, const ct_plan_t *p, int i, const ct_bind_t *bind, int repeats,
-                     double *seconds)
+static int time_launch(ct_trainer_t *t, const ct_plan_t *p, int i, const ct_bind_t *bind,
+                       int repeats, double *seconds)
 {
   int rc = CT_OK;
   CT_TRY(ct_plan_run(p, i, bind, t->q)); /* warm-up: caches and clock frequency as in a step */
@@ -45,26 +45,26 @@ out:
   return rc;
 }
 
-int ct_trainer_time_works(ct_trainer_t *t, const ct_batch_t *b, int repeats,
-                          int (*each)(void *ctx, const ct_work_time_t *w), void *ctx)
+int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
+                             int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx)
 {
   int rc = CT_OK;
   const ct__variant_t *v;
   CT_TRY(ct__input_take(t, b, -1));
-  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__reduced_refresh(t));
   CT_TRY(ct__plans_use(t, b->n, t->env.training, &v));
   ct_bind_t bind = ct__input_bind(t, b, t->env.training, 0, 0);
   bind.loss_scale = 1;
-  for (int i = 0; i < v->plan->works; i++) {
-    const ct_work_t *w = &v->plan->work[i];
+  for (int i = 0; i < v->plan->launches; i++) {
+    const ct_plan_launch_t *w = &v->plan->launch[i];
     const ct_plan_op_t *o = &v->plan->op[w->op];
-    ct_work_time_t one = {.desc = &o->desc,
-                          .pass = w->pass,
-                          .algorithm = o->info.algorithm,
-                          .bytes = moved_bytes(v->plan, w),
-                          .flops = ct_op_flops(&o->desc, w->pass)};
-    if (t->env.training) one.gradient_bytes = (double)ct_work_completes(v->plan, &t->map, i);
-    CT_TRY(time_work(t, v->plan, i, &bind, repeats, &one.seconds));
+    ct_launch_time_t one = {.desc = &o->desc,
+                            .pass = w->pass,
+                            .algorithm = o->info.algorithm,
+                            .bytes = moved_bytes(v->plan, w),
+                            .flops = ct_op_flops(&o->desc, w->pass)};
+    if (t->env.training) one.gradient_bytes = (double)ct_plan_launch_completes(v->plan, &t->map, i);
+    CT_TRY(time_launch(t, v->plan, i, &bind, repeats, &one.seconds));
     CT_TRY(each(ctx, &one));
   }
 out:

@@ -2,7 +2,7 @@ libctrain_a_SOURCES += \
   %D%/arenas.c \
   %D%/average.c \
   %D%/ct_memory.h \
-  %D%/ct_recipe.h \
+  %D%/ct_step_opts.h \
   %D%/ct_strategies.h \
   %D%/ct_train_opts.h \
   %D%/ct_trainer.h \
@@ -16,12 +16,12 @@ libctrain_a_SOURCES += \
   %D%/options.c \
   %D%/plans.c \
   %D%/qat.c \
-  %D%/recipe.c \
   %D%/reduced_precision_weights.c \
   %D%/repeat.c \
   %D%/single_value_batchnorm.c \
   %D%/state.c \
   %D%/step.c \
+  %D%/step_opts.c \
   %D%/sync_bn.c \
   %D%/trainer.c \
   %D%/trainer.h \

@@ -9,19 +9,19 @@
 
 /* ---- decisions shared with the trainer ---- */
 
-int ct__memory_pieces(const ct_trainer_env_t *e, int training)
+int ct__memory_micro_batches(const ct_trainer_env_t *e, int training)
 {
-  return training && e->recipe.pieces ? e->recipe.pieces : 1;
+  return training && e->step_opts.micro_batches ? e->step_opts.micro_batches : 1;
 }
 
 /* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
 static int64_t whole(const ct_trainer_env_t *e)
 {
-  int deals = e->training && e->recipe.way && e->recipe.way->rank0_deals;
+  int deals = e->training && e->step_opts.strategy && e->step_opts.strategy->rank0_deals;
   return deals ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 
-int ct__memory_room(const ct_trainer_env_t *e)
+int ct__memory_capacity(const ct_trainer_env_t *e)
 {
   int64_t most = e->max_batch > e->max_eval ? e->max_batch : e->max_eval;
   return (int)(most > whole(e) ? most : whole(e));
@@ -34,7 +34,7 @@ static size_t statistics(const ct_trainer_env_t *e)
   int64_t most = 0;
   for (int i = 0; i < g->params; i++)
     if (g->param[i].spec.buffer && g->param[i].count > most) most = g->param[i].count;
-  return e->recipe.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
+  return e->step_opts.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
 }
 
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training)
@@ -44,7 +44,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                           .training = training,
                           .inference = e->inference,
                           .quant = training ? NULL : e->quant,
-                          .compute = e->recipe.compute,
+                          .compute = e->step_opts.compute,
                           .sync_bn = e->training && statistics(e) > 0,
                           .bytes = bytes != NULL,
                           .channels_last = bytes && bytes->info.channels_last,
@@ -53,14 +53,16 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 
 int ct__memory_first(const ct_trainer_env_t *e)
 {
-  int pieces = ct__memory_pieces(e, 1);
-  return e->training ? (e->max_batch + pieces - 1) / pieces : e->max_eval;
+  int micro_batches = ct__memory_micro_batches(e, 1);
+  return e->training ? (e->max_batch + micro_batches - 1) / micro_batches : e->max_eval;
 }
 
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first)
+int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
+                           int64_t *first)
 {
-  int pieces = ct__memory_pieces(e, training);
-  return (int)ct_sampler_cut(total, e->topo->rank * pieces + p, e->topo->size * pieces, first);
+  int micro_batches = ct__memory_micro_batches(e, training);
+  return (int)ct_sampler_cut(total, e->topo->rank * micro_batches + p,
+                             e->topo->size * micro_batches, first);
 }
 
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
@@ -84,9 +86,9 @@ static int64_t largest_slice(const ct_trainer_env_t *e, int64_t n)
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
 {
   int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n;
-  if (e->recipe.zero && e->comm)
+  if (e->step_opts.zero && e->comm)
     e->comm_ops->slice(e->comm, n, &first, &end);
-  else if (e->recipe.zero)
+  else if (e->step_opts.zero)
     end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);
   *to = b->offset + (size_t)end * sizeof(float);
@@ -102,8 +104,8 @@ static size_t output_bytes(const ct_graph_t *g)
 size_t ct__memory_sample(const ct_graph_t *g)
 {
   size_t bytes = ct_shape_bytes(&g->input);
-  for (int k = 0; k < g->more.n; k++)
-    bytes += ct_shape_bytes(&g->more.x[k]);
+  for (int k = 0; k < g->extra.n; k++)
+    bytes += ct_shape_bytes(&g->extra.x[k]);
   return bytes;
 }
 
@@ -116,14 +118,14 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
 {
   size[CT_INPUT_X] = (size_t)ct_shape_sample(&e->graph->input) * (bytes ? 1 : sizeof(float));
   const ct_shape_t *out = &e->graph->layer[e->graph->layers - 1].out;
-  size[CT_INPUT_LABELS] = (size_t)ct_loss_places(&e->loss, out) * sizeof(int32_t);
+  size[CT_INPUT_LABELS] = (size_t)ct_loss_pixels(&e->loss, out) * sizeof(int32_t);
   size[CT_INPUT_LABELS2] = sizeof(int32_t);
   size[CT_INPUT_MIX] = sizeof(float);
   size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;
   size[CT_INPUT_TARGETS] = output_bytes(e->graph);
-  const ct_inputs_t *more = &e->graph->more;
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    size[CT_INPUT_MORE + k] = k < more->n ? ct_shape_bytes(&more->x[k]) : 0;
+  const ct_inputs_t *extra = &e->graph->extra;
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    size[CT_INPUT_EXTRA + k] = k < extra->n ? ct_shape_bytes(&extra->x[k]) : 0;
 }
 
 /* Two slots: one in use, one being prefetched. */
@@ -133,7 +135,7 @@ static size_t batches(const ct_trainer_env_t *e)
   ct__memory_arrays(e, ct__memory_all_bytes(e), size);
   for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     sum += size[i];
-  return 2 * (size_t)ct__memory_room(e) * sum;
+  return 2 * (size_t)ct__memory_capacity(e) * sum;
 }
 
 static size_t channel_maps(const ct_trainer_env_t *e)
@@ -159,12 +161,13 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
     ct__memory_slice(e, &bucket[k], &from, &to);
     own += to - from;
   }
-  if (e->recipe.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
+  if (e->step_opts.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
-  bytes[CT_MEMORY_PARTIAL_SUMS] = (size_t)ct_recipe_levels(&e->recipe) * m->trained_bytes;
+  bytes[CT_MEMORY_PARTIAL_SUMS] =
+      (size_t)ct_step_opts_accumulators(&e->step_opts) * m->trained_bytes;
   bytes[CT_MEMORY_STATES] = (size_t)states * own;
-  if (e->recipe.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
-  if (ct_rule_needs_norms((ct_rule_t)rule))
+  if (e->step_opts.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
+  if (ct_rule_measures((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = 2 * (size_t)m->trained * sizeof(double);
   bytes[CT_MEMORY_STATISTICS] = statistics(e);
   bytes[CT_MEMORY_DEALT] = dealt(e);
@@ -176,9 +179,9 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
-  if (e->be->reduced_weights && e->recipe.compute != CT_F32)
-    bytes[CT_MEMORY_LOW_WEIGHTS] = m->weight_bytes / 2;
-  if (e->recipe.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
+  if (e->be->low_weights && e->step_opts.compute != CT_F32)
+    bytes[CT_MEMORY_REDUCED_WEIGHTS] = m->weight_bytes / 2;
+  if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
   /* N x classes, or N x classes x pixels */
@@ -194,7 +197,7 @@ typedef struct made {
   int n, training;
 } made_t;
 
-typedef struct account {
+typedef struct memory_sum {
   const ct_trainer_env_t *e;
   ct_memory_t *out;
   ct_plan_t *first; /* owned; defines the parameter layout */
@@ -202,7 +205,7 @@ typedef struct account {
   int64_t sizes, cap;
   size_t whole_losses; /* total workspace of the whole-batch losses, in addition to the plans'
                           workspace */
-} account_t;
+} memory_sum_t;
 
 static void raise_to(size_t *most, size_t bytes)
 {
@@ -217,7 +220,7 @@ static unsigned types_of(const ct_plan_t *p)
   return types;
 }
 
-static int add_plan(account_t *a, int n, int training)
+static int add_plan(memory_sum_t *a, int n, int training)
 {
   int rc = CT_OK;
   ct_plan_t *p = NULL;
@@ -243,7 +246,7 @@ out:
 }
 
 /* In mode dp rank 0 computes the loss of the whole batch as a separate op outside of plans. */
-static int add_whole_loss(account_t *a, int64_t n)
+static int add_whole_loss(memory_sum_t *a, int64_t n)
 {
   int rc = CT_OK;
   ct_op_t *op = NULL;
@@ -256,14 +259,14 @@ out:
   return rc;
 }
 
-static int add_batches(account_t *a, const ct_batches_t *of, int training)
+static int add_batches(memory_sum_t *a, const ct_batches_t *of, int training)
 {
-  int rc = CT_OK, pieces = ct__memory_pieces(a->e, training);
+  int rc = CT_OK, micro_batches = ct__memory_micro_batches(a->e, training);
   int64_t full = of->batch < of->samples ? of->batch : of->samples;
   int64_t rest = full ? of->samples % of->batch : 0, first;
-  for (int p = 0; p < pieces; p++) {
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, full, training, p, &first), training));
-    CT_TRY(add_plan(a, ct__memory_piece(a->e, rest, training, p, &first), training));
+  for (int p = 0; p < micro_batches; p++) {
+    CT_TRY(add_plan(a, ct__memory_micro_batch(a->e, full, training, p, &first), training));
+    CT_TRY(add_plan(a, ct__memory_micro_batch(a->e, rest, training, p, &first), training));
   }
   if (training) CT_TRY(add_whole_loss(a, full));
   if (training && rest != full) CT_TRY(add_whole_loss(a, rest));
@@ -271,7 +274,7 @@ out:
   return rc;
 }
 
-static int add_fixed(account_t *a)
+static int add_fixed(memory_sum_t *a)
 {
   int rc = CT_OK, buckets = 0;
   const ct_trainer_env_t *e = a->e;
@@ -291,7 +294,7 @@ out:
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
 {
   int rc = CT_OK, train = env->training;
-  account_t a = {.e = env, .out = out};
+  memory_sum_t a = {.e = env, .out = out};
   *out = (ct_memory_t){0};
   CT_TRY(add_plan(&a, ct__memory_first(env), train));
   if (train) CT_TRY(add_plan(&a, env->max_eval, 0));

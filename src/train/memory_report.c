@@ -7,26 +7,26 @@ static unsigned type(ct_dtype_t t)
   return 1u << t;
 }
 
-static ct_place_t place(const char *what, unsigned types, ct_spread_t spread, int on_device)
+static ct_residency_t residency(const char *what, unsigned types, ct_spread_t spread, int on_device)
 {
-  return (ct_place_t){.what = what, .types = types, .spread = spread, .on_device = on_device};
+  return (ct_residency_t){.what = what, .types = types, .spread = spread, .on_device = on_device};
 }
 
-int ct_trainer_places(const ct_trainer_env_t *e, const ct_memory_t *m, ct_place_t *out)
+int ct_trainer_residency(const ct_trainer_env_t *e, const ct_memory_t *m, ct_residency_t *out)
 {
   int n = 0;
-  const ct_recipe_t *how = &e->recipe;
-  int dealt = how->way && how->way->rank0_deals;
+  const ct_step_opts_t *how = &e->step_opts;
+  int dealt = how->strategy && how->strategy->rank0_deals;
   unsigned f32 = type(CT_F32);
   ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
-  out[n++] = place("parameters", f32, CT_SPREAD_SAME, 1);
-  if (m->bytes[CT_MEMORY_LOW_WEIGHTS])
-    out[n++] = place("copy of them", type(how->compute), CT_SPREAD_SAME, 1);
-  if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = place("averages", f32, CT_SPREAD_SAME, 1);
-  out[n++] = place("gradients", f32, CT_SPREAD_SUMMED, 1);
-  if (m->bytes[CT_MEMORY_STATES]) out[n++] = place("optimizer states", f32, states, 1);
-  out[n++] = place("activations", m->activation_types, CT_SPREAD_SHARES, 1);
-  out[n++] = place("input", type(e->bytes_of[1] ? CT_U8 : CT_F32),
-                   dealt ? CT_SPREAD_ROOT : CT_SPREAD_SHARES, !e->be->in_place);
+  out[n++] = residency("parameters", f32, CT_SPREAD_SAME, 1);
+  if (m->bytes[CT_MEMORY_REDUCED_WEIGHTS])
+    out[n++] = residency("copy of them", type(how->compute), CT_SPREAD_SAME, 1);
+  if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = residency("averages", f32, CT_SPREAD_SAME, 1);
+  out[n++] = residency("gradients", f32, CT_SPREAD_SUMMED, 1);
+  if (m->bytes[CT_MEMORY_STATES]) out[n++] = residency("optimizer states", f32, states, 1);
+  out[n++] = residency("activations", m->activation_types, CT_SPREAD_SAMPLES, 1);
+  out[n++] = residency("input", type(e->bytes_of[1] ? CT_U8 : CT_F32),
+                       dealt ? CT_SPREAD_ROOT : CT_SPREAD_SAMPLES, !e->be->in_place);
   return n;
 }

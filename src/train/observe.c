@@ -10,7 +10,8 @@ typedef struct showing {
 } showing_t;
 
 /* Passes the op's result, which is still in the arena, to the callback. */
-static int show(const showing_t *s, const ct_plan_t *p, const ct_work_t *w, const char *arena)
+static int show(const showing_t *s, const ct_plan_t *p, const ct_plan_launch_t *w,
+                const char *arena)
 {
   int rc = CT_OK;
   ct_trainer_t *t = s->t;
@@ -36,8 +37,8 @@ static int forward(const showing_t *s, const ct_batch_t *b)
   CT_TRY(ct__input_take(t, b, -1));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
   ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
-  for (int i = 0; i < v->plan->works; i++) {
-    const ct_work_t *w = &v->plan->work[i];
+  for (int i = 0; i < v->plan->launches; i++) {
+    const ct_plan_launch_t *w = &v->plan->launch[i];
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
     if (v->plan->op[w->op].desc.kind == CT_OP_FAKE_QUANT) CT_TRY(show(s, v->plan, w, bind.arena));
   }

@@ -9,8 +9,8 @@
 #define NEXT_HELP(word, help) "; " #word ": " help
 
 const ct_opt_t ct_parallel_rows[] = {
-    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", CT_WAYS(WORD, NEXT_WORD),
-                  CT_WAYS(HELP, NEXT_HELP)),
+    CT_OPT_CHOICE(ct_parallel_opts_t, mode, "ddp", CT_STRATEGIES(WORD, NEXT_WORD),
+                  CT_STRATEGIES(HELP, NEXT_HELP)),
     CT_OPT_DOUBLE_OR(ct_parallel_opts_t, bucket_mb, "0", 0, 4096, "auto",
                      "MB of gradients per all-reduce; 0: default of the device; auto: derived from "
                      "the times of a few messages at the start"),

@@ -39,7 +39,7 @@ static const ct__variant_t *find_variant(const ct_trainer_t *t, int n, int train
   return NULL;
 }
 
-int ct__plans_room(const ct_trainer_t *t, int n)
+int ct__plans_fit(const ct_trainer_t *t, int n)
 {
   if (n <= t->max_n) return CT_OK;
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
@@ -47,7 +47,7 @@ int ct__plans_room(const ct_trainer_t *t, int n)
 }
 
 /* Error message with the number of samples that would fit; activations grow linearly with it. */
-static int no_room(const ct_trainer_t *t, int n, size_t want)
+static int no_memory(const ct_trainer_t *t, int n, size_t want)
 {
   size_t left = t->env.be->mem->avail(t->env.dev);
   if (left == SIZE_MAX)
@@ -75,13 +75,13 @@ static int find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
 {
   int rc = CT_OK;
   ct__plans_t *p = &t->plans;
-  CT_TRY(ct__plans_room(t, n));
+  CT_TRY(ct__plans_fit(t, n));
   if (!find_variant(t, n, training)) CT_TRY(add_variant(t, n, training));
   *out = find_variant(t, n, training);
   size_t want = (*out)->plan->arena_bytes;
   if (want > p->arena_bytes) p->last = NULL; /* its logits are lost with the old arena */
   rc = grow(t, CT_MEMORY_ACTIVATIONS, want, &p->arena_bytes, &p->arena);
-  if (rc == CT_ERR_NOMEM) rc = no_room(t, n, want);
+  if (rc == CT_ERR_NOMEM) rc = no_memory(t, n, want);
   CT_TRY(rc);
   CT_TRY(grow(t, CT_MEMORY_SCRATCH, (*out)->plan->scratch_bytes, &p->scratch_bytes, &p->scratch));
 out:
@@ -100,13 +100,14 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   int rc = CT_OK;
   const ct__variant_t *v;
   const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  const ct_way_t *way = t->env.recipe.way;
-  int pieces = training ? t->pieces : 1;
+  const ct_strategy_t *strategy = t->env.step_opts.strategy;
+  int micro_batches = training ? t->micro_batches : 1;
   int64_t first;
-  for (int i = 0; i < 2 * pieces; i++) {
-    int n = ct__memory_piece(&t->env, totals[i / pieces], training, i % pieces, &first);
+  for (int i = 0; i < 2 * micro_batches; i++) {
+    int n = ct__memory_micro_batch(&t->env, totals[i / micro_batches], training, i % micro_batches,
+                                   &first);
     if (n) CT_TRY(find(t, n, training, &v));
-    if (training && way->prepare) CT_TRY(way->prepare(t, (int)totals[i / pieces]));
+    if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / micro_batches]));
   }
 out:
   return rc;
@@ -138,7 +139,7 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
   return (ct_bind_t){.arena = t->plans.arena,
                      .scratch = t->plans.scratch,
                      .weight = ct__qat_weight(t),
-                     .low = t->low,
+                     .reduced = t->reduced,
                      .gradient = t->gradient,
                      .buffer = t->buffer,
                      .map = &t->map,
@@ -154,7 +155,7 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
   const ct_plan_t *p = t->plans.last;
   if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
   /* the logits that the loss reads; those of the last layer may have another layout */
-  int logits = p->loss_work < p->works ? p->work[p->loss_work].x : p->logits;
+  int logits = p->loss_launch < p->launches ? p->launch[p->loss_launch].x : p->logits;
   size_t offset = p->value[ct_plan_root(p, logits)].offset;
   CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));
   CT_TRY(t->env.be->queue->sync(t->q));

@@ -15,7 +15,8 @@ void ct__repeat_make(ct_trainer_t *t)
   t->repeat.key = -1;
   t->repeat.full = env->repeat_batch;
   t->repeat.on = env->training && env->repeat_batch >= env->topo->size && env->be->repeats &&
-                 env->comm_ops->repeatable && !env->recipe.zero && env->recipe.way->repeats;
+                 env->comm_ops->repeatable && !env->step_opts.zero &&
+                 env->step_opts.strategy->repeats;
 }
 
 /* 1 if all ranks have a full batch. Needed before the first graph of a key, since a rank that

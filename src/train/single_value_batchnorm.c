@@ -40,7 +40,8 @@ static const ct_layer_t *first_without_pixels(const ct_graph_t *g)
 static int64_t part_of(const ct_trainer_t *t, int64_t total, int rank, int p)
 {
   int64_t first;
-  return ct_sampler_cut(total, rank * t->pieces + p, t->env.topo->size * t->pieces, &first);
+  return ct_sampler_cut(total, rank * t->micro_batches + p, t->env.topo->size * t->micro_batches,
+                        &first);
 }
 
 /* Number of samples in micro-batch p over which one batchnorm's statistics are computed: those of a
@@ -55,7 +56,7 @@ static int64_t joined(const ct_trainer_t *t, int64_t total, int p, const int low
 static int is_single(const ct_trainer_t *t, int64_t total)
 {
   const int alone[2] = {t->env.topo->rank, -1};
-  for (int p = 0; p < t->pieces; p++)
+  for (int p = 0; p < t->micro_batches; p++)
     if (joined(t, total, p, t->group ? t->group_lowest : alone) == 1) return 1;
   return 0;
 }
@@ -64,16 +65,18 @@ static int is_single(const ct_trainer_t *t, int64_t total)
 static int add_cures(const ct_trainer_t *t, ct_str_t *to)
 {
   int rc = CT_OK;
-  const ct_recipe_t *how = &t->env.recipe;
-  int ranks = t->env.topo->size, can_sync = !how->fixed_order && !how->way->rank0_deals;
+  const ct_step_opts_t *how = &t->env.step_opts;
+  int ranks = t->env.topo->size, can_sync = !how->fixed_order && !how->strategy->rank0_deals;
   if (t->group)
     CT_TRY(ct_str_add(to, "raise data.batch"));
   else
-    CT_TRY(ct_str_add(to, "set data.batch to %" PRId64 " or more", 2 * (int64_t)ranks * t->pieces));
+    CT_TRY(ct_str_add(to, "set data.batch to %" PRId64 " or more",
+                      2 * (int64_t)ranks * t->micro_batches));
   if (ranks > 1 && can_sync && how->sync_bn != ranks)
     CT_TRY(ct_str_add(to, ", or train.sync_bn: world (statistics over all ranks)"));
   if (how->fixed_order) CT_TRY(ct_str_add(to, ", or lower parallel.shards"));
-  if (t->pieces > 1 && !how->fixed_order) CT_TRY(ct_str_add(to, ", or lower train.accumulate"));
+  if (t->micro_batches > 1 && !how->fixed_order)
+    CT_TRY(ct_str_add(to, ", or lower train.accumulate"));
   if (ranks > 1 && !how->fixed_order) CT_TRY(ct_str_add(to, ", or start fewer ranks"));
 out:
   return rc;
@@ -83,12 +86,13 @@ out:
 static int add_part(const ct_trainer_t *t, int64_t batch, ct_str_t *to)
 {
   int ranks = t->env.topo->size;
-  const char *part = t->group        ? "the share of a group of ranks"
-                     : t->pieces > 1 ? "a rank's piece"
-                                     : "a rank's share";
-  if (ranks * t->pieces == 1) return ct_str_add(to, "a batch is");
+  const char *part = t->group               ? "the share of a group of ranks"
+                     : t->micro_batches > 1 ? "a rank's piece"
+                                            : "a rank's share";
+  if (ranks * t->micro_batches == 1) return ct_str_add(to, "a batch is");
   return ct_str_add(to, "of a batch of %" PRId64 " %s (%d rank%s x %d piece%s) is", batch, part,
-                    ranks, ranks == 1 ? "" : "s", t->pieces, t->pieces == 1 ? "" : "s");
+                    ranks, ranks == 1 ? "" : "s", t->micro_batches,
+                    t->micro_batches == 1 ? "" : "s");
 }
 
 static int refuse(const ct_trainer_t *t, const ct_layer_t *l, int64_t batch)
@@ -134,9 +138,11 @@ static int64_t counted(const ct_trainer_t *t, const ct_batch_t *b, int64_t pixel
 {
   int64_t n = 0;
   const int root[2] = {0, t->group ? t->root_second : -1};
-  int pieces = t->env.recipe.fixed_order ? 1 : t->pieces; /* with fixed_order only the first shard's
+  int micro_batches = t->env.step_opts.fixed_order
+                          ? 1
+                          : t->micro_batches; /* with fixed_order only the first shard's
                                                              statistics are kept */
-  for (int p = 0; p < pieces; p++)
+  for (int p = 0; p < micro_batches; p++)
     n += joined(t, b->global, p, root) * pixels > 1;
   return n;
 }

@@ -31,7 +31,7 @@ static int put(ct_trainer_t *t, int param, char *arena, const float *in)
   const ct_backend_t *be = t->env.be;
   const ct_param_t *p = &t->env.graph->param[param];
   char *own = arena + t->map.offset[param];
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   if (!p->spec.buffer) return be->op->pack(t->q, op_of(t, param)->op, p->slot, in, own);
   CT_TRY(be->mem->copy(t->q, own, in, t->map.bytes[param]));
   CT_TRY(be->queue->sync(t->q));
@@ -68,7 +68,7 @@ int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
 }
 
 /* A buffer for any parameter or buffer in plain layout. */
-static float *plain_room(const ct_graph_t *g)
+static float *plain_buffer(const ct_graph_t *g)
 {
   int64_t most = 1;
   for (int i = 0; i < g->params; i++)
@@ -80,7 +80,7 @@ int ct__state_init(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  float *plain = plain_room(g);
+  float *plain = plain_buffer(g);
   if (!plain) return CT_ERR_NOMEM;
   for (int i = 0; i < g->params; i++) {
     ct_graph_init_param(g, i, t->env.seed, plain);
@@ -118,7 +118,7 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
   int i = w->n++;
   ct_ckpt_item_t it = {.shape = p->spec.shape};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s%s", name, p->name));
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (w->store) {
     CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
     CT_TRY(put(t, param, arena, w->plain));
@@ -359,7 +359,7 @@ static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *
               .with_optim = with_optim,
               .found = &found->at,
               .progress = &found->progress};
-  w.plain = plain_room(g);
+  w.plain = plain_buffer(g);
   CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(visit_all(&w));
   CT_TRY(expect_no_more(g, ops, s));
@@ -432,10 +432,10 @@ static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *fro
 {
   int rc = CT_OK;
   const ct_graph_t *g = t->env.graph;
-  float *plain = plain_room(g);
+  float *plain = plain_buffer(g);
   CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < g->params; i++) {
-    ct_beat_progress();
+    ct_heartbeat_progress();
     if (from[i] < 0) continue;
     CT_TRY(ct_weights_floats(f, from[i], plain));
     CT_TRY(ct_trainer_set(t, i, plain));

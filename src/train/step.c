@@ -14,13 +14,13 @@
 int ct__step_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  void *piece = NULL;
+  void *micro_batch_loss = NULL;
   char *weight = NULL;
   size_t bytes = t->need.bytes[CT_MEMORY_CLASS_WEIGHTS];
   t->step.divisor = 1;
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, (size_t)t->pieces * sizeof(ct_loss_t),
-                               &piece));
-  t->step.piece = piece;
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING,
+                               (size_t)t->micro_batches * sizeof(ct_loss_t), &micro_batch_loss));
+  t->step.micro_batch_loss = micro_batch_loss;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
   t->step.class_weight = (float *)weight;
   if (!bytes) return CT_OK;
@@ -32,7 +32,7 @@ out:
 
 void ct__step_free(ct_trainer_t *t)
 {
-  t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.piece);
+  t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.micro_batch_loss);
 }
 
 void ct__step_restart(ct_trainer_t *t)
@@ -49,8 +49,8 @@ void ct__step_clear(ct_trainer_t *t)
   s->now = s->own = CT_TIME_COMPUTE;
   s->since = ct_clock();
   s->failed = CT_OK;
-  for (int p = 0; p < t->pieces; p++)
-    s->piece[p] = (ct_loss_t){0};
+  for (int p = 0; p < t->micro_batches; p++)
+    s->micro_batch_loss[p] = (ct_loss_t){0};
 }
 
 int ct__step_note(ct_trainer_t *t, int rc)
@@ -124,9 +124,9 @@ void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int
   t->step.doing = doing;
   t->step.detail = detail;
   if (doing && t->env.topo->size > 1)
-    ct_beat_enter(doing, detail);
+    ct_heartbeat_enter(doing, detail);
   else if (doing)
-    ct_beat_at(doing, detail);
+    ct_heartbeat_at(doing, detail);
 }
 
 void ct__step_leave(ct_trainer_t *t)
@@ -157,11 +157,11 @@ static void take_in(ct__step_t *s, const ct_step_report_t *r)
 }
 
 /* Copies the times into the step status. */
-static void tell_times(const ct_step_times_t *t, ct_step_word_t *word)
+static void report_times(const ct_step_times_t *t, ct_step_status_t *status)
 {
-  word->time_sum = word->time_max = *t;
-  word->busy_max = ct_step_times_busy(t);
-  word->work_max = work_of(t);
+  status->time_sum = status->time_max = *t;
+  status->busy_max = ct_step_times_busy(t);
+  status->work_max = work_of(t);
 }
 
 /* ---- the losses ---- */
@@ -173,9 +173,9 @@ static double weight_of(const ct_trainer_t *t, int32_t label)
   return t->env.class_weight ? t->env.class_weight[label] : 1;
 }
 
-static int64_t places_of(const ct_trainer_t *t)
+static int64_t pixels_of(const ct_trainer_t *t)
 {
-  return ct_loss_places(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
+  return ct_loss_pixels(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
 }
 
 /* Divisor of the loss: the number of samples or pixels over all ranks, or the sum of their weights.
@@ -186,11 +186,11 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
   const ct_loss_spec_t *l = &t->env.loss;
   double sum = 0;
   int well = ct__step_is_well(t);
-  int64_t places = places_of(t);
+  int64_t pixels = pixels_of(t);
   if (!l->weighted && !l->has_ignored && !l->sample_weighted)
-    return well ? (double)(b->global * places) : 1;
-  for (int64_t i = 0; well && i < b->n * places; i++) {
-    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / places] : 1;
+    return well ? (double)(b->global * pixels) : 1;
+  for (int64_t i = 0; well && i < b->n * pixels; i++) {
+    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
     double own = share * weight_of(t, b->labels[i]);
     if (share < 1) own += (1 - share) * weight_of(t, b->labels2[i]);
     sum += of_sample * own;
@@ -202,14 +202,14 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
 {
   bind->class_weight = t->step.class_weight;
-  bind->loss = &t->step.piece[p];
+  bind->loss = &t->step.micro_batch_loss[p];
   bind->loss_scale = (float)(ct_scaler_scale(&t->progress.scaler) / t->step.divisor);
 }
 
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
 {
-  for (int p = 0; p < t->pieces; p++) {
-    const ct_loss_t *l = &t->step.piece[p];
+  for (int p = 0; p < t->micro_batches; p++) {
+    const ct_loss_t *l = &t->step.micro_batch_loss[p];
     sum->sum += l->sum;
     sum->weight += l->weight;
     sum->abs_error += l->abs_error;
@@ -232,21 +232,21 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
       (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
 }
 
-void ct_loss_tell(const ct_loss_t *l, ct_step_word_t *word)
+void ct_loss_report(const ct_loss_t *l, ct_step_status_t *status)
 {
-  word->loss_sum = l->sum;
-  word->loss_weight = l->weight;
-  word->abs_error = l->abs_error;
-  word->samples = l->samples;
-  word->top1 = l->top1;
-  word->top5 = l->top5;
+  status->loss_sum = l->sum;
+  status->loss_weight = l->weight;
+  status->abs_error = l->abs_error;
+  status->samples = l->samples;
+  status->top1 = l->top1;
+  status->top5 = l->top5;
 }
 
 /* ---- start and end ---- */
 
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report)
 {
-  ct_beat_at("forward and backward", -1);
+  ct_heartbeat_at("forward and backward", -1);
   ct__step_clear(t);
   take_in(&t->step, report);
   ct__step_note(t, rc_in);
@@ -254,25 +254,25 @@ void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_rep
   report->samples = ct__step_is_well(t) ? b->global : 0;
 }
 
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word)
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status)
 {
   ct_loss_t all = {0};
   ct__step_add_loss(t, &all);
   if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
-  *word = (ct_step_word_t){.err = ct__step_outcome(t),
-                           .skipped = b ? b->skipped : 0,
-                           .err_rank = t->env.topo->rank,
-                           .stop = ct_stop_with_signal(word->stop, t->env.topo->rank)};
-  if (ct__step_is_well(t)) ct_loss_tell(&all, word);
-  if (ct__step_is_well(t) && places_of(t) > 1) word->samples = b->n;
+  *status = (ct_step_status_t){.err = ct__step_outcome(t),
+                               .skipped = b ? b->skipped : 0,
+                               .err_rank = t->env.topo->rank,
+                               .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
+  if (ct__step_is_well(t)) ct_loss_report(&all, status);
+  if (ct__step_is_well(t) && pixels_of(t) > 1) status->samples = b->n;
 }
 
-int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report)
+int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report)
 {
   ct__step_t *s = &t->step;
   turn_to(s, CT_TIME_WORD);
-  tell_times(&s->times, word);
-  int rc = ct_step_agree(t->env.topo, word);
+  report_times(&s->times, status);
+  int rc = ct_step_agree(t->env.topo, status);
   turn_to(s, CT_TIME_OTHER);
   s->ended = s->since;
   report->times = s->times;

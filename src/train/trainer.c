@@ -9,13 +9,13 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-static int make_rooms(ct_trainer_t *t)
+static int make_parts(ct_trainer_t *t)
 {
   int rc = CT_OK;
   ct__memory_fixed(&t->env, &t->map, t->first.bucket, t->buckets, &t->need);
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
-  CT_TRY(ct__low_make(t));
+  CT_TRY(ct__reduced_make(t));
   CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));
   CT_TRY(ct__input_make(t));
@@ -24,7 +24,7 @@ static int make_rooms(ct_trainer_t *t)
   CT_TRY(ct__sync_bn_make(t));
   CT_TRY(ct__update_make(t));
   CT_TRY(ct__average_make(t));
-  CT_TRY(t->env.recipe.way->make(t));
+  CT_TRY(t->env.step_opts.strategy->make(t));
 out:
   return rc;
 }
@@ -34,11 +34,11 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   ct_trainer_t *t = ct_mem_alloc(sizeof *t, "trainer");
   if (!t) return NULL;
   t->env = *env;
-  ct_recipe_t *how = &t->env.recipe;
-  if (!how->way) how->way = &ct_way_ddp;
+  ct_step_opts_t *how = &t->env.step_opts;
+  if (!how->strategy) how->strategy = &ct_strategy_ddp;
   if (how->clip_p == 0) how->clip_p = 2;
-  t->max_n = ct__memory_room(&t->env);
-  t->pieces = ct__memory_pieces(&t->env, env->training);
+  t->max_n = ct__memory_capacity(&t->env);
+  t->micro_batches = ct__memory_micro_batches(&t->env, env->training);
   t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
   return t;
 }
@@ -53,7 +53,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY(ct__sync_bn_open(t));
   CT_TRY_ALL(env->topo, ct__plans_make(t));
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
-  CT_TRY_ALL(env->topo, make_rooms(t));
+  CT_TRY_ALL(env->topo, make_parts(t));
   ct__repeat_make(t);
   if (env->training) CT_TRY(ct__arenas_make_gradient(t));
   CT_TRY_ALL(env->topo, env->topo->rank == 0 ? ct__state_init(t) : CT_OK);
@@ -98,7 +98,7 @@ int ct_trainer_restart(ct_trainer_t *t)
   if (buffers) CT_TRY(mem->copy(t->q, t->buffer, t->first_state + weights, buffers));
   memcpy(t->tracked, t->first_state + weights + buffers, tracked_bytes(t));
   CT_TRY(ct__update_restart(t));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   ct__step_restart(t);
 out:
   return rc;
@@ -112,10 +112,10 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__state_free(t);
   ct__plans_free(t);
   ct__update_free(t);
-  ct__low_free(t);
+  ct__reduced_free(t);
   ct__qat_free(t);
   ct__average_free(t);
-  t->env.recipe.way->free(t);
+  t->env.step_opts.strategy->free(t);
   ct__step_free(t);
   ct__arenas_free(t);
   ct_mem_free(t->tracked);
@@ -126,22 +126,22 @@ void ct_trainer_destroy(ct_trainer_t *t)
 /* ---- a step, a forward pass ---- */
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_word_t *word, ct_step_report_t *report)
+                    ct_step_status_t *status, ct_step_report_t *report)
 {
   ct__step_begin(t, b, rc_in, report);
   ct__update_begin(t, report);
-  ct__step_note(t, ct__low_refresh(t));
+  ct__step_note(t, ct__reduced_refresh(t));
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
-  t->env.recipe.way->step(t, b, at, report);
+  t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
-  ct__input_look(t);
+  ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   ct__step_device(t);
   ct__update_report(t, report);
   if (ct__step_is_well(t)) ct__one_value_count(t, b);
-  ct__step_end(t, b, word);
+  ct__step_end(t, b, status);
   t->progress.steps++;
-  return ct__step_over(t, word, report);
+  return ct__step_over(t, status, report);
 }
 
 static int forward(ct_trainer_t *t, const ct_batch_t *b)
@@ -150,11 +150,11 @@ static int forward(ct_trainer_t *t, const ct_batch_t *b)
   const ct__variant_t *v;
   CT_TRY(ct_fault("eval.forward"));
   CT_TRY(ct__input_take(t, b, -1));
-  CT_TRY(ct__low_refresh(t));
+  CT_TRY(ct__reduced_refresh(t));
   CT_TRY(ct__qat_round(t));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
   ct_bind_t bind = ct__input_bind(t, b, 0, 0, 0);
-  for (int i = 0; i < v->plan->works; i++)
+  for (int i = 0; i < v->plan->launches; i++)
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
 out:
   return rc;
@@ -164,7 +164,7 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
   ct__step_clear(t);
   ct__step_note(t, forward(t, b));
-  ct__input_look(t);
+  ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q)); /* the caller may reuse its batch after the
                                                      return */
   if (ct__step_is_well(t)) ct__step_add_loss(t, sum);
@@ -223,7 +223,7 @@ const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t)
 
 int ct_trainer_is_even(const ct_trainer_t *t)
 {
-  return !t->env.recipe.way->rank0_deals;
+  return !t->env.step_opts.strategy->rank0_deals;
 }
 
 int64_t ct_trainer_outputs(const ct_trainer_t *t)

@@ -21,14 +21,15 @@ typedef struct ct__variant {
 /* ---- memory.c: sizes for ct_trainer_plan_memory() and for the allocations; pure ---- */
 
 /** Micro-batches per local batch; at least 1. */
-int ct__memory_pieces(const ct_trainer_env_t *e, int training);
+int ct__memory_micro_batches(const ct_trainer_env_t *e, int training);
 /** Samples that this rank allocates for. */
-int ct__memory_room(const ct_trainer_env_t *e);
+int ct__memory_capacity(const ct_trainer_env_t *e);
 /** Number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
 /** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
  * sample. */
-int ct__memory_piece(const ct_trainer_env_t *e, int64_t total, int training, int p, int64_t *first);
+int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
+                           int64_t *first);
 /** Options of the plan for n samples. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
@@ -87,7 +88,7 @@ typedef struct ct__plans {
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local. Checks that n samples fit. CT_ERR_ARG: more samples than announced. */
-int ct__plans_room(const ct_trainer_t *t, int n);
+int ct__plans_fit(const ct_trainer_t *t, int n);
 /** Local. The plan for n samples, made if there is none yet. Its activations become the valid ones.
  * May grow the arena (no launch may be pending then). */
 int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out);
@@ -97,17 +98,17 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
 /* ---- reduced_precision_weights.c: bf16 or fp16 copy of the weights, for backends that want one
  * ---- */
 
-typedef struct ct__low {
+typedef struct ct__reduced {
   ct_op_t *cast; /**< converts all weights; NULL: there is no copy */
   int stale;     /**< 1: the weights were written by something other than UPDATE */
-} ct__low_t;
+} ct__reduced_t;
 
-int ct__low_make(ct_trainer_t *t);
-void ct__low_free(ct_trainer_t *t);
+int ct__reduced_make(ct_trainer_t *t);
+void ct__reduced_free(ct_trainer_t *t);
 /** Marks the copy as outdated; call it after writing weights by anything but UPDATE. */
-void ct__low_outdate(ct_trainer_t *t);
+void ct__reduced_outdate(ct_trainer_t *t);
 /** Local, Hot. Enqueues a conversion of the weights if the copy is outdated. */
-int ct__low_refresh(ct_trainer_t *t);
+int ct__reduced_refresh(ct_trainer_t *t);
 
 /* ---- qat.c: weights rounded to int8 steps, for forward passes ---- */
 
@@ -159,8 +160,8 @@ enum {
   CT_INPUT_MIX,
   CT_INPUT_WEIGHTS,
   CT_INPUT_TARGETS,
-  CT_INPUT_MORE, /* first of the extra inputs */
-  CT_INPUT_ARRAYS = CT_INPUT_MORE + CT_INPUTS_MORE
+  CT_INPUT_EXTRA, /* first of the extra inputs */
+  CT_INPUT_ARRAYS = CT_INPUT_EXTRA + CT_INPUTS_EXTRA
 };
 
 /** Device buffers for one batch. */
@@ -175,7 +176,7 @@ typedef struct ct__input {
   float *affine[2]; /**< device: normalization constants, [0] evaluation, [1] training, for batches
                        that arrive as bytes */
   int used;         /**< index of the slot in use; a step's pointers alternate with it */
-  ct_look_t look;
+  ct_prefetch_t prefetch;
   int has_next;    /**< 1: the other slot holds the batch `next`, or will when its copies are
                       complete */
   ct_batch_t next; /**< the prefetched batch */
@@ -190,7 +191,7 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
 /** Local, Hot. Starts to prefetch the batch after the current one if it is loaded and not yet
  * prefetched. Call it while the device is busy. An error is not reported here: the copy is repeated
  * when the batch is used. */
-void ct__input_look(ct_trainer_t *t);
+void ct__input_prefetch(ct_trainer_t *t);
 /** Arguments to run a plan on the current batch, from this rank's sample \a first on, as
  * micro-batch \a p of the step. */
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
@@ -251,18 +252,18 @@ void ct__update_narrow(ct_trainer_t *t);
 /* ---- step.c: state of the step in progress ---- */
 
 typedef struct ct__step {
-  ct_step_times_t times; /**< time breakdown of the step so far */
-  ct_step_time_t now;    /**< kind of time that is running now ... */
-  double since;          /**< ... and its start (ct_clock()) */
-  ct_step_time_t own;    /**< kind of time to return to after a collective call */
-  const char *doing;     /**< the collective call in progress ... */
-  int64_t detail;        /**< ... and its number */
-  double ended;          /**< ct_clock() of the end of the last step; 0: there was none */
-  int failed;            /**< first error code on this rank ... */
-  ct_err_info_t failure; /**< ... and its error record */
-  ct_loss_t *piece;      /**< staging: the loss of each micro-batch */
-  float *class_weight;   /**< device */
-  double divisor;        /**< divisor of the loss sum */
+  ct_step_times_t times;       /**< time breakdown of the step so far */
+  ct_step_time_t now;          /**< kind of time that is running now ... */
+  double since;                /**< ... and its start (ct_clock()) */
+  ct_step_time_t own;          /**< kind of time to return to after a collective call */
+  const char *doing;           /**< the collective call in progress ... */
+  int64_t detail;              /**< ... and its number */
+  double ended;                /**< ct_clock() of the end of the last step; 0: there was none */
+  int failed;                  /**< first error code on this rank ... */
+  ct_err_info_t failure;       /**< ... and its error record */
+  ct_loss_t *micro_batch_loss; /**< staging: the loss of each micro-batch */
+  float *class_weight;         /**< device */
+  double divisor;              /**< divisor of the loss sum */
 } ct__step_t;
 
 int ct__step_make(ct_trainer_t *t);
@@ -277,9 +278,9 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
 /** Local, Hot, after the launches completed. Fills this rank's step status; records
  * CT_ERR_NONFINITE. */
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_word_t *word);
+void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status);
 /** Collective, Hot. All-reduces the step status, ends the step, and stores its times in *report. */
-int ct__step_over(ct_trainer_t *t, ct_step_word_t *word, ct_step_report_t *report);
+int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report);
 
 /** Resets failure, times and losses. */
 void ct__step_clear(ct_trainer_t *t);
@@ -352,10 +353,10 @@ typedef struct ct__progress {
 struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
-  int pieces;       /**< micro-batches per local batch; at least 1 */
-  int64_t outputs;  /**< per sample */
-  int max_n;        /**< samples for which memory is allocated */
-  ct_memory_t need; /**< planned memory, without what the plans need */
+  int micro_batches; /**< micro-batches per local batch; at least 1 */
+  int64_t outputs;   /**< per sample */
+  int max_n;         /**< samples for which memory is allocated */
+  ct_memory_t need;  /**< planned memory, without what the plans need */
 
   /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */
@@ -364,7 +365,7 @@ struct ct_trainer {
   int buckets;
   /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
   char *weight, *gradient, *buffer;
-  char *low;           /**< reduced-precision weights, at half the offsets; NULL: none */
+  char *reduced;       /**< reduced-precision weights, at half the offsets; NULL: none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
   int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
   int root_second;     /**< second rank of rank 0's group; -1: none */
@@ -375,10 +376,10 @@ struct ct_trainer {
 
   ct__progress_t progress;
   char *first_state; /* set by ct_trainer_remember(): weights, buffers, tracked; NULL: none */
-  void *way;         /**< state of the strategy recipe.way */
+  void *strategy;    /**< state of step_opts.strategy */
   ct__arenas_t arenas;
   ct__plans_t plans;
-  ct__low_t lows;
+  ct__reduced_t reduced_state;
   ct__qat_t rounding;
   ct__average_t average;
   ct__input_t input;

@@ -30,7 +30,7 @@ static int add_range(ct_trainer_t *t, int k, int bucket, size_t from, size_t to)
     CT_TRY(ct_mem_grow((void **)&u->range, &u->cap, u->ranges + 1, sizeof *u->range));
     u->range[u->ranges++] = (ct__range_t){.offset = from,
                                           .bytes = to - from,
-                                          .state = t->env.recipe.zero ? u->state_bytes : from,
+                                          .state = t->env.step_opts.zero ? u->state_bytes : from,
                                           .group = group,
                                           .bucket = bucket,
                                           .norms = k};
@@ -71,8 +71,8 @@ static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
   ct_op_desc_t d;
   ct_op_info_t info;
   int64_t count = (int64_t)(t->map.trained_bytes / sizeof(float));
-  ct_op_desc_flat(&d, kind, count, rule, t->env.recipe.clip_p);
-  if (kind == CT_OP_UPDATE && t->low) d.y.dtype = t->env.recipe.compute;
+  ct_op_desc_flat(&d, kind, count, rule, t->env.step_opts.clip_p);
+  if (kind == CT_OP_UPDATE && t->reduced) d.y.dtype = t->env.step_opts.compute;
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
 }
 
@@ -101,7 +101,7 @@ int ct__update_make(ct_trainer_t *t)
   int rc = CT_OK;
   ct__update_t *u = &t->update;
   int rule = ct_optim_rule(t->env.optim, &u->states);
-  ct_scaler_init(&t->progress.scaler, t->env.recipe.compute == CT_F16);
+  ct_scaler_init(&t->progress.scaler, t->env.step_opts.compute == CT_F16);
   CT_TRY(ct_param_groups_make(t->env.optim, t->env.graph, t->env.where, &u->groups));
   u->hyper = ct_mem_array(u->groups.groups, sizeof *u->hyper, "parameter groups");
   CT_TRY(u->hyper ? CT_OK : CT_ERR_NOMEM);
@@ -121,7 +121,7 @@ int ct__update_restart(ct_trainer_t *t)
   const ct__update_t *u = &t->update;
   const ct_backend_t *be = t->env.be;
   t->progress = (ct__progress_t){0};
-  ct_scaler_init(&t->progress.scaler, t->env.recipe.compute == CT_F16);
+  ct_scaler_init(&t->progress.scaler, t->env.step_opts.compute == CT_F16);
   for (int s = 0; s < u->states; s++)
     CT_TRY(be->mem->zero(t->q, u->state[s], t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states));
   CT_TRY(be->queue->sync(t->q));
@@ -146,11 +146,11 @@ void ct__update_free(ct_trainer_t *t)
 
 static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int with_stat)
 {
-  const ct_recipe_t *how = &t->env.recipe;
+  const ct_step_opts_t *how = &t->env.step_opts;
   const ct__update_t *u = &t->update;
   ct_op_args_t a = {.pass = CT_FWD,
                     .w = {t->weight + r->offset},
-                    .y = t->low ? t->low + r->offset / 2 : NULL,
+                    .y = t->reduced ? t->reduced + r->offset / 2 : NULL,
                     .dy = t->gradient + r->offset,
                     .count = (int64_t)(r->bytes / sizeof(float)),
                     .scale = (float)(1 / ct_scaler_scale(&t->progress.scaler)),
@@ -182,7 +182,7 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
 static void share_stat(ct_trainer_t *t)
 {
   ct_grad_stat_t *stat = t->update.stat;
-  int max = isinf(t->env.recipe.clip_p);
+  int max = isinf(t->env.step_opts.clip_p);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   double sums[2] = {max ? 0 : stat->power, (double)stat->nonfinite};
   double largest = stat->power;
@@ -217,7 +217,7 @@ static void gather_weights(ct_trainer_t *t)
     ct__step_note(t, gather_bucket(t, t->weight, k));
     ct__step_leave(t);
   }
-  ct__low_outdate(t); /* the slices of other ranks were written by the gather */
+  ct__reduced_outdate(t); /* the slices of other ranks were written by the gather */
 }
 
 /* Applies each bucket when it arrives. Ends every transfer, even after an error, since the peers
@@ -236,7 +236,7 @@ static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 {
   const ct__update_t *u = &t->update;
-  int zero = t->env.recipe.zero;
+  int zero = t->env.step_opts.zero;
   for (int k = 0; k < t->buckets; k++) {
     if (arrive) arrive(t, k);
     if (stat) run_over(t, u->gradstat, k, 0);
@@ -259,7 +259,7 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
                       ct__arrive_t arrive)
 {
   ct__update_t *u = &t->update;
-  const ct_recipe_t *how = &t->env.recipe;
+  const ct_step_opts_t *how = &t->env.step_opts;
   int needed = how->clip_norm > 0 || t->progress.scaler.on;
   int stat = needed || report->want_norm;
   for (int g = 0; g < u->groups.groups; g++)
@@ -276,7 +276,7 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report)
 {
   ct__progress_t *at = &t->progress;
-  double p = t->env.recipe.clip_p, power = t->update.stat->power;
+  double p = t->env.step_opts.clip_p, power = t->update.stat->power;
   int nonfinite = t->update.stat->nonfinite > 0;
   report->loss_scale = ct_scaler_scale(&at->scaler);
   report->skipped = at->scaler.on && nonfinite;
@@ -300,7 +300,7 @@ char *ct__update_state(const ct_trainer_t *t, int s)
 
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
 {
-  return t->env.recipe.zero && t->update.states > 0;
+  return t->env.step_opts.zero && t->update.states > 0;
 }
 
 void ct__update_narrow(ct_trainer_t *t)
@@ -309,7 +309,7 @@ void ct__update_narrow(ct_trainer_t *t)
     ct__arenas_give(t, &t->update.full[s]);
 }
 
-static int make_room(ct_trainer_t *t)
+static int take_full_states(ct_trainer_t *t)
 {
   int rc = CT_OK;
   ct__update_t *u = &t->update;
@@ -346,7 +346,7 @@ int ct__update_widen(ct_trainer_t *t, int gather)
   int rc = CT_OK;
   ct__update_t *u = &t->update;
   if (!ct_trainer_snapshot_is_collective(t)) return CT_OK;
-  CT_TRY_ALL(t->env.topo, make_room(t));
+  CT_TRY_ALL(t->env.topo, take_full_states(t));
   for (int s = 0; s < u->states && gather; s++) {
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
     for (int k = 0; k < t->buckets; k++) {
@@ -365,9 +365,9 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
   CT_TRY(broadcast(t, t->buffer, t->map.buffer_bytes));
   if (buffers_only) return CT_OK;
   CT_TRY(broadcast(t, t->weight, t->map.weight_bytes));
-  ct__low_outdate(t);
+  ct__reduced_outdate(t);
   for (int s = 0; s < u->states; s++) {
-    if (!t->env.recipe.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
+    if (!t->env.step_opts.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
     if (!u->full[s]) continue;
     CT_TRY(broadcast(t, u->full[s], t->map.trained_bytes));
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));

@@ -56,7 +56,7 @@ static void send_packet(ct_watch_t *w, int to, packet_t *p)
   p->to = to;
   p->from = w->rank;
   ct__watch_seal(&w->key, atomic_fetch_add(&w->number, 1) + 1, p, bytes);
-  ct__watch_net_send(&w->net, &w->card[to].place, p, bytes);
+  ct__watch_net_send(&w->net, &w->card[to].sockets, p, bytes);
 }
 
 static void send_kind(ct_watch_t *w, int to, kind_t kind, int about)
@@ -76,9 +76,9 @@ static void sleep_s(double seconds)
 
 static void own_state(ct_watch_t *w, ct__watch_state_t *out)
 {
-  ct_beat_t b;
+  ct_heartbeat_t b;
   ct__watch_tick(w);
-  ct_beat_read(&b);
+  ct_heartbeat_read(&b);
   *out = (ct__watch_state_t){.answered = 1,
                              .local = b.local,
                              .step = b.step,
@@ -87,7 +87,7 @@ static void own_state(ct_watch_t *w, ct__watch_state_t *out)
                              .doing_s = b.since_s > 0 ? ct_clock() - b.since_s : 0,
                              .idle_s = w->idle_s};
   snprintf(out->doing, sizeof out->doing, "%s", b.doing);
-  ct_beat_file_read(out->file, sizeof out->file);
+  ct_heartbeat_file_read(out->file, sizeof out->file);
   ct__watch_see_thread(w->main_thread, out->seen, sizeof out->seen);
 }
 
@@ -160,10 +160,10 @@ static void take_text(ct_watch_t *w, const packet_t *p)
 void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
 {
   char who[64], now[100] = "";
-  ct_beat_t b;
+  ct_heartbeat_t b;
   ct_stop_t s = ct_stop_unpack(request);
-  if (w->rank || !ct_stop_tell()) return;
-  ct_beat_read(&b);
+  if (w->rank || !ct_stop_first_report()) return;
+  ct_heartbeat_read(&b);
   if (!b.begun) snprintf(now, sizeof now, " (now: %s)", b.doing);
   ct_log(CT_LOG_INFO, "%s: stopping after %s step with a checkpoint%s; again: stop at once",
          ct_stop_text(s, who, sizeof who), b.begun ? "this" : "the first", now);
@@ -172,8 +172,8 @@ void ct__watch_acknowledge(ct_watch_t *w, int64_t request)
 /* Logs once, on rank 0, that the job ends at once, whichever rank was interrupted. */
 static void say_quit(ct_watch_t *w)
 {
-  ct_beat_t b;
-  ct_beat_read(&b);
+  ct_heartbeat_t b;
+  ct_heartbeat_read(&b);
   if (w->rank == 0 && !w->quits++)
     ct_log(CT_LOG_WARN, "interrupted again: stopped at once, %s",
            b.begun ? "without a checkpoint of the last steps" : "before the first step");
@@ -251,7 +251,7 @@ static void hush_all(ct_watch_t *w)
     if (r != w->rank) send_kind(w, r, HUSH, 0);
 }
 
-void ct__watch_tell_end(ct_watch_t *w)
+void ct__watch_log_end(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {
     for (int r = 0; r < w->ranks; r++)
@@ -264,7 +264,7 @@ void ct__watch_tell_end(ct_watch_t *w)
 static _Noreturn void end_job(ct_watch_t *w)
 {
   sleep_s(0.2);
-  ct__watch_tell_end(w);
+  ct__watch_log_end(w);
   ct__watch_leave(w, 1);
 }
 
@@ -299,7 +299,7 @@ void ct__watch_quit(ct_watch_t *w)
   ct__watch_leave(w, CT_EXIT_INTERRUPTED);
 }
 
-void ct__watch_tell_request(ct_watch_t *w)
+void ct__watch_log_request(ct_watch_t *w)
 {
   packet_t p = {.kind = STOP, .u.request = w->request};
   for (int r = 0; r < w->ranks; r++)

@@ -13,7 +13,7 @@
  * Blocked starts, before any rank has completed a step: a signal that asks one rank to stop
  * (ct_stop.h) is forwarded to all. If a rank is then outside of collective calls, makes no progress
  * and uses no CPU time for 15 s, it ends the job, naming itself and the file it waits for
- * (ct_beat_file()). A start that makes progress continues, and stops after the first step.
+ * (ct_heartbeat_file()). A start that makes progress continues, and stops after the first step.
  *
  * SIGINT (ct_stop.h) is acknowledged at once by rank 0, whichever rank received it. A second SIGINT
  * ends the job without a checkpoint: files being written are removed (ct_temporary.h), and each

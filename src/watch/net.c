@@ -128,19 +128,19 @@ static int open_in(const struct in6_addr *address, int type, const ct__watch_por
 }
 
 int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
-                       const ct__watch_ports_t *ports, ct__watch_place_t *place)
+                       const ct__watch_ports_t *ports, ct__watch_sockets_t *sockets)
 {
   static const int bytes = RECEIVE_BYTES;
-  *place = (ct__watch_place_t){.at = *at};
-  net->udp = open_in(at, SOCK_DGRAM, ports, &place->udp);
-  net->listener = net->udp < 0 ? -1 : open_in(at, SOCK_STREAM, ports, &place->tcp);
+  *sockets = (ct__watch_sockets_t){.at = *at};
+  net->udp = open_in(at, SOCK_DGRAM, ports, &sockets->udp);
+  net->listener = net->udp < 0 ? -1 : open_in(at, SOCK_STREAM, ports, &sockets->tcp);
   if (net->listener < 0) {
     ct__watch_net_close(net);
     return -1;
   }
   setsockopt(net->udp, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* space for the replies of
                                                                         many ranks */
-  place->open = 1;
+  sockets->open = 1;
   return 0;
 }
 
@@ -159,8 +159,8 @@ void ct__watch_net_close(ct__watch_net_t *net)
 
 /* ---- packets ---- */
 
-void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_place_t *to, const void *packet,
-                        size_t bytes)
+void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_sockets_t *to,
+                        const void *packet, size_t bytes)
 {
   struct sockaddr_storage at;
   socklen_t len = fill(&to->at, to->udp, &at);
@@ -169,7 +169,7 @@ void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_place_t *to,
 
 /* ---- connections ---- */
 
-int ct__watch_net_connect(const ct__watch_place_t *to, double seconds)
+int ct__watch_net_connect(const ct__watch_sockets_t *to, double seconds)
 {
   struct timeval patience = {.tv_sec = (time_t)seconds};
   struct sockaddr_storage at;

@@ -15,7 +15,7 @@ static const double gap_s = 3; /* a longer gap means that the whole process was 
 
 /* ---- time ---- */
 
-static int moved(const ct_beat_t *a, const ct_beat_t *b)
+static int moved(const ct_heartbeat_t *a, const ct_heartbeat_t *b)
 {
   return a->progress_s != b->progress_s || a->since_s != b->since_s || a->calls != b->calls ||
          a->step != b->step;
@@ -42,26 +42,26 @@ void ct__watch_tick_from_now(ct_watch_t *w)
 {
   w->ticked_at = ct_clock();
   w->cpu_s = cpu_time();
-  ct_beat_read(&w->beat);
+  ct_heartbeat_read(&w->heartbeat);
 }
 
 void ct__watch_tick(ct_watch_t *w)
 {
-  ct_beat_t b;
+  ct_heartbeat_t b;
   double now = ct_clock(), passed = now - w->ticked_at;
   w->ticked_at = now;
   if (passed >= gap_s) passed = CT__WATCH_TICK_S;
   w->idle_s += passed;
   w->asked_s += passed;
-  ct_beat_read(&b);
-  int has_moved = moved(&w->beat, &b);
+  ct_heartbeat_read(&b);
+  int has_moved = moved(&w->heartbeat, &b);
   feel_pulse(w, passed, has_moved);
   if (has_moved) {
     double ago = now - (b.since_s > b.progress_s ? b.since_s : b.progress_s);
     w->idle_s = ago < w->idle_s ? ago : w->idle_s;
     w->ask_at = 0;
   }
-  w->beat = b;
+  w->heartbeat = b;
 }
 
 /* ---- exit ---- */

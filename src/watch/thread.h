@@ -45,7 +45,7 @@ struct ct_watch {
 
   /* used by the thread only */
   ct__watch_door_t door;
-  ct_beat_t beat; /* at the last check */
+  ct_heartbeat_t heartbeat; /* at the last check */
   double ticked_at, idle_s;
   double cpu_s, quiet_s; /* CPU time of the process; seconds since it used CPU time or anything
                             completed */
@@ -96,11 +96,11 @@ void ct__watch_pass_on(ct_watch_t *w, int64_t request);
 /** Ends the job without a checkpoint, as a second SIGINT demands, with exit status 130. */
 _Noreturn void ct__watch_quit(ct_watch_t *w);
 /** Notifies all ranks that this one was asked to stop. */
-void ct__watch_tell_request(ct_watch_t *w);
+void ct__watch_log_request(ct_watch_t *w);
 /** Ends the job because this rank blocks the start while a stop is requested. */
 void ct__watch_report_blocked(ct_watch_t *w);
 /** Waits some seconds for other ranks to report a death. */
 void ct__watch_be_patient(ct_watch_t *w);
 /** Notifies all ranks that the job ends. */
-void ct__watch_tell_end(ct_watch_t *w);
+void ct__watch_log_end(ct_watch_t *w);
 #endif

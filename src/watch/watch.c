@@ -41,7 +41,7 @@ static double patience(const ct_watch_t *w)
   return w->rank ? 1.5 + 0.05 * (w->rank < 50 ? w->rank : 50) : 0;
 }
 
-static void look_at_time(ct_watch_t *w)
+static void check_time(ct_watch_t *w)
 {
   double limit_s = atomic_load(&w->limit_s);
   if (!limit_s || w->idle_s < limit_s) return;
@@ -60,17 +60,17 @@ static int main_thread_runs(const ct_watch_t *w)
 }
 
 /* A request to stop on any rank counts for all ranks, even for blocked ones. */
-static void look_at_start(ct_watch_t *w)
+static void check_start(ct_watch_t *w)
 {
-  if (w->beat.begun) return;
+  if (w->heartbeat.begun) return;
   if (!w->request) {
     w->request = ct_stop_with_signal(0, w->rank);
     w->asked_s = 0;
     return;
   }
   double quiet_s = w->quiet_s < w->asked_s ? w->quiet_s : w->asked_s;
-  if (!w->told && w->asked_s >= patience(w)) ct__watch_tell_request(w);
-  if (!w->beat.local || quiet_s < blocked_s + patience(w)) return;
+  if (!w->told && w->asked_s >= patience(w)) ct__watch_log_request(w);
+  if (!w->heartbeat.local || quiet_s < blocked_s + patience(w)) return;
   if (main_thread_runs(w))
     w->quiet_s = 0;
   else
@@ -83,13 +83,13 @@ static const double says_s = 5, again_s = 30;
 static void show_start(ct_watch_t *w)
 {
   char file[200], took[32];
-  const ct_beat_t *b = &w->beat;
+  const ct_heartbeat_t *b = &w->heartbeat;
   double now = ct_clock(), in_s = now - b->since_s;
   if (w->rank || b->begun || !atomic_load(&w->shows_start) || b->since_s <= 0) return;
   if (in_s < says_s || (w->said == b->doing && now - w->said_at < again_s)) return;
   w->said = b->doing;
   w->said_at = now;
-  ct_beat_file_read(file, sizeof file);
+  ct_heartbeat_file_read(file, sizeof file);
   ct_log(CT_LOG_INFO, "starting: %s%s for %s%s%s", b->doing, b->local ? "" : " with all ranks",
          ct_text_seconds(in_s, took, sizeof took), *file ? ", now " : "", file);
 }
@@ -98,7 +98,7 @@ static void show_start(ct_watch_t *w)
 
 /* Forwards SIGINT, since a user at a terminal waits for a reaction. Other signals come from batch
  * systems, and from launchers that are ending the job. */
-static void look_at_interrupts(ct_watch_t *w)
+static void check_interrupts(ct_watch_t *w)
 {
   int64_t mine =
       ct_stop_pack((ct_stop_t){.reason = CT_STOP_SIGNAL, .rank = w->rank, .signal = SIGINT});
@@ -114,7 +114,7 @@ static void look_at_interrupts(ct_watch_t *w)
 /* ---- the end ---- */
 
 /* Each rank decides on its own, since others may have exited. */
-static void look_at_end(ct_watch_t *w)
+static void check_finalize(ct_watch_t *w)
 {
   double limit_s = atomic_load(&w->limit_s);
   if (ct_stop_asked() && (!limit_s || limit_s > end_s)) limit_s = end_s;
@@ -130,7 +130,7 @@ static void look_at_end(ct_watch_t *w)
 
 /* Reports the death of a neighbour. A launcher may kill ranks that it has asked to stop: this rank
  * then gets time to be killed too, and nothing is reported. */
-static void look_at_link(ct_watch_t *w, const ct__watch_link_t *l)
+static void check_link(ct_watch_t *w, const ct__watch_link_t *l)
 {
   double silent_s = l->silent_s + (ct_stop_asked() ? asked_s : 0);
   if (l->died_at > 0 && ct_clock() - l->died_at >= silent_s && !atomic_load(&w->closing))
@@ -146,15 +146,15 @@ static void *run(void *arg)
     ct__watch_pump(w, soon ? CT__WATCH_TICK_S / 10 : CT__WATCH_TICK_S);
     ct__watch_tick(w);
     if (atomic_load(&w->ending)) {
-      look_at_end(w);
+      check_finalize(w);
       continue;
     }
-    look_at_link(w, &w->next);
-    look_at_link(w, &w->prev);
-    look_at_interrupts(w);
+    check_link(w, &w->next);
+    check_link(w, &w->prev);
+    check_interrupts(w);
     show_start(w);
-    look_at_time(w);
-    look_at_start(w);
+    check_time(w);
+    check_start(w);
   }
   return NULL;
 }
@@ -166,7 +166,7 @@ static void farewell(void)
   ct_watch_t *w = atomic_load(&watching);
   if (!w) return;
   atomic_store(&w->closing, 1);
-  ct__watch_tell_end(w);
+  ct__watch_log_end(w);
 }
 
 static void await_cause(void)
@@ -294,18 +294,18 @@ out:
 }
 
 /* Opens sockets at that address and gathers those of the other ranks. */
-static int take_place(ct_watch_t *w, const struct in6_addr *at)
+static int take_sockets(ct_watch_t *w, const struct in6_addr *at)
 {
   const ct_topo_t *t = w->t;
-  ct__watch_place_t mine = {0}, *all = ct_mem_array(w->ranks, sizeof *all, "the watch");
+  ct__watch_sockets_t mine = {0}, *all = ct_mem_array(w->ranks, sizeof *all, "the watch");
   if (at) ct__watch_net_open(&w->net, at, &w->ports, &mine);
   if (ct_agree(t, all ? CT_OK : CT_ERR_NOMEM) == CT_OK) {
     CT_MPI(t, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, t->world));
     for (int r = 0; r < w->ranks; r++)
-      w->card[r].place = all[r];
+      w->card[r].sockets = all[r];
   }
   ct_mem_free(all);
-  return w->card[w->rank].place.open;
+  return w->card[w->rank].sockets.open;
 }
 
 /* Connects to the next rank; -1 if it does not accept. */
@@ -313,7 +313,7 @@ static int knock(const ct_watch_t *w)
 {
   static const double once_s = 2;
   ct__watch_pair_t pair = {.key = w->key, .from = w->rank, .to = w->next.peer};
-  int fd = ct__watch_net_connect(&w->card[w->next.peer].place, once_s);
+  int fd = ct__watch_net_connect(&w->card[w->next.peer].sockets, once_s);
   if (fd < 0 || ct__watch_knock(fd, &pair)) return fd;
   close(fd);
   return -1;
@@ -362,14 +362,15 @@ static void say_not_reached(const ct_watch_t *w, int rank)
   int next = (rank + 1) % w->ranks;
   const ct__watch_card_t *to = &w->card[next];
   ct_log(CT_LOG_WARN, "rank %d (%s) does not reach rank %d (%s, %s) over TCP and UDP", rank,
-         w->card[rank].host, next, to->host, ct__watch_address_text(&to->place.at, at, sizeof at));
+         w->card[rank].host, next, to->host,
+         ct__watch_address_text(&to->sockets.at, at, sizeof at));
 }
 
 /* 1 on all ranks if all of them listen at this choice of addresses and each reaches the next one.
  * Logs why the lowest failing rank cannot. */
 static int works_at(ct_watch_t *w, const struct in6_addr *at)
 {
-  int first = w->ranks > 1 ? first_without(w, take_place(w, at)) : w->ranks;
+  int first = w->ranks > 1 ? first_without(w, take_sockets(w, at)) : w->ranks;
   if (first < w->ranks) {
     say_no_place(w, first);
     return 0;
@@ -430,7 +431,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  ct_beat_enter("opening the watch", -1);
+  ct_heartbeat_enter("opening the watch", -1);
   ct_watch_t *w = new_watch(t);
   CT_TRY_ALL(t, w ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(t, ct__watch_ports(getenv("CTRAIN_WATCH_PORTS"), &w->ports));
@@ -439,7 +440,7 @@ int ct_watch_open(const ct_topo_t *t, ct_watch_t **out)
   if (works(w)) {
     settle(w);
     atomic_store(&watching, w);
-    ct_panic_tell(&last_words);
+    ct_panic_set_hook(&last_words);
     ct_stop_wake(w->wake);
     if (t->size > 1) catch_abort();
     *out = w;
@@ -470,13 +471,13 @@ void ct_watch_limit(double limit_s)
 void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
-  ct_beat_enter("the end of all ranks", -1);
+  ct_heartbeat_enter("the end of all ranks", -1);
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
-  ct_panic_tell(NULL);
+  ct_panic_set_hook(NULL);
   ct_stop_wake(-1);
   atomic_store(&watching, NULL);
-  ct_beat_enter("MPI_Finalize", -1);
+  ct_heartbeat_enter("MPI_Finalize", -1);
   atomic_store(&w->status, status);
   atomic_store(&w->ending, 1);
   say_bye(w);

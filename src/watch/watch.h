@@ -16,11 +16,11 @@ enum {
 };
 
 /** Addresses of a rank's sockets. */
-typedef struct ct__watch_place {
+typedef struct ct__watch_sockets {
   struct in6_addr at; /**< IPv4 as ::ffff:a.b.c.d */
   uint16_t udp, tcp;  /**< ports */
   int32_t open;       /**< 0: it has no sockets */
-} ct__watch_place_t;
+} ct__watch_sockets_t;
 
 /** Static description of a rank, sent at the start. Every rank has the cards of all ranks. */
 typedef struct ct__watch_card {
@@ -28,7 +28,7 @@ typedef struct ct__watch_card {
   int32_t pid;
   uint64_t started; /**< start time; with pid it identifies the process */
   uint64_t machine; /**< equal on ranks that can see each other's pid; 0: unknown */
-  ct__watch_place_t place;
+  ct__watch_sockets_t sockets;
 } ct__watch_card_t;
 
 /** A rank's reply when asked for its state. */
@@ -140,17 +140,17 @@ const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t 
 /** The local address from which the first reachable address of another node is reached. Returns 0
  * if none is. */
 int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out);
-/** Opens both sockets at the address and stores their ports in \a place. 0, or -1 on failure
+/** Opens both sockets at the address and stores their ports in \a sockets. 0, or -1 on failure
  * (errno). */
 int ct__watch_net_open(ct__watch_net_t *net, const struct in6_addr *at,
-                       const ct__watch_ports_t *ports, ct__watch_place_t *place);
+                       const ct__watch_ports_t *ports, ct__watch_sockets_t *sockets);
 /** Stops accepting connections. */
 void ct__watch_net_shut(ct__watch_net_t *net);
 void ct__watch_net_close(ct__watch_net_t *net);
 /** Sends one packet; errors are ignored, as UDP packets may be lost anyway. */
-void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_place_t *to, const void *packet,
-                        size_t bytes);
+void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_sockets_t *to,
+                        const void *packet, size_t bytes);
 /** A connected socket with the given timeout, or -1. */
-int ct__watch_net_connect(const ct__watch_place_t *to, double seconds);
+int ct__watch_net_connect(const ct__watch_sockets_t *to, double seconds);
 
 #endif

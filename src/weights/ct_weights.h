@@ -105,7 +105,7 @@ int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, c
                     ct_weights_file_t *out);
 /** The same if only the file's texts are needed for now: in a nested file any of its dicts is
  * opened. */
-int ct_weights_look(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+int ct_weights_peek(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
 /** The dicts of a file that a key can select; none if files of its format are not nested. */
 int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,

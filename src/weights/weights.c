@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-int ct_weights_look(const ct_weights_ops_t *const formats[], const char *path, const char *key,
+int ct_weights_peek(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out)
 {
   int rc = CT_OK;
@@ -116,7 +116,7 @@ int ct_weights_floats(const ct_weights_file_t *f, int i, float *to)
     n = t.count - first < PIECE ? t.count - first : PIECE;
     CT_TRY(f->ops->read(f->w, i, first, n, piece));
     ct_elem_floats(t.type, piece, n, to + first);
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
 out:
   ct_mem_free(piece);

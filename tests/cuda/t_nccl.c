@@ -190,7 +190,7 @@ static void a_failure_is_remembered(void)
   CT_ASSERT_FAILS(finish(ticket), CT_ERR_COMM, "NCCL failed on rank 0");
   unsetenv("CTRAIN_FAKE_NCCL_FAIL");
   ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "something else");
-  CT_ASSERT_FAILS(ops->poke(comm), CT_ERR_COMM, "NCCL failed on rank 0");
+  CT_ASSERT_FAILS(ops->progress(comm), CT_ERR_COMM, "NCCL failed on rank 0");
   CT_ASSERT_FAILS(ops->reduce(comm, NULL, memory, N, CT_REDUCE_ALL, &ticket), CT_ERR_COMM,
                   "NCCL failed on rank 0");
   CT_ASSERT_FAILS(ops->end(comm, ticket, queue), CT_ERR_COMM, "NCCL failed on rank 0");

@@ -139,7 +139,7 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .recipe = {.compute = amp, .qat = config.qat},
+                          .step_opts = {.compute = amp, .qat = config.qat},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
@@ -198,12 +198,12 @@ static void load_batch(fixture_t *f, int step, int global)
 
 static double train_step(fixture_t *f, int step, int global)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t times = {0};
   load_batch(f, step, global);
-  CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, &(ct_schedule_point_t){0}, &word, &times));
-  CT_ASSERT_INT(word.samples, global);
-  return word.loss_sum / (double)word.samples;
+  CT_ASSERT_OK(ct_trainer_step(f->t, &f->batch, CT_OK, &(ct_schedule_point_t){0}, &status, &times));
+  CT_ASSERT_INT(status.samples, global);
+  return status.loss_sum / (double)status.samples;
 }
 
 /* ---- comparisons ---- */

@@ -30,16 +30,16 @@ static int is_last(void)
 
 /* As the trainer makes it: the word is what is left when the slowest rank, and the wire, are done.
  */
-static void make_step(ct_account_t *a, const ct_step_times_t *mine, double transfer)
+static void make_step(ct_breakdown_t *a, const ct_step_times_t *mine, double transfer)
 {
   ct_step_report_t r = {.times = *mine, .samples = 8};
-  ct_step_word_t w = {.time_sum = *mine, .time_max = *mine, .busy_max = ct_step_times_busy(mine)};
+  ct_step_status_t w = {.time_sum = *mine, .time_max = *mine, .busy_max = ct_step_times_busy(mine)};
   CT_ASSERT_OK(ct_step_agree(topo, &w));
   r.times.s[CT_TIME_WORD] = w.busy_max + transfer - ct_step_times_all(mine);
-  ct_account_step(a, &w, &r);
+  ct_breakdown_step(a, &w, &r);
 }
 
-static void make_steps(ct_account_t *a, int n, times_fn *of)
+static void make_steps(ct_breakdown_t *a, int n, times_fn *of)
 {
   for (int i = 0; i < n; i++) {
     ct_step_times_t t = of(i);
@@ -47,7 +47,7 @@ static void make_steps(ct_account_t *a, int n, times_fn *of)
   }
 }
 
-static void adds_up(const ct_account_sum_t *s)
+static void adds_up(const ct_breakdown_sum_t *s)
 {
   CT_ASSERT_NEAR(s->busy_s + s->imbalance_s + s->transfer_s, s->step_s, 1e-12);
   CT_ASSERT_NEAR(s->steady_s + s->random_s, s->imbalance_s, 1e-12);
@@ -55,20 +55,20 @@ static void adds_up(const ct_account_sum_t *s)
   CT_ASSERT_NEAR(ct_step_times_busy(&s->mean), s->busy_s, 1e-12);
 }
 
-static void account_of(int n, times_fn *of, ct_account_sum_t *s)
+static void breakdown_of(int n, times_fn *of, ct_breakdown_sum_t *s)
 {
-  ct_account_t *a;
-  CT_ASSERT_OK(ct_account_open(topo, 0, &a));
+  ct_breakdown_t *a;
+  CT_ASSERT_OK(ct_breakdown_open(topo, 0, &a));
   make_steps(a, n, of);
-  ct_account_collect(a, s);
+  ct_breakdown_collect(a, s);
   adds_up(s);
-  ct_account_close(a);
+  ct_breakdown_close(a);
 }
 
 static void equal_ranks_only_wait_for_the_wire(void)
 {
-  ct_account_sum_t s;
-  account_of(10, usual, &s);
+  ct_breakdown_sum_t s;
+  breakdown_of(10, usual, &s);
   CT_ASSERT_INT(s.steps, 10);
   CT_ASSERT_INT(s.samples, 80);
   CT_ASSERT_INT(s.ranks, topo->size);
@@ -89,8 +89,8 @@ static ct_step_times_t last_reads(int step)
 
 static void a_slow_rank_is_steady(void)
 {
-  ct_account_sum_t s;
-  account_of(10, last_reads, &s);
+  ct_breakdown_sum_t s;
+  breakdown_of(10, last_reads, &s);
   double n = topo->size, more = 8e-3 * (1 - 1 / n);
   CT_ASSERT_NEAR(s.imbalance_s, more, 1e-12);
   CT_ASSERT_NEAR(s.random_s, topo->rank ? more : 0, 1e-12); /* only rank 0 knows who it was */
@@ -109,8 +109,8 @@ static ct_step_times_t each_in_turn(int step)
 
 static void noise_is_random(void)
 {
-  ct_account_sum_t s;
-  account_of(4 * topo->size, each_in_turn, &s);
+  ct_breakdown_sum_t s;
+  breakdown_of(4 * topo->size, each_in_turn, &s);
   double n = topo->size, more = 8e-3 * (1 - 1 / n);
   CT_ASSERT_NEAR(s.steady_s, 0, 1e-12);
   CT_ASSERT_NEAR(s.random_s, more, 1e-12);
@@ -120,29 +120,29 @@ static void noise_is_random(void)
 /* Windows of different lengths are one account; the steady part is that of the whole. */
 static void windows_add_up(void)
 {
-  ct_account_t *a;
-  ct_account_sum_t s, whole;
-  CT_ASSERT_OK(ct_account_open(topo, 0, &a));
+  ct_breakdown_t *a;
+  ct_breakdown_sum_t s, whole;
+  CT_ASSERT_OK(ct_breakdown_open(topo, 0, &a));
   make_steps(a, 30, usual);
-  ct_account_collect(a, &s);
+  ct_breakdown_collect(a, &s);
   make_steps(a, 10, last_reads);
-  ct_account_collect(a, &s);
+  ct_breakdown_collect(a, &s);
   CT_ASSERT_INT(s.steps, 10);
-  ct_account_collect(a, &s); /* an empty one */
+  ct_breakdown_collect(a, &s); /* an empty one */
   CT_ASSERT_INT(s.steps, 0);
-  ct_account_total(a, &whole);
+  ct_breakdown_total(a, &whole);
   adds_up(&whole);
   CT_ASSERT_INT(whole.steps, 40);
   CT_ASSERT_NEAR(whole.imbalance_s, 2e-3 * (1 - 1.0 / topo->size), 1e-12);
   if (topo->rank == 0) {
-    ct_account_rank_t r = ct_account_of_rank(a, topo->size - 1);
+    ct_breakdown_rank_t r = ct_breakdown_of_rank(a, topo->size - 1);
     CT_ASSERT_NEAR(whole.random_s, 0, 1e-12);
     CT_ASSERT_NEAR(r.busy_s, 28.75e-3, 1e-12);
     CT_ASSERT_NEAR(r.busy_max_s, 34.75e-3, 1e-12);
     CT_ASSERT_NEAR(r.mean.s[CT_TIME_DATA], 3e-3, 1e-12);
     CT_ASSERT_NEAR(r.step_s, whole.step_s, 1e-12);
   }
-  ct_account_close(a);
+  ct_breakdown_close(a);
 }
 
 static ct_step_times_t seldom_long(int step)
@@ -152,14 +152,14 @@ static ct_step_times_t seldom_long(int step)
 
 static void lengths_are_binned(void)
 {
-  ct_account_sum_t s;
-  account_of(100, seldom_long, &s);
+  ct_breakdown_sum_t s;
+  breakdown_of(100, seldom_long, &s);
   CT_ASSERT_NEAR(s.step_min_s, 0.1, 1e-9);
   CT_ASSERT_NEAR(s.step_max_s, 0.401, 1e-9);
-  CT_ASSERT_NEAR(ct_account_quantile(&s, 0.5), 0.1, 0.009);
-  CT_ASSERT_NEAR(ct_account_quantile(&s, 0.89), 0.1, 0.009);
-  CT_ASSERT_NEAR(ct_account_quantile(&s, 0.95), 0.4, 0.036);
-  CT_ASSERT_NEAR(ct_account_quantile(&s, 1), 0.401, 1e-9);
+  CT_ASSERT_NEAR(ct_breakdown_quantile(&s, 0.5), 0.1, 0.009);
+  CT_ASSERT_NEAR(ct_breakdown_quantile(&s, 0.89), 0.1, 0.009);
+  CT_ASSERT_NEAR(ct_breakdown_quantile(&s, 0.95), 0.4, 0.036);
+  CT_ASSERT_NEAR(ct_breakdown_quantile(&s, 1), 0.401, 1e-9);
 }
 
 static double number(const json_t *o, const char *in, const char *key)
@@ -169,9 +169,9 @@ static double number(const json_t *o, const char *in, const char *key)
 
 static void the_json_adds_up(void)
 {
-  ct_account_sum_t s;
-  account_of(10, last_reads, &s);
-  json_t *o = ct_account_json(&s);
+  ct_breakdown_sum_t s;
+  breakdown_of(10, last_reads, &s);
+  json_t *o = ct_breakdown_json(&s);
   double sum = 0;
   for (int k = 0; k < CT_TIME_KINDS; k++)
     sum += number(o, "kinds_s", ct_step_time_name(k));

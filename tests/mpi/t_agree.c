@@ -165,26 +165,26 @@ static void counts_are_summed(void)
   ct_mem_free(count);
 }
 
-static ct_step_word_t word(int step)
+static ct_step_status_t word(int step)
 {
-  return (ct_step_word_t){.loss_sum = 0.5 * (t->rank + 1) * step,
-                          .loss_weight = 0.25 * (t->rank + 1),
-                          .abs_error = 2 * t->rank,
-                          .samples = 8 + t->rank,
-                          .top1 = t->rank,
-                          .top5 = 2 * t->rank,
-                          .stop = t->rank == step % t->size && step % 3 == 0 ? 15 : 0,
-                          .work_max = 1 + t->rank,
-                          .busy_max = 100 - t->rank,
-                          .time_sum.s = {[CT_TIME_MOVE] = 2},
-                          .time_max.s = {[CT_TIME_DATA] = 3 - t->rank}};
+  return (ct_step_status_t){.loss_sum = 0.5 * (t->rank + 1) * step,
+                            .loss_weight = 0.25 * (t->rank + 1),
+                            .abs_error = 2 * t->rank,
+                            .samples = 8 + t->rank,
+                            .top1 = t->rank,
+                            .top5 = 2 * t->rank,
+                            .stop = t->rank == step % t->size && step % 3 == 0 ? 15 : 0,
+                            .work_max = 1 + t->rank,
+                            .busy_max = 100 - t->rank,
+                            .time_sum.s = {[CT_TIME_MOVE] = 2},
+                            .time_max.s = {[CT_TIME_DATA] = 3 - t->rank}};
 }
 
 static void step_words_merge(void)
 {
   int n = t->size, pairs = n * (n - 1) / 2;
   for (int step = 0; step < 50; step++) {
-    ct_step_word_t w = word(step);
+    ct_step_status_t w = word(step);
     CT_ASSERT_OK(ct_step_agree(t, &w));
     CT_ASSERT_INT(w.err, CT_OK);
     CT_ASSERT_INT(w.stop, step % 3 == 0 ? 15 : 0);
@@ -204,7 +204,7 @@ static void step_words_merge(void)
 static void step_words_tell_errors(void)
 {
   for (int bad = 0; bad < t->size; bad++) {
-    ct_step_word_t w = word(1);
+    ct_step_status_t w = word(1);
     char text[64];
     snprintf(text, sizeof text, "disk full on rank %d", bad);
     w.err = work(bad);
@@ -223,7 +223,7 @@ static void step_words_tell_errors(void)
 static void one_rank_needs_no_mpi(void)
 {
   ct_topo_t alone = {.world = MPI_COMM_NULL, .node = MPI_COMM_NULL, .size = 1};
-  ct_step_word_t w = {.samples = 3};
+  ct_step_status_t w = {.samples = 3};
   char text[] = "x";
   void *data = text;
   size_t n = 1;

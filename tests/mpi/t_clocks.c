@@ -29,11 +29,11 @@ static void one_clock_is_one(void)
 static void between_two_measurements(void)
 {
   const ct_clock_offset_t at[2] = {{100, 5, 1e-6}, {200, 6, 1e-6}};
-  CT_ASSERT_NEAR(ct_clocks_place(at, 100), 105, 1e-12);
-  CT_ASSERT_NEAR(ct_clocks_place(at, 150), 155.5, 1e-12);
-  CT_ASSERT_NEAR(ct_clocks_place(at, 200), 206, 1e-12);
+  CT_ASSERT_NEAR(ct_clocks_convert(at, 100), 105, 1e-12);
+  CT_ASSERT_NEAR(ct_clocks_convert(at, 150), 155.5, 1e-12);
+  CT_ASSERT_NEAR(ct_clocks_convert(at, 200), 206, 1e-12);
   const ct_clock_offset_t once[2] = {{100, 5, 1e-6}, {100, 5, 1e-6}};
-  CT_ASSERT_NEAR(ct_clocks_place(once, 130), 135, 1e-12);
+  CT_ASSERT_NEAR(ct_clocks_convert(once, 130), 135, 1e-12);
 }
 
 /* What rank 0 got so far: rank r sends 70000 r bytes of its number. */

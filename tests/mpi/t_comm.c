@@ -78,7 +78,7 @@ static void many_in_flight(void)
       fill(memory + k * SIZE, SIZE, k + round);
       fill(outside + k * SIZE, SIZE, k + round);
       CT_ASSERT_OK(ops->reduce(comm, NULL, buf, SIZE - k % 3, CT_REDUCE_ALL, &ticket[k]));
-      if (random_of_rank((uint64_t)k) % 3 == 0) CT_ASSERT_OK(ops->poke(comm));
+      if (random_of_rank((uint64_t)k) % 3 == 0) CT_ASSERT_OK(ops->progress(comm));
       pause_a_while(random_of_rank((uint64_t)(k + 1000 * round)), 8);
       order[k] = k;
     }
@@ -137,7 +137,7 @@ static void steps_do_not_race(void)
       fill(buf, n, step + b);
       ops->reduce(comm, NULL, buf, n, CT_REDUCE_ALL, &ticket[b]);
       pause_a_while(random_of_rank((uint64_t)(step * BUCKETS + b)), 8);
-      if (random_of_rank((uint64_t)(step * BUCKETS + b)) & 1) ops->poke(comm);
+      if (random_of_rank((uint64_t)(step * BUCKETS + b)) & 1) ops->progress(comm);
     }
     for (int b = 0; b < BUCKETS; b++) {
       finish(ticket[b]);
@@ -277,7 +277,7 @@ static void a_step_allocates_nothing(void)
     calls = ct_mem_calls();
     ops->reduce(comm, NULL, memory, BIG, CT_REDUCE_ALL, &ticket[0]);
     ops->reduce(comm, NULL, outside, BIG, CT_REDUCE_ALL, &ticket[1]);
-    ops->poke(comm);
+    ops->progress(comm);
     finish(ticket[1]);
     finish(ticket[0]);
   }

@@ -189,12 +189,12 @@ static void set_options(made_t *m, const run_t *r)
   m->train.sync_bn = ct_mem_strdup(r->sync_bn);
 }
 
-static int largest(ct_batches_t b, int pieces)
+static int largest(ct_batches_t b, int micro_batches)
 {
   int64_t first;
-  ct_sampler_t s = {.pieces = pieces};
-  return (int)ct_sampler_share(&s, b.batch < b.samples ? b.batch : b.samples, 0, topo->size,
-                               &first);
+  ct_sampler_t s = {.micro_batches = micro_batches};
+  return (int)ct_sampler_local_batch(&s, b.batch < b.samples ? b.batch : b.samples, 0, topo->size,
+                                     &first);
 }
 
 /* What of the run is the device's, and what its samples come as. */
@@ -230,8 +230,8 @@ static void make(made_t *m, const run_t *r, const char *name)
                               .seed = 1,
                               .training = r->samples > 0};
   set_device(m, r);
-  CT_ASSERT_OK(ct_recipe_make(&m->parallel, &m->train, topo->size, &m->env.recipe));
-  ct_comm_opts_t o = {.fixed_order = m->env.recipe.fixed_order};
+  CT_ASSERT_OK(ct_step_opts_make(&m->parallel, &m->train, topo->size, &m->env.step_opts));
+  ct_comm_opts_t o = {.fixed_order = m->env.step_opts.fixed_order};
   m->comm_ops = device->host_memory ? &ct_comm_mpi : &ct_comm_staged;
   CT_ASSERT_OK(m->comm_ops->open(topo, device, m->dev, &o, &m->comm));
   m->env.comm_ops = m->comm_ops;
@@ -240,7 +240,7 @@ static void make(made_t *m, const run_t *r, const char *name)
   if (r->samples)
     m->batches[1] = (ct_batches_t){r->samples * topo->size - 1, r->batch * topo->size};
   m->env.max_eval = r->val ? largest(m->batches[0], 1) : 0;
-  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.recipe.pieces) : 0;
+  m->env.max_batch = r->samples ? largest(m->batches[1], m->env.step_opts.micro_batches) : 0;
 }
 
 static void clear(made_t *m)
@@ -373,7 +373,7 @@ static void copies_on_the_device_are_counted(void)
   size_t sample = 3 * 8 * 8 + 2 * sizeof(int32_t) + 11 * sizeof(float); /* 10 targets, a share */
   CT_ASSERT_INT(said.bytes[CT_MEMORY_BATCHES], 2 * 9 * sample);
   CT_ASSERT_INT(said.bytes[CT_MEMORY_CHANNEL_MAPS], 2 * 2 * 3 * sizeof(float));
-  CT_ASSERT_INT(said.bytes[CT_MEMORY_LOW_WEIGHTS], said.bytes[CT_MEMORY_WEIGHTS] / 2);
+  CT_ASSERT_INT(said.bytes[CT_MEMORY_REDUCED_WEIGHTS], said.bytes[CT_MEMORY_WEIGHTS] / 2);
 }
 
 int main(int argc, char **argv)

@@ -136,17 +136,17 @@ static void weights_of_mixed_labels(void)
     int mixed = k % 2;
     o.loss = weighted;
     o.class_weight = class_weight;
-    o.recipe =
-        (ct_recipe_t){.pieces = k / 2 == 1 ? 2 : 1, .way = k / 2 == 2 ? &ct_way_dp : &ct_way_ddp};
+    o.step_opts = (ct_step_opts_t){.micro_batches = k / 2 == 1 ? 2 : 1,
+                                   .strategy = k / 2 == 2 ? &ct_strategy_dp : &ct_strategy_ddp};
     rig_start(&r, &o);
     for (int s = 0; s < 4; s++) {
-      ct_step_word_t word = {0};
+      ct_step_status_t status = {0};
       linear_t m = get(&r), after;
       truth_t t = truth_of(&m, &weighted, s, batches[s], mixed);
       load(&r, s, batches[s], mixed);
-      CT_ASSERT_OK(rig_run(&r, &word));
-      CT_ASSERT_NEAR(word.loss_sum, t.loss, 1e-5 * t.loss);
-      CT_ASSERT_NEAR(word.loss_weight, t.weight, 1e-6 * t.weight);
+      CT_ASSERT_OK(rig_run(&r, &status));
+      CT_ASSERT_NEAR(status.loss_sum, t.loss, 1e-5 * t.loss);
+      CT_ASSERT_NEAR(status.loss_weight, t.weight, 1e-6 * t.weight);
       after = get(&r);
       for (int i = 0; i < ALL; i++)
         m.v[i] -= (float)(t.slope[i] / t.weight);
@@ -173,24 +173,25 @@ static void clipping_by_every_norm(void)
   enum { BATCH = 10 };
   for (int k = 0; k < 8; k++) {
     rig_t r;
-    ct_step_word_t word = {0};
+    ct_step_status_t status = {0};
     ct_step_report_t report = {0};
     rig_opts_t o = opts(1);
     double p = norms[k % 4];
-    o.recipe = (ct_recipe_t){.zero = k / 4, .clip_p = p, .clip_norm = 0.125};
+    o.step_opts = (ct_step_opts_t){.zero = k / 4, .clip_p = p, .clip_norm = 0.125};
     rig_start(&r, &o);
     linear_t m = get(&r), after;
     truth_t t = truth_of(&m, &o.loss, 5, BATCH, 0);
     for (int i = 0; i < ALL; i++)
       t.slope[i] /= BATCH;
     double norm = norm_of(t.slope, p);
-    CU_ASSERT(norm > 2 * o.recipe.clip_norm);
+    CU_ASSERT(norm > 2 * o.step_opts.clip_norm);
     load(&r, 5, BATCH, 0);
-    CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+    CT_ASSERT_OK(
+        ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
     CT_ASSERT_NEAR(report.grad_norm, norm, 1e-5 * norm);
     after = get(&r);
     for (int i = 0; i < ALL; i++)
-      m.v[i] -= (float)(t.slope[i] * o.recipe.clip_norm / norm);
+      m.v[i] -= (float)(t.slope[i] * o.step_opts.clip_norm / norm);
     CT_ASSERT_ARRAY(after.v, m.v, ALL, 1e-6);
     rig_close(&r);
   }
@@ -204,7 +205,7 @@ static void clipping_by_value(void)
   for (int half = 0; half < 2; half++) {
     rig_t r;
     rig_opts_t o = opts(1);
-    o.recipe = (ct_recipe_t){.compute = half ? CT_F16 : CT_F32, .clip_value = limit};
+    o.step_opts = (ct_step_opts_t){.compute = half ? CT_F16 : CT_F32, .clip_value = limit};
     rig_start(&r, &o);
     linear_t m = get(&r), after;
     truth_t t = truth_of(&m, &o.loss, 7, BATCH, 0);
@@ -235,7 +236,7 @@ static void momentum_and_decay(void)
     o.optim =
         (ct_optim_opts_t){.lr = lr, .momentum = momentum, .nesterov = 1, .weight_decay = decay};
     o.optim.no_decay_bias_norm = 1;
-    o.recipe.zero = k / 2;
+    o.step_opts.zero = k / 2;
     o.bucket_mb = k % 2; /* one bucket, or one for each parameter */
     rig_start(&r, &o);
     for (int s = 0; s < STEPS; s++) {
@@ -269,23 +270,23 @@ static void a_skipped_update_is_none(void)
   enum { BATCH = 10 };
   const double lr = 0.01;
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   rig_opts_t o = opts(lr);
   o.optim =
       (ct_optim_opts_t){.kind = 1, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}; /* Adam */
-  o.recipe.compute = CT_F16;
+  o.step_opts.compute = CT_F16;
   rig_start(&r, &o);
   linear_t m = get(&r), after;
   load(&r, 6, BATCH, 0);
   setenv("CTRAIN_FAULTS", "step.overflow@0:1", 1);
   ct_fault_setup(topo->rank);
-  CT_ASSERT_OK(rig_run(&r, &word));
+  CT_ASSERT_OK(rig_run(&r, &status));
   unsetenv("CTRAIN_FAULTS");
   ct_fault_setup(topo->rank);
   CT_ASSERT_INT(updates_of(&r), 0);
   after = get(&r);
   CT_ASSERT_ARRAY(after.v, m.v, ALL, 0);
-  CT_ASSERT_OK(rig_run(&r, &word));
+  CT_ASSERT_OK(rig_run(&r, &status));
   CT_ASSERT_INT(updates_of(&r), 1);
   after = get(&r);
   truth_t t = truth_of(&m, &o.loss, 6, BATCH, 0);

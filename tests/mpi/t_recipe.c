@@ -22,7 +22,8 @@ static rig_opts_t opts(const char *model)
 static rig_opts_t alone(rig_opts_t o)
 {
   o.alone = 1;
-  o.recipe.pieces = (o.recipe.pieces ? o.recipe.pieces : 1) * topo->size;
+  o.step_opts.micro_batches =
+      (o.step_opts.micro_batches ? o.step_opts.micro_batches : 1) * topo->size;
   return o;
 }
 
@@ -67,10 +68,10 @@ static void train(rig_t *a, rig_t *b, double tolerance)
 
 static void pieces_equal_the_whole_batch(void)
 {
-  for (int pieces = 1; pieces <= 3; pieces++) {
+  for (int micro_batches = 1; micro_batches <= 3; micro_batches++) {
     rig_t cut, whole;
     rig_opts_t o = opts(rig_plain), w = opts(rig_plain);
-    o.recipe.pieces = pieces;
+    o.step_opts.micro_batches = micro_batches;
     o.blocking = 1;
     w.alone = 1;
     rig_start(&cut, &o);
@@ -94,7 +95,8 @@ static void shards_have_the_same_bits(void)
   for (int m = 0; m < 2 && power_of_two(topo->size); m++) {
     rig_t ranks, one;
     rig_opts_t o = opts(strcmp(models[m], "plain") == 0 ? rig_plain : rig_norm);
-    o.recipe = (ct_recipe_t){.pieces = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
+    o.step_opts =
+        (ct_step_opts_t){.micro_batches = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
     rig_start(&ranks, &o);
     o = alone(o);
     rig_start(&one, &o);
@@ -109,15 +111,15 @@ static void shards_have_the_same_bits(void)
 
 static void sync_bn_equals_one_big_batch(void)
 {
-  for (int pieces = 1; pieces <= 2; pieces++) {
+  for (int micro_batches = 1; micro_batches <= 2; micro_batches++) {
     rig_t ranks, one;
     rig_opts_t o = opts(rig_norm), w = opts(rig_norm);
-    o.recipe = (ct_recipe_t){.pieces = pieces, .sync_bn = topo->size};
+    o.step_opts = (ct_step_opts_t){.micro_batches = micro_batches, .sync_bn = topo->size};
     rig_start(&ranks, &o);
     w.alone = 1;
-    w.recipe.pieces = pieces;
+    w.step_opts.micro_batches = micro_batches;
     rig_start(&one, &w);
-    if (pieces == 1) { /* else the pieces hold other samples together */
+    if (micro_batches == 1) { /* else the pieces hold other samples together */
       train(&ranks, &one, 2e-5);
       near(&ranks, &one, 2e-5, 1);
     } else {
@@ -135,7 +137,7 @@ static void groups_of_one_are_no_sync_bn(void)
 {
   rig_t grouped, off;
   rig_opts_t o = opts(rig_norm), w = opts(rig_norm);
-  o.recipe.sync_bn = 1;
+  o.step_opts.sync_bn = 1;
   rig_start(&grouped, &o);
   rig_start(&off, &w);
   train(&grouped, &off, 1e-5);
@@ -154,7 +156,7 @@ static void statistics_are_those_of_the_group(void)
     rig_t r;
     uint64_t all[16] = {0};
     rig_opts_t o = opts(rig_norm);
-    o.recipe.sync_bn = cases[i].sync_bn;
+    o.step_opts.sync_bn = cases[i].sync_bn;
     o.blocking = 1;
     rig_start(&r, &o);
     rig_step(&r, 0, 12);
@@ -174,13 +176,13 @@ static void sync_bn_survives_a_failure(void)
   for (int k = 0; k < 3; k++)
     for (int nth = 1; nth <= 3; nth++) {
       rig_t r;
-      ct_step_word_t word = {0};
+      ct_step_status_t status = {0};
       rig_opts_t o = opts(rig_norm);
-      o.recipe.sync_bn = topo->size;
+      o.step_opts.sync_bn = topo->size;
       rig_start(&r, &o);
       if (topo->rank == topo->size - 1) flaky_order(FLAKY_RUN, kinds[k], nth);
       rig_load(&r, 0, 8);
-      int rc = rig_run(&r, &word);
+      int rc = rig_run(&r, &status);
       CT_ASSERT_OK(ct_agree_same(topo, "the code", (uint64_t)(int64_t)rc));
       flaky_clear();
       rig_step(&r, 1, 8);
@@ -200,9 +202,9 @@ static void zero_changes_nothing(void)
     rig_t zero, all;
     rig_opts_t o = opts(rig_norm);
     o.optim = optims[c];
-    o.recipe.clip_norm = c % 2 ? 0.5 : 0;
+    o.step_opts.clip_norm = c % 2 ? 0.5 : 0;
     rig_start(&all, &o);
-    o.recipe.zero = 1;
+    o.step_opts.zero = 1;
     rig_start(&zero, &o);
     train(&zero, &all, 1e-6);
     near(&zero, &all, 1e-6, 0);
@@ -225,7 +227,7 @@ static void groups_have_their_own_numbers(void)
     o.optim = (ct_optim_opts_t){.lr = 0.05, .groups = groups};
     o.bucket_mb = 1;
     o.blocking = 1;
-    o.recipe.zero = zero;
+    o.step_opts.zero = zero;
     rig_start(&before, &o);
     rig_start(&r, &o);
     rig_step(&r, 0, 8);
@@ -266,16 +268,16 @@ static void frozen_ones_keep_their_bits(void)
 static void clipping_bounds_the_update(void)
 {
   rig_t r, before;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
   rig_opts_t o = opts(rig_plain);
   o.optim = (ct_optim_opts_t){.lr = 1};
-  o.recipe.clip_norm = 1e-3;
+  o.step_opts.clip_norm = 1e-3;
   o.blocking = 1;
   rig_start(&before, &o);
   rig_start(&r, &o);
   rig_load(&r, 0, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   CU_ASSERT(report.grad_norm > 1e-2);
   double sum = 0;
   for (int p = 0; p < r.graph->params; p++) {
@@ -294,10 +296,10 @@ static void clipping_bounds_the_update(void)
 static void an_overflow_is_skipped_by_all(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
   rig_opts_t o = opts(rig_plain);
-  o.recipe.compute = CT_F16;
+  o.step_opts.compute = CT_F16;
   rig_start(&r, &o);
   rig_step(&r, 0, 8);
   float *before = weights(&r, 0), *after;
@@ -306,7 +308,7 @@ static void an_overflow_is_skipped_by_all(void)
   setenv("CTRAIN_FAULTS", fault, 1);
   ct_fault_setup(topo->rank);
   rig_load(&r, 1, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   unsetenv("CTRAIN_FAULTS");
   ct_fault_setup(topo->rank);
   CT_ASSERT_INT(report.skipped, 1);
@@ -317,7 +319,7 @@ static void an_overflow_is_skipped_by_all(void)
   free(before);
   free(after);
   rig_load(&r, 1, 8);
-  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &word, &report));
+  CT_ASSERT_OK(ct_trainer_step(r.t, &r.batch, CT_OK, &(ct_schedule_point_t){0}, &status, &report));
   CT_ASSERT_INT(report.skipped, 0);
   CU_ASSERT(report.loss_scale == 32768);
   CT_ASSERT_OK(ct_trainer_verify(r.t));
@@ -331,7 +333,7 @@ static void half_precision_is_near(void)
     rig_t half, full;
     rig_opts_t o = opts(rig_norm);
     rig_start(&full, &o);
-    o.recipe.compute = types[k];
+    o.step_opts.compute = types[k];
     rig_start(&half, &o);
     for (int s = 0; s < 3; s++) {
       double x = rig_step(&half, s, 8), y = rig_step(&full, s, 8);
@@ -355,7 +357,7 @@ static void weights_of_classes_are_global(void)
   o.alone = 1;
   rig_start(&one, &o);
   for (int s = 0; s < 3; s++) {
-    ct_step_word_t a = {0}, b = {0};
+    ct_step_status_t a = {0}, b = {0};
     rig_load(&ranks, s, 9);
     rig_load(&one, s, 9);
     CT_ASSERT_OK(rig_run(&ranks, &a));
@@ -390,14 +392,18 @@ static void a_rank_that_differs_is_named(void)
 static void a_step_allocates_nothing(void)
 {
   static const float weight[RIG_CLASSES] = {1, 5, 0.1f, 2, 1, 1, 3, 1, 0.5f, 1};
-  const ct_recipe_t recipes[] = {
-      {.pieces = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
-      {.compute = CT_F16, .pieces = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
-      {.compute = CT_BF16, .pieces = 4, .fixed_order = 1, .clip_norm = 1, .clip_p = INFINITY}};
+  const ct_step_opts_t step_opts_list[] = {
+      {.micro_batches = 3, .sync_bn = topo->size, .zero = 1, .clip_norm = 1},
+      {.compute = CT_F16, .micro_batches = 2, .sync_bn = 1, .clip_value = 1, .zero = 1},
+      {.compute = CT_BF16,
+       .micro_batches = 4,
+       .fixed_order = 1,
+       .clip_norm = 1,
+       .clip_p = INFINITY}};
   for (int k = 0; k < (power_of_two(topo->size) ? 3 : 2); k++) {
     rig_t r;
     rig_opts_t o = opts(rig_norm);
-    o.recipe = recipes[k];
+    o.step_opts = step_opts_list[k];
     o.class_weight = weight;
     o.loss = (ct_loss_spec_t){.weighted = 1};
     o.optim = (ct_optim_opts_t){.kind = 5, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999}; /* LAMB */

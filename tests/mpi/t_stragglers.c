@@ -38,16 +38,16 @@ static void set_hosts(int per_host)
 }
 
 /* The 4th and 9th step of each 10 are on a small batch, where rank 1 is slow: they do not count. */
-static void make_steps(ct_accounts_t *a, int64_t from, int64_t to, times_fn *of)
+static void make_steps(ct_breakdown_lines_t *a, int64_t from, int64_t to, times_fn *of)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   for (int64_t step = from; step <= to; step++) {
     int whole = step % 5 != 4;
     times_t t = of(step);
     if (!whole) t = (times_t){0.3 * (topo.rank == 1), 0};
     ct_step_report_t r = {.data_s = t.data_s,
                           .times.s = {[CT_TIME_DATA] = t.data_s, [CT_TIME_COMPUTE] = t.compute_s}};
-    CT_ASSERT_OK(ct_accounts_step(a, step, whole ? 48 : 4, &word, &r));
+    CT_ASSERT_OK(ct_breakdown_lines_step(a, step, whole ? 48 : 4, &word, &r));
   }
 }
 
@@ -71,19 +71,19 @@ static void run(int64_t n, int per_host, times_fn *of)
 {
   char log[600], lines[600];
   size_t bytes;
-  ct_accounts_t *a;
+  ct_breakdown_lines_t *a;
   ct_metrics_t *m = NULL;
   const char *dir = ct_test_dir();
   snprintf(log, sizeof log, "%s/said", dir);
   snprintf(lines, sizeof lines, "%s/metrics.jsonl", dir);
   set_hosts(per_host);
   CT_ASSERT_OK(ct_metrics_open(dir, &m));
-  CT_ASSERT_OK(ct_accounts_open(&topo, EVERY, &sampler, m, &a));
+  CT_ASSERT_OK(ct_breakdown_lines_open(&topo, EVERY, &sampler, m, &a));
   int saved = redirect_stderr(log);
   make_steps(a, 1, n, of);
-  CT_ASSERT_OK(ct_accounts_end(a, dir));
+  CT_ASSERT_OK(ct_breakdown_lines_end(a, dir));
   restore_stderr(saved);
-  ct_accounts_close(a);
+  ct_breakdown_lines_close(a);
   CT_ASSERT_OK(ct_metrics_close(m));
   ct_mem_free(said);
   ct_mem_free(metrics);
@@ -239,25 +239,25 @@ static void a_line_is_said_again_much_later(void)
 /* A run that resumes at a step within a window. */
 static void windows_end_alike_after_a_resume(void)
 {
-  ct_accounts_t *a;
+  ct_breakdown_lines_t *a;
   if (ct_test_topo.size == 1) return;
   set_hosts(1);
-  CT_ASSERT_OK(ct_accounts_open(&topo, EVERY, &sampler, NULL, &a));
+  CT_ASSERT_OK(ct_breakdown_lines_open(&topo, EVERY, &sampler, NULL, &a));
   int64_t calls = ct_mem_calls();
   make_steps(a, 7, 40, usual);
   CT_ASSERT_INT(ct_mem_calls(), calls); /* nothing is allocated in a step */
-  ct_accounts_close(a);
+  ct_breakdown_lines_close(a);
 }
 
 static void out_of_memory(void)
 {
   int64_t live = ct_mem_live();
-  ct_accounts_t *a;
+  ct_breakdown_lines_t *a;
   if (ct_test_topo.size == 1) return;
   set_hosts(1);
   for (int64_t n = 1; n <= 10; n++) {
     if (topo.rank == 0) ct_mem_fail_at(n);
-    CT_ASSERT_FAILS(ct_accounts_open(&topo, EVERY, &sampler, NULL, &a), CT_ERR_NOMEM, "");
+    CT_ASSERT_FAILS(ct_breakdown_lines_open(&topo, EVERY, &sampler, NULL, &a), CT_ERR_NOMEM, "");
     ct_mem_fail_at(0);
     CU_ASSERT_PTR_NULL(a);
     CT_ASSERT_INT(ct_mem_live(), live);

@@ -70,7 +70,7 @@ static void launchers(void)
     char text[200];
     int speaks;
     ct_test_environment = l->variables;
-    int rc = ct_launch_check(ct_test_getenv, l->world, "MPICH Version: 4.0.2", &speaks);
+    int rc = ct_launcher_check(ct_test_getenv, l->world, "MPICH Version: 4.0.2", &speaks);
     snprintf(text, sizeof text, "%s: %s %d", l->what, ct_err_name(l->rc), l->speaks);
     char got[200];
     snprintf(got, sizeof got, "%s: %s %d", l->what, ct_err_name(rc), speaks);
@@ -82,14 +82,14 @@ static void launchers_cure(void)
 {
   int speaks;
   ct_test_environment = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0";
-  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
+  CT_ASSERT_FAILS(ct_launcher_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
                   "srun started 4 tasks but MPI sees 1");
   CT_ASSERT_HAS(ct_err_last()->text, "srun --mpi=pmi2");
   ct_test_environment = "PMI_SIZE=2 PMI_RANK=0";
-  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
+  CT_ASSERT_FAILS(ct_launcher_check(ct_test_getenv, 1, "Open MPI v4", &speaks), CT_ERR_USAGE,
                   "MPI library of this program (Open MPI v4)");
   ct_test_environment = "PMIX_RANK=3";
-  CT_ASSERT_FAILS(ct_launch_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
+  CT_ASSERT_FAILS(ct_launcher_check(ct_test_getenv, 1, "MPICH", &speaks), CT_ERR_USAGE,
                   "at least 4 tasks");
 }
 

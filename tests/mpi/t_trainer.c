@@ -22,7 +22,7 @@ enum { ORDERS = sizeof orders / sizeof *orders };
 /* The nth call of the kind fails on the rank.  0: there are not so many. */
 static int fail_once(rig_t *r, flaky_call_t call, int bad, int64_t nth, const char *word)
 {
-  ct_step_word_t out = {0};
+  ct_step_status_t out = {0};
   flaky_clear();
   if (topo->rank == bad) flaky_order(call, FLAKY_ANY, nth);
   rig_load(r, 1, 3 * topo->size);
@@ -62,7 +62,7 @@ static void any_call_of_a_step_may_fail(void)
 static void zeros_may_fail(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   if (topo->size == 1) {
     ct_test_skip("needs a rank without samples");
     return;
@@ -86,7 +86,7 @@ static void the_first_failure_is_the_one_told(void)
                {FLAKY_SYNC, 1}}; /* mark 1: of the batch */
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o]});
     if (topo->rank == rig_last_rank()) {
       flaky_order(FLAKY_RUN, CT_OP_LOSS, 1);
@@ -105,7 +105,7 @@ static void work_may_fail_late(void)
 {
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     ct_loss_t sum = {0};
     rig_start(&r,
               &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o], .max_eval = 4});
@@ -124,7 +124,7 @@ static void work_may_fail_late(void)
 static void no_batch_on_one_rank(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   rig_load(&r, 0, 3 * topo->size);
@@ -141,7 +141,7 @@ static void a_loss_that_is_no_number(void)
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
     char range[64];
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = orders[o]});
     for (int bad = 0; bad < topo->size; bad++) {
       rig_load(&r, 0, 2 * topo->size);
@@ -167,7 +167,7 @@ static void a_loss_that_is_no_number(void)
 static void an_infinite_loss(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   const ct_loss_spec_t mse = {.kind = CT_LOSS_MSE, .one_hot = 1};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .loss = mse});
   float bias[RIG_CLASSES] = {INFINITY};
@@ -180,7 +180,7 @@ static void an_infinite_loss(void)
 static void more_samples_than_announced(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_loss_t sum = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .max_batch = 3, .max_eval = 2});
   rig_step(&r, 0, 3 * topo->size);
@@ -202,7 +202,7 @@ static void more_samples_than_announced(void)
 
 static int new_size(rig_t *r, int n)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   rig_load(r, 1, n * topo->size);
   return rig_run(r, &word);
 }
@@ -382,7 +382,7 @@ static void evaluation_counts_each_sample(void)
     CT_ASSERT_OK(rig_forward(&all, &sum));
     CT_ASSERT_OK(rig_forward(&one, &want));
   }
-  ct_step_word_t w = {
+  ct_step_status_t w = {
       .loss_sum = sum.sum, .samples = sum.samples, .top1 = sum.top1, .top5 = sum.top5};
   CT_ASSERT_OK(ct_step_agree(topo, &w));
   CT_ASSERT_NEAR(w.loss_sum, want.sum, 1e-4);
@@ -421,7 +421,7 @@ static void how_it_is_done_changes_nothing(void)
 static void the_word_is_filled_in(void)
 {
   rig_t r;
-  ct_step_word_t word;
+  ct_step_status_t word;
   ct_step_report_t times = {.data_s = 2 + topo->rank};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
   memset(&word, 0x3f, sizeof word);
@@ -465,7 +465,7 @@ static void begun_anew_it_does_the_same(void)
   for (int o = 0; o < ORDERS; o++) {
     rig_t r;
     uint64_t first[2] = {0, 0};
-    rig_opts_t opts = {.model = rig_norm, .order = orders[o], .recipe = {.ema = 0.9}};
+    rig_opts_t opts = {.model = rig_norm, .order = orders[o], .step_opts = {.ema = 0.9}};
     rig_start(&r, &opts);
     CT_ASSERT_OK(ct_trainer_remember(r.t));
     uint64_t begin = rig_hash(&r);

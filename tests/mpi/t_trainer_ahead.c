@@ -72,9 +72,9 @@ static uint64_t run_ahead(const rig_opts_t *o, int follow, int how, double loss[
   ct_loss_t sum = {0};
   rig_start(&r, o);
   make_batches(&r, &a);
-  if (follow) ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
+  if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
   for (int s = 0; s < STEPS; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     ct_step_report_t times = {0};
     a.now = s;
     CT_ASSERT_OK(
@@ -82,13 +82,13 @@ static uint64_t run_ahead(const rig_opts_t *o, int follow, int how, double loss[
     loss[s] = word.loss_sum;
     spoil(&r, &a.batch[s]);
     if (s != 2) continue;
-    ct_look_t before = ct_trainer_follow(r.t, (ct_look_t){0});
+    ct_prefetch_t before = ct_trainer_follow(r.t, (ct_prefetch_t){0});
     CU_ASSERT(before.ahead == (follow ? next_of : NULL));
     rig_load(&r, 9, 4 * topo->size);
     CT_ASSERT_OK(rig_forward(&r, &sum));
     ct_trainer_follow(r.t, before);
   }
-  ct_trainer_follow(r.t, (ct_look_t){0});
+  ct_trainer_follow(r.t, (ct_prefetch_t){0});
   uint64_t hash = rig_hash(&r);
   free_batches(&a);
   rig_close(&r);
@@ -119,7 +119,7 @@ static uint64_t run_besides(const rig_opts_t *o)
   int32_t labels2[RIG_ROOM];
   rig_start(&r, o);
   for (int s = 0; s < 3; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_load(&r, s, 4 * topo->size);
     for (int i = 0; i < r.batch.n; i++) {
       mix[i] = 0.2f + 0.1f * (float)i;
@@ -145,7 +145,7 @@ static void targets_reach_the_device_too(void)
   for (int k = 0; k < 4; k++) {
     rig_opts_t o = {.model = rig_plain, .blocking = 1, .in_place = 1};
     if (k % 2) o.loss.kind = CT_LOSS_MSE;
-    o.recipe.pieces = 1 + k / 2;
+    o.step_opts.micro_batches = 1 + k / 2;
     uint64_t want = run_besides(&o);
     o.in_place = 0;
     CU_ASSERT(run_besides(&o) == want);
@@ -167,9 +167,9 @@ static void the_same_arrays_are_no_same_batch(void)
   for (int follow = 0; follow < 2; follow++) {
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
     ct_batch_t next;
-    if (follow) ct_trainer_follow(r.t, (ct_look_t){the_same, &next});
+    if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){the_same, &next});
     for (int s = 0; s < STEPS; s++) {
-      ct_step_word_t word = {0};
+      ct_step_status_t word = {0};
       rig_load(&r, s, 4 * topo->size);
       r.batch.cursor = s;
       next = r.batch; /* what is in them now, as if it were that of some step to come */
@@ -177,7 +177,7 @@ static void the_same_arrays_are_no_same_batch(void)
       CT_ASSERT_OK(rig_run(&r, &word));
     }
     hash[follow] = rig_hash(&r);
-    ct_trainer_follow(r.t, (ct_look_t){0});
+    ct_trainer_follow(r.t, (ct_prefetch_t){0});
     rig_close(&r);
   }
   CU_ASSERT(hash[0] == hash[1]);
@@ -188,16 +188,16 @@ static void who_follows_no_more_may_free_the_batches(void)
 {
   rig_t r;
   ahead_t a = {0};
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   make_batches(&r, &a);
-  ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
+  ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
   CT_ASSERT_OK(ct_trainer_step(r.t, &a.batch[0], CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   const void *place = r.t->input.slot[!r.t->input.used].array[CT_INPUT_LABELS];
   size_t bytes = (size_t)a.batch[1].n * sizeof(int32_t);
   CU_ASSERT(memcmp(place, a.batch[1].labels, bytes) != 0);
-  ct_trainer_follow(r.t, (ct_look_t){0});
+  ct_trainer_follow(r.t, (ct_prefetch_t){0});
   CU_ASSERT(memcmp(place, a.batch[1].labels, bytes) == 0);
   free_batches(&a);
   rig_close(&r);
@@ -208,12 +208,12 @@ static void a_copy_ahead_may_fail(void)
 {
   rig_t r;
   ahead_t a = {0};
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t times = {0};
   ct_schedule_point_t at = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   make_batches(&r, &a);
-  ct_trainer_follow(r.t, (ct_look_t){next_of, &a});
+  ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
   if (topo->rank ==
       rig_last_rank()) { /* two copies of the first batch, those of the next; again at the end */
     flaky_order(FLAKY_COPY, FLAKY_ANY, 4);
@@ -224,7 +224,7 @@ static void a_copy_ahead_may_fail(void)
   a.now = 1;
   rig_told(ct_trainer_step(r.t, &a.batch[1], CT_OK, &at, &word, &times), CT_ERR_DEVICE,
            rig_last_rank(), "in copy");
-  ct_trainer_follow(r.t, (ct_look_t){0});
+  ct_trainer_follow(r.t, (ct_prefetch_t){0});
   rig_goes_on(&r);
   free_batches(&a);
   rig_close(&r);
@@ -257,7 +257,7 @@ static uint64_t run_stored(const rig_opts_t *o, int channels_last, int bytes, ct
   CT_ASSERT_OK(rig_create(&r));
   CT_ASSERT_INT(ct_trainer_feed_opts(r.t, 1).bytes, bytes);
   for (int s = 0; s < 4; s++) {
-    ct_step_word_t word = {0};
+    ct_step_status_t word = {0};
     rig_load(&r, s, 4 * topo->size - s);
     for (int64_t i = 0; i < r.batch.n * per; i++)
       stored[i] =
@@ -286,7 +286,7 @@ static void it_does_not_matter_who_converts_bytes(void)
                     .blocking = 1,
                     .order = ways[k % 3],
                     .max_eval = 4,
-                    .recipe = {.compute = types[k / 6]}};
+                    .step_opts = {.compute = types[k / 6]}};
     uint64_t hash = run_stored(&o, k / 3 % 2, 0, &want);
     CU_ASSERT(run_stored(&o, k / 3 % 2, 1, &sum) == hash);
     CT_ASSERT_NEAR(sum.sum, want.sum, 0);

@@ -10,7 +10,7 @@
 #include "tests/mpi/trainer_rig.h"
 
 static const ct_topo_t *topo = &ct_test_topo;
-static const ct_recipe_t dp = {.way = &ct_way_dp};
+static const ct_step_opts_t dp = {.strategy = &ct_strategy_dp};
 
 /* The largest difference between the arrays of two trainers; all ranks have the same arrays. */
 static double largest_difference(rig_t *a, rig_t *b, int buffers)
@@ -32,7 +32,7 @@ static void compare(rig_opts_t o, int buffers, double allowed)
 {
   rig_t one, other;
   rig_start(&one, &o);
-  o.recipe.way = &ct_way_dp;
+  o.step_opts.strategy = &ct_strategy_dp;
   rig_start(&other, &o);
   int batch[] = {3 * topo->size + 1, 2 * topo->size, 1, 4 * topo->size};
   for (int step = 0; step < 4; step++) {
@@ -54,13 +54,13 @@ static void the_numbers_are_those_of_ddp(void)
 
 static void with_clipping_and_momentum(void)
 {
-  compare((rig_opts_t){.model = rig_plain, .recipe = {.clip_norm = 0.3, .clip_p = 2}}, 0, 2e-5);
+  compare((rig_opts_t){.model = rig_plain, .step_opts = {.clip_norm = 0.3, .clip_p = 2}}, 0, 2e-5);
 }
 
 static void with_mixed_precision(void)
 {
-  compare((rig_opts_t){.model = rig_plain, .recipe = {.compute = CT_BF16}}, 0, 5e-3);
-  compare((rig_opts_t){.model = rig_plain, .recipe = {.compute = CT_F16}}, 0, 1e-3);
+  compare((rig_opts_t){.model = rig_plain, .step_opts = {.compute = CT_BF16}}, 0, 5e-3);
+  compare((rig_opts_t){.model = rig_plain, .step_opts = {.compute = CT_F16}}, 0, 1e-3);
 }
 
 /* Each rank normalizes its own samples in both modes; rank 0's running statistics count. */
@@ -68,7 +68,7 @@ static void batchnorms(void)
 {
   rig_t r;
   compare((rig_opts_t){.model = rig_norm}, 1, 2e-5);
-  rig_start(&r, &(rig_opts_t){.model = rig_norm, .recipe = dp});
+  rig_start(&r, &(rig_opts_t){.model = rig_norm, .step_opts = dp});
   ct_position_t none = {0};
   for (int step = 0; step < 2; step++) {
     rig_step(&r, step, 3 * topo->size);
@@ -96,7 +96,7 @@ static void goes_on(rig_t *r)
 /* The nth call of the kind fails on the rank.  0: there are not so many. */
 static int fail_once(rig_t *r, flaky_call_t call, int bad, int64_t nth)
 {
-  ct_step_word_t out = {0};
+  ct_step_status_t out = {0};
   flaky_clear();
   if (topo->rank == bad) flaky_order(call, FLAKY_ANY, nth);
   rig_load(r, 1, 3 * topo->size);
@@ -111,7 +111,7 @@ static void any_call_may_fail(void)
 {
   static const flaky_call_t calls[] = {FLAKY_RUN, FLAKY_COPY, FLAKY_SYNC};
   rig_t r;
-  rig_start(&r, &(rig_opts_t){.model = rig_plain, .recipe = dp});
+  rig_start(&r, &(rig_opts_t){.model = rig_plain, .step_opts = dp});
   for (int c = 0; c < 3; c++)
     for (int bad = 0; bad<topo->size; bad += topo->size> 1 ? topo->size - 1 : 1) {
       int64_t nth = 1;
@@ -126,9 +126,9 @@ static void any_call_may_fail(void)
 static void no_batch(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_step_report_t report = {0};
-  rig_start(&r, &(rig_opts_t){.model = rig_plain, .recipe = dp});
+  rig_start(&r, &(rig_opts_t){.model = rig_plain, .step_opts = dp});
   for (int bad = 0; bad < topo->size; bad++) {
     rig_load(&r, 0, 3 * topo->size);
     int rc = CT_OK;
@@ -145,7 +145,7 @@ static void no_batch(void)
 static void a_step_allocates_nothing(void)
 {
   rig_t r;
-  rig_start(&r, &(rig_opts_t){.model = rig_norm, .recipe = dp});
+  rig_start(&r, &(rig_opts_t){.model = rig_norm, .step_opts = dp});
   CT_ASSERT_OK(ct_trainer_prepare(r.t, 7 * topo->size, 4 * topo->size, 1));
   int64_t calls = ct_mem_calls();
   for (int i = 0; i < 3; i++)
@@ -159,7 +159,7 @@ static void memory_may_run_out(void)
   int64_t live = ct_mem_live();
   for (int64_t nth = 1; nth < 60; nth += 7) {
     rig_t r;
-    rig_open(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .recipe = dp});
+    rig_open(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .step_opts = dp});
     if (topo->rank == topo->size - 1) ct_mem_fail_at(nth);
     int rc = rig_create(&r);
     ct_mem_fail_at(0);

@@ -95,19 +95,19 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
       .plateau = {.best = 0.75, .factor = 0.125, .bad = 3},
       .best = {.kind = CT_SCORE_TOP1, .value = 0.625, .step = 3, .bad = 1},
       .early = {.kind = CT_SCORE_LOSS, .value = 1.5, .step = 2, .bad = 2}};
-  static const ct_recipe_t recipes[] = {
+  static const ct_step_opts_t step_opts_list[] = {
       {0}, {.zero = 1}, {.compute = CT_F16}, {.ema = 0.75}, {.zero = 1, .ema = 0.25}};
-  enum { RECIPES = sizeof recipes / sizeof *recipes };
-  for (int k = 0; k < RECIPES * ORDERS; k++) {
+  enum { STEP_OPTS = sizeof step_opts_list / sizeof *step_opts_list };
+  for (int k = 0; k < STEP_OPTS * ORDERS; k++) {
     rig_t whole, cut;
     ct_position_t found = {0};
     const char *path = new_path();
     const rig_opts_t opts = {.model = rig_norm,
-                             .order = orders[k / RECIPES],
+                             .order = orders[k / STEP_OPTS],
                              .blocking = 1,
-                             .recipe = recipes[k % RECIPES]};
+                             .step_opts = step_opts_list[k % STEP_OPTS]};
     rig_start(&whole, &opts);
-    if (opts.recipe.compute == CT_F16)
+    if (opts.step_opts.compute == CT_F16)
       inject("step.overflow@0:2"); /* and the scale is another one */
     steps(&whole, 0, 4);
     inject(NULL);
@@ -143,7 +143,7 @@ static void it_goes_on_as_if_it_had_not_stopped(void)
 static void a_failed_step_can_be_undone(void)
 {
   rig_t r;
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   ct_position_t at = {.step = 2};
   const char *path = new_path();
   rig_start(&r, &(rig_opts_t){.model = rig_norm, .order = "late", .blocking = 1});
@@ -198,7 +198,8 @@ static void weights_alone_are_those_evaluated(double ema)
   ct_position_t at = {.step = 3, .epoch = 1, .cursor = 5};
   const char *path = new_path();
   float want_logits[4 * RIG_CLASSES], logits[4 * RIG_CLASSES];
-  rig_start(&r, &(rig_opts_t){.model = rig_norm, .max_eval = 4, .blocking = 1, .recipe.ema = ema});
+  rig_start(&r,
+            &(rig_opts_t){.model = rig_norm, .max_eval = 4, .blocking = 1, .step_opts.ema = ema});
   CT_ASSERT_INT(ct_trainer_use_average(r.t, 1), 0); /* there is none before the first step */
   steps(&r, 0, 3);
   rig_snapshot(&r, &at, 1);
@@ -243,22 +244,25 @@ static int64_t all_parameters(const rig_t *r, float *out)
 /* By the formula, from what each step leaves; looking at the averages changes nothing. */
 static void averages_follow_the_steps(void)
 {
-  static const ct_recipe_t recipes[] = {
-      {.ema = 0.8}, {.ema = 0.3, .zero = 1}, {.ema = 0.8, .pieces = 2}};
+  static const ct_step_opts_t step_opts_list[] = {
+      {.ema = 0.8}, {.ema = 0.3, .zero = 1}, {.ema = 0.8, .micro_batches = 2}};
   enum { MOST = 1 << 16 };
   for (int k = 0; k < 3; k++) {
     rig_t r, other;
     ct_loss_t sum = {0};
     float *want = ct_mem_array(3 * MOST, sizeof *want, "test"), *now = want + MOST;
     float *average = now + MOST;
-    const rig_opts_t opts = {
-        .model = rig_norm, .max_eval = 4, .order = orders[k], .blocking = 1, .recipe = recipes[k]};
+    const rig_opts_t opts = {.model = rig_norm,
+                             .max_eval = 4,
+                             .order = orders[k],
+                             .blocking = 1,
+                             .step_opts = step_opts_list[k]};
     rig_start(&r, &opts);
     rig_start(&other, &opts);
     for (int step = 0; step < 5; step++) {
       steps(&r, step, step + 1);
       steps(&other, step, step + 1);
-      double far = 0, kept = step ? recipes[k].ema : 0;
+      double far = 0, kept = step ? step_opts_list[k].ema : 0;
       int64_t n = all_parameters(&r, now);
       CU_ASSERT_FATAL(n < MOST);
       CT_ASSERT_INT(ct_trainer_use_average(r.t, 1), 1);

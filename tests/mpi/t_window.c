@@ -104,7 +104,7 @@ static void every_rank_gets_every_slice(void)
   for (int tree = 0; tree <= trees; tree++) {
     ct__window_t *w = open_window(tree);
     float *v = alloc(w, SKIPPED + COUNT) + SKIPPED;
-    ct__window_place_t place;
+    ct__window_location_t place;
     int64_t from, to;
     CU_ASSERT_FATAL(ct__window_find(w, v, COUNT, &place));
     ct__window_slice(w, COUNT, &from, &to);
@@ -132,7 +132,7 @@ static void only_what_is_shared_is_found(void)
 {
   ct__window_t *w = open_window(0);
   float *a = alloc(w, 64), *b = alloc(w, COUNT), own[4];
-  ct__window_place_t place;
+  ct__window_location_t place;
   CU_ASSERT(ct__window_find(w, a, 64, &place) && place.at == 0);
   CU_ASSERT(place.base[t->local_rank] == a);
   CU_ASSERT(ct__window_find(w, b + 7, COUNT - 7, &place) && place.at == 7);
@@ -179,7 +179,7 @@ static void memory_that_is_not_there_is_not_shared(void)
   } cases[] = {{all + 2 * page * t->local_size, 1}, {all - page, 0}, {5.0 * MIB, 0}};
   for (int k = 0; k < 3; k++) {
     ct__window_t *w = open_window(0);
-    ct__window_place_t place;
+    ct__window_location_t place;
     shm_room = cases[k].room;
     float *v = alloc(w, FLOATS);
     shm_room = 0;

@@ -83,7 +83,7 @@ static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   (void)c;
   return CT_OK;
@@ -232,7 +232,7 @@ static const ct_comm_ops_t blocking = {.size = sizeof(ct_comm_ops_t),
                                        .reduce = reduce_now,
                                        .slice = slice,
                                        .gather = gather,
-                                       .poke = poke,
+                                       .progress = progress,
                                        .end = end,
                                        .bcast = broadcast,
                                        .group = make_group,
@@ -287,7 +287,7 @@ void rig_open(rig_t *r, const rig_opts_t *o)
   r->graph = make_graph(o->model);
   freeze(r->graph, o);
   open_device(r, o->order);
-  ct_comm_opts_t comm_opts = {.fixed_order = o->recipe.fixed_order};
+  ct_comm_opts_t comm_opts = {.fixed_order = o->step_opts.fixed_order};
   r->comm_ops = o->blocking ? &blocking : &ct_comm_mpi;
   if (!o->blocking) CT_ASSERT_OK(ct_comm_mpi.open(&r->topo, &r->be, r->dev, &comm_opts, &r->comm));
   r->env = (ct_trainer_env_t){.topo = &r->topo,
@@ -299,7 +299,7 @@ void rig_open(rig_t *r, const rig_opts_t *o)
                               .graph = r->graph,
                               .optim = &r->optim,
                               .where = "test",
-                              .recipe = o->recipe,
+                              .step_opts = o->step_opts,
                               .loss = o->loss,
                               .class_weight = o->class_weight,
                               .bucket_mb = o->bucket_mb,
@@ -354,10 +354,11 @@ void rig_load(rig_t *r, int step, int global)
   ct_batch_t *b = &r->batch;
   int64_t per = ct_shape_count(&r->graph->input);
   b->global = global;
-  ct_sampler_t s = {.pieces = r->env.recipe.pieces};
-  const ct_way_t *way = r->env.recipe.way;
-  int dp = way && way->rank0_deals; /* rank 0 has all of it */
-  b->n = (int)ct_sampler_share(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size, &b->first);
+  ct_sampler_t s = {.micro_batches = r->env.step_opts.micro_batches};
+  const ct_strategy_t *strategy = r->env.step_opts.strategy;
+  int dp = strategy && strategy->rank0_deals; /* rank 0 has all of it */
+  b->n = (int)ct_sampler_local_batch(&s, global, dp ? 0 : r->topo.rank, dp ? 1 : r->topo.size,
+                                     &b->first);
   if (dp && r->topo.rank) b->n = 0;
   CU_ASSERT_FATAL(b->n <= RIG_ROOM);
   for (int64_t i = 0; i < b->n * per; i++)
@@ -366,7 +367,7 @@ void rig_load(rig_t *r, int step, int global)
     b->labels[i] = rig_label(step, b->first + i);
 }
 
-int rig_run(rig_t *r, ct_step_word_t *word)
+int rig_run(rig_t *r, ct_step_status_t *word)
 {
   ct_step_report_t times = {0};
   return ct_trainer_step(r->t, &r->batch, CT_OK, &(ct_schedule_point_t){0}, word, &times);
@@ -374,7 +375,7 @@ int rig_run(rig_t *r, ct_step_word_t *word)
 
 double rig_step(rig_t *r, int step, int global)
 {
-  ct_step_word_t word = {0};
+  ct_step_status_t word = {0};
   rig_load(r, step, global);
   CT_ASSERT_OK(rig_run(r, &word));
   CT_ASSERT_INT(word.samples, global);

@@ -24,7 +24,7 @@ typedef struct rig_opts {
   int blocking;            /**< a communicator of the rig's own, which is opened in no time */
   int evaluation;          /**< no training */
   uint64_t seed;           /**< 0: 1 */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   const float *class_weight;
   ct_optim_opts_t optim; /**< lr 0: SGD of rate 0.05 with momentum and weight decay */
@@ -66,7 +66,7 @@ int32_t rig_label(int step, int64_t place);
 /** This rank's part of a step's global batch into r->batch. */
 void rig_load(rig_t *r, int step, int global);
 /** Collective.  One step on what is loaded. */
-int rig_run(rig_t *r, ct_step_word_t *word);
+int rig_run(rig_t *r, ct_step_status_t *word);
 /** Collective.  rig_load() and rig_run() with asserted success; the mean loss. */
 double rig_step(rig_t *r, int step, int global);
 /** Local.  Forward on what is loaded: mean of this rank's samples summed up in *sum. */

@@ -32,7 +32,7 @@ static int read_array(FILE *out, const ct_reader_spec_t *spec)
   CT_TRY(ops->open(spec, &r));
   const ct_reader_info_t *info = ops->info(r);
   int64_t n = info->samples, sample = ct_shape_sample(&info->x);
-  int64_t values = info->unlabelled || info->by_place ? 0 : info->targets ? info->targets : 1;
+  int64_t values = info->unlabelled || info->by_pixel ? 0 : info->targets ? info->targets : 1;
   size_t bytes = (size_t)sample * ct_dtype_size(info->x.dtype);
   size_t label = info->targets ? (size_t)values * sizeof(float) : sizeof(int64_t);
   x = ct_mem_array(n, bytes, "samples");

@@ -73,7 +73,7 @@ static const ct_reader_info_t *fake_info(const ct_reader_t *r)
   return &r->info;
 }
 
-static void fake_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void fake_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   (void)r;
   snprintf(buf, cap, "fake.h5, sample %d", (int)index);
@@ -101,7 +101,7 @@ static const ct_reader_ops_t fake = {.format = {.name = "fake"},
                                      .open = fake_open,
                                      .info = fake_info,
                                      .read = fake_read,
-                                     .place = fake_place,
+                                     .location = fake_location,
                                      .close = fake_close};
 
 static ct_dataset_t open_fake(int64_t samples)

@@ -195,7 +195,7 @@ static const struct {
       0.0140627506, 0.128291876, 0.0856983293, 0.113669651, -0.114435235}},
 };
 static const struct {
-  int classes, places;
+  int classes, pixels;
   ct_loss_spec_t spec;
   int ignored, weighed, counted;
   double sum, weight, norm, along[2];

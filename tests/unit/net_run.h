@@ -115,7 +115,7 @@ static inline int net_forward(net_t *m, const float *x, float *out)
 {
   int rc = CT_OK;
   m->b.x = x;
-  for (int i = 0; i < m->p->works; i++)
+  for (int i = 0; i < m->p->launches; i++)
     CT_TRY(ct_plan_run(m->p, i, &m->b, m->q));
   CT_TRY(m->be->queue->sync(m->q));
   const ct_value_t *v = &m->p->value[ct_plan_root(m->p, m->p->logits)];

@@ -80,7 +80,7 @@ static inline int pgm_read(ct_reader_t *r, int n, const int64_t index[], void *x
   return CT_OK;
 }
 
-static inline void pgm_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static inline void pgm_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   (void)r;
   snprintf(buf, cap, "image %d", (int)index);
@@ -96,7 +96,7 @@ static const ct_reader_ops_t ct_reader_pgm = {.format = {"PGM", {".pgm"}, pgm_pr
                                               .info = pgm_info,
                                               .shape = pgm_shape,
                                               .read = pgm_read,
-                                              .place = pgm_place,
+                                              .location = pgm_location,
                                               .close = pgm_close};
 
 #endif

@@ -209,7 +209,7 @@ static void read_share(const ct_sampler_t *s, int rank, int ranks, int slots, re
   cache_t *c = ct_mem_alloc(sizeof *c, "a test");
   c->cap = slots;
   for (int64_t cursor = 0; cursor < s->samples; cursor += ct_sampler_batch(s, cursor)) {
-    int64_t first, n = ct_sampler_share(s, ct_sampler_batch(s, cursor), rank, ranks, &first),
+    int64_t first, n = ct_sampler_local_batch(s, ct_sampler_batch(s, cursor), rank, ranks, &first),
                    now = 0;
     for (int64_t i = 0; i < n; i++)
       now += use(c, ct_blocks_of(s->blocks, ct_sampler_at(s, 3, cursor + first + i)));
@@ -280,7 +280,8 @@ static void ranks_have_the_same_samples(void)
     int64_t seen = 0;
     for (int64_t cursor = 0; cursor < SAMPLES; cursor += ct_sampler_batch(&s, cursor))
       for (int rank = 0; rank < ranks; rank++) {
-        int64_t first, n = ct_sampler_share(&s, ct_sampler_batch(&s, cursor), rank, ranks, &first);
+        int64_t first,
+            n = ct_sampler_local_batch(&s, ct_sampler_batch(&s, cursor), rank, ranks, &first);
         for (int64_t i = 0; i < n; i++)
           together[seen++] = ct_sampler_at(&s, 1, cursor + first + i);
       }

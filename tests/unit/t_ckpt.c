@@ -3,7 +3,7 @@
 
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
-#include "ckpt/room.h"
+#include "ckpt/disk_space.h"
 #include "hdf5io/ct_h5.h"
 #include "tests/unit/ckpt_fake.h"
 
@@ -235,27 +235,27 @@ static void room_and_cure(void)
 {
   char buf[600];
   static const ct_ckpt_text_t text = {"/meta/config", "12345"};
-  int64_t one = ct__room_needed(&enormous, 1, NULL, 0), both;
-  both = ct__room_needed(&enormous, 1, &text, 1);
+  int64_t one = ct__space_needed(&enormous, 1, NULL, 0), both;
+  both = ct__space_needed(&enormous, 1, &text, 1);
   CU_ASSERT(one > (int64_t)1 << 57 && both > one + 5);
-  CT_ASSERT_INT(ct__room_needed(NULL, 0, NULL, 0), 0);
-  CT_ASSERT_HAS(ct__room_cure("x: cannot write: Disk quota exceeded"), "larger quota");
-  CT_ASSERT_HAS(ct__room_cure("x: cannot write: Read-only file system"), "read-only");
-  CT_ASSERT_HAS(ct__room_cure("x: Stale file handle"), "file server");
-  CT_ASSERT_HAS(ct__room_cure("x: Permission denied"), "writable");
-  CT_ASSERT_HAS(ct__room_cure("x: No such file or directory"), "removed");
-  CT_ASSERT_TEXT(ct__room_cure("x: something else"), "");
-  CT_ASSERT_TEXT(ct__room_explain("x: odd", 2048, -1, buf, sizeof buf),
+  CT_ASSERT_INT(ct__space_needed(NULL, 0, NULL, 0), 0);
+  CT_ASSERT_HAS(ct__space_cure("x: cannot write: Disk quota exceeded"), "larger quota");
+  CT_ASSERT_HAS(ct__space_cure("x: cannot write: Read-only file system"), "read-only");
+  CT_ASSERT_HAS(ct__space_cure("x: Stale file handle"), "file server");
+  CT_ASSERT_HAS(ct__space_cure("x: Permission denied"), "writable");
+  CT_ASSERT_HAS(ct__space_cure("x: No such file or directory"), "removed");
+  CT_ASSERT_TEXT(ct__space_cure("x: something else"), "");
+  CT_ASSERT_TEXT(ct__space_explain("x: odd", 2048, -1, buf, sizeof buf),
                  "x: odd; the checkpoint needs 2.0 KiB");
-  CT_ASSERT_TEXT(ct__room_explain("x: File too large", 2048, 1024, buf, sizeof buf),
+  CT_ASSERT_TEXT(ct__space_explain("x: File too large", 2048, 1024, buf, sizeof buf),
                  "x: File too large; the checkpoint needs 2.0 KiB, 1.0 KiB are free; raise the "
                  "limit of file sizes (ulimit -f), or choose another run.dir");
   /* a disk can be full with room to spare; then the numbers alone would be a riddle */
   CT_ASSERT_HAS(
-      ct__room_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
+      ct__space_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
       "needs 2.0 KiB, 4.0 KiB are free, but the file system needs room of its own, or has "
       "no more files to give (df -i); free space there");
-  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
+  CT_ASSERT_HAS(ct__space_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
                 "needs 2.0 KiB, 1.0 KiB are free; free space there");
 }
 

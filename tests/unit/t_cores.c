@@ -137,7 +137,7 @@ static void make(int ranks, int threads)
 {
   memset(facts, 0, sizeof facts);
   job = (ct_job_facts_t){.ranks = ranks, .nodes = 1, .left_s = -1};
-  job.launch.kind = ranks > 1 ? CT_LAUNCH_HYDRA : CT_LAUNCH_NONE;
+  job.launch.kind = ranks > 1 ? CT_LAUNCHER_HYDRA : CT_LAUNCHER_NONE;
   for (int r = 0; r < ranks; r++) {
     facts[r].rank = r;
     facts[r].threads = threads;

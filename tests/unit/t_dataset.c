@@ -66,7 +66,7 @@ static char blocks[600]; /* what the watch would name while the probe waits */
 
 static int begins_with_k(FILE *f)
 {
-  ct_beat_file_read(blocks, sizeof blocks);
+  ct_heartbeat_file_read(blocks, sizeof blocks);
   return fgetc(f) == 'k';
 }
 
@@ -107,7 +107,7 @@ static void a_file_finds_its_reader(void)
   CT_ASSERT_TEXT(reader_of(dir, "a.h5.k"), "kept");
   CT_ASSERT_TEXT(reader_of(dir, "first"), "kept"); /* by what is in it */
   CT_ASSERT_TEXT(blocks + strlen(dir), "/first");
-  ct_beat_file_read(blocks, sizeof blocks);
+  ct_heartbeat_file_read(blocks, sizeof blocks);
   CT_ASSERT_TEXT(blocks, "");
   CT_ASSERT_TEXT(reader_of(dir, "sec*"), "HDF5");
   CT_ASSERT_TEXT(reader_of(dir, "third"), "HDF5"); /* behind a block of the user's … */
@@ -164,9 +164,9 @@ static void synthetic_is_a_function_of_seed_and_number(void)
   CU_ASSERT(memcmp(x[0], z, sizeof z) != 0);
   ids[1] = 100;
   CT_ASSERT_FAILS(ct_reader_synthetic.read(r, 3, ids, x, y), CT_ERR_ARG, "sample 100");
-  char place[64];
-  ct_reader_synthetic.place(r, 5, place, sizeof place);
-  CT_ASSERT_TEXT(place, "synthetic sample 5");
+  char location[64];
+  ct_reader_synthetic.location(r, 5, location, sizeof location);
+  CT_ASSERT_TEXT(location, "synthetic sample 5");
   ct_reader_synthetic.close(r);
   ct_reader_synthetic.close(other);
   spec.samples = 0;

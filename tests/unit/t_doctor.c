@@ -44,7 +44,7 @@ static void good_machine(ct_machine_t *m, int node, int cores)
   m->program = m->libraries = 17;
 }
 
-static void make(shape_t s, ct_launch_kind_t by)
+static void make(shape_t s, ct_launcher_kind_t by)
 {
   memset(facts, 0, sizeof facts);
   memset(&job, 0, sizeof job);
@@ -110,23 +110,23 @@ static void expect_good(void)
 
 static void plain_and_good(void)
 {
-  make((shape_t){8, 16, 128, 8, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){8, 16, 128, 8, 8}, CT_LAUNCHER_SRUN);
   expect_good();
-  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCHER_NONE);
   expect_good();
-  make((shape_t){1, 2, 2, 1, 1}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 2, 2, 1, 1}, CT_LAUNCHER_HYDRA);
   expect_good();
 }
 
 static void all_on_one_core(void)
 {
-  make((shape_t){1, 64, 64, 1, 1}, CT_LAUNCH_SRUN);
+  make((shape_t){1, 64, 64, 1, 1}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < 64; r++)
     facts[r].machine = facts[0].machine;
   judge();
   expect("one_core", CT_FINDING_BAD, "64 ranks share 1 core of 64",
          "srun --cpus-per-task=1 --cpu-bind=cores");
-  make((shape_t){2, 4, 32, 1, 8}, CT_LAUNCH_HYDRA);
+  make((shape_t){2, 4, 32, 1, 8}, CT_LAUNCHER_HYDRA);
   judge();
   expect("one_core", CT_FINDING_BAD, "1 rank with 8 threads together has 1 core of 32",
          "mpiexec -bind-to core:8");
@@ -136,19 +136,19 @@ static void all_on_one_core(void)
 
 static void too_many_threads(void)
 {
-  make((shape_t){2, 4, 16, 0, 16}, CT_LAUNCH_FLUX);
+  make((shape_t){2, 4, 16, 0, 16}, CT_LAUNCHER_FLUX);
   for (int r = 0; r < job.ranks; r++)
     facts[r].threads_from = CT_THREADS_OMP;
   judge();
   expect("oversubscribed", CT_FINDING_BAD, "4 ranks with 64 threads together share 16 cores",
          "export OMP_NUM_THREADS=4");
-  make((shape_t){1, 8, 4, 0, 1}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 8, 4, 0, 1}, CT_LAUNCHER_HYDRA);
   judge();
   expect("oversubscribed", CT_FINDING_BAD, "8 ranks share 4 cores", "mpiexec -n 4");
-  make((shape_t){2, 8, 4, 0, 1}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 8, 4, 0, 1}, CT_LAUNCHER_SRUN);
   judge();
   expect("oversubscribed", CT_FINDING_BAD, "8 ranks share 4 cores", "srun --ntasks-per-node=4");
-  make((shape_t){1, 2, 8, 4, 8}, CT_LAUNCH_OPENMPI);
+  make((shape_t){1, 2, 8, 4, 8}, CT_LAUNCHER_OPENMPI);
   facts[0].threads_from = facts[1].threads_from = CT_THREADS_CONFIG;
   judge();
   expect("oversubscribed", CT_FINDING_BAD, "1 rank with 8 threads together has 4 cores of 8",
@@ -158,7 +158,7 @@ static void too_many_threads(void)
 /* On a GPU the threads of a rank do not compute. */
 static void threads_on_gpus(void)
 {
-  make((shape_t){1, 4, 32, 1, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){1, 4, 32, 1, 8}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < 4; r++)
     facts[r].on_gpu = 1, facts[r].gpus = 4;
   judge();
@@ -168,14 +168,14 @@ static void threads_on_gpus(void)
 
 static void idle_cores(void)
 {
-  make((shape_t){4, 1, 64, 1, 1}, CT_LAUNCH_SRUN);
+  make((shape_t){4, 1, 64, 1, 1}, CT_LAUNCHER_SRUN);
   judge();
   expect("idle_cores", CT_FINDING_BAD, "1 rank may use 1 core of 64", "srun --cpus-per-task=64");
   CT_ASSERT_INT(find("idle_cores")->nodes, 4);
   for (int r = 0; r < 4; r++)
     facts[r].cpus_of_the_job = 1; /* more was not asked for */
   expect_good();
-  make((shape_t){1, 1, 64, 0, 1}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 64, 0, 1}, CT_LAUNCHER_NONE);
   facts[0].threads_from = CT_THREADS_OMP;
   judge();
   expect("few_threads", CT_FINDING_NOTE, "1 thread on 64 cores", "unset OMP_NUM_THREADS");
@@ -185,9 +185,9 @@ static void idle_cores(void)
  * OMP_NUM_THREADS. */
 static void one_hyperthread_of_two(void)
 {
-  make((shape_t){2, 4, 128, 16, 16}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 128, 16, 16}, CT_LAUNCHER_SRUN);
   expect_good();
-  make((shape_t){2, 8, 128, 16, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 8, 128, 16, 8}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < job.ranks; r++)
     facts[r].threads_from = CT_THREADS_OMP;
   expect_good();
@@ -196,7 +196,7 @@ static void one_hyperthread_of_two(void)
 /* Whoever has the whole node need not use all of it, if the GPUs are fed. */
 static void gpus_with_enough_cores(void)
 {
-  make((shape_t){2, 4, 128, 8, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 128, 8, 8}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < job.ranks; r++)
     facts[r].on_gpu = 1, facts[r].gpus = 4;
   expect_good();
@@ -204,11 +204,11 @@ static void gpus_with_enough_cores(void)
 
 static void masks_that_overlap(void)
 {
-  make((shape_t){1, 4, 8, 0, 2}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 4, 8, 0, 2}, CT_LAUNCHER_HYDRA);
   judge();
   expect("not_bound", CT_FINDING_NOTE, "4 ranks are not bound: they share 8 cores",
          "mpiexec -bind-to core:2");
-  make((shape_t){1, 2, 8, 4, 3}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 2, 8, 4, 3}, CT_LAUNCHER_HYDRA);
   use_core(&facts[0].machine, 4);
   judge();
   expect("overlap", CT_FINDING_NOTE, "overlap", "core:4");
@@ -217,7 +217,7 @@ static void masks_that_overlap(void)
 
 static void uneven_ranks(void)
 {
-  make((shape_t){2, 2, 16, 8, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 2, 16, 8, 8}, CT_LAUNCHER_SRUN);
   facts[3].threads = 5;
   expect_good();
   facts[3].threads = 4; /* half as many are too few */
@@ -231,22 +231,22 @@ static void uneven_ranks(void)
 
 static void several_numa_nodes(void)
 {
-  make((shape_t){1, 1, 64, 0, 64}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 1, 64, 0, 64}, CT_LAUNCHER_HYDRA);
   judge();
   expect("numa", CT_FINDING_NOTE, "cores of 2 NUMA nodes", "2 ranks on a node, with 32 cores");
-  make((shape_t){1, 4, 64, 0, 16}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 4, 64, 0, 16}, CT_LAUNCHER_HYDRA);
   judge();
   expect("numa", CT_FINDING_NOTE, "rank 0, with 16 threads", "mpiexec -bind-to core:16");
 }
 
 static void hyperthreads_and_quota(void)
 {
-  make((shape_t){1, 2, 8, 4, 4}, CT_LAUNCH_SRUN);
+  make((shape_t){1, 2, 8, 4, 4}, CT_LAUNCHER_SRUN);
   facts[0].machine.physical = facts[1].machine.physical = 2;
   judge();
   expect("hyperthreads", CT_FINDING_NOTE, "4 threads of rank 0 run on 2 physical cores",
          "--hint=nomultithread");
-  make((shape_t){1, 2, 8, 4, 4}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 2, 8, 4, 4}, CT_LAUNCHER_HYDRA);
   facts[0].machine.quota = 2;
   judge();
   expect("quota", CT_FINDING_BAD, "8 threads, but the cgroup gives them the time of 2.0 cores",
@@ -257,7 +257,7 @@ static void hyperthreads_and_quota(void)
 
 static void small_shm(void)
 {
-  make((shape_t){1, 4, 8, 2, 2}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 4, 8, 2, 2}, CT_LAUNCHER_HYDRA);
   facts[0].machine.shm_total = facts[0].machine.shm_free = 64 << 20;
   judge();
   expect("shm", CT_FINDING_BAD, "/dev/shm has 64 MiB", "docker run --shm-size=2g");
@@ -265,14 +265,14 @@ static void small_shm(void)
   facts[0].machine.shm_free = 1 << 20;
   judge();
   expect("shm", CT_FINDING_BAD, "full: 1.0 MiB of 2.0 GiB", "ls -l /dev/shm");
-  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCHER_NONE);
   facts[0].machine.shm_total = facts[0].machine.shm_free = 64 << 20;
   expect_good(); /* one rank does not need it */
 }
 
 static void locked_memory(void)
 {
-  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCHER_SRUN);
   facts[0].machine.locked = 64 << 10;
   expect_good();
   facts[0].machine.infiniband = 1;
@@ -282,7 +282,7 @@ static void locked_memory(void)
 
 static void other_limits(void)
 {
-  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < 4; r++) {
     facts[r].machine.files = 128;
     facts[r].machine.stack = 64 << 10;
@@ -296,7 +296,7 @@ static void other_limits(void)
 
 static void little_memory(void)
 {
-  make((shape_t){1, 4, 8, 2, 2}, CT_LAUNCH_SRUN);
+  make((shape_t){1, 4, 8, 2, 2}, CT_LAUNCHER_SRUN);
   facts[0].machine.memory_limit = GIB / 2;
   judge();
   expect("memory", CT_FINDING_BAD, "only 128 MiB of memory for each rank (its cgroup",
@@ -317,7 +317,7 @@ static void little_memory(void)
 
 static void gpus_far_from_cores(void)
 {
-  make((shape_t){2, 4, 64, 8, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 64, 8, 8}, CT_LAUNCHER_SRUN);
   for (int r = 0; r < 8; r++) { /* ranks 0-3 of a node have cores 0-31: NUMA node 0 */
     facts[r].on_gpu = 1;
     facts[r].gpus = 4;
@@ -344,7 +344,7 @@ static void gpus_far_from_cores(void)
 
 static void gpus_not_used(void)
 {
-  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCHER_NONE);
   facts[0].machine.nvidia = 4;
   expect_good(); /* device: cpu was asked for */
   job.wants_gpu = 1;
@@ -362,7 +362,7 @@ static void gpus_not_used(void)
 
 static void other_versions(void)
 {
-  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCHER_SRUN);
   facts[2].machine.program = facts[3].machine.program = 18;
   judge();
   expect("program", CT_FINDING_BAD, "rank 2 on n002 runs another program than rank 0 on n001",
@@ -377,7 +377,7 @@ static void other_versions(void)
 
 static void nodes_of_the_job(void)
 {
-  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCHER_SRUN);
   be_in("SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=4");
   job.left_s = 20;
   job.equal_nodes = 0;
@@ -396,7 +396,7 @@ static void nodes_of_the_job(void)
   job.left_s = INFINITY;
   judge();
   CU_ASSERT(find("no_end") == NULL && find("walltime") == NULL);
-  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCHER_NONE);
   be_in("SLURM_JOB_ID=7 SLURM_NTASKS=16");
   judge();
   expect("alone", CT_FINDING_NOTE, "one process alone, in a job of 16 tasks",
@@ -404,7 +404,7 @@ static void nodes_of_the_job(void)
   be_in("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=8");
   judge();
   expect("alone", CT_FINDING_NOTE, "in a job of 8 tasks", "flux run --ntasks=8 ctrain-hpc");
-  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_FLUX);
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCHER_FLUX);
   be_in("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=8 FLUX_JOB_NNODES=4");
   judge();
   expect("idle_nodes", CT_FINDING_NOTE, "the job has 4 nodes", "flux run --nodes=4 ctrain-hpc");
@@ -415,7 +415,7 @@ static void nodes_of_the_job(void)
 
 static void run_directory(void)
 {
-  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCHER_SRUN);
   snprintf(job.dir, sizeof job.dir, "/scratch/run");
   job.volume = (ct_volume_t){.type = "lustre", .writable = 1, .free = 100 * GIB, .files = 1000};
   job.volume.flock_error = 38; /* harmless: HDF5 is told not to lock */
@@ -436,7 +436,7 @@ static void run_directory(void)
 
 static void data_of_the_run(void)
 {
-  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 4, 8, 2, 2}, CT_LAUNCHER_SRUN);
   job.has_config = 1;
   job.data = (ct_data_facts_t){.samples = 50000,
                                .batch = 64,
@@ -479,28 +479,29 @@ static void launchers(void)
 {
   static const struct {
     const char *name, *variables;
-    ct_launch_kind_t kind;
-  } cases[] = {
-      {"", "", CT_LAUNCH_NONE},
-      {"", "SLURM_JOB_ID=7 SLURM_NTASKS=8", CT_LAUNCH_NONE},
-      {"", "SLURM_JOB_ID=7 SLURM_STEP_ID=4294967291", CT_LAUNCH_NONE},
-      {"mpiexec (hydra)", "PMI_SIZE=2 PMI_RANK=0 MPI_LOCALNRANKS=2 HYDI_CONTROL_FD=7",
-       CT_LAUNCH_HYDRA},
-      {"mpiexec (hydra)", "PMI_SIZE=2 MPI_LOCALNRANKS=2 SLURM_STEP_ID=0 SLURM_MPI_TYPE=none",
-       CT_LAUNCH_HYDRA},
-      {"srun (pmi2)", "PMI_SIZE=2 PMI_RANK=0 SLURM_STEP_ID=0 SLURM_MPI_TYPE=pmi2", CT_LAUNCH_SRUN},
-      {"srun (pmi2)", "PMI_SIZE=2 PMI_RANK=0 SLURM_STEPID=3", CT_LAUNCH_SRUN},
-      {"srun (pmix)", "PMIX_RANK=1 SLURM_STEP_ID=0", CT_LAUNCH_SRUN},
-      {"srun (no PMI)", "SLURM_STEP_ID=0 SLURM_MPI_TYPE=none", CT_LAUNCH_SRUN},
-      {"mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=1 SLURM_STEP_ID=0",
-       CT_LAUNCH_OPENMPI},
-      {"Flux", "FLUX_TASK_RANK=1 PMI_SIZE=2 SLURM_STEP_ID=0", CT_LAUNCH_FLUX},
-      {"PALS", "PALS_RANKID=3 PMI_SIZE=4", CT_LAUNCH_OTHER},
-      {"a launcher", "PMI_SIZE=4", CT_LAUNCH_OTHER}};
+    ct_launcher_kind_t kind;
+  } cases[] = {{"", "", CT_LAUNCHER_NONE},
+               {"", "SLURM_JOB_ID=7 SLURM_NTASKS=8", CT_LAUNCHER_NONE},
+               {"", "SLURM_JOB_ID=7 SLURM_STEP_ID=4294967291", CT_LAUNCHER_NONE},
+               {"mpiexec (hydra)", "PMI_SIZE=2 PMI_RANK=0 MPI_LOCALNRANKS=2 HYDI_CONTROL_FD=7",
+                CT_LAUNCHER_HYDRA},
+               {"mpiexec (hydra)",
+                "PMI_SIZE=2 MPI_LOCALNRANKS=2 SLURM_STEP_ID=0 SLURM_MPI_TYPE=none",
+                CT_LAUNCHER_HYDRA},
+               {"srun (pmi2)", "PMI_SIZE=2 PMI_RANK=0 SLURM_STEP_ID=0 SLURM_MPI_TYPE=pmi2",
+                CT_LAUNCHER_SRUN},
+               {"srun (pmi2)", "PMI_SIZE=2 PMI_RANK=0 SLURM_STEPID=3", CT_LAUNCHER_SRUN},
+               {"srun (pmix)", "PMIX_RANK=1 SLURM_STEP_ID=0", CT_LAUNCHER_SRUN},
+               {"srun (no PMI)", "SLURM_STEP_ID=0 SLURM_MPI_TYPE=none", CT_LAUNCHER_SRUN},
+               {"mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=1 SLURM_STEP_ID=0",
+                CT_LAUNCHER_OPENMPI},
+               {"Flux", "FLUX_TASK_RANK=1 PMI_SIZE=2 SLURM_STEP_ID=0", CT_LAUNCHER_FLUX},
+               {"PALS", "PALS_RANKID=3 PMI_SIZE=4", CT_LAUNCHER_OTHER},
+               {"a launcher", "PMI_SIZE=4", CT_LAUNCHER_OTHER}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    ct_launch_t l;
+    ct_launcher_t l;
     ct_test_environment = cases[i].variables;
-    ct_launch_read(ct_test_getenv, &l);
+    ct_launcher_read(ct_test_getenv, &l);
     CT_ASSERT_TEXT(l.name, cases[i].name);
     CT_ASSERT_INT(l.kind, cases[i].kind);
   }
@@ -519,14 +520,14 @@ static void expect_line(const char *line)
 
 static void binding_lines(void)
 {
-  make((shape_t){2, 2, 4, 2, 1}, CT_LAUNCH_SRUN);
+  make((shape_t){2, 2, 4, 2, 1}, CT_LAUNCHER_SRUN);
   snprintf(job.launch.name, sizeof job.launch.name, "srun (pmi2)");
   expect_line("2 nodes x 2 ranks x 1 thread on 2 cores each, launched by srun (pmi2)");
-  make((shape_t){1, 2, 2, 0, 1}, CT_LAUNCH_NONE);
+  make((shape_t){1, 2, 2, 0, 1}, CT_LAUNCHER_NONE);
   expect_line("1 node x 2 ranks x 1 thread sharing 2 cores");
-  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCH_NONE);
+  make((shape_t){1, 1, 8, 0, 8}, CT_LAUNCHER_NONE);
   expect_line("1 node x 1 rank x 8 threads on 8 cores");
-  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCH_NONE);
+  make((shape_t){2, 2, 8, 4, 4}, CT_LAUNCHER_NONE);
   job.ranks = 3; /* one of them alone on the second node, with less */
   facts[2].threads = 2;
   expect_line("2 nodes x 1 to 2 ranks x 2 to 4 threads on 4 cores each");
@@ -536,7 +537,7 @@ static void binding_lines(void)
 static void many_nodes(void)
 {
   int64_t live = ct_mem_live();
-  make((shape_t){64, 16, 128, 8, 8}, CT_LAUNCH_SRUN);
+  make((shape_t){64, 16, 128, 8, 8}, CT_LAUNCHER_SRUN);
   expect_good();
   for (int r = 0; r < job.ranks; r++) { /* cyclic: rank r is on node r % 64 */
     ct_rank_facts_t *f = &facts[r];
@@ -559,7 +560,7 @@ static void many_nodes(void)
 
 static void no_memory(void)
 {
-  make((shape_t){1, 2, 2, 1, 1}, CT_LAUNCH_HYDRA);
+  make((shape_t){1, 2, 2, 1, 1}, CT_LAUNCHER_HYDRA);
   for (int i = 1; i <= 2; i++) {
     ct_mem_fail_at(i);
     CT_ASSERT_INT(ct_doctor_judge(facts, &job, &found), CT_ERR_NOMEM);

@@ -54,7 +54,7 @@ static ct_job_facts_t job;
 static ct_findings_t found;
 
 /* Two nodes of two ranks, and so many others on the second. */
-static const ct_finding_t *judge(ct_launch_kind_t by, int others)
+static const ct_finding_t *judge(ct_launcher_kind_t by, int others)
 {
   memset(facts, 0, sizeof facts);
   memset(&job, 0, sizeof job);
@@ -79,23 +79,23 @@ static const ct_finding_t *judge(ct_launch_kind_t by, int others)
 
 static void mpiexec_and_others_are_a_note(void)
 {
-  const ct_finding_t *f = judge(CT_LAUNCH_HYDRA, 1);
+  const ct_finding_t *f = judge(CT_LAUNCHER_HYDRA, 1);
   CU_ASSERT_FATAL(f != NULL);
   CT_ASSERT_INT(f->level, CT_FINDING_NOTE);
   CT_ASSERT_HAS(f->what, "user anna has processes on node2");
   CT_ASSERT_HAS(f->what, "when anybody connects to its port");
   CT_ASSERT_HAS(f->cure, "srun");
-  f = judge(CT_LAUNCH_HYDRA, 3);
+  f = judge(CT_LAUNCHER_HYDRA, 3);
   CU_ASSERT_FATAL(f != NULL);
   CT_ASSERT_HAS(f->what, "user anna and 2 more have processes on node2");
 }
 
 static void alone_or_by_another_launcher_it_is_none(void)
 {
-  CU_ASSERT(judge(CT_LAUNCH_HYDRA, 0) == NULL);
-  CU_ASSERT(judge(CT_LAUNCH_SRUN, 2) == NULL);
-  CU_ASSERT(judge(CT_LAUNCH_OPENMPI, 2) == NULL);
-  CU_ASSERT(judge(CT_LAUNCH_NONE, 2) == NULL);
+  CU_ASSERT(judge(CT_LAUNCHER_HYDRA, 0) == NULL);
+  CU_ASSERT(judge(CT_LAUNCHER_SRUN, 2) == NULL);
+  CU_ASSERT(judge(CT_LAUNCHER_OPENMPI, 2) == NULL);
+  CU_ASSERT(judge(CT_LAUNCHER_NONE, 2) == NULL);
 }
 
 int main(int argc, char **argv)

@@ -177,11 +177,11 @@ static void the_head_sees_what_the_transforms_see(void)
   for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
     ct_dataset_t d;
     CT_ASSERT_OK(open_data(&decoded, "[0-9]*", lists[k], 1, 1, &d));
-    CU_ASSERT(!d.head && d.info.varies);
+    CU_ASSERT(!d.decode_time && d.info.varies);
     see(&d, 0, &want);
     ct_dataset_close(&d);
     CT_ASSERT_OK(open_data(&ct_reader_images, "[0-9]*", lists[k], 1, 1, &d));
-    CU_ASSERT(d.head && !d.info.varies);
+    CU_ASSERT(d.decode_time && !d.info.varies);
     see(&d, k % 3, &got);
     ct_dataset_close(&d);
     double step = worst(&want, &got);
@@ -198,7 +198,7 @@ static void what_is_no_head_is_left_to_the_transforms(void)
   for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
     ct_dataset_t d;
     CT_ASSERT_OK(open_data(&ct_reader_images, "[0-9]*", lists[k], 1, 1, &d));
-    CU_ASSERT(!d.head && d.info.varies);
+    CU_ASSERT(!d.decode_time && d.info.varies);
     see(&d, 0, &got);
     ct_dataset_close(&d);
   }
@@ -344,7 +344,7 @@ static void unknown_sizes_need_a_head(void)
   const ct_batch_t *b;
   ct_feed_t *f;
   CT_ASSERT_OK(open_data(&ct_reader_hdf5, "apart.h5", "t: [random_flip]", 1, 0, &d));
-  CU_ASSERT(!d.head && !d.info.varies && d.info.unsized);
+  CU_ASSERT(!d.decode_time && !d.info.varies && d.info.unsized);
   ct_sampler_t sampler = {.samples = FILES, .batch = FILES};
   ct_feed_opts_t o = {.size = 1, .one_epoch = 1};
   CT_ASSERT_OK(ct_feed_open(&d, &sampler, &o, &f));

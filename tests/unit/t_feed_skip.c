@@ -91,7 +91,7 @@ static void all_are_counted(void)
   CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1}, &f));
   CT_ASSERT_OK(ct_feed_next(f, &b));
   CT_ASSERT_INT(b->skipped, 6);
-  CT_ASSERT_INT(b->skip[CT_SKIPS_TOLD - 1].id, 2 + CT_SKIPS_TOLD - 1);
+  CT_ASSERT_INT(b->skip[CT_SKIPS_LOGGED - 1].id, 2 + CT_SKIPS_LOGGED - 1);
   for (int i = 2; i < BATCH; i++)
     check_sample(b, i, 10);
   ct_feed_close(f);

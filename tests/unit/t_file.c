@@ -290,12 +290,12 @@ static void what_cannot_be_synced_is_told(void)
 static void commit_of_a_large_file_is_progress(void)
 {
   const char *dir = ct_test_dir(), *from = in(dir, "large.partial"), *to = in(dir, "large.h5");
-  ct_beat_t before, after;
+  ct_heartbeat_t before, after;
   CT_ASSERT_OK(ct_file_write(from, "data", 4));
   CT_ASSERT_INT(truncate(from, 40 << 20), 0);
-  ct_beat_read(&before);
+  ct_heartbeat_read(&before);
   CT_ASSERT_OK(ct_file_commit(from, to));
-  ct_beat_read(&after);
+  ct_heartbeat_read(&after);
   CU_ASSERT_TRUE(after.progress_s > before.progress_s);
 }
 
@@ -304,23 +304,23 @@ static void a_long_name_is_told_by_its_end(void)
   char path[400], told[64], whole[300];
   memset(path, 'a', sizeof path);
   snprintf(path + 350, sizeof path - 350, "/b.h5");
-  ct_beat_file(path);
-  ct_beat_file_read(told, sizeof told);
-  ct_beat_file_read(whole, sizeof whole);
+  ct_heartbeat_file(path);
+  ct_heartbeat_file_read(told, sizeof told);
+  ct_heartbeat_file_read(whole, sizeof whole);
   CT_ASSERT_INT(strlen(told), sizeof told - 1);
   CT_ASSERT_INT(strncmp(whole, "...aaa", 6), 0);
   CT_ASSERT_TEXT(strchr(whole, '/'), "/b.h5");
-  ct_beat_file("/c.h5");
-  ct_beat_file_read(told, sizeof told);
+  ct_heartbeat_file("/c.h5");
+  ct_heartbeat_file_read(told, sizeof told);
   CT_ASSERT_TEXT(told, "/c.h5");
-  ct_beat_file(NULL);
-  ct_beat_file_read(told, sizeof told);
+  ct_heartbeat_file(NULL);
+  ct_heartbeat_file_read(told, sizeof told);
   CT_ASSERT_TEXT(told, "");
 }
 
 static void *wait_for_a_file(void *path)
 {
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   return NULL; /* and never says that it is over */
 }
 
@@ -330,11 +330,11 @@ static void the_file_of_another_thread_stays(void)
   pthread_t other;
   CT_ASSERT_INT(pthread_create(&other, NULL, wait_for_a_file, "/stuck.h5"), 0);
   pthread_join(other, NULL);
-  ct_beat_file("/later.h5");
-  ct_beat_file_read(told, sizeof told);
+  ct_heartbeat_file("/later.h5");
+  ct_heartbeat_file_read(told, sizeof told);
   CT_ASSERT_TEXT(told, "/stuck.h5"); /* it waits longer */
-  ct_beat_file(NULL);
-  ct_beat_file_read(told, sizeof told);
+  ct_heartbeat_file(NULL);
+  ct_heartbeat_file_read(told, sizeof told);
   CT_ASSERT_TEXT(told, "/stuck.h5");
 }
 

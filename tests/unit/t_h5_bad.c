@@ -203,11 +203,11 @@ static void indices_are_checked(void)
   CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_ARG, "no sample 40 among 40");
   index[0] = -1;
   CT_ASSERT_FAILS(ops->read(r, 1, index, NULL, y), CT_ERR_ARG, "no sample -1");
-  char place[64];
-  ops->place(r, 19, place, sizeof place);
-  CT_ASSERT_TEXT(place, "a.h5, sample 19");
-  ops->place(r, 20, place, sizeof place);
-  CT_ASSERT_TEXT(place, "b.h5, sample 0");
+  char location[64];
+  ops->location(r, 19, location, sizeof location);
+  CT_ASSERT_TEXT(location, "a.h5, sample 19");
+  ops->location(r, 20, location, sizeof location);
+  CT_ASSERT_TEXT(location, "b.h5, sample 0");
   ops->close(r);
 }
 

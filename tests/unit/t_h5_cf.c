@@ -187,7 +187,7 @@ static void classes_of_places_stay_whole(void)
   ct_reader_spec_t spec = spec_of(write_set());
   spec.target = "masks";
   if (CT_ASSERT_OK(ct_dataset_open(ops, &spec, NULL, "t", &d)) != CT_OK) return;
-  CT_ASSERT_INT(d.info.answer.dtype, CT_I16);
+  CT_ASSERT_INT(d.info.dense_target.dtype, CT_I16);
   CT_ASSERT_INT(d.by_class, 1);
   CT_ASSERT_OK(d.ops->read(d.reader, 4, ids, NULL, classes));
   for (int i = 0; i < 24; i++)
@@ -195,7 +195,7 @@ static void classes_of_places_stay_whole(void)
   ct_dataset_close(&d);
   ct_transforms_opts_t as_values = {.training = 1, .values = 1};
   if (CT_ASSERT_OK(ct_dataset_open(ops, &spec, &as_values, "t", &d)) != CT_OK) return;
-  CT_ASSERT_INT(d.info.answer.dtype, CT_F32);
+  CT_ASSERT_INT(d.info.dense_target.dtype, CT_F32);
   CT_ASSERT_OK(d.ops->read(d.reader, 4, ids, NULL, values));
   for (int i = 0; i < 24; i++)
     CU_ASSERT(i % 4 == 0 ? isnan(values[i]) : values[i] == (float)(i % 4 - 1));

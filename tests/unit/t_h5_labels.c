@@ -71,7 +71,7 @@ static void masks_of_another_size_are_told(void)
                   "each, or masks as high and wide as the samples, which are 1x3x6x5");
   spec.target = "fits";
   CT_ASSERT_OK(ops->open(&spec, &r));
-  CU_ASSERT(ops->info(r)->by_place);
+  CU_ASSERT(ops->info(r)->by_pixel);
   ops->close(r);
 }
 

@@ -57,7 +57,7 @@ static void a_file_is_opened_when_it_is_read(void)
 {
   const char *dir = ct_test_dir();
   void *bytes;
-  char x[15], place[64];
+  char x[15], location[64];
   int64_t y[1];
   ct_reader_t *r;
   ct_reader_spec_t spec = known_of(dir, &bytes);
@@ -70,8 +70,8 @@ static void a_file_is_opened_when_it_is_read(void)
                   "b.h5: cannot open: No such");
   unlink(path_of(dir, "a.h5")); /* it is open */
   CT_ASSERT_INT(check_samples(r, 2, (int64_t[]){1, 12}), 0);
-  ops->place(r, 22, place, sizeof place);
-  CT_ASSERT_TEXT(place, "b.h5, sample 2");
+  ops->location(r, 22, location, sizeof location);
+  CT_ASSERT_TEXT(location, "b.h5, sample 2");
   ops->close(r);
   ct_mem_free(bytes);
 }
@@ -80,7 +80,7 @@ static void a_copy_is_read_instead(void)
 {
   const char *dir = ct_test_dir(), *other = ct_test_dir();
   void *bytes;
-  char place[64], x[15];
+  char location[64], x[15];
   ct_reader_t *r;
   ct_reader_spec_t spec = known_of(dir, &bytes);
   if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
@@ -89,8 +89,8 @@ static void a_copy_is_read_instead(void)
   CT_ASSERT_OK(ops->move(r, 1, path_of(other, "1-b.h5")));
   CT_ASSERT_TEXT(ops->file(r, 1), path_of(other, "1-b.h5"));
   check_all(r, 27);
-  ops->place(r, 22, place, sizeof place);
-  CT_ASSERT_TEXT(place, "b.h5, sample 2");
+  ops->location(r, 22, location, sizeof location);
+  CT_ASSERT_TEXT(location, "b.h5, sample 2");
   ops->close(r);
   if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
   CT_ASSERT_OK(ops->move(r, 1, path_of(other, "none.h5")));

@@ -149,7 +149,7 @@ static int open_files(char *pattern, const char *target, int channels, const ct_
 static void files_are_samples(void)
 {
   ct_reader_t *r, *other;
-  char all[] = "[0-9]*", shape[64], place[200];
+  char all[] = "[0-9]*", shape[64], location[200];
   uint8_t x[2 * 3 * PIXELS];
   int64_t y[2] = {7, 7}, index[2] = {8, 1};
   write_files();
@@ -162,8 +162,8 @@ static void files_are_samples(void)
   CT_ASSERT_INT(libdeflate_crc32(0, x, 3 * PIXELS), images[9].rgb);
   CT_ASSERT_INT(libdeflate_crc32(0, x + 3 * PIXELS, 3 * PIXELS), images[1].rgb);
   CU_ASSERT(y[0] == 0 && y[1] == 0);
-  ct_reader_images.place(r, 8, place, sizeof place);
-  CT_ASSERT_HAS(place, "/09-444.jpg");
+  ct_reader_images.location(r, 8, location, sizeof location);
+  CT_ASSERT_HAS(location, "/09-444.jpg");
   CT_ASSERT_OK(open_files(all, "", 0, r, &other)); /* another rank: no file is touched */
   CT_ASSERT_INT(ct_reader_images.info(other)->samples, IMAGES - 1);
   CU_ASSERT(ct_reader_images.info(other)->fingerprint == info->fingerprint);

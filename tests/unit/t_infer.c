@@ -28,7 +28,7 @@ static void check(const char *yaml, ct_shape_t input, const ct_backend_t *be, in
   CT_ASSERT_OK(net_open(&m, be, g, &(ct_plan_opts_t){.n = SAMPLES, .inference = 1}));
   CT_ASSERT_OK(net_fill(&m, plain));
   CT_ASSERT_INT(count_ops(m.p, CT_OP_CONV, 1), adding);
-  CT_ASSERT_INT(m.p->loss_work, m.p->works);
+  CT_ASSERT_INT(m.p->loss_launch, m.p->launches);
   for (int again = 0; again < 2; again++) {
     CT_ASSERT_OK(net_forward(&m, x, got));
     double size = 0;

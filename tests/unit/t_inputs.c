@@ -12,13 +12,13 @@ enum { SAMPLES = 20, IMAGE = 2 * 3 * 5, WAVE = 6 };
 static const char *write_arrays(const char *dir)
 {
   const array_t images = {DEFLATED, CT_U8, 4, {SAMPLES, 2, 3, 5}, 7},
-                more = {PLAIN, CT_U8, 4, {SAMPLES, 1, 3, 5}, 1},
+                extra = {PLAIN, CT_U8, 4, {SAMPLES, 1, 3, 5}, 1},
                 wave = {SHUFFLED_DEFLATED, CT_F32, 2, {SAMPLES, WAVE}, 3},
                 whole = {SWAPPED, CT_I16, 3, {SAMPLES, 2, 5}, 1},
                 few = {PLAIN, CT_F32, 2, {SAMPLES - 1, 2}, 1};
   hid_t file = begin_file(dir, "a.h5");
   write_array(file, "images", &images, 0);
-  write_array(file, "more", &more, 0);
+  write_array(file, "more", &extra, 0);
   write_array(file, "wave", &wave, 0);
   write_array(file, "whole", &whole, 0);
   write_array(file, "few", &few, 0);
@@ -57,8 +57,8 @@ static int batches_are_right(const ct_dataset_t *d, int workers)
   while (ct_feed_next(f, &b) == CT_OK && b)
     for (int i = 0; i < b->n; i++, seen++) {
       wrong += !is_of(b->x + i * IMAGE, b->ids[i], IMAGE);
-      wrong += !is_of(b->more[0] + i * WAVE, b->ids[i], WAVE);
-      wrong += !is_of(b->more[1] + i * 10, b->ids[i], 10);
+      wrong += !is_of(b->extra[0] + i * WAVE, b->ids[i], WAVE);
+      wrong += !is_of(b->extra[1] + i * 10, b->ids[i], 10);
     }
   ct_feed_close(f);
   return wrong == 0 && seen == SAMPLES;
@@ -69,8 +69,8 @@ static void batches_have_all_inputs(void)
   char text[100], *names[] = {"images", "wave", "whole"};
   ct_dataset_t d;
   if (CT_ASSERT_OK(open_arrays(write_arrays(ct_test_dir()), 3, names, 0, &d)) != CT_OK) return;
-  CT_ASSERT_TEXT(ct_inputs_text(&d.more, text, sizeof text), "wave=6, whole=1x2x5");
-  CU_ASSERT(d.more.x[1].dtype == CT_F32 && d.info.more.x[1].dtype == CT_I16);
+  CT_ASSERT_TEXT(ct_inputs_text(&d.extra, text, sizeof text), "wave=6, whole=1x2x5");
+  CU_ASSERT(d.extra.x[1].dtype == CT_F32 && d.info.extra.x[1].dtype == CT_I16);
   CT_ASSERT_INT(ct_shape_sample(&d.x), IMAGE);
   CU_ASSERT(batches_are_right(&d, 0));
   CU_ASSERT(batches_are_right(&d, 2));
@@ -83,11 +83,11 @@ static void those_alike_are_joined(void)
   const char *dir = write_arrays(ct_test_dir());
   ct_dataset_t d;
   if (CT_ASSERT_OK(open_arrays(dir, 3, names, 0, &d)) != CT_OK) return;
-  CT_ASSERT_TEXT(ct_inputs_text(&d.more, text, sizeof text), "wave=6");
+  CT_ASSERT_TEXT(ct_inputs_text(&d.extra, text, sizeof text), "wave=6");
   CT_ASSERT_INT(d.x.dim[1], 3);
   ct_dataset_close(&d);
   if (CT_ASSERT_OK(open_arrays(dir, 3, names, 1, &d)) != CT_OK) return;
-  CT_ASSERT_TEXT(ct_inputs_text(&d.more, text, sizeof text), "wave=6, more=1x3x5");
+  CT_ASSERT_TEXT(ct_inputs_text(&d.extra, text, sizeof text), "wave=6, more=1x3x5");
   CT_ASSERT_INT(d.x.dim[1], 2);
   ct_dataset_close(&d);
 }
@@ -106,7 +106,7 @@ static void another_rank_opens_the_same(void)
   CT_ASSERT_OK(first.ops->share(first.reader, &bytes, &spec.known_bytes));
   spec.known = bytes;
   if (CT_ASSERT_OK(ct_dataset_open(&ct_reader_hdf5, &spec, NULL, "x.yaml", &second)) == CT_OK) {
-    CU_ASSERT(ct_inputs_same(&first.more, &second.more));
+    CU_ASSERT(ct_inputs_same(&first.extra, &second.extra));
     CU_ASSERT(ct_shape_same(&first.x, &second.x));
     CU_ASSERT(first.info.fingerprint == second.info.fingerprint);
     ct_dataset_close(&second);

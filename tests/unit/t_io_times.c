@@ -29,7 +29,7 @@ static void phases_add_up(void)
 {
   static ct_io_times_t t;
   double begin = ct_clock();
-  ct_io_account(&t, CT_IO_COPY);
+  ct_io_times_begin(&t, CT_IO_COPY);
   double inside = ct_clock();
   ct_io_phase_t copy = ct_io_enter(CT_IO_READ);
   pause_ms(4);
@@ -42,7 +42,7 @@ static void phases_add_up(void)
   ct_io_enter(copy);
   pause_ms(2);
   inside = ct_clock() - inside;
-  ct_io_account(NULL, CT_IO_COPY);
+  ct_io_times_begin(NULL, CT_IO_COPY);
   double took = ct_clock() - begin;
   CU_ASSERT(seconds(&t, CT_IO_READ) >= 0.008);
   CU_ASSERT(seconds(&t, CT_IO_OPEN) >= 0.008);
@@ -59,10 +59,10 @@ static void phases_add_up(void)
 
 static void *work(void *arg)
 {
-  ct_io_account(arg, CT_IO_DECODE);
+  ct_io_times_begin(arg, CT_IO_DECODE);
   pause_ms(3);
   ct_io_count(CT_IO_DECODE, 10);
-  ct_io_account(NULL, CT_IO_DECODE);
+  ct_io_times_begin(NULL, CT_IO_DECODE);
   return NULL;
 }
 
@@ -70,12 +70,12 @@ static void each_thread_has_its_own(void)
 {
   static ct_io_times_t mine, t[2], sum;
   pthread_t thread[2];
-  ct_io_account(&mine, CT_IO_WAIT);
+  ct_io_times_begin(&mine, CT_IO_WAIT);
   for (int i = 0; i < 2; i++)
     CT_ASSERT_INT(pthread_create(&thread[i], NULL, work, &t[i]), 0);
   for (int i = 0; i < 2; i++)
     pthread_join(thread[i], NULL);
-  ct_io_account(NULL, CT_IO_WAIT);
+  ct_io_times_begin(NULL, CT_IO_WAIT);
   CT_ASSERT_INT(mine.ns[CT_IO_DECODE], 0);
   CU_ASSERT(mine.ns[CT_IO_WAIT] > 0);
   for (int i = 0; i < 2; i++)

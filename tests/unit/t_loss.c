@@ -131,13 +131,13 @@ static void corner_inputs(int i, ct_op_args_t *a)
 {
   static float x[CORNER_MOST], target[CORNER_MOST], of_class[4], of_sample[CORNER_N];
   static int32_t labels[CORNER_N * 6];
-  int classes = corners[i].classes, places = corners[i].places;
+  int classes = corners[i].classes, pixels = corners[i].pixels;
 
-  for (int k = 0; k < CORNER_N * classes * places; k++) {
+  for (int k = 0; k < CORNER_N * classes * pixels; k++) {
     x[k] = 8 * gold_noise(1, (uint64_t)k);
     target[k] = 0.5f + gold_noise(5, (uint64_t)k);
   }
-  for (int k = 0; k < CORNER_N * places; k++)
+  for (int k = 0; k < CORNER_N * pixels; k++)
     labels[k] = every(corners[i].ignored, k) ? IGNORED : (k * 5 + 2) % classes;
   for (int k = 0; k < classes; k++)
     of_class[k] = k % 2 == classes % 2 ? 0 : 1.5f;
@@ -152,8 +152,8 @@ static void corner_inputs(int i, ct_op_args_t *a)
 
 static void check_corner(const ct_backend_t *be, int i)
 {
-  int classes = corners[i].classes, places = corners[i].places, count = CORNER_N * classes * places;
-  const ct_shape_t s = ct_shape(places > 1 ? 3 : 2, CORNER_N, classes, places);
+  int classes = corners[i].classes, pixels = corners[i].pixels, count = CORNER_N * classes * pixels;
+  const ct_shape_t s = ct_shape(pixels > 1 ? 3 : 2, CORNER_N, classes, pixels);
   float dx[CORNER_MOST];
   ct_loss_t loss;
   ct_op_args_t a = {.dx = dx, .loss = &loss, .scale = 1};

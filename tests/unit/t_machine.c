@@ -185,11 +185,11 @@ static void a_processor_that_says_numbers(void)
 
 static void time_that_others_had_the_core(void)
 {
-  CU_ASSERT(ct_cpu_taken(root) < 0);
+  CU_ASSERT(ct_cpu_offcpu(root) < 0);
   put("proc/thread-self/schedstat", "12000000000 2500000000 77\n");
-  CT_ASSERT_NEAR(ct_cpu_taken(root), 2.5, 1e-12);
+  CT_ASSERT_NEAR(ct_cpu_offcpu(root), 2.5, 1e-12);
   put("proc/thread-self/schedstat", "7\n");
-  CU_ASSERT(ct_cpu_taken(root) < 0);
+  CU_ASSERT(ct_cpu_offcpu(root) < 0);
 }
 
 static void energy_of_packages_and_memory(void)

@@ -84,7 +84,7 @@ static ct_findings_t found;
 static void make(int nodes)
 {
   memset(facts, 0, sizeof facts);
-  job = (ct_job_facts_t){.launch.kind = CT_LAUNCH_SRUN,
+  job = (ct_job_facts_t){.launch.kind = CT_LAUNCHER_SRUN,
                          .ranks = RANKS,
                          .nodes = nodes,
                          .equal_nodes = 1,

@@ -11,11 +11,11 @@ enum { RANKS_MAX = 64 };
 
 static void outliers_do_not_count(void)
 {
-  ct__pace_window_t w;
-  ct__pace_begin(&w, 100);
+  ct__slow_stats_window_t w;
+  ct__slow_stats_begin(&w, 100);
   for (int i = 0; i < 100; i++)
-    ct__pace_add(&w, i % 20 == 7 ? 5 : 0.02, i % 20 == 7 ? 4.98 : 0.002);
-  ct__pace_t p = ct__pace_of(&w);
+    ct__slow_stats_add(&w, i % 20 == 7 ? 5 : 0.02, i % 20 == 7 ? 4.98 : 0.002);
+  ct__slow_stats_t p = ct__slow_stats_of(&w);
   CT_ASSERT_NEAR(p.busy_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.002, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0, 1e-12);
@@ -24,11 +24,11 @@ static void outliers_do_not_count(void)
 /* Batches that come in twos from the workers of the feed: every other step waits. */
 static void what_comes_again_and_again_does(void)
 {
-  ct__pace_window_t w;
-  ct__pace_begin(&w, 100);
+  ct__slow_stats_window_t w;
+  ct__slow_stats_begin(&w, 100);
   for (int i = 0; i < 100; i++)
-    ct__pace_add(&w, i % 2 ? 0.03 : 0.01, i % 2 ? 0.02 : 0);
-  ct__pace_t p = ct__pace_of(&w);
+    ct__slow_stats_add(&w, i % 2 ? 0.03 : 0.01, i % 2 ? 0.02 : 0);
+  ct__slow_stats_t p = ct__slow_stats_of(&w);
   CT_ASSERT_NEAR(p.busy_s, 0.02, 1e-12);
   CT_ASSERT_NEAR(p.data_s, 0.01, 1e-12);
   CT_ASSERT_NEAR(p.error_s, 0.01 * sqrt(100. / 99) * 10 / 80, 1e-12);
@@ -36,38 +36,38 @@ static void what_comes_again_and_again_does(void)
 
 static void error_is_that_of_a_trimmed_mean(void)
 {
-  ct__pace_window_t w;
-  ct__pace_begin(&w, 5);
+  ct__slow_stats_window_t w;
+  ct__slow_stats_begin(&w, 5);
   for (int i = 0; i < 5; i++)
-    ct__pace_add(&w, i == 4 ? 100 : i + 1, 0);
-  ct__pace_t p = ct__pace_of(&w); /* of 2 2 3 4 4 */
+    ct__slow_stats_add(&w, i == 4 ? 100 : i + 1, 0);
+  ct__slow_stats_t p = ct__slow_stats_of(&w); /* of 2 2 3 4 4 */
   CT_ASSERT_NEAR(p.busy_s, 3, 1e-12);
   CT_ASSERT_NEAR(p.error_s, sqrt(4. / 4) * sqrt(5) / 3, 1e-12);
 }
 
 static void few_steps_tell_nothing(void)
 {
-  ct__pace_window_t w;
-  ct__pace_begin(&w, 1);
-  CU_ASSERT(isinf(ct__pace_of(&w).error_s));
-  CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, 0, 0);
-  ct__pace_add(&w, 0.5, 0.25);
-  CU_ASSERT(isinf(ct__pace_of(&w).error_s));
-  CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, 0.5, 0);
-  CT_ASSERT_NEAR(ct__pace_of(&w).data_s, 0.25, 0);
+  ct__slow_stats_window_t w;
+  ct__slow_stats_begin(&w, 1);
+  CU_ASSERT(isinf(ct__slow_stats_of(&w).error_s));
+  CT_ASSERT_NEAR(ct__slow_stats_of(&w).busy_s, 0, 0);
+  ct__slow_stats_add(&w, 0.5, 0.25);
+  CU_ASSERT(isinf(ct__slow_stats_of(&w).error_s));
+  CT_ASSERT_NEAR(ct__slow_stats_of(&w).busy_s, 0.5, 0);
+  CT_ASSERT_NEAR(ct__slow_stats_of(&w).data_s, 0.25, 0);
 }
 
 static void long_windows_are_looked_at_from_end_to_end(void)
 {
   static const int64_t steps[] = {1, 127, 128, 129, 1000, 123457};
   for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
-    ct__pace_window_t w;
-    ct__pace_begin(&w, steps[k]);
+    ct__slow_stats_window_t w;
+    ct__slow_stats_begin(&w, steps[k]);
     for (int64_t i = 0; i < steps[k]; i++)
-      ct__pace_add(&w, (double)i, 0);
-    CU_ASSERT(w.n <= CT_PACE_STEPS && (w.n > 64 || w.n == steps[k]));
-    CT_ASSERT_NEAR(ct__pace_of(&w).busy_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
-    ct__pace_begin(&w, steps[k]);
+      ct__slow_stats_add(&w, (double)i, 0);
+    CU_ASSERT(w.n <= CT_SLOW_STATS_STEPS && (w.n > 64 || w.n == steps[k]));
+    CT_ASSERT_NEAR(ct__slow_stats_of(&w).busy_s, (double)steps[k] / 2, (double)steps[k] / 64 + 0.5);
+    ct__slow_stats_begin(&w, steps[k]);
     CT_ASSERT_INT(w.n, 0);
   }
 }
@@ -76,16 +76,16 @@ static void long_windows_are_looked_at_from_end_to_end(void)
 
 static int slow[RANKS_MAX];
 static double share[RANKS_MAX];
-static ct__pace_t usual; /* of the last judgement */
+static ct__slow_stats_t usual; /* of the last judgement */
 
-static int judge(const ct__pace_t *pace, int ranks)
+static int judge(const ct__slow_stats_t *stats, int ranks)
 {
-  ct__pace_rank_t rank[RANKS_MAX];
+  ct__slow_stats_rank_t rank[RANKS_MAX];
   double work[RANKS_MAX];
   int found = 0;
   for (int r = 0; r < ranks; r++)
-    rank[r] = (ct__pace_rank_t){.pace = pace[r], .share = share[r], .slow = -1};
-  ct__pace_judge(rank, ranks, work, &usual);
+    rank[r] = (ct__slow_stats_rank_t){.stats = stats[r], .share = share[r], .slow = -1};
+  ct__slow_stats_judge(rank, ranks, work, &usual);
   for (int r = 0; r < ranks; r++)
     found += (slow[r] = rank[r].slow) == 1;
   return found;
@@ -94,9 +94,9 @@ static int judge(const ct__pace_t *pace, int ranks)
 /* Milliseconds of each rank. */
 static int judge_ms(const double *ms, int ranks, double error_ms)
 {
-  ct__pace_t p[RANKS_MAX] = {{0}};
+  ct__slow_stats_t p[RANKS_MAX] = {{0}};
   for (int r = 0; r < ranks; r++) {
-    p[r] = (ct__pace_t){ms[r] * 1e-3, 1e-3, error_ms * 1e-3};
+    p[r] = (ct__slow_stats_t){ms[r] * 1e-3, 1e-3, error_ms * 1e-3};
     share[r] = 1;
   }
   return judge(p, ranks);
@@ -157,10 +157,10 @@ static void margins(void)
 /* 7 samples take longer than 6. */
 static void larger_parts_may_take_longer(void)
 {
-  ct__pace_t p[5];
+  ct__slow_stats_t p[5];
   for (int r = 0; r < 5; r++) {
     share[r] = r < 2 ? 2 : 1;
-    p[r] = (ct__pace_t){share[r] * 0.02, 0, 0};
+    p[r] = (ct__slow_stats_t){share[r] * 0.02, 0, 0};
   }
   CT_ASSERT_INT(judge(p, 5), 0);
   p[1].busy_s = 0.046;
@@ -170,9 +170,9 @@ static void larger_parts_may_take_longer(void)
 
 static void the_reason(void)
 {
-  ct__pace_t others = {0.021, 0.001, 0};
-  CT_ASSERT_INT(ct__pace_is_data(&(ct__pace_t){0.038, 0.002, 0}, &others), 0);
-  CT_ASSERT_INT(ct__pace_is_data(&(ct__pace_t){0.038, 0.017, 0}, &others), 1);
+  ct__slow_stats_t others = {0.021, 0.001, 0};
+  CT_ASSERT_INT(ct__slow_stats_is_data(&(ct__slow_stats_t){0.038, 0.002, 0}, &others), 0);
+  CT_ASSERT_INT(ct__slow_stats_is_data(&(ct__slow_stats_t){0.038, 0.017, 0}, &others), 1);
 }
 
 /* ---- noise ---- */
@@ -281,10 +281,10 @@ static const recorded_t eight[10][8] = {
 static void check_recorded(const recorded_t *all, int ranks, double times)
 {
   for (int w = 0; w < 10; w++) {
-    ct__pace_t p[8];
+    ct__slow_stats_t p[8];
     for (int r = 0; r < ranks; r++) {
       const recorded_t *one = &all[w * ranks + r];
-      p[r] = (ct__pace_t){times * 1e-6 * one->before_us, 0, times * 1e-6 * one->error_us};
+      p[r] = (ct__slow_stats_t){times * 1e-6 * one->before_us, 0, times * 1e-6 * one->error_us};
       share[r] = 1;
     }
     CT_ASSERT_INT(judge(p, ranks), 0);
@@ -323,14 +323,14 @@ static int alarms(int ranks, double slow_ms)
   enum { WINDOWS = 60, STEPS = 100 };
   int in_a_row[RANKS_MAX] = {0}, n = 0;
   for (int w = 0; w < WINDOWS; w++) {
-    ct__pace_t p[RANKS_MAX] = {{0}};
+    ct__slow_stats_t p[RANKS_MAX] = {{0}};
     for (int r = 0; r < ranks; r++) {
-      ct__pace_window_t window;
-      ct__pace_begin(&window, STEPS);
+      ct__slow_stats_window_t window;
+      ct__slow_stats_begin(&window, STEPS);
       for (int i = 0; i < STEPS; i++)
-        ct__pace_add(&window, 1e-3 * (noisy_ms(r, (uint64_t)(w * STEPS + i)) + (r ? 0 : slow_ms)),
-                     0);
-      p[r] = ct__pace_of(&window);
+        ct__slow_stats_add(&window,
+                           1e-3 * (noisy_ms(r, (uint64_t)(w * STEPS + i)) + (r ? 0 : slow_ms)), 0);
+      p[r] = ct__slow_stats_of(&window);
       share[r] = 1;
     }
     judge(p, ranks);

@@ -91,7 +91,7 @@ static void packed_data_come_back(void)
       CT_ASSERT_OK(ops->open(&spec, &r));
       CT_ASSERT_INT(ops->info(r)->classes, 10);
       check_all(r, 1000);
-      ops->place(r, 334, place, sizeof place); /* 334 + 333 + 333 */
+      ops->location(r, 334, place, sizeof place); /* 334 + 333 + 333 */
       CT_ASSERT_TEXT(place, "t-001.h5, sample 0");
       ops->close(r);
     }

@@ -47,7 +47,7 @@ typedef struct access {
 
 static access_t access_of(const ct_plan_t *p, int i)
 {
-  const ct_work_t *w = &p->work[i];
+  const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   if (w->pass == CT_FWD_STATS) return (access_t){{w->x, -1, -1, -1, -1, -1}, {-1, -1, -1, -1}, -1};
   if (w->pass & CT_FWD) /* of the loss: with its backward */
@@ -99,7 +99,7 @@ static int64_t bytes_not_of(const ct_plan_t *p, const int *holds, int v)
 static void check_memory(const ct_plan_t *p)
 {
   int *holds = ct_mem_array((int64_t)p->arena_bytes + 1, sizeof *holds, "test");
-  for (int i = 0; i < p->works; i++) {
+  for (int i = 0; i < p->launches; i++) {
     access_t a = access_of(p, i);
     check_operands(&a, p);
     for (int k = 0; k < READS; k++)
@@ -127,7 +127,7 @@ static void check_tensor(const ct_plan_t *p, int v, const ct_shape_t *as)
 }
 
 /* What is run is what was prepared, and no gradient is made or offered that nobody takes. */
-static void check_passes(const ct_plan_t *p, const ct_work_t *w)
+static void check_passes(const ct_plan_t *p, const ct_plan_launch_t *w)
 {
   const ct_plan_op_t *o = &p->op[w->op];
   int add = o->desc.kind == CT_OP_ADD;
@@ -141,8 +141,8 @@ static void check_passes(const ct_plan_t *p, const ct_work_t *w)
 
 static void check_layouts(const ct_plan_t *p)
 {
-  for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
     const ct_plan_op_t *o = &p->op[w->op];
     const int like_x[] = {w->x, w->x2, w->dx, w->dx2}, like_y[] = {w->y, w->dy, w->dy2};
     for (int k = 0; k < 4; k++)
@@ -153,7 +153,7 @@ static void check_layouts(const ct_plan_t *p)
     CU_ASSERT(o->info.scratch <= p->scratch_bytes);
     check_passes(p, w);
   }
-  CT_ASSERT_INT(p->work[p->loss_work].x, p->logits);
+  CT_ASSERT_INT(p->launch[p->loss_launch].x, p->logits);
   CT_ASSERT_INT(p->value[p->logits].shape.layout, CT_PLAIN);
 }
 
@@ -390,9 +390,9 @@ static void parameters_do_not_overlap(void)
 static int last_writer(const ct_plan_t *p, const ct_arena_map_t *m, const ct_bucket_t *b)
 {
   int last = -1;
-  for (int i = 0; i < p->works; i++) {
-    int layer = p->op[p->work[i].op].layer;
-    if (layer < 0 || !(p->work[i].pass & CT_BWD_PARAM)) continue;
+  for (int i = 0; i < p->launches; i++) {
+    int layer = p->op[p->launch[i].op].layer;
+    if (layer < 0 || !(p->launch[i].pass & CT_BWD_PARAM)) continue;
     for (int k = 0; k < m->trained; k++) {
       size_t at = m->offset[m->order[k]];
       if (p->graph->param[m->order[k]].layer == layer && at >= b->offset &&
@@ -424,7 +424,7 @@ static void check_buckets(const ct_plan_t *p, const ct_arena_map_t *m, size_t by
   for (int i = 0; i < n; i++) {
     CT_ASSERT_INT(b[i].offset, end);
     CT_ASSERT_INT(b[i].after, last_writer(p, m, &b[i]));
-    CU_ASSERT(b[i].after > p->loss_work && b[i].after < p->works);
+    CU_ASSERT(b[i].after > p->loss_launch && b[i].after < p->launches);
     CU_ASSERT(i == 0 || b[i].after >= b[i - 1].after);
     CU_ASSERT(i == n - 1 || b[i].bytes >= bytes);
     /* one parameter less would not have been enough */
@@ -441,9 +441,9 @@ static void check_completion(const ct_plan_t *p, const ct_arena_map_t *m)
   ct_bucket_t b[64];
   int n = ct_buckets_make(p, m, 10000, 64, b);
   size_t sum = 0;
-  for (int i = 0, k = 0; i < p->works; i++) {
-    size_t bytes = ct_work_completes(p, m, i);
-    CU_ASSERT(i > p->loss_work || bytes == 0);
+  for (int i = 0, k = 0; i < p->launches; i++) {
+    size_t bytes = ct_plan_launch_completes(p, m, i);
+    CU_ASSERT(i > p->loss_launch || bytes == 0);
     sum += bytes;
     for (; k < n && b[k].after == i; k++)
       CU_ASSERT(sum >= b[k].offset + b[k].bytes);

@@ -100,7 +100,7 @@ static float *logits(const machine_t *m)
 
 static float *run(machine_t *m)
 {
-  for (int i = 0; i < m->p->works; i++)
+  for (int i = 0; i < m->p->launches; i++)
     CT_ASSERT_OK(ct_plan_run(m->p, i, &m->b, m->q));
   CT_ASSERT_OK(m->be->queue->sync(m->q));
   return logits(m);
@@ -114,9 +114,9 @@ static float *calibrate(const ct_graph_t *g, ct_quant_t *q, int64_t *n)
   CT_ASSERT_OK(ct_quant_make(g, q));
   open_machine(&m, REF, g, NULL);
   q->input = range_of(m.x, SAMPLES * ct_shape_count(&g->input));
-  for (int i = 0; i < m.p->works - 1; i++) {
-    const ct_work_t *w = &m.p->work[i];
-    int next = m.p->op[m.p->work[i + 1].op].layer, layer = m.p->op[w->op].layer;
+  for (int i = 0; i < m.p->launches - 1; i++) {
+    const ct_plan_launch_t *w = &m.p->launch[i];
+    int next = m.p->op[m.p->launch[i + 1].op].layer, layer = m.p->op[w->op].layer;
     CT_ASSERT_OK(ct_plan_run(m.p, i, &m.b, m.q));
     CT_ASSERT_OK(m.be->queue->sync(m.q));
     ct_quant_params_t qp = range_of(value(&m, w->y), ct_shape_count(&m.p->value[w->y].shape));

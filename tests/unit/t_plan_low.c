@@ -38,8 +38,8 @@ static void check_value(const ct_plan_t *p, int v, ct_dtype_t t)
 /* Each op reads and writes its own types, forward and backward; no cast follows a cast. */
 static void check_types(const ct_plan_t *p)
 {
-  for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
     const ct_plan_op_t *o = &p->op[w->op];
     const int like_x[] = {w->x, w->x2, w->dx, w->dx2}, like_y[] = {w->y, w->dy, w->dy2};
     for (int k = 0; k < 4; k++)

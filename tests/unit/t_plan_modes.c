@@ -30,9 +30,9 @@ static void frozen_layers_have_no_gradient_work(void)
     freeze(g, "layer2.*");
     ct_plan_t *p = plan_on(b, g, 2, 1, NULL);
     int of_params = 0;
-    for (int i = 0; i < p->works; i++) {
-      int layer = p->op[p->work[i].op].layer;
-      if (!(p->work[i].pass & CT_BWD_PARAM)) continue;
+    for (int i = 0; i < p->launches; i++) {
+      int layer = p->op[p->launch[i].op].layer;
+      if (!(p->launch[i].pass & CT_BWD_PARAM)) continue;
       CU_ASSERT(layer_trains(g, layer));
       CU_ASSERT(strncmp(g->layer[layer].name, "layer2.", 7) != 0);
       of_params++;
@@ -59,8 +59,8 @@ static void nothing_before_the_first_trained_layer_has_a_gradient(void)
   freeze(g, "bn1.*");
   freeze(g, "layer1.*");
   ct_plan_t *whole_backward, *p = plan(g, 2, 1);
-  for (int i = p->loss_work + 1; i < p->works; i++) {
-    int layer = p->op[p->work[i].op].layer;
+  for (int i = p->loss_launch + 1; i < p->launches; i++) {
+    int layer = p->op[p->launch[i].op].layer;
     CU_ASSERT(layer < 0 || layer > last_frozen(g));
   }
   for (int i = 0; i < p->ops; i++) {
@@ -73,7 +73,7 @@ static void nothing_before_the_first_trained_layer_has_a_gradient(void)
     g->param[i].frozen = 0;
   whole_backward = plan(g, 2, 1);
   CU_ASSERT(whole_backward->arena_bytes > p->arena_bytes);
-  CU_ASSERT(whole_backward->works > p->works);
+  CU_ASSERT(whole_backward->launches > p->launches);
   ct_plan_free(whole_backward);
   ct_plan_free(p);
   ct_graph_free(g);
@@ -138,7 +138,7 @@ static void buckets_end_with_what_is_trained(void)
   size_t end = 0;
   for (int i = 0; i < n; i++) {
     CT_ASSERT_INT(bucket[i].offset, end);
-    CU_ASSERT(bucket[i].after > p->loss_work && bucket[i].after < p->works);
+    CU_ASSERT(bucket[i].after > p->loss_launch && bucket[i].after < p->launches);
     end += bucket[i].bytes;
   }
   CU_ASSERT(n > 1);
@@ -151,19 +151,19 @@ static void buckets_end_with_what_is_trained(void)
 /* ---- batchnorm ---- */
 
 /* The batchnorms' works of other ranks, in order: layer and pass of each. */
-static int stats_works(const ct_plan_t *p, int most, int works[])
+static int stats_launches(const ct_plan_t *p, int most, int launches[])
 {
   int n = 0;
-  for (int i = 0; i < p->works; i++) {
-    const ct_work_t *w = &p->work[i];
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
     if (!(w->pass & (CT_FWD_STATS | CT_BWD_STATS))) continue;
-    const ct_work_t *next = &p->work[i + 1];
+    const ct_plan_launch_t *next = &p->launch[i + 1];
     CT_ASSERT_INT(next->op, w->op);
     CT_ASSERT_INT(next->pass, w->pass == CT_FWD_STATS ? CT_FWD : CT_BWD_DATA);
     CT_ASSERT_INT(next->x, w->x);
     CT_ASSERT_INT(p->op[w->op].desc.passes & w->pass, w->pass);
     CU_ASSERT_FATAL(n < most);
-    works[n++] = w->pass * 1000 + p->op[w->op].layer;
+    launches[n++] = w->pass * 1000 + p->op[w->op].layer;
   }
   return n;
 }
@@ -179,7 +179,7 @@ static void every_plan_exchanges_the_same_sums(void)
     for (int i = 0; i < 3; i++) {
       ct_plan_opts_t o = {.n = sizes[i], .training = 1, .sync_bn = 1};
       ct_plan_t *p = plan_with(b, g, &o, like);
-      int now = stats_works(p, MOST, i ? other : first);
+      int now = stats_launches(p, MOST, i ? other : first);
       if (i) CT_ASSERT_INT(now, n);
       if (i) CU_ASSERT(memcmp(first, other, (size_t)n * sizeof *first) == 0);
       n = now;
@@ -205,10 +205,10 @@ static int count_bnorms(const ct_plan_t *p, int training, int sync)
 
 static void only_training_is_synchronised(void)
 {
-  int works[1];
+  int launches[1];
   ct_graph_t *g = resnet();
   ct_plan_t *p = plan_with(REF, g, &(ct_plan_opts_t){.n = 2, .sync_bn = 1}, NULL);
-  CT_ASSERT_INT(stats_works(p, 0, works), 0);
+  CT_ASSERT_INT(stats_launches(p, 0, launches), 0);
   CT_ASSERT_INT(count_bnorms(p, 0, 0), 21);
   ct_plan_free(p);
   ct_graph_free(g);
@@ -217,14 +217,14 @@ static void only_training_is_synchronised(void)
 /* A batchnorm in front of which nothing is trained needs no other rank for its own gradients. */
 static void no_data_gradient_needs_no_sums(void)
 {
-  int works[2];
+  int launches[2];
   ct_graph_t *g = layers(touches_input, ct_shape(4, 1, 3, 6, 6));
   ct_plan_t *p = plan_with(REF, g, &(ct_plan_opts_t){.n = 2, .training = 1, .sync_bn = 1}, NULL);
-  CT_ASSERT_INT(stats_works(p, 2, works), 1);
-  CT_ASSERT_INT(works[0] / 1000, CT_FWD_STATS);
+  CT_ASSERT_INT(stats_launches(p, 2, launches), 1);
+  CT_ASSERT_INT(launches[0] / 1000, CT_FWD_STATS);
   int params = 0;
-  for (int i = 0; i < p->works; i++)
-    params += p->op[p->work[i].op].desc.kind == CT_OP_BNORM && p->work[i].pass == CT_BWD_PARAM;
+  for (int i = 0; i < p->launches; i++)
+    params += p->op[p->launch[i].op].desc.kind == CT_OP_BNORM && p->launch[i].pass == CT_BWD_PARAM;
   CT_ASSERT_INT(params, 1);
   ct_plan_free(p);
   ct_graph_free(g);
@@ -232,7 +232,7 @@ static void no_data_gradient_needs_no_sums(void)
 
 static void some_batchnorms_keep_their_statistics(void)
 {
-  int works[80], kept = 0;
+  int launches[80], kept = 0;
   ct_graph_t *g = resnet();
   for (int i = 0; i < g->layers; i++) {
     if (strcmp(g->layer[i].ops->kind, "batchnorm") != 0) continue;
@@ -244,7 +244,7 @@ static void some_batchnorms_keep_their_statistics(void)
   CU_ASSERT(kept > 0);
   CT_ASSERT_INT(count_bnorms(p, 0, 0), kept);
   CT_ASSERT_INT(count_bnorms(p, 1, 1), 21 - kept);
-  CT_ASSERT_INT(stats_works(p, 80, works), 2 * (21 - kept));
+  CT_ASSERT_INT(stats_launches(p, 80, launches), 2 * (21 - kept));
   ct_plan_free(p);
   ct_graph_free(g);
 }

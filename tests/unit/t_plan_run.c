@@ -102,9 +102,9 @@ static void machine_close(machine_t *m)
 }
 
 /* The loss after the first so many works. */
-static double run(const machine_t *m, int works)
+static double run(const machine_t *m, int launches)
 {
-  for (int i = 0; i < works; i++)
+  for (int i = 0; i < launches; i++)
     CT_ASSERT_OK(ct_plan_run(m->p, i, &m->b, m->q));
   CT_ASSERT_OK(m->be->queue->sync(m->q));
   return m->b.loss->sum;
@@ -123,7 +123,7 @@ static double loss_at(const machine_t *m, const float *w, const float *direction
   float *now = (float *)m->b.weight;
   for (size_t i = 0; i < m->map.weight_bytes / sizeof *w; i++)
     now[i] = (float)(w[i] + step * direction[i]);
-  return run(m, m->p->loss_work + 1);
+  return run(m, m->p->loss_launch + 1);
 }
 
 /* The loss rises along a direction as the gradient says; half of the direction is the gradient's
@@ -137,7 +137,7 @@ static void check_slope(int b, int graph)
   float *w = ct_mem_array((int64_t)count, sizeof *w, "test"), *d = room(&m, m.map.weight_bytes);
   memcpy(w, m.b.weight, m.map.weight_bytes);
   put_params(&m, m.p, (char *)d, noise);
-  run(&m, m.p->works);
+  run(&m, m.p->launches);
   const float *gradient = (float *)m.b.gradient;
   double ratio = sqrt(product(gradient, gradient, count) / product(d, d, count));
   for (size_t i = 0; i < count; i++)
@@ -167,8 +167,8 @@ static void check_low(int graph, ct_dtype_t compute, double tolerance)
   ct_graph_t *g = odd_graph(graph);
   machine_open(&m, REF, g);
   machine_open_in(&low, REF, g, compute);
-  double loss = run(&m, m.p->works);
-  CT_ASSERT_NEAR(run(&low, low.p->works) / loss, 1, tolerance);
+  double loss = run(&m, m.p->launches);
+  CT_ASSERT_NEAR(run(&low, low.p->launches) / loss, 1, tolerance);
   const float *a = (float *)m.b.gradient, *b = (float *)low.b.gradient;
   size_t count = m.map.weight_bytes / sizeof *a;
   for (size_t i = 0; i < count; i++)
@@ -201,12 +201,12 @@ static void dropout_is_drawn_for_the_place(void)
       if (k == 1) m.b.seed++;
       if (k == 2) m.b.step++;
       if (k == 3) m.b.first++;
-      loss[k] = run(&m, m.p->loss_work + 1);
+      loss[k] = run(&m, m.p->loss_launch + 1);
       m.b = before;
       for (int other = 0; other < k; other++)
         CU_ASSERT(loss[other] != loss[k]);
     }
-    CU_ASSERT(run(&m, m.p->loss_work + 1) == loss[0]);
+    CU_ASSERT(run(&m, m.p->loss_launch + 1) == loss[0]);
     machine_close(&m);
     ct_graph_free(g);
   }

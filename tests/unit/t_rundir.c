@@ -115,7 +115,7 @@ static void a_held_lock_names_its_holder(void)
   ct_lock_owner_t a = owner("7", 1), b = owner("-", 0);
   ct_lock_t *l, *second;
   if (CT_ASSERT_OK(ct_lock_take(path, &a, 0, &l)) != CT_OK) return;
-  CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_HELD);
+  CT_ASSERT_INT(ct_lock_peek(l), CT_LOCK_HELD);
   CT_ASSERT_FAILS(ct_lock_take(path, &b, 0, &second), CT_ERR_IO,
                   "process 42 on node7, job 7, since 2026-01-31");
   CU_ASSERT_PTR_NULL(second);
@@ -135,12 +135,12 @@ static void a_requeued_job_takes_over(void)
   ct_lock_t *l, *second;
   if (CT_ASSERT_OK(ct_lock_take(path, &first, 0, &l)) != CT_OK) return;
   if (CT_ASSERT_OK(ct_lock_take(path, &again, 0, &second)) != CT_OK) return;
-  CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_TAKEN);
-  CT_ASSERT_INT(ct_lock_look(second), CT_LOCK_HELD);
+  CT_ASSERT_INT(ct_lock_peek(l), CT_LOCK_TAKEN);
+  CT_ASSERT_INT(ct_lock_peek(second), CT_LOCK_HELD);
   ct_lock_release(second); /* is over before the first one looks */
-  CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_TAKEN);
+  CT_ASSERT_INT(ct_lock_peek(l), CT_LOCK_TAKEN);
   unlink(path);
-  CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_GONE);
+  CT_ASSERT_INT(ct_lock_peek(l), CT_LOCK_GONE);
   ct_lock_release(l);
 }
 
@@ -196,7 +196,7 @@ static void a_lock_of_a_removed_file_is_none(void)
   snprintf(lost_at_lock, sizeof lost_at_lock, "%s", path);
   CT_ASSERT_OK(ct_lock_take(path, &me, 60, &l));
   CT_ASSERT_TEXT(lost_at_lock, "");
-  CT_ASSERT_INT(ct_lock_look(l), CT_LOCK_HELD);
+  CT_ASSERT_INT(ct_lock_peek(l), CT_LOCK_HELD);
   CU_ASSERT(size_of(path) > 0);
   ct_lock_release(l);
 }

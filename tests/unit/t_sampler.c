@@ -184,12 +184,12 @@ static void shares_partition_the_batch(void)
 static void shares_are_neighbouring_pieces(void)
 {
   for (int size = 1; size <= 5; size++) {
-    for (int pieces = 0; pieces <= 4; pieces++) {
-      ct_sampler_t s = {.samples = 100, .batch = 100, .pieces = pieces};
-      int each = pieces > 0 ? pieces : 1;
+    for (int micro_batches = 0; micro_batches <= 4; micro_batches++) {
+      ct_sampler_t s = {.samples = 100, .batch = 100, .micro_batches = micro_batches};
+      int each = micro_batches > 0 ? micro_batches : 1;
       for (int64_t total = 0; total <= 40; total++) {
         for (int rank = 0; rank < size; rank++) {
-          int64_t first, begin = 0, n = ct_sampler_share(&s, total, rank, size, &first);
+          int64_t first, begin = 0, n = ct_sampler_local_batch(&s, total, rank, size, &first);
           for (int k = each - 1; k >= 0; k--) /* ends with the first piece */
             n -= ct_sampler_cut(total, rank * each + k, size * each, &begin);
           CT_ASSERT_INT(first, begin);

@@ -16,8 +16,8 @@
 
 /* ---- the timeline ---- */
 
-static ct_timeline_work_t works[] = {{1, 0}, {1, 3e6}, {1, 1e6}, {1, 0}};
-static const ct_timeline_t timeline = {works, 4, 1};
+static ct_timeline_launch_t launches[] = {{1, 0}, {1, 3e6}, {1, 1e6}, {1, 0}};
+static const ct_timeline_t timeline = {launches, 4, 1};
 
 static ct_timeline_case_t on_nodes(int nodes)
 {
@@ -43,14 +43,14 @@ static void messages_overlap_with_backward(void)
 {
   ct_timeline_case_t c = on_nodes(2);
   CT_ASSERT_NEAR(ct_timeline_run(&timeline, &c), 0.4 + 0.005, 1e-12);
-  works[3].bytes = 2e6; /* nothing is left to overlap with: two rounds of 1 MB behind the rest */
+  launches[3].bytes = 2e6; /* nothing is left to overlap with: two rounds of 1 MB behind the rest */
   CT_ASSERT_NEAR(ct_timeline_run(&timeline, &c), 0.4 + 0.02 + 0.005, 1e-12);
-  works[3].bytes = 0;
+  launches[3].bytes = 0;
 }
 
 static void without_overlap_it_is_rounds_and_bytes(void)
 {
-  ct_timeline_work_t last[] = {{1, 0}, {1, 8e6}};
+  ct_timeline_launch_t last[] = {{1, 0}, {1, 8e6}};
   const ct_timeline_t t = {last, 2, 1};
   for (int n = 2; n <= 1000; n *= 3) {
     ct_timeline_case_t c = on_nodes(n);
@@ -62,7 +62,7 @@ static void without_overlap_it_is_rounds_and_bytes(void)
 
 static void levels_follow_one_another(void)
 {
-  ct_timeline_work_t last[] = {{1, 0}, {1, 8e6}};
+  ct_timeline_launch_t last[] = {{1, 0}, {1, 8e6}};
   const ct_timeline_t t = {last, 2, 1};
   ct_timeline_case_t c = on_nodes(4);
   c.local_ranks = 2;
@@ -143,7 +143,7 @@ static void fitted_to(const char *path)
 static double predicted(int ranks)
 {
   ct_scaling_ask_t ask = {.ranks = ranks};
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   CT_ASSERT_OK(ct_scaling_predict(&model, &ask, &p));
   CT_ASSERT_NEAR(ct_terms_all(&p.terms), p.step_s, 1e-12);
   return p.step_s;
@@ -176,7 +176,7 @@ static void accounts_add_up(void)
   fitted_to(stored());
   for (int i = 0; i < study.sizes; i++) {
     ct_terms_t t = ct_scaling_terms(&study, &model, &study.size[i]);
-    CT_ASSERT_NEAR(ct_terms_all(&t), study.size[i].account.mean.step_s, 1e-9);
+    CT_ASSERT_NEAR(ct_terms_all(&t), study.size[i].breakdown.mean.step_s, 1e-9);
     if (study.size[i].ranks > 2) CT_ASSERT_INT(ct_terms_largest(&t), CT_TERM_BANDWIDTH);
   }
   ct_study_clear(&study);
@@ -185,11 +185,11 @@ static void accounts_add_up(void)
 static void what_would_be_if(void)
 {
   double best;
-  ct_scaling_answer_t knee, p;
+  ct_scaling_prediction_t knee, p;
   ct_scaling_ask_t ask = {.ranks = 64, .faster = 1e6};
   fitted_to(stored());
   CT_ASSERT_OK(ct_scaling_predict(&model, &ask, &p));
-  CT_ASSERT_NEAR(p.step_s, study.size[0].account.mean.step_s, 0.01);
+  CT_ASSERT_NEAR(p.step_s, study.size[0].breakdown.mean.step_s, 0.01);
   CT_ASSERT_INT(ct_scaling_knee(&model, 0.75, 1000, &knee), 2);
   CT_ASSERT_INT(ct_terms_largest(&knee.terms), CT_TERM_BANDWIDTH);
   CT_ASSERT_INT(ct_scaling_knee(&model, 0.01, 1000, &knee), 0);

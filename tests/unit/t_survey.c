@@ -156,7 +156,7 @@ static void what_is_told(void)
   CT_ASSERT_HAS(text.data, "samples per class");
   l.train.classes = 100;
   l.train.bars = 15;
-  l.train.by_place = 1;
+  l.train.by_pixel = 1;
   report(&text);
   CT_ASSERT_HAS(text.data, "labels 0 to 6 ");
   CT_ASSERT_HAS(text.data, "labels 98 to 99 ");

@@ -107,12 +107,12 @@ static void err_text_keeps_the_reason(void)
 static void err_place_names_file_or_command_line(void)
 {
   ct_err_set(CT_ERR_USAGE, "f.c", 1, "unknown key");
-  CT_ASSERT_INT(ct_err_place(CT_ERR_USAGE, NULL, 3), CT_ERR_USAGE);
+  CT_ASSERT_INT(ct_err_location(CT_ERR_USAGE, NULL, 3), CT_ERR_USAGE);
   CT_ASSERT_TEXT(ct_err_last()->text, "unknown key");
-  CT_ASSERT_INT(ct_err_place(CT_ERR_USAGE, "train.yaml", 3), CT_ERR_USAGE);
+  CT_ASSERT_INT(ct_err_location(CT_ERR_USAGE, "train.yaml", 3), CT_ERR_USAGE);
   CT_ASSERT_TEXT(ct_err_last()->text, "train.yaml:3: unknown key");
   ct_err_set(CT_ERR_USAGE, "f.c", 1, "unknown key");
-  ct_err_place(CT_ERR_USAGE, "train.yaml", 0);
+  ct_err_location(CT_ERR_USAGE, "train.yaml", 0);
   CT_ASSERT_TEXT(ct_err_last()->text, "--set: unknown key");
 }
 

@@ -13,17 +13,17 @@ static int differ(const char *yaml, int by_class, int64_t id)
   int different = 0;
   ct_shape_t shape = ct_shape(4, 1, 2, H, W);
   CT_ASSERT_OK(open_shape(yaml, 1, CT_F32, shape, &l));
-  ct__transforms_answers(l.t, 1, by_class);
+  ct__transforms_dense_targets(l.t, 1, by_class);
   for (int i = 0; i < H * W; i++)
     in[i] = (float)(i % 5 + 1);
-  CU_ASSERT_FATAL(ct__transforms_room(l.t) <= 8 * MOST);
+  CU_ASSERT_FATAL(ct__transforms_workspace(l.t) <= 8 * MOST);
   float *start = ct__transforms_start(l.t, work, x);
   memcpy(start, in, sizeof in);
   memcpy(start + H * W, in, sizeof in);
   ct__transforms_run(l.t, &shape, 3, 1, id, work, x);
   memset(work, 0, sizeof work);
   memcpy(ct__transforms_start(l.t, work, y), in, sizeof in);
-  ct__transforms_run_answer(l.t, 3, 1, id, work, y);
+  ct__transforms_run_dense_target(l.t, 3, 1, id, work, y);
   int64_t plane = l.x.dim[2] * l.x.dim[3];
   for (int64_t i = 0; i < plane; i++)
     different += x[i] != y[i];

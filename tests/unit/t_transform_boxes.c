@@ -18,7 +18,7 @@ static double spread(int64_t n)
   double mean[2] = {0};
   ct__image_taps_t t;
   if (n < 2 || known[n] > 0) return n < 2 ? 0 : known[n];
-  float *room = ct_mem_array(ct__image_taps_room(n, 2), sizeof *room, "taps");
+  float *room = ct_mem_array(ct__image_taps_workspace(n, 2), sizeof *room, "taps");
   ct__image_taps(n, 2, room, &t);
   for (int i = 0; i < 2; i++)
     for (int k = 0; k < t.n[i]; k++)

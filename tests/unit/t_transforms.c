@@ -82,9 +82,9 @@ static void resizes(void)
   for (int i = 0; i < 7; i++) {
     ct__image_taps_t taps[2];
     ct__image_box_t b = cases[i].box;
-    int64_t rows = ct__image_taps_room(b.h, cases[i].h),
-            columns = ct__image_taps_room(b.w, cases[i].w);
-    int64_t all = rows + columns + ct__image_resize_room(b.w);
+    int64_t rows = ct__image_taps_workspace(b.h, cases[i].h),
+            columns = ct__image_taps_workspace(b.w, cases[i].w);
+    int64_t all = rows + columns + ct__image_resize_workspace(b.w);
     float *room = ct_mem_array(all, sizeof *room, "taps");
     ct__image_taps(b.h, cases[i].h, room, &taps[0]);
     ct__image_taps(b.w, cases[i].w, room + rows, &taps[1]);
@@ -240,10 +240,10 @@ static void there_is_room_for_the_largest_sample(void)
   float out[240];
   list_t l;
   CT_ASSERT_OK(open_list("t: [{center_crop: {size: 2}}]", 1, &l));
-  CU_ASSERT(ct__transforms_room(l.t) >= 240);
+  CU_ASSERT(ct__transforms_workspace(l.t) >= 240);
   close_list(&l);
   CT_ASSERT_OK(open_list("t: [{center_crop: {size: 20}}, {center_crop: {size: 2}}]", 1, &l));
-  CU_ASSERT(ct__transforms_room(l.t) >= 240 + 3 * 20 * 20);
+  CU_ASSERT(ct__transforms_workspace(l.t) >= 240 + 3 * 20 * 20);
   run_list(&l, 0, out);
   close_list(&l);
 }

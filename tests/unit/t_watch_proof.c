@@ -102,7 +102,7 @@ static void a_packet_is_heard_once(void)
 /* ---- connections ---- */
 
 static ct__watch_net_t net;
-static ct__watch_place_t place;
+static ct__watch_sockets_t place;
 static ct__watch_door_t door;
 static const ct__watch_pair_t pair = {.key = {{KEY}}, .from = 2, .to = 3};
 

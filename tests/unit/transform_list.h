@@ -28,7 +28,7 @@ static inline int open_shape(const char *yaml, int training, ct_dtype_t stored, 
   l->x = x;
   ct_reader_info_t info = {.x.dtype = stored};
   int rc = ct__transforms_open(&o, "x.yaml", &info, &l->x, &l->first, &l->t);
-  if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_room(l->t), 4, "work");
+  if (rc == CT_OK && l->t) l->work = ct_mem_array(ct__transforms_workspace(l->t), 4, "work");
   ct_yaml_free(n);
   return rc;
 }

@@ -159,7 +159,7 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
                              .end = n,
                              .posted_s = ct_trace_now(),
                              .slice_alone = how == CT_REDUCE_SLICE};
-  x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->place);
+  x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->location);
   if (x->shared) {
     ct__window_slice(c->window, n, &x->begun, &x->end);
     x->landed = x->begun;
@@ -172,7 +172,7 @@ out:
   return rc;
 }
 
-static int poke(ct_comm_t *c)
+static int progress(ct_comm_t *c)
 {
   ct__comm_progress(c);
   return CT_OK;
@@ -237,7 +237,7 @@ const ct_comm_ops_t ct_comm_mpi = {.size = sizeof(ct_comm_ops_t),
                                    .reduce = reduce,
                                    .slice = ct__comm_slice,
                                    .gather = ct__comm_gather,
-                                   .poke = poke,
+                                   .progress = progress,
                                    .end = end,
                                    .bcast = bcast,
                                    .group = ct__comm_group,

@@ -19,7 +19,7 @@ typedef struct ct__comm_transfer {
   int shared;      /**< 1: buf is in shared memory, at `place`; the transfer's number is `number` */
   int slice_alone; /**< 1: reduce-scatter: the other ranks do not need the slice that this rank
                       sums */
-  ct__window_place_t place;
+  ct__window_location_t location;
   int64_t number;
   int64_t begun, landed, end; /**< elements of buf: this rank reduces [.., end) */
   double posted_s;            /**< start time, if a timeline is recorded */

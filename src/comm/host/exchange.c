@@ -21,18 +21,18 @@ struct ct__exchange {
 
 /* ---- creation and destruction ---- */
 
-int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exchange_t **out)
+int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t capacity, ct__exchange_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
-  int64_t floats = room + t->size; /* all slices are counted as long as the longest */
+  int64_t floats = capacity + t->size; /* all slices are counted as long as the longest */
   ct__exchange_t *x = ct_mem_alloc(sizeof *x, "an exchange");
   if (!x) return CT_ERR_NOMEM;
   x->t = t;
   x->wire = wire;
   x->type = wire == CT_BF16 ? MPI_UINT16_T : MPI_FLOAT;
   x->received = ct_mem_array(floats, ct_dtype_size(wire), "what ranks exchange");
-  if (wire == CT_BF16) x->packed = ct_mem_array(room, sizeof *x->packed, "what ranks exchange");
+  if (wire == CT_BF16) x->packed = ct_mem_array(capacity, sizeof *x->packed, "what ranks exchange");
   x->count = ct_mem_array(4 * (int64_t)t->size, sizeof *x->count, "what ranks exchange");
   if (!x->received || (wire == CT_BF16 && !x->packed) || !x->count)
     CT_FAIL(CT_ERR_NOMEM, "out of memory for what ranks exchange");

@@ -21,9 +21,9 @@
 
 typedef struct ct__exchange ct__exchange_t; /**< buffers for one chunk */
 
-/** Local. For chunks of up to \a room floats over up to t->size ranks; wire: CT_F32 or CT_BF16.
+/** Local. For chunks of up to \a capacity floats over up to t->size ranks; wire: CT_F32 or CT_BF16.
  * CT_ERR_NOMEM. */
-int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t room, ct__exchange_t **out);
+int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t capacity, ct__exchange_t **out);
 /** NULL is allowed. */
 void ct__exchange_close(ct__exchange_t *x);
 /** Collective over comm, Hot. Starts the exchange of the summands in buf[0..n). */

@@ -72,16 +72,16 @@ static int local_ranks(const ct_group_t *g, int *local)
 /* Locates the group's boxes, if all of them are in this node's shared memory. */
 static void find_boxes(ct_group_t *g, box_t *mine, int *local)
 {
-  ct__window_place_t place;
+  ct__window_location_t location;
   int64_t floats = (int64_t)(sizeof *mine / sizeof(float));
   int inside = local_ranks(g, local);
-  if (!inside || !ct__window_find(g->c->window, (float *)mine, floats, &place)) {
+  if (!inside || !ct__window_find(g->c->window, (float *)mine, floats, &location)) {
     ct_mem_free(g->box);
     g->box = NULL;
     return;
   }
   for (int r = 0; r < g->size; r++)
-    g->box[r] = (void *)place.base[local[r]];
+    g->box[r] = (void *)location.base[local[r]];
 }
 
 static int join(ct_comm_t *c, int color, ct_group_t *g)

@@ -5,7 +5,7 @@
  * nodes (between the ranks with the same slice: by one MPI_Iallreduce, or by our own exchange if
  * MPI does not support the order or type, or is slow), then copied to the other ranks of the node.
  * Chunks of successive transfers are pipelined, a few at a time, so that one slow message does not
- * stop the rest. Progress is made only inside poke() and blocking calls: there is no thread. */
+ * stop the rest. Progress is made only inside progress() and blocking calls: there is no thread. */
 #include "comm/host/comm_mpi.h"
 
 #include "base/ct_trace.h"
@@ -80,7 +80,7 @@ static int begin_chunk(ct_comm_t *c)
   if (x->shared && !ct__window_all_posted(c->window, x->number)) return 0;
 
   int64_t from = x->begun, n = x->end - from < CT__COMM_CHUNK ? x->end - from : CT__COMM_CHUNK;
-  if (x->shared) ct__window_sum(c->window, x->place, from, n, !crosses && !x->slice_alone);
+  if (x->shared) ct__window_sum(c->window, x->location, from, n, !crosses && !x->slice_alone);
   x->begun += n;
   if (x->begun == x->end) c->first = x->next;
   if (crosses)
@@ -122,7 +122,7 @@ static int land_chunk(ct_comm_t *c)
   c->oldest = (c->oldest + 1) % CT__COMM_IN_FLIGHT;
   c->in_flight--;
   ct__comm_transfer_t *x = &c->transfer[p->transfer];
-  if (x->shared && !x->slice_alone) ct__window_spread(c->window, x->place, p->from, p->n);
+  if (x->shared && !x->slice_alone) ct__window_spread(c->window, x->location, p->from, p->n);
   land(c, x, p->n);
   return 1;
 }

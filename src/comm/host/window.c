@@ -53,7 +53,7 @@ struct ct__window {
 /* A tmpfs allocates pages when they are touched and raises SIGBUS when none are left, so free space
  * is checked in advance. MPI libraries put windows into /dev/shm; if that does not exist, MPI has
  * to handle it. */
-static int enough_room(const ct_topo_t *t, size_t bytes)
+static int enough_space(const ct_topo_t *t, size_t bytes)
 {
   int rc = ct_fault("comm.window");
   struct statvfs fs;
@@ -99,7 +99,7 @@ static int share(const ct_topo_t *t, segment_t *s)
   void *part;
   s->base = ct_mem_array(t->local_size, sizeof *s->base, "the addresses of the node's memory");
   CT_TRY_ALL(t, s->base ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(t, enough_room(t, bytes));
+  CT_TRY_ALL(t, enough_space(t, bytes));
   if (MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, t->node, &part, &s->win)) {
     s->win = MPI_WIN_NULL;
     rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "MPI has no %zu bytes of shared memory on %s",
@@ -145,14 +145,14 @@ out:
   return rc;
 }
 
-int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_place_t *out)
+int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_location_t *out)
 {
   uintptr_t at = (uintptr_t)buf, bytes = (uintptr_t)n * sizeof *buf;
   for (int64_t i = 0; i < w->segments; i++) {
     const segment_t *s = &w->segment[i];
     uintptr_t start = (uintptr_t)s->mine;
     if (s->win == MPI_WIN_NULL || at < start || at + bytes > start + s->bytes) continue;
-    *out = (ct__window_place_t){s->base, buf - s->mine};
+    *out = (ct__window_location_t){s->base, buf - s->mine};
     return 1;
   }
   return 0;
@@ -322,7 +322,7 @@ static void sum_block(float *sum, float *const *base, int ranks, int64_t at, int
   }
 }
 
-void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n,
+void ct__window_sum(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n,
                     int everywhere)
 {
   int ranks = w->t->local_size, me = w->t->local_rank;
@@ -330,21 +330,21 @@ void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int
 #pragma omp parallel for schedule(static) num_threads(w->t->threads) if (n >= PARALLEL_FROM)
   for (int64_t i = 0; i < n; i += BLOCK) {
     _Alignas(LINES) float sum[BLOCK];
-    int64_t at = place.at + from + i;
+    int64_t at = location.at + from + i;
     int len = n - i < BLOCK ? (int)(n - i) : BLOCK;
     if (w->tree)
-      sum_tree(sum, place.base, ranks, at, len);
+      sum_tree(sum, location.base, ranks, at, len);
     else
-      sum_block(sum, place.base, ranks, at, len);
+      sum_block(sum, location.base, ranks, at, len);
     for (int r = first; r <= last; r++)
-      memcpy(place.base[r] + at, sum, (size_t)len * sizeof *sum);
+      memcpy(location.base[r] + at, sum, (size_t)len * sizeof *sum);
   }
 }
 
-void ct__window_spread(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n)
+void ct__window_spread(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n)
 {
   int me = w->t->local_rank;
-  int64_t at = place.at + from;
+  int64_t at = location.at + from;
   for (int r = 0; r < w->t->local_size; r++)
-    if (r != me) memcpy(place.base[r] + at, place.base[me] + at, (size_t)n * sizeof(float));
+    if (r != me) memcpy(location.base[r] + at, location.base[me] + at, (size_t)n * sizeof(float));
 }

@@ -24,10 +24,10 @@
 typedef struct ct__window ct__window_t;
 
 /** A location in shared memory: base[local rank] + at is that rank's copy. */
-typedef struct ct__window_place {
+typedef struct ct__window_location {
   float *const *base; /**< borrowed from the window */
   int64_t at;
-} ct__window_place_t;
+} ct__window_location_t;
 
 /** Collective over the world. Shares memory if every node has the same number of ranks, at least
  * two, and enough memory; else all ranks use private memory (with a warning if the reason is a
@@ -48,7 +48,7 @@ int ct__window_aborted(const ct__window_t *w);
  * allocation succeeds, else private. Freed by ct__window_close(). */
 int ct__window_alloc(ct__window_t *w, size_t bytes, void **out);
 /** 1 and the location if all of buf[0..n) is shared memory. */
-int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_place_t *out);
+int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_location_t *out);
 
 /** Reduces [*from, *to) to slice \a index of \a slices. Slices start at multiples of a cache line
  * from *from and may be empty. */
@@ -61,10 +61,10 @@ int64_t ct__window_post(ct__window_t *w);
 int ct__window_all_posted(ct__window_t *w, int64_t number);
 /** Sums elements [from, from + n) over the ranks of the node in local rank order (or along the
  * tree), and writes the sum to all ranks' memory (\a everywhere) or only to this rank's. */
-void ct__window_sum(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n,
+void ct__window_sum(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n,
                     int everywhere);
 /** Copies this rank's elements [from, from + n) to the other ranks. */
-void ct__window_spread(ct__window_t *w, ct__window_place_t place, int64_t from, int64_t n);
+void ct__window_spread(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n);
 /** Marks this rank's next transfer as reduced. */
 void ct__window_reduced(ct__window_t *w);
 /** 1: all ranks of the node have reduced transfer \a number. */

@@ -16,9 +16,9 @@
 /* Prefixes an error with the origin of its sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_prefix(rc, "%s: ", place);
+  char location[300];
+  d->ops->location(d->reader, id, location, sizeof location);
+  return ct_err_prefix(rc, "%s: ", location);
 }
 
 /* A NaN may not show in the loss: the next ReLU may turn it into 0 while the weights before it are
@@ -60,20 +60,20 @@ out:
 }
 
 /* The address of the label or targets of the i-th of the samples that are read together. */
-static void *answer_at(const ct_dataset_t *d, void *answers, int64_t i)
+static void *dense_target_at(const ct_dataset_t *d, void *dense_targets, int64_t i)
 {
   size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
-  return (char *)answers + (size_t)i * bytes;
+  return (char *)dense_targets + (size_t)i * bytes;
 }
 
 /* Samples that differ in size are read one by one, when they are converted. */
 static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids, void *stored,
-                         void *answers)
+                         void *dense_targets)
 {
   const ct_dataset_t *d = m->data;
-  if (d->head)
-    return ct__encoded_read(&m->encoded, d, m->sampler->seed, epoch, n, ids, stored, answers);
-  return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, answers);
+  if (d->decode_time)
+    return ct__encoded_read(&m->encoded, d, m->sampler->seed, epoch, n, ids, stored, dense_targets);
+  return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, dense_targets);
 }
 
 /* 1 if all samples are finite; else 0, and *bad is the first that is not. */
@@ -88,8 +88,8 @@ static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const 
 }
 
 /* The i-th of the samples that are read together. */
-static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i, void *answers,
-                       float *x)
+static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i,
+                       void *dense_targets, float *x)
 {
   int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
@@ -98,7 +98,7 @@ static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i
   ct_shape_t shape = d->info.x;
   if (d->info.varies) {
     d->ops->shape(d->reader, id, &shape);
-    CT_TRY(d->ops->read(d->reader, 1, &id, from, answer_at(d, answers, i)));
+    CT_TRY(d->ops->read(d->reader, 1, &id, from, dense_target_at(d, dense_targets, i)));
   } else {
     from += (size_t)i * bytes;
   }
@@ -113,7 +113,7 @@ out:
 }
 
 static int make_samples(const ct__make_t *m, int64_t epoch, int n, const int64_t *ids,
-                        void *answers, float *x)
+                        void *dense_targets, float *x)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
@@ -122,13 +122,13 @@ static int make_samples(const ct__make_t *m, int64_t epoch, int n, const int64_t
     return convert(d, &d->info.x, n, m->stored, x, &bad) ? CT_OK : not_finite(d, ids[bad]);
   }
   for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
-    CT_TRY(make_sample(m, epoch, ids[i], i, answers, x));
+    CT_TRY(make_sample(m, epoch, ids[i], i, dense_targets, x));
 out:
   return rc;
 }
 
 /* The labels or targets of the other sample; \a at: its index among the partners. */
-static int mix_answers(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
+static int mix_dense_targets(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
@@ -151,7 +151,7 @@ static int mix_samples(ct__make_t *m, ct_batch_t *b)
   int rc = CT_OK, partners = 0;
   const ct_dataset_t *d = m->data;
   int64_t sample = ct_shape_sample(&d->x), at = 0;
-  void *answers = d->info.targets ? (void *)m->partner_targets : m->labels;
+  void *dense_targets = d->info.targets ? (void *)m->partner_targets : m->labels;
   for (int i = 0; i < b->n; i++) {
     m->mix[i] = ct__transform_mix_draw(d->transforms, m->sampler->seed, b->epoch, b->ids[i],
                                        m->sampler->samples);
@@ -161,12 +161,12 @@ static int mix_samples(ct__make_t *m, ct_batch_t *b)
     b->mix[i] = m->mix[i].share;
     b->labels2[i] = b->labels[i];
   }
-  CT_TRY(read_together(m, b->epoch, partners, m->partner_ids, m->stored, answers));
+  CT_TRY(read_together(m, b->epoch, partners, m->partner_ids, m->stored, dense_targets));
   for (int i = 0; i < b->n; i++) {
     if (m->mix[i].partner < 0) continue;
-    CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, answers, m->partner));
+    CT_TRY(make_sample(m, b->epoch, m->partner_ids[at], at, dense_targets, m->partner));
     ct__transform_mix_apply(d->transforms, &m->mix[i], m->partner, b->x + i * sample);
-    CT_TRY(mix_answers(m, b, i, at++));
+    CT_TRY(mix_dense_targets(m, b, i, at++));
   }
 out:
   return rc;
@@ -174,48 +174,49 @@ out:
 
 /* ---- dense targets ---- */
 
-static int take_labels(const ct_dataset_t *d, int64_t id, const float *answer, int32_t *labels)
+static int take_labels(const ct_dataset_t *d, int64_t id, const float *dense_target,
+                       int32_t *labels)
 {
   int rc = CT_OK;
-  for (int64_t i = 0; i < d->places; i++) {
-    int fits = answer[i] >= (float)INT32_MIN && answer[i] < -(float)INT32_MIN;
-    CT_TRY(check_label(d, id, fits ? (int64_t)answer[i] : INT64_MIN));
-    labels[i] = (int32_t)answer[i];
+  for (int64_t i = 0; i < d->pixels; i++) {
+    int fits = dense_target[i] >= (float)INT32_MIN && dense_target[i] < -(float)INT32_MIN;
+    CT_TRY(check_label(d, id, fits ? (int64_t)dense_target[i] : INT64_MIN));
+    labels[i] = (int32_t)dense_target[i];
   }
 out:
   return rc;
 }
 
 /* Converts dense targets and applies the geometric transforms of their samples. */
-static int make_answers(const ct__make_t *m, ct_batch_t *b)
+static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
-  const ct_shape_t *stored = &d->info.answer;
+  const ct_shape_t *stored = &d->info.dense_target;
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
   for (int i = 0; i < b->n; i++) {
-    const char *from = (const char *)m->answers + (size_t)i * bytes;
-    float *answer = d->by_class ? m->answer : b->targets + i * d->info.targets;
+    const char *from = (const char *)m->dense_targets + (size_t)i * bytes;
+    float *dense_target = d->by_class ? m->dense_target : b->targets + i * d->info.targets;
     float *converted =
-        d->transforms ? ct__transforms_start(d->transforms, m->work, answer) : answer;
-    if (!convert(&m->as_answer, stored, 1, from, converted, &bad))
+        d->transforms ? ct__transforms_start(d->transforms, m->work, dense_target) : dense_target;
+    if (!convert(&m->as_dense_target, stored, 1, from, converted, &bad))
       return at_sample(d, b->ids[i],
                        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                                   "its targets hold a value that is not finite"));
     if (d->transforms)
-      ct__transforms_run_answer(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
-                                answer);
-    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], answer, b->labels + i * d->places));
+      ct__transforms_run_dense_target(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
+                                      dense_target);
+    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], dense_target, b->labels + i * d->pixels));
   }
 out:
   return rc;
 }
 
-static int take_answers(const ct__make_t *m, ct_batch_t *b)
+static int take_dense_targets(const ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
-  if (m->answers) return make_answers(m, b);
+  if (m->dense_targets) return make_dense_targets(m, b);
   if (d->info.targets) return check_targets(d, b->n, b->ids, b->targets);
   for (int i = 0; i < b->n; i++) {
     CT_TRY(check_label(d, b->ids[i], m->labels[i]));
@@ -226,17 +227,18 @@ out:
 }
 
 /* Reads an extra input and converts it to float32. */
-static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
+static int make_extra(const ct__make_t *m, ct_batch_t *b, int k)
 {
   int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
-  const ct_shape_t *stored = &d->info.more.x[k];
-  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.more_last[k]},
+  const ct_shape_t *stored = &d->info.extra.x[k];
+  const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.extra_last[k]},
                            .affine = {.channels = 1, .a = {1}}};
-  CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_more));
-  if (!convert(&as, stored, b->n, m->stored_more, b->more[k], &bad)) {
-    rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                    "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
+  CT_TRY(ct_dataset_extra(d, k, b->n, b->ids, m->stored_extra));
+  if (!convert(&as, stored, b->n, m->stored_extra, b->extra[k], &bad)) {
+    rc =
+        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                   "its '%s' holds a value that is not finite (NaN or infinite)", d->extra.name[k]);
     return at_sample(d, b->ids[bad], rc);
   }
 out:
@@ -248,12 +250,14 @@ static int make(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
-  void *answers = m->answers ? m->answers : d->info.targets ? (void *)b->targets : m->labels;
-  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, answers));
-  if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, answers, b->x));
-  for (int k = 0; k < d->more.n; k++)
-    CT_TRY(make_more(m, b, k));
-  CT_TRY(take_answers(m, b));
+  void *dense_targets = m->dense_targets  ? m->dense_targets
+                        : d->info.targets ? (void *)b->targets
+                                          : m->labels;
+  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, dense_targets));
+  if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, dense_targets, b->x));
+  for (int k = 0; k < d->extra.n; k++)
+    CT_TRY(make_extra(m, b, k));
+  CT_TRY(take_dense_targets(m, b));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
 out:
@@ -289,25 +293,26 @@ static int alloc_mix(ct__make_t *m, int64_t n)
 }
 
 /* Dense targets are converted without an affine map. */
-static int alloc_answers(ct__make_t *m, int64_t n)
+static int alloc_dense_targets(ct__make_t *m, int64_t n)
 {
   const ct_dataset_t *d = m->data;
-  const ct_shape_t *stored = &d->info.answer;
+  const ct_shape_t *stored = &d->info.dense_target;
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
-  m->as_answer.info.x = *stored;
-  m->as_answer.info.channels_last = d->info.answer_last;
-  m->as_answer.affine = (ct_affine_t){.channels = 1, .a = {1}};
-  m->answers = ct_mem_array(n, bytes, "the stored dense targets of a batch");
-  m->answer = ct_mem_array(ct_shape_sample(&d->answer), sizeof *m->answer, "a dense target");
-  return m->answers && m->answer ? CT_OK : CT_ERR_NOMEM;
+  m->as_dense_target.info.x = *stored;
+  m->as_dense_target.info.channels_last = d->info.dense_target_last;
+  m->as_dense_target.affine = (ct_affine_t){.channels = 1, .a = {1}};
+  m->dense_targets = ct_mem_array(n, bytes, "the stored dense targets of a batch");
+  m->dense_target =
+      ct_mem_array(ct_shape_sample(&d->dense_target), sizeof *m->dense_target, "a dense target");
+  return m->dense_targets && m->dense_target ? CT_OK : CT_ERR_NOMEM;
 }
 
 /* Bytes of a sample of the largest extra input. */
-static int64_t most_of_more(const ct_dataset_t *d)
+static int64_t most_of_extra(const ct_dataset_t *d)
 {
   int64_t most = 0;
-  for (int k = 0; k < d->info.more.n; k++) {
-    const ct_shape_t *x = &d->info.more.x[k];
+  for (int k = 0; k < d->info.extra.n; k++) {
+    const ct_shape_t *x = &d->info.extra.x[k];
     int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
     if (bytes > most) most = bytes;
   }
@@ -324,11 +329,12 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!m->bytes)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
-  if (d->more.n) m->stored_more = ct_mem_array(n, most_of_more(d), "the extra inputs of a batch");
-  if (d->more.n && !m->stored_more) return CT_ERR_NOMEM;
-  if (t) m->work = ct_mem_array(ct__transforms_room(t), sizeof *m->work, "the transforms");
+  if (d->extra.n)
+    m->stored_extra = ct_mem_array(n, most_of_extra(d), "the extra inputs of a batch");
+  if (d->extra.n && !m->stored_extra) return CT_ERR_NOMEM;
+  if (t) m->work = ct_mem_array(ct__transforms_workspace(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
-  if (d->answer.ndim) return alloc_answers(m, n);
+  if (d->dense_target.ndim) return alloc_dense_targets(m, n);
   if (!d->info.targets)
     m->labels = ct_mem_array(n, sizeof *m->labels, "the stored labels of a batch");
   if (!d->info.targets && !m->labels) return CT_ERR_NOMEM;
@@ -339,9 +345,9 @@ void ct__make_clear(ct__make_t *m)
 {
   ct_mem_free(m->stored);
   ct_mem_free(m->labels);
-  ct_mem_free(m->stored_more);
-  ct_mem_free(m->answers);
-  ct_mem_free(m->answer);
+  ct_mem_free(m->stored_extra);
+  ct_mem_free(m->dense_targets);
+  ct_mem_free(m->dense_target);
   ct_mem_free(m->work);
   ct__encoded_clear(&m->encoded);
   ct_mem_free(m->mix);

@@ -11,15 +11,15 @@
 typedef struct ct__make {
   const ct_dataset_t *data; /**< borrowed, like the sampler */
   const ct_sampler_t *sampler;
-  int bytes;                /**< 1: samples stay as they are stored */
-  void *stored;             /**< samples as the reader returns them */
-  void *answers;            /**< dense targets as stored; NULL if there are none */
-  ct_dataset_t as_answer;   /**< how dense targets are converted */
-  float *answer;            /**< one dense target, transformed */
-  void *stored_more;        /**< an extra input as stored */
-  int64_t *labels;          /**< labels as stored; NULL if the data has targets */
-  float *work;              /**< workspace of the transforms */
-  ct__encoded_t encoded;    /**< for samples that are decoded here */
+  int bytes;                    /**< 1: samples stay as they are stored */
+  void *stored;                 /**< samples as the reader returns them */
+  void *dense_targets;          /**< dense targets as stored; NULL if there are none */
+  ct_dataset_t as_dense_target; /**< how dense targets are converted */
+  float *dense_target;          /**< one dense target, transformed */
+  void *stored_extra;           /**< an extra input as stored */
+  int64_t *labels;              /**< labels as stored; NULL if the data has targets */
+  float *work;                  /**< workspace of the transforms */
+  ct__encoded_t encoded;        /**< for samples that are decoded here */
   ct__transform_mix_t *mix; /**< for each sample; NULL without mixup and cutmix, like the members
                                below */
   int64_t *partner_ids;

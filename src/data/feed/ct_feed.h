@@ -9,7 +9,7 @@
 #include "data/feed/ct_io_times.h"
 #include "data/order/ct_sampler.h"
 
-#define CT_SKIPS_TOLD 4
+#define CT_SKIPS_LOGGED 4
 /** A sample that could not be read or decoded, and the one that replaces it. */
 typedef struct ct_skip {
   int64_t id, instead;
@@ -19,14 +19,14 @@ typedef struct ct_skip {
 /** The local batch of one rank in one step, borrowed from the feed until the next ct_feed_next() or
  * close. */
 typedef struct ct_batch {
-  int64_t epoch, cursor;       /**< position of the global batch */
-  int64_t global;              /**< samples of the step on all ranks */
-  int64_t first;               /**< position of x[0] within the global batch */
-  int n;                       /**< samples of this rank; may be 0 */
-  float *x;                    /**< [n, C, H, W] plain, 64-byte aligned, with capacity for the
+  int64_t epoch, cursor;         /**< position of the global batch */
+  int64_t global;                /**< samples of the step on all ranks */
+  int64_t first;                 /**< position of x[0] within the global batch */
+  int n;                         /**< samples of this rank; may be 0 */
+  float *x;                      /**< [n, C, H, W] plain, 64-byte aligned, with capacity for the
                                   largest n */
-  float *more[CT_INPUTS_MORE]; /**< [n, …] of each extra input, plain */
-  uint8_t *bytes;              /**< [n] samples as stored, unconverted; x is NULL then */
+  float *extra[CT_INPUTS_EXTRA]; /**< [n, …] of each extra input, plain */
+  uint8_t *bytes;                /**< [n] samples as stored, unconverted; x is NULL then */
   int32_t *labels;  /**< [n], or one for each pixel or voxel; zeros if the data has targets */
   int32_t *labels2; /**< mixup, cutmix: [n], label of the sample that is mixed in; else NULL */
   float *mix;       /**< mixup, cutmix: [n], weight of labels[i]; else NULL */
@@ -34,7 +34,7 @@ typedef struct ct_batch {
   float *targets;   /**< [n, K] if the data has real-valued targets; else NULL */
   int64_t *ids;     /**< [n] sample numbers */
   int skipped;      /**< number of samples that could not be read or decoded (ct_dataset_t.skip) */
-  ct_skip_t skip[CT_SKIPS_TOLD]; /**< the first of these samples */
+  ct_skip_t skip[CT_SKIPS_LOGGED]; /**< the first of these samples */
 } ct_batch_t;
 
 typedef struct ct_feed ct_feed_t;

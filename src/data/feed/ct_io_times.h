@@ -45,7 +45,7 @@ const char *ct_io_name(ct_io_phase_t phase);
 const char *ct_io_help(ct_io_phase_t phase);
 /** From now on adds the time of the calling thread to \a t (borrowed), starting in \a phase.  NULL:
  * stops. */
-void ct_io_account(ct_io_times_t *t, ct_io_phase_t phase);
+void ct_io_times_begin(ct_io_times_t *t, ct_io_phase_t phase);
 /** Hot.  Changes the phase of the calling thread.  Returns the previous phase. */
 ct_io_phase_t ct_io_enter(ct_io_phase_t phase);
 /** Hot.  Counts one operation on \a bytes bytes. */

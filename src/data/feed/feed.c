@@ -44,7 +44,7 @@ struct ct_feed {
 
   pthread_mutex_t lock;  /* protects everything below and slot_t.ready */
   pthread_cond_t ready;  /* signalled when a batch is ready */
-  pthread_cond_t room;   /* a slot was released, or stop */
+  pthread_cond_t space;  /* a slot was released, or stop */
   int64_t epoch, cursor; /* position of the next batch to begin */
   int64_t begun, taken, released;
   int ended, stop;
@@ -60,7 +60,7 @@ static slot_t *begin(ct_feed_t *f)
   b->epoch = f->epoch;
   b->cursor = f->cursor;
   b->global = ct_sampler_batch(&f->sampler, f->cursor);
-  b->n = (int)ct_sampler_share(&f->sampler, b->global, f->rank, f->size, &b->first);
+  b->n = (int)ct_sampler_local_batch(&f->sampler, b->global, f->rank, f->size, &b->first);
   s->ready = 0;
   f->cursor += b->global;
   if (f->cursor == ct_sampler_epoch(&f->sampler)) {
@@ -89,7 +89,7 @@ static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t st
     cursor = (steps - left) % ct_sampler_steps(s) * s->batch;
     if (f->one_epoch) return;
   }
-  int n = (int)ct_sampler_share(s, ct_sampler_batch(s, cursor), f->rank, f->size, &first);
+  int n = (int)ct_sampler_local_batch(s, ct_sampler_batch(s, cursor), f->rank, f->size, &first);
   for (int i = 0; i < n; i++)
     m->ahead[i] = ct_sampler_at(s, epoch, cursor + first + i);
   f->data->ops->ahead(f->data->reader, n, m->ahead);
@@ -108,11 +108,11 @@ static void *work(void *arg)
 {
   maker_t *m = arg;
   ct_feed_t *f = m->feed;
-  ct_io_account(&m->times, CT_IO_WAIT);
+  ct_io_times_begin(&m->times, CT_IO_WAIT);
   pthread_mutex_lock(&f->lock);
   for (;;) {
     while (!f->stop && (f->ended || f->begun - f->released >= f->depth))
-      pthread_cond_wait(&f->room, &f->lock);
+      pthread_cond_wait(&f->space, &f->lock);
     if (f->stop) break;
     int is_first = f->begun == 0;
     slot_t *s = begin(f);
@@ -126,7 +126,7 @@ static void *work(void *arg)
     pthread_cond_signal(&f->ready);
   }
   pthread_mutex_unlock(&f->lock);
-  ct_io_account(NULL, CT_IO_WAIT);
+  ct_io_times_begin(NULL, CT_IO_WAIT);
   return NULL;
 }
 
@@ -167,10 +167,10 @@ static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
     CT_TRY(alloc_array(f, n, sample, (void **)&b->bytes));
   else
     CT_TRY(alloc_array(f, n, sample * sizeof *b->x, (void **)&b->x));
-  for (int k = 0; k < f->data->more.n; k++)
-    CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->more.x[k]) * sizeof *b->more[k],
-                       (void **)&b->more[k]));
-  size_t labels = (size_t)f->data->places * sizeof *b->labels;
+  for (int k = 0; k < f->data->extra.n; k++)
+    CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->extra.x[k]) * sizeof *b->extra[k],
+                       (void **)&b->extra[k]));
+  size_t labels = (size_t)f->data->pixels * sizeof *b->labels;
   CT_TRY(alloc_array(f, n, labels, (void **)&b->labels));
   if (f->data->info.weighted) CT_TRY(alloc_array(f, n, sizeof *b->weights, (void **)&b->weights));
   if (targets) CT_TRY(alloc_array(f, n, targets * sizeof *b->targets, (void **)&b->targets));
@@ -187,8 +187,8 @@ static void free_batch(const ct_feed_t *f, ct_batch_t *b)
   void *arrays[] = {b->x, b->bytes, b->labels, b->labels2, b->mix, b->targets, b->weights};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     f->mem.release(f->mem.ctx, arrays[i]);
-  for (int k = 0; k < CT_INPUTS_MORE; k++)
-    f->mem.release(f->mem.ctx, b->more[k]);
+  for (int k = 0; k < CT_INPUTS_EXTRA; k++)
+    f->mem.release(f->mem.ctx, b->extra[k]);
   ct_mem_free(b->ids);
 }
 
@@ -232,7 +232,7 @@ static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, const ct_fe
   if (o->cursor < 0 || o->cursor > ct_sampler_epoch(s))
     CT_FAIL(CT_ERR_ARG, "a feed from sample %lld of an epoch of %lld", (long long)o->cursor,
             (long long)ct_sampler_epoch(s));
-  if (ct_sampler_share(s, most, o->rank, o->size, &first) > INT32_MAX)
+  if (ct_sampler_local_batch(s, most, o->rank, o->size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
   if (o->bytes && !ct_dataset_is_bytes(d))
     CT_FAIL(CT_ERR_ARG, "a feed of bytes from samples that are not stored so, or are transformed");
@@ -250,12 +250,12 @@ static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_op
   if (!f) return CT_ERR_NOMEM;
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->ready, NULL);
-  pthread_cond_init(&f->room, NULL);
+  pthread_cond_init(&f->space, NULL);
   f->data = d;
   f->sampler = *s;
   f->rank = o->rank;
   f->size = o->size;
-  f->max = (int)ct_sampler_share(s, ct_sampler_batch(s, 0), o->rank, o->size, &first);
+  f->max = (int)ct_sampler_local_batch(s, ct_sampler_batch(s, 0), o->rank, o->size, &first);
   f->one_epoch = o->one_epoch;
   f->bytes = o->bytes;
   f->mem = o->mem.alloc ? o->mem : (ct_feed_mem_t){host_alloc, host_free, NULL};
@@ -301,13 +301,13 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
   pthread_mutex_lock(&f->lock);
   if (f->released < f->taken) { /* the caller no longer uses the last one */
     f->released++;
-    pthread_cond_signal(&f->room);
+    pthread_cond_signal(&f->space);
   }
   if (f->workers == 0 && !f->ended) {
     s = begin(f);
-    ct_io_account(&f->makers[0].times, CT_IO_COPY);
+    ct_io_times_begin(&f->makers[0].times, CT_IO_COPY);
     fill(&f->makers[0], s);
-    ct_io_account(NULL, CT_IO_COPY);
+    ct_io_times_begin(NULL, CT_IO_COPY);
     s->ready = 1;
   }
   /* After the last batch of an epoch no batch was begun and none will be. */
@@ -351,7 +351,7 @@ void ct_feed_close(ct_feed_t *f)
   if (!f) return;
   pthread_mutex_lock(&f->lock);
   f->stop = 1;
-  pthread_cond_broadcast(&f->room);
+  pthread_cond_broadcast(&f->space);
   pthread_mutex_unlock(&f->lock);
   for (int i = 0; i < f->running; i++)
     pthread_join(f->makers[i].thread, NULL);
@@ -363,7 +363,7 @@ void ct_feed_close(ct_feed_t *f)
   }
   ct_mem_free(f->slots);
   ct_mem_free(f->makers);
-  pthread_cond_destroy(&f->room);
+  pthread_cond_destroy(&f->space);
   pthread_cond_destroy(&f->ready);
   pthread_mutex_destroy(&f->lock);
   ct_mem_free(f);

@@ -9,7 +9,7 @@
 
 /* The current phase of a thread and its start time. */
 static _Thread_local struct here {
-  ct_io_times_t *account;
+  ct_io_times_t *times_to;
   ct_io_phase_t phase;
   int64_t since;
 } here;
@@ -46,21 +46,21 @@ static void add(atomic_llong *to, int64_t n)
 static void charge(void)
 {
   int64_t now = now_ns();
-  add(&here.account->ns[here.phase], now - here.since);
+  add(&here.times_to->ns[here.phase], now - here.since);
   ct_trace_between(names[here.phase], NULL, -1, 1e-9 * (double)here.since, 1e-9 * (double)now);
   here.since = now;
 }
 
-void ct_io_account(ct_io_times_t *t, ct_io_phase_t phase)
+void ct_io_times_begin(ct_io_times_t *t, ct_io_phase_t phase)
 {
-  if (here.account) charge();
+  if (here.times_to) charge();
   here = (struct here){t, phase, t ? now_ns() : 0};
 }
 
 ct_io_phase_t ct_io_enter(ct_io_phase_t phase)
 {
   ct_io_phase_t before = here.phase;
-  if (!here.account || phase == before) return phase;
+  if (!here.times_to || phase == before) return phase;
   charge();
   here.phase = phase;
   return before;
@@ -68,9 +68,9 @@ ct_io_phase_t ct_io_enter(ct_io_phase_t phase)
 
 void ct_io_count(ct_io_phase_t phase, int64_t bytes)
 {
-  if (!here.account) return;
-  add(&here.account->times[phase], 1);
-  add(&here.account->bytes[phase], bytes);
+  if (!here.times_to) return;
+  add(&here.times_to->times[phase], 1);
+  add(&here.times_to->bytes[phase], bytes);
 }
 
 void ct_io_add(ct_io_times_t *sum, const ct_io_times_t *t)

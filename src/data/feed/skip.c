@@ -22,7 +22,7 @@ static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
   one.ids += i;
   if (b->x) one.x += i * ct_shape_sample(&d->x);
   if (b->bytes) one.bytes += i * ct_shape_sample(&d->x);
-  if (b->labels) one.labels += i * d->places;
+  if (b->labels) one.labels += i * d->pixels;
   if (b->labels2) one.labels2 += i;
   if (b->mix) one.mix += i;
   if (b->weights) one.weights += i;
@@ -32,7 +32,7 @@ static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
 
 static void note(ct_batch_t *b, int64_t id, int64_t instead, const ct_err_info_t *why)
 {
-  if (b->skipped++ >= CT_SKIPS_TOLD) return;
+  if (b->skipped++ >= CT_SKIPS_LOGGED) return;
   ct_skip_t *s = &b->skip[b->skipped - 1];
   memset(s, 0, sizeof *s);
   s->id = id;

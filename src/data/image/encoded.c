@@ -25,7 +25,7 @@ void ct__encoded_clear(ct__encoded_t *e)
 {
   ct_mem_free(e->file.v);
   ct_mem_free(e->pixels);
-  ct_mem_free(e->room);
+  ct_mem_free(e->workspace);
   *e = (ct__encoded_t){0};
 }
 
@@ -83,7 +83,7 @@ static int64_t cut(ct__image_taps_t *t, int64_t *first)
 
 static int64_t taps_room(const ct__image_span_t *s)
 {
-  return ct__image_taps_room((int64_t)ceil(s->length), s->out);
+  return ct__image_taps_workspace((int64_t)ceil(s->length), s->out);
 }
 
 static int plan_resize(ct__encoded_t *e, job_t *j)
@@ -94,13 +94,13 @@ static int plan_resize(ct__encoded_t *e, job_t *j)
   ct__image_span_t down = span(v->box.top, v->box.h, reduce, v->h, v->window.top, v->window.h);
   ct__image_span_t across = span(v->box.left, v->box.w, reduce, v->w, v->window.left, v->window.w);
   int64_t rows = taps_room(&down), taps = rows + taps_room(&across);
-  int64_t scratch = ct__image_resample_room(across.hi - across.lo, j->channels);
-  void *room = e->room;
-  CT_TRY(ct_mem_grow(&room, &e->room_cap, taps + scratch, sizeof *e->room));
-  e->room = room;
-  ct__image_taps_of(&down, e->room, &j->taps[0]);
-  ct__image_taps_of(&across, e->room + rows, &j->taps[1]);
-  j->scratch = e->room + taps;
+  int64_t scratch = ct__image_resample_workspace(across.hi - across.lo, j->channels);
+  void *workspace = e->workspace;
+  CT_TRY(ct_mem_grow(&workspace, &e->workspace_cap, taps + scratch, sizeof *e->workspace));
+  e->workspace = workspace;
+  ct__image_taps_of(&down, e->workspace, &j->taps[0]);
+  ct__image_taps_of(&across, e->workspace + rows, &j->taps[1]);
+  j->scratch = e->workspace + taps;
   j->part.height = cut(&j->taps[0], &j->part.top);
   j->part.width = cut(&j->taps[1], &j->part.left);
 out:
@@ -150,7 +150,8 @@ static int make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t 
   int rc = CT_OK;
   job_t j = {.data = d, .channels = (int)d->info.x.dim[1]};
   CT_TRY(ct_image_info(e->file.v, e->file.bytes, &j.is));
-  const char *unfit = ct__head_look(d->head, j.is.height, j.is.width, seed, epoch, id, &j.view);
+  const char *unfit =
+      ct__decode_time_view(d->decode_time, j.is.height, j.is.width, seed, epoch, id, &j.view);
   if (unfit)
     CT_FAIL(CT_ERR_DATA, "is %lld x %lld pixels, which %s cannot take", (long long)j.is.height,
             (long long)j.is.width, unfit);
@@ -177,17 +178,17 @@ static int read_file(const ct_dataset_t *d, int64_t id, ct_reader_file_t *to)
 /* Prefixes the error with the origin of the sample. */
 static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
 {
-  char place[300];
-  d->ops->place(d->reader, id, place, sizeof place);
-  return ct_err_prefix(rc, "%s: ", place);
+  char location[300];
+  d->ops->location(d->reader, id, location, sizeof location);
+  return ct_err_prefix(rc, "%s: ", location);
 }
 
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,
-                     const int64_t ids[], uint8_t *x, void *answers)
+                     const int64_t ids[], uint8_t *x, void *dense_targets)
 {
   int rc = CT_OK;
   int64_t sample = ct_shape_sample(&d->info.x);
-  CT_TRY(d->ops->read(d->reader, n, ids, NULL, answers));
+  CT_TRY(d->ops->read(d->reader, n, ids, NULL, dense_targets));
   for (int i = 0; i < n; i++) {
     CT_TRY(read_file(d, ids[i], &e->file));
     rc = make(e, d, seed, epoch, ids[i], x + i * sample);
@@ -219,7 +220,7 @@ int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, voi
 {
   int rc = CT_OK;
   to->shape = d->info.x;
-  if (d->head) { /* info.x is the shape after them; each file has its own */
+  if (d->decode_time) { /* info.x is the shape after them; each file has its own */
     CT_TRY(d->ops->read(d->reader, 1, &index, NULL, y));
     CT_TRY(read_file(d, index, &to->file));
     ct_io_phase_t before = ct_io_enter(CT_IO_DECODE);

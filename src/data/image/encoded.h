@@ -10,16 +10,16 @@
 typedef struct ct__encoded {
   ct_reader_file_t file;
   uint8_t *pixels;
-  float *room; /**< workspace of the resize */
-  int64_t pixels_cap, room_cap;
+  float *workspace; /**< workspace of the resize */
+  int64_t pixels_cap, workspace_cap;
 } ct__encoded_t;
 
 void ct__encoded_clear(ct__encoded_t *e);
 /** Reads n samples of a data set with decode-time transforms and applies these.  x: uint8, channels
- * last, of the shape d->info.x, rounded; \a answers: as y of ct_reader_ops_t.read().  The part of
- * an image that is decoded depends on \a seed, \a epoch and the sample's number.  Errors name the
- * sample. */
+ * last, of the shape d->info.x, rounded; \a dense_targets: as y of ct_reader_ops_t.read().  The
+ * part of an image that is decoded depends on \a seed, \a epoch and the sample's number.  Errors
+ * name the sample. */
 int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int n,
-                     const int64_t ids[], uint8_t *x, void *answers);
+                     const int64_t ids[], uint8_t *x, void *dense_targets);
 
 #endif

@@ -22,8 +22,8 @@ struct ct_cache {
   int64_t spare;        /**< bytes of the disk that are left free */
   pthread_mutex_t lock; /**< of free */
   ct__piece_t *free;
-  atomic_int full; /**< 1: nothing is written any more */
-  atomic_int told; /**< 1: the warning was logged */
+  atomic_int full;   /**< 1: nothing is written any more */
+  atomic_int logged; /**< 1: the warning was logged */
   atomic_llong missed, found;
 };
 

@@ -65,7 +65,7 @@ static void log_progress(fill_t *w)
   enum { EVERY_S = 30 };
   char done[32], all[32];
   w->done++;
-  ct_beat_progress();
+  ct_heartbeat_progress();
   if (ct_clock() - w->logged_s < EVERY_S) return;
   w->logged_s = ct_clock();
   ct_log(CT_LOG_INFO, "data.stage: %s of the %s of this rank are copied and checked",
@@ -77,7 +77,7 @@ static int fill_file(fill_t *w, const ct_cache_source_t *s, int64_t from, int64_
 {
   int rc = CT_OK, fd = -1;
   ct_cache_file_t *f = NULL;
-  ct_beat_file(s->path);
+  ct_heartbeat_file(s->path);
   CT_TRY(ct_fault("stage.copy"));
   fd = ct_file_open(s->path, O_RDONLY, 0);
   if (fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", s->path, strerror(errno));
@@ -89,7 +89,7 @@ static int fill_file(fill_t *w, const ct_cache_source_t *s, int64_t from, int64_
     log_progress(w);
   }
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct_cache_file_close(f);
   if (fd >= 0) close(fd);
   return rc;

@@ -65,9 +65,9 @@ void ct_cache_file_close(ct_cache_file_t *f);
 /** Staged.  CT_ERR_IO if the disk has no space for what is missing of the files. */
 int ct_cache_check_space(const ct_cache_t *c, const ct_cache_source_t *files, int n);
 /** Staged.  Copies part \a part of \a parts of all blocks of the files and reads each back to
- * verify it; blocks that are there are only verified.  Calls ct_beat_progress(); rank 0 logs a line
- * every 30 s.  *copied: bytes that were read from the data files.  CT_ERR_IO: a file is gone or has
- * changed since ct_cache_stat(), or the disk is full or fails. */
+ * verify it; blocks that are there are only verified.  Calls ct_heartbeat_progress(); rank 0 logs a
+ * line every 30 s.  *copied: bytes that were read from the data files.  CT_ERR_IO: a file is gone
+ * or has changed since ct_cache_stat(), or the disk is full or fails. */
 int ct_cache_fill(ct_cache_t *c, const ct_cache_source_t *files, int n, int part, int parts,
                   int64_t *copied);
 /** Staged.  The path of the copy of a file, which is complete after all parts were filled. */

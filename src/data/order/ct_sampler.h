@@ -17,7 +17,7 @@ typedef struct ct_sampler {
   int64_t batch;             /**< global batch */
   int drop_last;             /**< 1: an epoch ends with its last full batch */
   int shuffle;               /**< 0: in order */
-  int pieces;                /**< micro-batches in the local batch of each rank; 0: 1 */
+  int micro_batches;         /**< micro-batches in the local batch of each rank; 0: 1 */
   const ct_blocks_t *blocks; /**< with shuffle: the blocks of all samples, each of which is read
                                 once (ct_blocks.h); the order then depends on the batch size too;
                                 borrowed; NULL: full permutation */
@@ -50,6 +50,7 @@ int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);
 int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first);
 /** The local batch of a rank, when \a total is divided into size * pieces micro-batches: its
  * `pieces` consecutive ones.  Returns its size; *first is where it begins. */
-int64_t ct_sampler_share(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first);
+int64_t ct_sampler_local_batch(const ct_sampler_t *s, int64_t total, int rank, int size,
+                               int64_t *first);
 
 #endif

@@ -24,11 +24,13 @@ int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first)
   return each + (i < extra);
 }
 
-int64_t ct_sampler_share(const ct_sampler_t *s, int64_t total, int rank, int size, int64_t *first)
+int64_t ct_sampler_local_batch(const ct_sampler_t *s, int64_t total, int rank, int size,
+                               int64_t *first)
 {
-  int pieces = s->pieces > 0 ? s->pieces : 1;
-  int64_t end, n = ct_sampler_cut(total, (rank + 1) * pieces - 1, size * pieces, &end);
+  int micro_batches = s->micro_batches > 0 ? s->micro_batches : 1;
+  int64_t end,
+      n = ct_sampler_cut(total, (rank + 1) * micro_batches - 1, size * micro_batches, &end);
   end += n;
-  ct_sampler_cut(total, rank * pieces, size * pieces, first);
+  ct_sampler_cut(total, rank * micro_batches, size * micro_batches, first);
   return end - *first;
 }

@@ -40,16 +40,17 @@ typedef struct ct_reader_info {
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
                               this rank read them */
-  int64_t targets;   /**< 0: a sample has a class label; else the number of real-valued targets
+  int64_t targets; /**< 0: a sample has a class label; else the number of real-valued targets
                         (product of all dims) */
-  ct_shape_t answer; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
+  ct_shape_t
+      dense_target; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
                         or voxel, of this shape and dtype as stored, in N C H W order */
-  int answer_last;   /**< 1: the dense target is stored H W C */
-  int by_place;      /**< 1: spec->target is a dense target, which this reader does not read */
-  int weighted;      /**< 1: samples have weights */
-  ct_inputs_t more;  /**< extra inputs, which read() does not read: the stored shape of one sample
+  int dense_target_last; /**< 1: the dense target is stored H W C */
+  int by_pixel;          /**< 1: spec->target is a dense target, which this reader does not read */
+  int weighted;          /**< 1: samples have weights */
+  ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
-  int more_last[CT_INPUTS_MORE]; /**< 1: it is stored H W C */
+  int extra_last[CT_INPUTS_EXTRA]; /**< 1: it is stored H W C */
   char seen[200];   /**< how the dims of stored samples were interpreted, for messages; "": no
                        remark */
   int doubtful;     /**< 1: the channels may also come last */
@@ -88,7 +89,7 @@ typedef struct ct_reader_spec {
   int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
   int values;            /**< 1: integers of a dense target are values, not classes */
-  int classes_of_places; /**< 1: the input is itself an array of class labels, which stay
+  int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay
                             integers */
   int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
   const int64_t *shape;  /**< C H W into which flat samples are reshaped, or NULL */
@@ -122,8 +123,8 @@ typedef struct ct_reader_ops {
   int (*share)(const ct_reader_t *r, void **bytes, size_t *n);
   /* The path from which the i-th file is read; NULL after the last. */
   const char *(*file)(const ct_reader_t *r, int i);
-  /* Reads the i-th file from path, a copy of it, from now on; place() still names the original.  No
-   * other thread may read meanwhile.  CT_ERR_NOMEM */
+  /* Reads the i-th file from path, a copy of it, from now on; location() still names the original.
+   * No other thread may read meanwhile.  CT_ERR_NOMEM */
   int (*move)(ct_reader_t *r, int i, const char *path);
   /* Reads the stored bytes of its files through this cache from now on, which it borrows until it
    * is closed.  No other thread may read meanwhile.  NULL: the reader cannot use a cache. */
@@ -148,7 +149,7 @@ typedef struct ct_reader_ops {
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
   /* The origin of a sample, for messages: "train-001.h5, sample 17". */
-  void (*place)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
+  void (*location)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
   /* NULL is fine */
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;

@@ -56,7 +56,7 @@ static int read_header(ct_reader_t *r, const char *path)
   char *file = NULL;
   size_t bytes;
   ct_image_info_t info;
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   CT_TRY(ct_file_regular(path));
   CT_TRY(ct_file_read(path, &file, &bytes));
   rc = ct_image_info(file, bytes, &info);
@@ -67,7 +67,7 @@ static int read_header(ct_reader_t *r, const char *path)
   if (rc != CT_OK) ct_err_prefix(rc, "%s: ", path);
   if (rc == CT_OK) rc = add_image(r, path, &info);
 out:
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   ct_mem_free(file);
   return rc;
 }
@@ -275,7 +275,7 @@ out:
   return rc;
 }
 
-static void images_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void images_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   ct_text_fit(buf, cap, "%s", r->image[index].path);
 }
@@ -292,6 +292,6 @@ const ct_reader_ops_t ct_reader_images = {
     .shape = images_shape,
     .read = images_read,
     .encoded = images_encoded,
-    .place = images_place,
+    .location = images_location,
     .close = images_close,
 };

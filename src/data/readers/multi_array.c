@@ -14,7 +14,7 @@ static const char magic[8] = "ctparts";
 
 /* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
  * cannot be concatenated with it. */
-typedef enum { INPUT, MORE, TARGET, PLACES, WEIGHT } role_t;
+typedef enum { INPUT, EXTRA, TARGET, DENSE_TARGET, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
@@ -60,7 +60,7 @@ out:
   return rc;
 }
 
-static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_place)
+static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_pixel)
 {
   int rc = CT_OK;
   CT_TRY(add(r, INPUT, spec->input));
@@ -68,9 +68,9 @@ static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_place
     CT_TRY(add(r, INPUT, spec->inputs->v[i]));
   for (int i = 0; several(spec->targets_of) && i < spec->targets_of->n; i++)
     CT_TRY(add(r, TARGET, spec->targets_of->v[i]));
-  if (by_place) CT_TRY(add(r, PLACES, spec->target));
+  if (by_pixel) CT_TRY(add(r, DENSE_TARGET, spec->target));
   if (spec->weight && spec->weight[0]) CT_TRY(add(r, WEIGHT, spec->weight));
-  r->with_target = !by_place && !several(spec->targets_of);
+  r->with_target = !by_pixel && !several(spec->targets_of);
 out:
   return rc;
 }
@@ -112,8 +112,8 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   else
     own.input = p->name;
   if (i > 0) own.shape = NULL;
-  own.classes_of_places = p->role == PLACES && !spec->values;
-  if (p->role == PLACES) own.layout = r->part[0].info->channels_last ? 2 : 1;
+  own.classes_of_pixels = p->role == DENSE_TARGET && !spec->values;
+  if (p->role == DENSE_TARGET) own.layout = r->part[0].info->channels_last ? 2 : 1;
   own.known = NULL;
   own.known_bytes = 0;
   if (is_known(spec)) CT_TRY(take_known(spec, at, &own));
@@ -141,14 +141,14 @@ static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 }
 
 /* Makes a part an extra input. */
-static int add_more(ct_reader_t *r, part_t *p)
+static int add_extra(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  ct_inputs_t *in = &r->info.more;
-  if (in->n == CT_INPUTS_MORE)
+  ct_inputs_t *in = &r->info.extra;
+  if (in->n == CT_INPUTS_EXTRA)
     CT_FAIL(CT_ERR_USAGE,
             "data.input: more than %d arrays beside the first are inputs of their own",
-            CT_INPUTS_MORE);
+            CT_INPUTS_EXTRA);
   if (p->info->varies)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: samples of '%s' differ in size, which only those of the "
@@ -162,8 +162,8 @@ static int add_more(ct_reader_t *r, part_t *p)
       CT_FAIL(CT_ERR_USAGE, "data.input: '%s' is named twice", p->name);
   strcpy(in->name[in->n], p->name);
   in->x[in->n] = p->info->x;
-  r->info.more_last[in->n++] = p->info->channels_last;
-  p->role = MORE;
+  r->info.extra_last[in->n++] = p->info->channels_last;
+  p->role = EXTRA;
 out:
   return rc;
 }
@@ -172,7 +172,7 @@ static int check_input(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   const ct_reader_info_t *first = r->part[0].info, *own = p->info;
-  if (r->apart || !is_alike(first, own)) return add_more(r, p);
+  if (r->apart || !is_alike(first, own)) return add_extra(r, p);
   if (own->channels_last || first->channels_last)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: several inputs are joined only where channels come first (N C H W), but "
@@ -186,11 +186,11 @@ out:
 static int check_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  if (p->info->by_place || !p->info->targets)
+  if (p->info->by_pixel || !p->info->targets)
     CT_FAIL(CT_ERR_USAGE,
             "data.target: array '%s' holds %s, but several targets are joined only if all are "
             "real numbers of a sample",
-            p->name, p->info->by_place ? "a dense target" : "class numbers");
+            p->name, p->info->by_pixel ? "a dense target" : "class numbers");
   r->info.targets += p->info->targets;
 out:
   return rc;
@@ -210,7 +210,7 @@ out:
 
 /* A dense target has the pixels or voxels of the input.  For volumes, an array of 4 dims looks like
  * images with channels. */
-static int check_places(ct_reader_t *r, part_t *p)
+static int check_dense_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
   char a[64], b[64];
@@ -228,8 +228,8 @@ static int check_places(ct_reader_t *r, part_t *p)
   if (!fits)
     CT_FAIL(CT_ERR_FORMAT, "data.target: array '%s' is of %s, which does not fit samples of %s",
             p->name, ct_shape_text(&p->info->x, a, sizeof a), ct_shape_text(in, b, sizeof b));
-  r->info.answer = x;
-  r->info.answer_last = p->info->channels_last;
+  r->info.dense_target = x;
+  r->info.dense_target_last = p->info->channels_last;
 out:
   return rc;
 }
@@ -238,7 +238,7 @@ static int check_part(ct_reader_t *r, int i)
 {
   static int (*const check[])(ct_reader_t * r, part_t * p) = {[INPUT] = check_input,
                                                               [TARGET] = check_target,
-                                                              [PLACES] = check_places,
+                                                              [DENSE_TARGET] = check_dense_target,
                                                               [WEIGHT] = check_weight};
   int rc = CT_OK;
   part_t *p = &r->part[i];
@@ -248,7 +248,7 @@ static int check_part(ct_reader_t *r, int i)
   if (p->info->samples != first->samples)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
-  if ((first->varies || p->info->varies) && p->role == PLACES)
+  if ((first->varies || p->info->varies) && p->role == DENSE_TARGET)
     CT_FAIL(CT_ERR_UNSUP, "samples that differ in size cannot have dense targets");
   CT_TRY(check[p->role](r, p));
 out:
@@ -263,7 +263,7 @@ static void parts_close(ct_reader_t *r)
   ct_mem_free(r);
 }
 
-int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_place,
+int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_pixel,
                    ct_reader_t **out)
 {
   int rc = CT_OK;
@@ -273,8 +273,8 @@ int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int
   if (!r) return CT_ERR_NOMEM;
   r->ops = ops;
   r->apart = spec->apart;
-  if (is_known(spec)) by_place = ((const char *)spec->known)[sizeof magic];
-  CT_TRY(list_parts(r, spec, by_place));
+  if (is_known(spec)) by_pixel = ((const char *)spec->known)[sizeof magic];
+  CT_TRY(list_parts(r, spec, by_pixel));
   for (int i = 0; i < r->parts; i++) {
     CT_TRY(open_part(r, i, spec, &at));
     if (i == 0) r->info = *r->part[0].info;
@@ -313,7 +313,7 @@ static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
   if (!at) CT_TRY(CT_ERR_NOMEM);
   memcpy(at, magic, sizeof magic);
   at += sizeof magic;
-  *at++ = r->info.answer.ndim > 0;
+  *at++ = r->info.dense_target.ndim > 0;
   for (int i = 0; i < r->parts; i++) {
     int64_t own_bytes = (int64_t)size[i];
     memcpy(at, &own_bytes, sizeof own_bytes);
@@ -402,10 +402,10 @@ out:
   return rc;
 }
 
-static int read_places(ct_reader_t *r, int n, const int64_t index[], void *y)
+static int read_dense_targets(ct_reader_t *r, int n, const int64_t index[], void *y)
 {
   for (int p = 0; p < r->parts; p++)
-    if (r->part[p].role == PLACES) return r->ops->read(r->part[p].reader, n, index, y, NULL);
+    if (r->part[p].role == DENSE_TARGET) return r->ops->read(r->part[p].reader, n, index, y, NULL);
   return CT_OK;
 }
 
@@ -413,12 +413,13 @@ static int parts_read(ct_reader_t *r, int n, const int64_t index[], void *x, voi
 {
   int rc = CT_OK;
   void *first = r->with_target ? y : NULL;
-  int joined = r->inputs - r->info.more.n > 1;
+  int joined = r->inputs - r->info.extra.n > 1;
   if ((x && !joined) || first)
     CT_TRY(r->ops->read(r->part[0].reader, n, index, joined ? NULL : x, first));
   if (x && joined) CT_TRY(read_inputs(r, n, index, x));
   if (!y || r->with_target) goto out;
-  CT_TRY(r->info.answer.ndim ? read_places(r, n, index, y) : read_targets(r, n, index, y));
+  CT_TRY(r->info.dense_target.ndim ? read_dense_targets(r, n, index, y)
+                                   : read_targets(r, n, index, y));
 out:
   return rc;
 }
@@ -441,15 +442,15 @@ static double number(ct_dtype_t type, const void *p)
   }
 }
 
-static void parts_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void parts_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
-  r->ops->place(r->part[0].reader, index, buf, cap);
+  r->ops->location(r->part[0].reader, index, buf, cap);
 }
 
-int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
+int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
 {
   for (int p = 0; p < r->parts; p++)
-    if (r->part[p].role == MORE && k-- == 0)
+    if (r->part[p].role == EXTRA && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such extra input");
 }
@@ -458,7 +459,7 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
 {
   int rc = CT_OK;
   const part_t *p = &r->part[r->parts - 1];
-  char place[300];
+  char location[300];
   for (int i = 0; i < n; i++) {
     union {
       int64_t whole;
@@ -468,9 +469,9 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
     double v = number(p->info->x.dtype, &room);
     weights[i] = (float)v;
     if (v >= 0 && isfinite(weights[i])) continue;
-    parts_place(r, index[i], place, sizeof place);
+    parts_location(r, index[i], location, sizeof location);
     CT_FAIL(CT_ERR_DATA, "%s: its weight (data.weight) is %g, expected a finite number from 0 on",
-            place, v);
+            location, v);
   }
 out:
   return rc;
@@ -488,6 +489,6 @@ const ct_reader_ops_t ct__reader_parts = {
     .blocks = parts_blocks,
     .ahead = parts_ahead,
     .read = parts_read,
-    .place = parts_place,
+    .location = parts_location,
     .close = parts_close,
 };

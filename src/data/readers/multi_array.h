@@ -17,10 +17,10 @@ extern const ct_reader_ops_t ct__reader_parts;
 int ct__parts_wanted(const ct_reader_spec_t *spec);
 /** Local.  by_place: spec->target is a dense target, as reported by a reader of the first two
  * arrays.  CT_ERR_FORMAT, CT_ERR_USAGE: the message names the arrays that do not fit together. */
-int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_place,
+int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_pixel,
                    ct_reader_t **out);
 /** Hot.  Reads extra input k (info->more.x[k]) of n samples, as stored. */
-int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
+int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
 /** Hot.  Reads the weights of n samples; requires info->weighted.  CT_ERR_DATA: a weight is
  * negative or not finite. */
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights);

@@ -235,7 +235,7 @@ out:
   return rc;
 }
 
-static void synthetic_place(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
+static void synthetic_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   (void)r;
   snprintf(buf, cap, "synthetic sample %lld", (long long)index);
@@ -249,6 +249,6 @@ const ct_reader_ops_t ct_reader_synthetic = {
     .move = synthetic_move,
     .info = synthetic_info,
     .read = synthetic_read,
-    .place = synthetic_place,
+    .location = synthetic_location,
     .close = synthetic_close,
 };

@@ -27,7 +27,7 @@ void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out)
 
 /* ---- to_tensor ---- */
 
-static int to_tensor(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m)
+static int to_tensor(const void *o, const ct__transform_location_t *at, ct__transform_map_t *m)
 {
   (void)o;
   for (int c = 0; c < CT_AFFINE_MAX; c++) {
@@ -56,7 +56,7 @@ static const ct_opt_t normalize_rows[] = {
 
 /* The option has one number for all channels or one for each. */
 static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
-                        const ct__transform_place_t *at, const char *key)
+                        const ct__transform_location_t *at, const char *key)
 {
   if (v->n == 1 || (v->n == m->channels && v->n <= CT_AFFINE_MAX)) return 0;
   return ct__transform_refuse(
@@ -72,7 +72,8 @@ static int is_float(double v)
   return fabs(v) >= FLT_MIN && fabs(v) <= FLT_MAX;
 }
 
-static int normalize(const void *options, const ct__transform_place_t *at, ct__transform_map_t *m)
+static int normalize(const void *options, const ct__transform_location_t *at,
+                     ct__transform_map_t *m)
 {
   const normalize_t *o = options;
   int rc = check_length(m, &o->mean, at, "mean");

@@ -131,7 +131,7 @@ static const ct_opt_t jitter_rows[] = {
     JITTER(HUE, "hue", -0.5, 0.5, "v: a rotation of the colour circle by -v to v; or [min, max]"),
     CT_OPT_END};
 
-static int plan_jitter(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_jitter(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   jitter_t *o = s->o;

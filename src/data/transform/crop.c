@@ -42,7 +42,7 @@ static const ct_opt_t crop_rows[] = {
      "right, bottom]"},
     CT_OPT_END};
 
-static int read_padding(crop_t *o, const ct__transform_place_t *at)
+static int read_padding(crop_t *o, const ct__transform_location_t *at)
 {
   int rc = CT_OK, n = o->padding.n;
   int64_t p[4];
@@ -73,7 +73,7 @@ static int fit_crop(ct__transform_t *s)
   return s->out.dim[2] <= padded[0] && s->out.dim[3] <= padded[1];
 }
 
-static int plan_crop(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_crop(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   crop_t *o = s->o;
@@ -108,7 +108,7 @@ static int is_within(const ct__transform_t *s)
   return !(o->pad[0] || o->pad[1] || o->pad[2] || o->pad[3]);
 }
 
-static void look_at_window(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_window(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   v->window.h = s->out.dim[2];
   v->window.w = s->out.dim[3];
@@ -125,7 +125,7 @@ const ct__transform_kind_t ct__transform_random_crop = {
     .plan = plan_crop,
     .fit = fit_crop,
     .apply = random_crop,
-    .look = look_at_window,
+    .view = view_window,
     .within = is_within};
 
 /* ---- center_crop ---- */
@@ -173,7 +173,7 @@ static int is_smaller(const ct__transform_t *s)
   return s->out.dim[2] <= s->in.dim[2] && s->out.dim[3] <= s->in.dim[3];
 }
 
-static void look_at_middle(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_middle(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   int64_t top, left;
   (void)d;
@@ -189,7 +189,7 @@ const ct__transform_kind_t ct__transform_center_crop = {
     .rows = center_rows,
     .fit = fit_center,
     .apply = center_crop,
-    .look = look_at_middle,
+    .view = view_middle,
     .within = is_smaller};
 
 /* ---- random_flip ---- */
@@ -220,7 +220,7 @@ static void random_flip(const ct__transform_t *s, ct__draws_t *d, const float *i
   if (ct__draw(d) < o->p) ct__image_flip(out, ct__image_size(&s->in));
 }
 
-static void look_mirrored(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_mirrored(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   const flip_t *o = s->o;
   v->flip = ct__draw(d) < o->p;
@@ -233,4 +233,4 @@ const ct__transform_kind_t ct__transform_random_flip = {
     .size = sizeof(flip_t),
     .rows = flip_rows,
     .apply = random_flip,
-    .look = look_mirrored};
+    .view = view_mirrored};

@@ -2,10 +2,10 @@
  * of an image that is needed, and at reduced size where that suffices. */
 #include "data/transform/transforms.h"
 
-void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info)
+void ct__decode_time_probe_begin(ct__decode_time_probe_t *p, const ct_reader_info_t *info)
 {
   static const int64_t sides[3][2] = {{1, 1}, {1, 2}, {2, 1}};
-  *p = (ct__head_probe_t){.open = info->encoded};
+  *p = (ct__decode_time_probe_t){.open = info->encoded};
   for (int i = 0; i < 3; i++) {
     p->small[i] = info->x;
     if (!info->varies && !info->unsized) continue;
@@ -23,10 +23,10 @@ static ct__transform_t fitted(const ct__transform_t *s, const ct_shape_t *in, in
   return f;
 }
 
-static int belongs(const ct__head_probe_t *p, const ct__transform_t *s)
+static int belongs(const ct__decode_time_probe_t *p, const ct__transform_t *s)
 {
   int flags = s->kind->flags, fits;
-  if (!p->open || !s->kind->look || p->mirrored) return 0;
+  if (!p->open || !s->kind->view || p->mirrored) return 0;
   if (flags & CT__TRANSFORM_RESIZES && p->resized) return 0;
   for (int i = 0; i < 3; i++) {
     ct__transform_t f = fitted(s, &p->small[i], &fits);
@@ -40,7 +40,7 @@ static int same_sides(const ct_shape_t *a, const ct_shape_t *b)
   return a->dim[2] == b->dim[2] && a->dim[3] == b->dim[3];
 }
 
-int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s)
+int ct__decode_time_probe(ct__decode_time_probe_t *p, const ct__transform_t *s)
 {
   int alike = 1, fits;
   p->open = belongs(p, s);

@@ -23,7 +23,7 @@ static const ct_opt_t erasing_rows[] = {
     CT_OPT_TEXTS(erasing_t, value, "0", "fill value: one number, one per channel, or 'random'"),
     CT_OPT_END};
 
-static int read_value(erasing_t *o, int64_t channels, const ct__transform_place_t *at)
+static int read_value(erasing_t *o, int64_t channels, const ct__transform_location_t *at)
 {
   o->noise = o->value.n == 1 && strcmp(o->value.v[0], "random") == 0;
   if (o->noise) return CT_OK;
@@ -46,7 +46,7 @@ static int read_value(erasing_t *o, int64_t channels, const ct__transform_place_
   return CT_OK;
 }
 
-static int plan_erasing(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_erasing(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   erasing_t *o = s->o;

@@ -7,17 +7,17 @@
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
+int ct__transform_refuse(const ct__transform_location_t *at, const char *fmt, ...)
 {
   va_list args;
   va_start(args, fmt);
   int rc = ct_err_vset(CT_ERR_USAGE, __FILE__, __LINE__, fmt, args);
   va_end(args);
   ct_err_prefix(rc, "%s%s%s: ", at->key, at->name ? "." : "", at->name ? at->name : "");
-  return ct_err_place(rc, at->where, at->line);
+  return ct_err_location(rc, at->where, at->line);
 }
 
-int ct__transform_whole(const ct__transform_place_t *at, const char *option,
+int ct__transform_whole(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, int64_t out[])
 {
   for (int i = 0; i < v->n; i++) {
@@ -28,7 +28,7 @@ int ct__transform_whole(const ct__transform_place_t *at, const char *option,
   return CT_OK;
 }
 
-int ct__transform_range(const ct__transform_place_t *at, const char *option,
+int ct__transform_range(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, double out[2])
 {
   if (v->n != 2) return ct__transform_refuse(at, "%s: expected [min, max]", option);

@@ -15,7 +15,7 @@
 
 enum { ROWS = CT__IMAGE_RESIZE_ROWS };
 
-int64_t ct__image_resample_room(int64_t w, int channels)
+int64_t ct__image_resample_workspace(int64_t w, int channels)
 {
   return 2 * ROWS * w * channels;
 }
@@ -80,11 +80,12 @@ void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__ima
 
 int ct_image_resize(const ct_image_t *in, const ct_image_t *out)
 {
-  int64_t rows = ct__image_taps_room(in->height, out->height);
-  int64_t columns = ct__image_taps_room(in->width, out->width);
+  int64_t rows = ct__image_taps_workspace(in->height, out->height);
+  int64_t columns = ct__image_taps_workspace(in->width, out->width);
   ct__image_taps_t t[2];
-  float *space = ct_mem_array(rows + columns + ct__image_resample_room(in->width, in->channels),
-                              sizeof *space, "weights of a resize");
+  float *space =
+      ct_mem_array(rows + columns + ct__image_resample_workspace(in->width, in->channels),
+                   sizeof *space, "weights of a resize");
   if (!space) return CT_ERR_NOMEM;
   ct__image_taps(in->height, out->height, space, &t[0]);
   ct__image_taps(in->width, out->width, space + rows, &t[1]);

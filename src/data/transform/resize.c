@@ -24,20 +24,20 @@ static int64_t span_of(int64_t in, int64_t out)
   return 2 * (int64_t)ceil(support_of(in, out)) + 1;
 }
 
-int64_t ct__image_taps_room(int64_t in, int64_t out)
+int64_t ct__image_taps_workspace(int64_t in, int64_t out)
 {
   return out * (2 + span_of(in, out));
 }
 
-void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t)
+void ct__image_taps_of(const ct__image_span_t *s, float *workspace, ct__image_taps_t *t)
 {
   double scale = s->length / (double)s->out, support = scale > 1 ? scale : 1;
   int64_t span = 2 * (int64_t)ceil(support) + 1;
   *t = (ct__image_taps_t){.outputs = s->n,
                           .span = span,
-                          .first = (int32_t *)(void *)room,
-                          .n = (int32_t *)(void *)room + s->n,
-                          .weight = room + 2 * s->n};
+                          .first = (int32_t *)(void *)workspace,
+                          .n = (int32_t *)(void *)workspace + s->n,
+                          .weight = workspace + 2 * s->n};
   for (int64_t i = 0; i < s->n; i++) {
     double centre = s->start + scale * ((double)(s->from + i) + 0.5), sum = 0;
     int64_t first = (int64_t)(centre - support + 0.5), end = (int64_t)(centre + support + 0.5);
@@ -57,10 +57,10 @@ void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t 
   }
 }
 
-void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t)
+void ct__image_taps(int64_t in, int64_t out, float *workspace, ct__image_taps_t *t)
 {
   ct__image_span_t all = {.length = (double)in, .hi = in, .out = out, .n = out};
-  ct__image_taps_of(&all, room, t);
+  ct__image_taps_of(&all, workspace, t);
 }
 
 /* ---- arithmetic ---- */
@@ -101,7 +101,7 @@ static void across(const float *restrict rows, const ct__image_taps_t *t, int n,
   }
 }
 
-int64_t ct__image_resize_room(int64_t w)
+int64_t ct__image_resize_workspace(int64_t w)
 {
   return 2 * CT__IMAGE_RESIZE_ROWS * w;
 }
@@ -127,21 +127,21 @@ void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
   }
 }
 
-/* Computes the weights that resize a box to \a out; returns the rest of \a room after them. */
-static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *room,
+/* Computes the weights that resize a box to \a out; returns the rest of \a workspace after them. */
+static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *workspace,
                         ct__image_taps_t taps[2])
 {
-  ct__image_taps(b.h, out->dim[2], room, &taps[0]);
-  room += ct__image_taps_room(b.h, out->dim[2]);
-  ct__image_taps(b.w, out->dim[3], room, &taps[1]);
-  return room + ct__image_taps_room(b.w, out->dim[3]);
+  ct__image_taps(b.h, out->dim[2], workspace, &taps[0]);
+  workspace += ct__image_taps_workspace(b.h, out->dim[2]);
+  ct__image_taps(b.w, out->dim[3], workspace, &taps[1]);
+  return workspace + ct__image_taps_workspace(b.w, out->dim[3]);
 }
 
 /* The floats needed for the weights of any box of an image. */
-static int64_t room_of(const ct__transform_t *s)
+static int64_t workspace_of(const ct__transform_t *s)
 {
-  return ct__image_taps_room(s->in.dim[2], s->out.dim[2]) +
-         ct__image_taps_room(s->in.dim[3], s->out.dim[3]);
+  return ct__image_taps_workspace(s->in.dim[2], s->out.dim[2]) +
+         ct__image_taps_workspace(s->in.dim[3], s->out.dim[3]);
 }
 
 /* In float32, as in PyTorch. */
@@ -168,7 +168,7 @@ void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, f
 typedef struct resize {
   ct_opt_doubles_t size;
   int64_t side[2];
-  float *room; /* owned: memory of the taps */
+  float *workspace; /* owned: memory of the taps */
   ct__image_taps_t taps[2];
 } resize_t;
 static const ct_opt_t resize_rows[] = {
@@ -186,7 +186,7 @@ static int fit_resize(ct__transform_t *s)
     out[0] = h <= w ? side : side * h / w;
     out[1] = h <= w ? side * w / h : side;
   }
-  s->scratch = ct__image_resize_room(w) + (s->varies ? room_of(s) : 0);
+  s->scratch = ct__image_resize_workspace(w) + (s->varies ? workspace_of(s) : 0);
   return 1;
 }
 
@@ -196,7 +196,7 @@ static ct__image_box_t whole(const ct__transform_t *s)
 }
 
 /* The weights are computed once, unless samples differ in size. */
-static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_resize(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   resize_t *o = s->o;
@@ -205,9 +205,9 @@ static int plan_resize(ct__transform_t *s, const ct__transform_place_t *at)
   CT_TRY(ct__transform_whole(at, "size", &o->size, o->side));
   fit_resize(s);
   if (s->varies) return CT_OK;
-  o->room = ct_mem_array(room_of(s), sizeof *o->room, "resize's weights");
-  if (!o->room) return CT_ERR_NOMEM;
-  make_taps(whole(s), &s->out, o->room, o->taps);
+  o->workspace = ct_mem_array(workspace_of(s), sizeof *o->workspace, "resize's weights");
+  if (!o->workspace) return CT_ERR_NOMEM;
+  make_taps(whole(s), &s->out, o->workspace, o->taps);
 out:
   return rc;
 }
@@ -234,7 +234,7 @@ static void resize_labels(const ct__transform_t *s, ct__draws_t *d, const float 
   ct__image_nearest(in, ct__image_size(&s->in), whole(s), out, ct__image_size(&s->out));
 }
 
-static void look_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   (void)d;
   v->box = v->window;
@@ -245,7 +245,7 @@ static void look_resized(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v
 
 static void clear_resize(void *o)
 {
-  ct_mem_free(((resize_t *)o)->room);
+  ct_mem_free(((resize_t *)o)->workspace);
 }
 
 const ct__transform_kind_t ct__transform_resize = {.name = "resize",
@@ -257,7 +257,7 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
                                                    .fit = fit_resize,
                                                    .apply = resize,
                                                    .apply_labels = resize_labels,
-                                                   .look = look_resized,
+                                                   .view = view_resized,
                                                    .clear = clear_resize};
 
 /* ---- random_resized_crop ---- */
@@ -280,11 +280,11 @@ static int fit_resized(ct__transform_t *s)
   const resized_t *o = s->o;
   s->out.dim[2] = o->size[0];
   s->out.dim[3] = o->size[1];
-  s->scratch = room_of(s) + ct__image_resize_room(s->in.dim[3]);
+  s->scratch = workspace_of(s) + ct__image_resize_workspace(s->in.dim[3]);
   return 1;
 }
 
-static int plan_resized(ct__transform_t *s, const ct__transform_place_t *at)
+static int plan_resized(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   resized_t *o = s->o;
@@ -344,13 +344,13 @@ static void random_resized_labels(const ct__transform_t *s, ct__draws_t *d, cons
   ct__image_nearest(in, from, b, out, ct__image_size(&s->out));
 }
 
-static void look_at_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
+static void view_box(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
 {
   ct__image_box_t b = draw_box(s->o, ct__image_size(&s->in), d);
   b.top += v->window.top;
   b.left += v->window.left;
   v->window = b;
-  look_resized(s, d, v);
+  view_resized(s, d, v);
 }
 
 const ct__transform_kind_t ct__transform_random_resized_crop = {
@@ -363,4 +363,4 @@ const ct__transform_kind_t ct__transform_random_resized_crop = {
     .fit = fit_resized,
     .apply = random_resized_crop,
     .apply_labels = random_resized_labels,
-    .look = look_at_box};
+    .view = view_box};

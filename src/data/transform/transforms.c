@@ -34,7 +34,7 @@ enum {
 /* The state while a list is planned. */
 typedef struct build {
   ct_transforms_t *t;
-  ct__transform_place_t at;
+  ct__transform_location_t at;
   int tells;               /* 1: log warnings, which is done once, for the training data */
   int training;            /* 0: without its random transforms */
   int varies;              /* samples differ in size */
@@ -43,9 +43,9 @@ typedef struct build {
   ct__transform_map_t map; /* the map being folded */
   ct_shape_t now;          /* the shape of a sample at this position */
   const ct_reader_info_t *info;
-  int scaled, mapped;     /* to_tensor was seen; any affine map was */
-  double largest;         /* result of the previous maps for stored integers */
-  ct__head_probe_t probe; /* finds the decode-time transforms */
+  int scaled, mapped;            /* to_tensor was seen; any affine map was */
+  double largest;                /* result of the previous maps for stored integers */
+  ct__decode_time_probe_t probe; /* finds the decode-time transforms */
 } build_t;
 
 void ct__transform_clear(ct__transform_t *s)
@@ -72,7 +72,7 @@ static int find(const build_t *b, const char *name, const ct__transform_kind_t *
 {
   const char *names[KINDS];
   char all[400] = "";
-  ct__transform_place_t at = b->at;
+  ct__transform_location_t at = b->at;
   size_t len = 0;
   at.name = NULL;
   for (int i = 0; i < KINDS; i++) {
@@ -163,7 +163,7 @@ static int add_step(build_t *b, ct__transform_t *s)
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
   /* an affine map of channels commutes with selecting and resizing pixels */
-  if (!ct__head_probe(&b->probe, s)) CT_TRY(end_map(b));
+  if (!ct__decode_time_probe(&b->probe, s)) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
   t->step[t->steps++] = *s;
@@ -245,7 +245,7 @@ static int is_integer(ct_dtype_t t)
 }
 
 /* Reserves workspace for an intermediate sample of so many floats. */
-static void make_room(ct_transforms_t *t, int64_t sample, int64_t scratch)
+static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
 {
   int64_t floats = (sample + ALIGNED - 1) / ALIGNED * ALIGNED;
   if (floats > t->widest) t->widest = floats;
@@ -258,12 +258,12 @@ static int finish(build_t *b, ct_transforms_t **out)
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
-  t->head = b->probe.length;
-  make_room(t, ct_shape_sample(&b->now), 0);
+  t->decode_time = b->probe.length;
+  grow_workspace(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
-  for (int i = t->head; i < t->steps; i++)
-    make_room(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
+  for (int i = t->decode_time; i < t->steps; i++)
+    grow_workspace(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
   t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
     *out = t;
@@ -285,7 +285,7 @@ int ct_transforms_expand(ct_yaml_t *list)
   return ct_opt_expand(list, options_of);
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int training, int tells,
+static int build(const ct_yaml_t *list, const ct__transform_location_t *at, int training, int tells,
                  const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
                  ct_transforms_t **out)
 {
@@ -305,7 +305,7 @@ static int build(const ct_yaml_t *list, const ct__transform_place_t *at, int tra
     return ct__transform_refuse(&b.at, "expected a list: [to_tensor, ...]");
   CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if the configuration contained
                                                                  it */
-  ct__head_probe_begin(&b.probe, info);
+  ct__decode_time_probe_begin(&b.probe, info);
   ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
@@ -322,11 +322,11 @@ out:
   return rc;
 }
 
-static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at)
+static int check_val_list(const ct_yaml_t *list, const ct__transform_location_t *at)
 {
   for (const ct_yaml_t *n = list->kind == CT_YAML_LIST ? list->child : NULL; n; n = n->next) {
     const char *name = n->kind == CT_YAML_MAP && n->child ? n->child->key : n->text;
-    ct__transform_place_t here = *at;
+    ct__transform_location_t here = *at;
     here.line = n->line;
     here.where = ct_yaml_file(n, at->where);
     for (int i = 0; name && i < KINDS; i++)
@@ -341,7 +341,7 @@ static int check_val_list(const ct_yaml_t *list, const ct__transform_place_t *at
 /* Evaluation uses the list without its random transforms, which must not change the shape the model
  * sees. */
 static int check_same(const ct_shape_t *training, const ct_shape_t *evaluation,
-                      const ct_transforms_t *trained, ct__transform_place_t *at,
+                      const ct_transforms_t *trained, ct__transform_location_t *at,
                       const ct_yaml_t *list)
 {
   int rc = CT_OK;
@@ -375,10 +375,10 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
   *out = NULL;
   if (is_too_large(x))
     CT_FAIL(CT_ERR_FORMAT, "samples of %s are too large", ct_shape_text(x, shape, sizeof shape));
-  ct__transform_place_t at = {.where = where,
-                              .key = "transforms",
-                              .full = info->wide ? 65535 : 255,
-                              .unscaled = is_integer(info->x.dtype)};
+  ct__transform_location_t at = {.where = where,
+                                 .key = "transforms",
+                                 .full = info->wide ? 65535 : 255,
+                                 .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
   if (o->training) return build(o->list, &at, 1, o != &none, info, x, first, out);
   if (o->val_list) {
@@ -437,18 +437,18 @@ const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shap
   for (int i = 0; i < t->steps; i++) {
     ct__transform_t s = t->step[i];
     if (!fit_step(&s, out)) return s.kind->name;
-    if (i >= t->head) make_room(t, ct_shape_sample(&s.in), s.scratch);
+    if (i >= t->decode_time) grow_workspace(t, ct_shape_sample(&s.in), s.scratch);
   }
   return NULL;
 }
 
 /* ---- running ---- */
 
-int64_t ct__transforms_room(const ct_transforms_t *t)
+int64_t ct__transforms_workspace(const ct_transforms_t *t)
 {
-  int64_t room;
-  if (__builtin_add_overflow(2 * t->widest, t->scratch, &room)) return INT64_MAX;
-  return room;
+  int64_t workspace;
+  if (__builtin_add_overflow(2 * t->widest, t->scratch, &workspace)) return INT64_MAX;
+  return workspace;
 }
 
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x)
@@ -481,20 +481,20 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
   }
 }
 
-void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class)
+void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class)
 {
   if (!t) return;
   t->channels = channels;
   t->by_class = by_class;
   for (int i = 0; i < t->steps; i++) {
     const ct_shape_t *in = &t->step[i].in, *out = &t->step[i].out;
-    make_room(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
-    make_room(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
+    grow_workspace(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
+    grow_workspace(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
   }
 }
 
-void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                               float *work, float *y)
+void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                     int64_t id, float *work, float *y)
 {
   float *now = ct__transforms_start(t, work, y), *other = work + t->widest;
   int moves = t->moves;

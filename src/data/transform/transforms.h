@@ -53,22 +53,22 @@ typedef struct ct__view {
 
 /** The position of a transform in the configuration, for messages, and properties of its input
  * samples. */
-typedef struct ct__transform_place {
+typedef struct ct__transform_location {
   const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
   int line;                       /**< 0: from the command line */
   double full;                    /**< the divisor of to_tensor */
   int unscaled;                   /**< 1: stored integers to which no map has been applied yet */
-} ct__transform_place_t;
+} ct__transform_location_t;
 
 /** CT_ERR_USAGE: always; the message is "file:line: transforms.random_crop: " and the text. */
-int ct__transform_refuse(const ct__transform_place_t *at, const char *fmt, ...)
+int ct__transform_refuse(const ct__transform_location_t *at, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /** Converts the numbers of an option to integers.  CT_ERR_USAGE, which names \a option: one is not
  * whole. */
-int ct__transform_whole(const ct__transform_place_t *at, const char *option,
+int ct__transform_whole(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, int64_t out[]);
 /** Reads a range [lo, hi] with lo <= hi.  CT_ERR_USAGE names \a option. */
-int ct__transform_range(const ct__transform_place_t *at, const char *option,
+int ct__transform_range(const ct__transform_location_t *at, const char *option,
                         const ct_opt_doubles_t *v, double out[2]);
 
 /** The affine map composed so far, in double precision; rounded once at the end. */
@@ -85,8 +85,8 @@ enum {
   CT__TRANSFORM_ANY_SHAPE = 4, /**< accepts any shape, not only C x H x W */
   CT__TRANSFORM_MIX = 8,       /**< mixes two samples; applied after the list, not in it */
   CT__TRANSFORM_COLOUR = 16,   /**< changes values only, so dense targets are unchanged */
-  CT__TRANSFORM_RESIZES = 32,  /**< with look(): resizes, at most once in a view */
-  CT__TRANSFORM_MIRRORS = 64   /**< with look(): mirrors, only as the last of a view */
+  CT__TRANSFORM_RESIZES = 32,  /**< with view(): resizes, at most once in a view */
+  CT__TRANSFORM_MIRRORS = 64   /**< with view(): mirrors, only as the last of a view */
 };
 
 typedef struct ct__transform ct__transform_t;
@@ -97,10 +97,10 @@ typedef struct ct__transform_kind {
   size_t size;          /**< size of its struct, which begins with the options */
   const ct_opt_t *rows; /**< NULL: no options */
   /** The only function of affine kinds: composes the map with its own. */
-  int (*map)(const void *o, const ct__transform_place_t *at, ct__transform_map_t *m);
+  int (*map)(const void *o, const ct__transform_location_t *at, ct__transform_map_t *m);
   /** Checks the options and sets s->out (initially s->in) and s->scratch (initially 0).  NULL:
    * fit() sets them. */
-  int (*plan)(ct__transform_t *s, const ct__transform_place_t *at);
+  int (*plan)(ct__transform_t *s, const ct__transform_location_t *at);
   /** For kinds that change the shape: sets s->out and s->scratch from s->in.  Called in planning,
    * and where samples differ in size also for each sample (hot).  Returns 0 if the sample is too
    * small. */
@@ -115,7 +115,7 @@ typedef struct ct__transform_kind {
   /** Hot.  For kinds that only select and resize pixels: adds the effect of apply() to the view of
    * an image that is not decoded yet. s->in is the size of the view so far.  NULL: not such a
    * kind. */
-  void (*look)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
+  void (*view)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
   /** 1 if its result lies within s->in, 0 if it is padded with zeros; NULL: always within. */
   int (*within)(const ct__transform_t *s);
   /** Frees the memory that plan() allocated, except the options; NULL: none. */
@@ -175,29 +175,29 @@ typedef struct ct__image_taps {
   float *weight;
 } ct__image_taps_t;
 /** Floats needed for the taps from up to \a in inputs to \a out outputs. */
-int64_t ct__image_taps_room(int64_t in, int64_t out);
-/** Computes bilinear weights with antialiasing in \a room. */
-void ct__image_taps(int64_t in, int64_t out, float *room, ct__image_taps_t *t);
+int64_t ct__image_taps_workspace(int64_t in, int64_t out);
+/** Computes bilinear weights with antialiasing in \a workspace. */
+void ct__image_taps(int64_t in, int64_t out, float *workspace, ct__image_taps_t *t);
 /** An interval of inputs and outputs: outputs \a from to \a from + \a n - 1 of \a out.  The inputs
  * begin at \a start and are \a length long; those from \a lo to \a hi - 1 exist. first[] uses the
- * same numbers.  Needs ct__image_taps_room(length rounded up, out) floats. */
+ * same numbers.  Needs ct__image_taps_workspace(length rounded up, out) floats. */
 typedef struct ct__image_span {
   double start, length;
   int64_t lo, hi, out, from, n;
 } ct__image_span_t;
-void ct__image_taps_of(const ct__image_span_t *s, float *room, ct__image_taps_t *t);
+void ct__image_taps_of(const ct__image_span_t *s, float *workspace, ct__image_taps_t *t);
 enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< rows that are resized horizontally together */
 /** Nearest-neighbour resize of a box, as torchvision resizes masks. */
 void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
                        ct__image_size_t out);
 /** Floats of scratch memory for boxes of up to \a w columns. */
-int64_t ct__image_resize_room(int64_t w);
+int64_t ct__image_resize_workspace(int64_t w);
 /** Resizes a box of x to y, which has t[0].outputs rows (t[0]: vertical, t[1]: horizontal). */
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
 /** Floats of scratch memory for ct__image_resample() of \a w columns. */
-int64_t ct__image_resample_room(int64_t w, int channels);
+int64_t ct__image_resample_workspace(int64_t w, int channels);
 /** Resizes uint8 x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
 void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__image_taps_t t[2],
                         float *scratch, uint8_t *y);
@@ -209,7 +209,7 @@ enum { CT__TRANSFORM_MIXES = 2 }; /**< mixup and cutmix */
 struct ct_transforms {
   ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
   int steps, moves;      /**< moves: number of steps that are not in place */
-  int head;              /**< number of decode-time steps, until they are taken out */
+  int decode_time;       /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
   int varies;              /**< 1: samples differ in size, so each is planned when it is read */
@@ -240,7 +240,7 @@ void ct__transforms_close(ct_transforms_t *t);
  * sample is too small or that would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
 /** Floats of workspace for one thread. */
-int64_t ct__transforms_room(const ct_transforms_t *t);
+int64_t ct__transforms_workspace(const ct_transforms_t *t);
 /** The address to which the float32 sample has to be written before ct__transforms_run() produces
  * \a x. */
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
@@ -251,38 +251,38 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
 
 /** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
  * they are labels.  NULL is fine. */
-void ct__transforms_answers(ct_transforms_t *t, int64_t channels, int by_class);
+void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class);
 /** Hot.  Applies the geometric transforms of sample \a id to its dense target, with the same draws.
  * Workspace as of ct__transforms_run(), for the channels of the sample or of the target, whichever
  * are more. */
-void ct__transforms_run_answer(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
-                               float *work, float *y);
+void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
+                                     int64_t id, float *work, float *y);
 
 /** Finds the decode-time steps while the list is read. */
-typedef struct ct__head_probe {
+typedef struct ct__decode_time_probe {
   int open, resized, mirrored;
   int steps, length;   /**< steps: those found; length: up to the last one that makes all samples
                           equal in size */
   ct_shape_t small[3]; /**< result shapes of the smallest, flattest and tallest image */
-} ct__head_probe_t;
-void ct__head_probe_begin(ct__head_probe_t *p, const ct_reader_info_t *info);
+} ct__decode_time_probe_t;
+void ct__decode_time_probe_begin(ct__decode_time_probe_t *p, const ct_reader_info_t *info);
 /** 1 if the planned step, the next of the list, is a decode-time transform. */
-int ct__head_probe(ct__head_probe_t *p, const ct__transform_t *s);
+int ct__decode_time_probe(ct__decode_time_probe_t *p, const ct__transform_t *s);
 
 /** The decode-time transforms: the beginning of a list that can be applied while an image is
  * decoded.  They select and resize pixels, up to the last one that makes all samples equal in
  * size. */
-typedef struct ct__head ct__head_t;
+typedef struct ct__decode_time ct__decode_time_t;
 /** Moves the decode-time transforms of *t to *out, if info->encoded and there are any; else *out is
  * NULL. info->x becomes the shape after them; *t becomes NULL if no transform remains.
  * CT_ERR_NOMEM */
-int ct__head_take(ct_transforms_t **t, ct_reader_info_t *info, ct__head_t **out);
+int ct__decode_time_take(ct_transforms_t **t, ct_reader_info_t *info, ct__decode_time_t **out);
 /** NULL is fine. */
-void ct__head_close(ct__head_t *h);
+void ct__decode_time_close(ct__decode_time_t *h);
 /** Hot.  Computes the view of an image of h x w.  Returns NULL, or the name of the transform for
  * which the image is too small. */
-const char *ct__head_look(const ct__head_t *head, int64_t h, int64_t w, uint64_t seed,
-                          int64_t epoch, int64_t id, ct__view_t *out);
+const char *ct__decode_time_view(const ct__decode_time_t *decode_time, int64_t h, int64_t w,
+                                 uint64_t seed, int64_t epoch, int64_t id, ct__view_t *out);
 
 /** The parameters of mixing another sample into a sample. */
 typedef struct ct__transform_mix {

@@ -1,6 +1,6 @@
-/* What the steps of one size need: a world of its own ranks, and all from the configuration to a
- * trainer.  Making it takes longer than many a block of steps, so it stays for the blocks to come,
- * as far as there is memory. */
+/* What the steps of one size need: a sub-communicator of its own ranks, and all from the
+ * configuration to a trainer.  Making it takes longer than many a round of steps, so it stays for
+ * the rounds to come, as far as there is memory. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,13 +11,13 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 
-/* How many worlds may stay: MPI has about 2000 communicators. */
+/* How many groups may stay: MPI has about 2000 communicators. */
 enum { MOST = 64 };
 
-/* ---- one world ---- */
+/* ---- one group ---- */
 
-/* The configuration with this point's values. */
-static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
+/* The training configuration with the values of this size. */
+static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_config_t *p)
 {
   enum { KEYS = 3 };
   int rc = CT_OK, n = a->sets;
@@ -41,7 +41,7 @@ out:
   return rc;
 }
 
-int ct_scale_world_ready(ct_scale_world_t *w, const ct_args_t *a, const ct_scale_point_t *p)
+int ct_scale_group_ready(ct_scale_group_t *w, const ct_args_t *a, const ct_scale_config_t *p)
 {
   int rc = CT_OK;
   ct_setup_t *s = &w->s;
@@ -62,7 +62,7 @@ out:
   return rc;
 }
 
-static void close_world(ct_scale_world_t *w)
+static void close_group(ct_scale_group_t *w)
 {
   if (!w) return;
   ct_setup_close(&w->s);
@@ -72,11 +72,11 @@ static void close_world(ct_scale_world_t *w)
 }
 
 /* Collective over topo. */
-static int open_world(const ct_topo_t *topo, const ct_scale_places_t *places,
-                      const ct_scale_point_t *p, ct_scale_world_t *w)
+static int open_group(const ct_topo_t *topo, const ct_scale_placement_t *placement,
+                      const ct_scale_config_t *p, ct_scale_group_t *w)
 {
   int rc = CT_OK, apart = p->kind == CT_STUDY_NEIGHBOURS;
-  CT_TRY(ct_topo_split(topo, places->mine < p->ranks ? 0 : -1, places->mine, &w->group));
+  CT_TRY(ct_topo_split(topo, placement->mine < p->ranks ? 0 : -1, placement->mine, &w->group));
   if (!w->group.size) return CT_OK;
   if (apart) CT_TRY(ct_topo_split(&w->group, w->group.rank, 0, &w->single));
   w->s.topo = apart ? &w->single : &w->group;
@@ -97,68 +97,68 @@ static double resident(void)
   return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-void ct_scale_worlds_open(const ct_topo_t *topo, double share, ct_scale_worlds_t *k)
+void ct_scale_groups_open(const ct_topo_t *topo, double share, ct_scale_groups_t *k)
 {
   ct_machine_t m;
-  *k = (ct_scale_worlds_t){.share = share};
+  *k = (ct_scale_groups_t){.share = share};
   ct_machine_read(&m, 0);
   int64_t free = m.memory_limit < m.memory_free ? m.memory_limit : m.memory_free;
   if (free > 0) k->limit = share * (double)free / topo->local_size;
 }
 
-void ct_scale_world_drop(ct_scale_worlds_t *k, int i)
+void ct_scale_group_drop(ct_scale_groups_t *k, int i)
 {
-  ct_scale_world_t *w = k->world[i];
+  ct_scale_group_t *w = k->group[i];
   if (!w) return;
-  k->world[i] = NULL;
+  k->group[i] = NULL;
   k->kept--;
   k->bytes -= w->bytes;
-  close_world(w);
+  close_group(w);
 }
 
-int ct_scale_worlds_close(ct_scale_worlds_t *k)
+int ct_scale_groups_close(ct_scale_groups_t *k)
 {
   int n = k->kept;
-  for (int i = 0; i < CT_SCALE_POINTS; i++)
-    ct_scale_world_drop(k, i);
+  for (int i = 0; i < CT_SCALE_CONFIGS; i++)
+    ct_scale_group_drop(k, i);
   return n;
 }
 
-int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
-                         const ct_scale_places_t *places, const ct_scale_point_t *p, int i,
-                         ct_scale_world_t **out)
+int ct_scale_group_begin(ct_scale_groups_t *k, const ct_topo_t *topo,
+                         const ct_scale_placement_t *placement, const ct_scale_config_t *p, int i,
+                         ct_scale_group_t **out)
 {
   int rc = CT_OK;
-  ct_scale_world_t *w = k->world[i];
+  ct_scale_group_t *w = k->group[i];
   *out = w;
   if (w) return CT_OK;
   w = ct_mem_alloc(sizeof *w, "the world of a size");
   CT_TRY_ALL(topo, w ? CT_OK : CT_ERR_NOMEM);
   w->before = resident();
-  CT_TRY(open_world(topo, places, p, w));
+  CT_TRY(open_group(topo, placement, p, w));
   *out = w;
   w = NULL;
 out:
-  close_world(w);
+  close_group(w);
   return rc;
 }
 
 /* 1: this rank has no room for it beside the others.  What lies on a device is not in the process's
  * memory: there most of what was free must still be so. */
-static int is_too_much(const ct_scale_worlds_t *k, const ct_scale_world_t *w)
+static int is_too_much(const ct_scale_groups_t *k, const ct_scale_group_t *w)
 {
   size_t avail = w->s.dev ? w->s.be->mem->avail(w->s.dev) : SIZE_MAX;
   if (k->kept >= MOST || k->bytes + w->bytes > k->limit) return 1;
   return avail != SIZE_MAX && (double)avail < (1 - k->share) * (double)w->avail;
 }
 
-int ct_scale_world_end(ct_scale_worlds_t *k, const ct_topo_t *topo, ct_scale_world_t *w, int i,
+int ct_scale_group_end(ct_scale_groups_t *k, const ct_topo_t *topo, ct_scale_group_t *w, int i,
                        int keep)
 {
   int rc = CT_OK;
   double no = !keep;
-  if (k->world[i]) {
-    if (!keep) ct_scale_world_drop(k, i);
+  if (k->group[i]) {
+    if (!keep) ct_scale_group_drop(k, i);
     return CT_OK;
   }
   if (w->ready) {
@@ -168,10 +168,10 @@ int ct_scale_world_end(ct_scale_worlds_t *k, const ct_topo_t *topo, ct_scale_wor
   }
   CT_TRY(ct_agree_doubles(topo, &no, 1, 1));
   if (no > 0) {
-    close_world(w);
+    close_group(w);
     return CT_OK;
   }
-  k->world[i] = w;
+  k->group[i] = w;
   k->kept++;
   k->bytes += w->bytes;
 out:

@@ -41,9 +41,9 @@ static int start_ranks(const ct_args_t *a)
   static char launcher[] = CT_MPIEXEC, ranks[16], self[CT_PATH_MAX];
   char *word[WORDS], option[] = "-n";
   unsigned char bound[CT_MASK_BYTES];
-  ct_launch_t launch;
-  ct_launch_read(getenv, &launch);
-  if (launch.kind != CT_LAUNCH_NONE) return CT_OK;
+  ct_launcher_t started_by;
+  ct_launcher_read(getenv, &started_by);
+  if (started_by.kind != CT_LAUNCHER_NONE) return CT_OK;
   CT_TRY(ct_scale_opts(a, 0, &o));
   if (o.nodes) return CT_OK; /* one rank is one node */
   for (int i = 0; i < o.nranks; i++)

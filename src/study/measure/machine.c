@@ -123,16 +123,16 @@ static int others(const facts_t *all, int ranks)
 
 static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
 {
-  ct_launch_t launch;
+  ct_launcher_t launcher;
   char library[80], programs[64] = "the same on all ranks";
   int different = others(all, topo->size);
   ct_energy_t energy;
   ct_energy_read("", &energy);
-  ct_launch_read(getenv, &launch);
+  ct_launcher_read(getenv, &launcher);
   ct_topo_library(library, sizeof library);
   if (different) snprintf(programs, sizeof programs, "%d ranks have others than rank 0", different);
   return json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}", "nodes", topo->nodes, "ranks",
-                   topo->size, "threads", topo->threads, "MPI", library, "launcher", launch.name,
+                   topo->size, "threads", topo->threads, "MPI", library, "launcher", launcher.name,
                    "program and libraries", programs, "energy", energy.from, "node",
                    nodes_json(all, topo->size, topo->nodes));
 }
@@ -163,7 +163,7 @@ out:
   return rc;
 }
 
-/* ---- a block ---- */
+/* ---- a round ---- */
 
 static json_t *conditions_json(const facts_t *all, int ranks)
 {

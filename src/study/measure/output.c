@@ -1,5 +1,5 @@
 /* The end of a study: a row for each size, with the interval of its median, the efficiency against
- * the smallest size, block by block, and the largest loss by name. */
+ * the smallest size, round by round, and the largest loss by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,16 +15,16 @@ static int add_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out
   char step[60], efficiency[60], loss[80] = "";
   const ct_study_size_t *base = ct_study_base(r->study);
   CT_TRY(ct_str_add(out, "%5d %5d %3d %5.0f", z->ranks, z->nodes, z->threads, z->batch));
-  if (!z->blocks) return ct_str_add(out, "  failed: %s\n", z->error);
+  if (!z->rounds) return ct_str_add(out, "  failed: %s\n", z->error);
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
-  if (z != base) ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  if (z != base) ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   snprintf(step, sizeof step, "%.4g [%.4g,%.4g]", 1e3 * z->median_s, 1e3 * z->low_s,
            1e3 * z->high_s);
   snprintf(efficiency, sizeof efficiency, "%.3g [%.3g,%.3g]", 100 * e.median, 100 * e.low,
            100 * e.high);
   CT_TRY(ct_str_add(out, " %19s %9.4g %16s %2d  %s\n", step, ct_study_rate(z, z->median_s),
-                    efficiency, z->blocks, *loss ? loss : "-"));
+                    efficiency, z->rounds, *loss ? loss : "-"));
 out:
   return rc;
 }

@@ -13,7 +13,8 @@
 /* ---- options ---- */
 
 /* "1,2,4" */
-static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_POINTS], int *n)
+static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_CONFIGS],
+                     int *n)
 {
   int rc = CT_OK;
   for (*n = 0; *text; text += *text == ',') {
@@ -27,7 +28,7 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
     if (most && value > most)
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
-    if (*n == CT_SCALE_POINTS) CT_FAIL(CT_ERR_USAGE, "scale: --%s has too many sizes", flag);
+    if (*n == CT_SCALE_CONFIGS) CT_FAIL(CT_ERR_USAGE, "scale: --%s has too many sizes", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -66,7 +67,7 @@ int ct_scale_opts(const ct_args_t *a, int ranks, ct_scale_opts_t *out)
   if (nodes) CT_TRY(read_list("nodes", nodes, 0, out->ranks, &out->nranks));
   out->nodes = nodes != NULL;
   if (threads) CT_TRY(read_list("threads", threads, 0, out->threads, &out->nthreads));
-  CT_TRY(ct_args_int(a, "blocks", 6, 1, CT_STUDY_BLOCKS / 5, &out->blocks));
+  CT_TRY(ct_args_int(a, "blocks", 6, 1, CT_STUDY_ROUNDS / 5, &out->rounds));
   CT_TRY(ct_args_int(a, "steps", 50, 1, 1000000, &out->steps));
   CT_TRY(read_number(a, "error", 2, &percent));
   CT_TRY(read_number(a, "budget", 0, &out->budget_s));
@@ -94,14 +95,15 @@ static int by_turn(const void *x, const void *y)
   return a->local != b->local ? (a->local > b->local) - (a->local < b->local) : by_node(x, y);
 }
 
-int ct_scale_places(const ct_topo_t *topo, int spread, ct_scale_places_t *out)
+int ct_scale_placement(const ct_topo_t *topo, int spread, ct_scale_placement_t *out)
 {
   int rc = CT_OK;
   spot_t me = {topo->rank, topo->node_index, topo->local_rank};
   size_t bytes = (size_t)topo->size * sizeof me;
   spot_t *all = ct_mem_array(topo->size, sizeof *all, "the places of ranks");
   void *shared = all;
-  *out = (ct_scale_places_t){.order = ct_mem_array(topo->size, sizeof(int), "the order of ranks"),
+  *out =
+      (ct_scale_placement_t){.order = ct_mem_array(topo->size, sizeof(int), "the order of ranks"),
                              .node = ct_mem_array(topo->size, sizeof(int), "the nodes of ranks")};
   CT_TRY_ALL(topo, all && out->order && out->node ? CT_OK : CT_ERR_NOMEM);
   ct_agree_gather(topo, &me, sizeof me, all);
@@ -118,14 +120,14 @@ out:
   return rc;
 }
 
-void ct_scale_places_clear(ct_scale_places_t *p)
+void ct_scale_placement_clear(ct_scale_placement_t *p)
 {
   ct_mem_free(p->order);
   ct_mem_free(p->node);
 }
 
 /* Nodes that the first n places are on. */
-static int nodes_of(const ct_scale_places_t *p, int n)
+static int nodes_of(const ct_scale_placement_t *p, int n)
 {
   int nodes = 0;
   for (int i = 0; i < n; i++) {
@@ -144,9 +146,9 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
 {
   int n = 0, all = topo->size;
   int node = topo->equal_nodes ? topo->local_size : 1;
-  for (int r = 1; r < node && n < CT_SCALE_POINTS - 1; r *= 2)
+  for (int r = 1; r < node && n < CT_SCALE_CONFIGS - 1; r *= 2)
     out[n++] = r;
-  for (int r = node; r < all && n < CT_SCALE_POINTS - 1; r *= 2)
+  for (int r = node; r < all && n < CT_SCALE_CONFIGS - 1; r *= 2)
     out[n++] = r;
   out[n++] = all;
   return n;
@@ -174,7 +176,7 @@ out:
   return rc;
 }
 
-static int is_there(const ct_scale_point_t *p, int n, const ct_scale_point_t *q)
+static int is_there(const ct_scale_config_t *p, int n, const ct_scale_config_t *q)
 {
   for (int i = 0; i < n; i++)
     if (p[i].kind == q->kind && p[i].ranks == q->ranks && p[i].threads == q->threads &&
@@ -183,26 +185,26 @@ static int is_there(const ct_scale_point_t *p, int n, const ct_scale_point_t *q)
   return 0;
 }
 
-static int add(ct_scale_point_t *out, int *n, ct_scale_point_t p)
+static int add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
-  if (*n == CT_SCALE_POINTS)
+  if (*n == CT_SCALE_CONFIGS)
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "scale: more than %d points",
-                      CT_SCALE_POINTS);
+                      CT_SCALE_CONFIGS);
   out[(*n)++] = p;
   return CT_OK;
 }
 
 /* One rank alone at the batch that a rank of this size has, and as many on one node as it has
  * there, side by side without messages. */
-static int add_bases(const ct_scale_point_t *run, ct_scale_point_t *out, int *n)
+static int add_bases(const ct_scale_config_t *run, ct_scale_config_t *out, int *n)
 {
   int rc = CT_OK;
-  ct_scale_point_t p = *run;
+  ct_scale_config_t p = *run;
   p.batch = run->batch / run->ranks;
   p.ranks = p.nodes = p.local_ranks = 1;
   p.kind = run->ranks == 1 ? CT_STUDY_RUN : CT_STUDY_ALONE;
-  ct_scale_point_t as_run = p;
+  ct_scale_config_t as_run = p;
   as_run.kind = CT_STUDY_RUN;
   if (!is_there(out, *n, &as_run)) CT_TRY(add(out, n, p));
   if (run->local_ranks == 1 || run->nodes > 1) return CT_OK;
@@ -213,22 +215,22 @@ out:
   return rc;
 }
 
-int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_places_t *p,
-                  int64_t batch, ct_scale_point_t *out, int *n)
+int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scale_placement_t *p,
+                  int64_t batch, ct_scale_config_t *out, int *n)
 {
-  int rc = CT_OK, size[CT_SCALE_POINTS], sizes, threads = o->nthreads;
+  int rc = CT_OK, size[CT_SCALE_CONFIGS], sizes, threads = o->nthreads;
   *n = 0;
   CT_TRY(sizes_of(o, topo, size, &sizes));
   for (int t = 0; t < (threads ? threads : 1); t++)
     for (int i = 0; i < sizes; i++) {
       int ranks = size[i], nodes = nodes_of(p, ranks);
-      ct_scale_point_t q = {.kind = CT_STUDY_RUN,
-                            .ranks = ranks,
-                            .nodes = nodes,
-                            .local_ranks = (ranks + nodes - 1) / nodes,
-                            .threads = threads ? o->threads[t] : 0,
-                            .batch = o->weak ? batch * ranks : batch,
-                            .batch_rank = o->weak ? batch : 0};
+      ct_scale_config_t q = {.kind = CT_STUDY_RUN,
+                             .ranks = ranks,
+                             .nodes = nodes,
+                             .local_ranks = (ranks + nodes - 1) / nodes,
+                             .threads = threads ? o->threads[t] : 0,
+                             .batch = o->weak ? batch * ranks : batch,
+                             .batch_rank = o->weak ? batch : 0};
       if (!o->weak && batch < ranks)
         CT_FAIL(CT_ERR_USAGE,
                 "scale: %d ranks share a batch of %" PRId64 " (data.batch): a rank would have none",

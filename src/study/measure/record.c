@@ -1,4 +1,4 @@
-/* A study's directory: points.jsonl grows by a line for each block, so that a study that is broken
+/* A study's directory: points.jsonl grows by a line for each round, so that a study that is broken
  * off goes on, and nothing is measured twice. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,12 +40,12 @@ out:
   return rc;
 }
 
-int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
-                 const ct_scale_block_t *b, const char *error)
+int ct_scale_add(ct_scale_study_t *s, const ct_scale_config_t *p, int round,
+                 const ct_scale_round_t *b, const char *error)
 {
   int apart = p->kind == CT_STUDY_NEIGHBOURS;
   json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:f}", "event", "point",
-                        "kind", kinds[p->kind], "launch", s->launch, "block", block, "ranks",
+                        "kind", kinds[p->kind], "launch", s->launch, "block", round, "ranks",
                         p->ranks, "nodes", p->nodes, "local_ranks", p->local_ranks, "threads",
                         p->threads, "batch", (json_int_t)p->batch * (apart ? p->ranks : 1),
                         "local_batch", (double)p->batch / (apart ? 1 : p->ranks));
@@ -59,13 +59,13 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   json_object_set_new(o, "warmup", json_integer(b->warmup));
   json_object_set_new(o, "setup_s", json_real(b->setup_s));
   json_object_set_new(o, "kept", json_boolean(b->kept));
-  json_object_set(o, "step_s", json_object_get(b->account, "step_s"));
+  json_object_set(o, "step_s", json_object_get(b->breakdown, "step_s"));
   json_object_set_new(o, "gradient_bytes", json_real(b->gradient_bytes));
   if (b->energy.joule >= 0 && !apart) {
     json_object_set_new(o, "energy_j", json_real(b->energy.joule));
     json_object_set_new(o, "energy_from", ct_json_words(b->energy.from));
   }
-  json_object_set(o, "account", b->account);
+  json_object_set(o, "account", b->breakdown);
   if (b->ranks_busy_s) json_object_set(o, "ranks_busy_s", b->ranks_busy_s);
   int rc = ct_json_append(s->points, o);
   return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;
@@ -73,7 +73,7 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
 
 /* ---- what is there ---- */
 
-static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_point_t *p)
+static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_config_t *p)
 {
   double batch = (double)p->batch * (p->kind == CT_STUDY_NEIGHBOURS ? p->ranks : 1);
   for (int i = 0; i < study->sizes; i++) {
@@ -85,7 +85,7 @@ static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_point
   return NULL;
 }
 
-int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scale_point_t *point,
+int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scale_config_t *config,
                     int n)
 {
   enum { MOST = 5 };
@@ -93,11 +93,11 @@ int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scal
   ct_study_t study = {0};
   CT_TRY(ct_study_read(s->dir, &study));
   for (int i = 0; i < n; i++) {
-    const ct_study_size_t *z = find(&study, &point[i]);
-    if (!z || point[i].settled) continue;
-    point[i].blocks = z->blocks;
-    int narrow = z->blocks && z->high_s - z->low_s <= 2 * o->error * z->median_s;
-    point[i].settled = z->blocks >= o->blocks && (narrow || z->blocks >= MOST * o->blocks);
+    const ct_study_size_t *z = find(&study, &config[i]);
+    if (!z || config[i].settled) continue;
+    config[i].rounds = z->rounds;
+    int narrow = z->rounds && z->high_s - z->low_s <= 2 * o->error * z->median_s;
+    config[i].settled = z->rounds >= o->rounds && (narrow || z->rounds >= MOST * o->rounds);
   }
 out:
   ct_study_clear(&study);
@@ -110,7 +110,7 @@ static int check_key(ct_scale_study_t *s, uint64_t key, int *launches)
   ct_study_t study = {0};
   CT_TRY(ct_study_read(s->dir, &study));
   const char *text = json_string_value(json_object_get(study.about, "key"));
-  s->timeline = study.timeline.works > 0;
+  s->timeline = study.timeline.launches > 0;
   *launches = 1 + (int)json_integer_value(json_object_get(study.about, "launch"));
   if (!text || strtoull(text, NULL, 16) != key)
     CT_FAIL(CT_ERR_USAGE,
@@ -123,7 +123,7 @@ out:
 }
 
 int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *topo, uint64_t key,
-                  json_t *machine, ct_scale_point_t *point, int n, ct_scale_study_t *s)
+                  json_t *machine, ct_scale_config_t *config, int n, ct_scale_study_t *s)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
@@ -139,7 +139,7 @@ int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *to
   if (ct_file_exists(s->points)) {
     CT_TRY(check_key(s, key, &s->launch));
     CT_TRY(add_head(s, o, machine, key));
-    CT_TRY(ct_scale_settle(s, o, point, n));
+    CT_TRY(ct_scale_settle(s, o, config, n));
   } else {
     CT_TRY(add_head(s, o, machine, key));
   }

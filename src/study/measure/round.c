@@ -1,4 +1,4 @@
-/* One block of one size: a world of its own for those who take part, from the configuration to an
+/* One round of one size: a sub-communicator for those who take part, from the configuration to an
  * account of its steps.  The others look now and then whether it is over, without taking a core. */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ typedef struct steps {
   ct_setup_t *s;
   const ct_sampler_t *order;
   ct_steps_t made;
-  ct_account_t *account;
+  ct_breakdown_t *breakdown;
   ct_meter_t *meter; /* NULL: these steps do not count */
   int warmup;
 } steps_t;
@@ -34,12 +34,12 @@ static int one_step(steps_t *w, int count, double *seconds)
 {
   int rc = CT_OK;
   int64_t samples;
-  ct_step_word_t word = {0};
+  ct_step_status_t status = {0};
   ct_step_report_t report = {0};
-  ct_meter_look(w->meter, ct_clock());
-  CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &word, &report, &samples));
+  ct_meter_sample(w->meter, ct_clock());
+  CT_TRY(ct_steps_next(&w->made, &(ct_schedule_point_t){0}, &status, &report, &samples));
   *seconds = samples < w->order->batch ? -1 : ct_step_times_all(&report.times);
-  if (count && *seconds >= 0) ct_account_step(w->account, &word, &report);
+  if (count && *seconds >= 0) ct_breakdown_step(w->breakdown, &status, &report);
 out:
   return rc;
 }
@@ -75,24 +75,24 @@ out:
   return rc;
 }
 
-/* ---- a block ---- */
+/* ---- a round ---- */
 
 static int open_steps(steps_t *w)
 {
   int rc = CT_OK;
-  CT_TRY(ct_account_open(w->s->topo, 0, &w->account));
+  CT_TRY(ct_breakdown_open(w->s->topo, 0, &w->breakdown));
   CT_TRY_ALL(w->s->topo, ct_steps_open(w->s->trainer, &w->s->data, w->order, 0, 0,
                                        (int)w->s->cfg.data.workers, &w->made));
 out:
   return rc;
 }
 
-/* Rank 0 of the world: what each rank was busy for. */
-static json_t *busy_list(const ct_account_t *a, int ranks)
+/* Rank 0 of the group: what each rank was busy for. */
+static json_t *busy_list(const ct_breakdown_t *a, int ranks)
 {
   json_t *list = json_array();
   for (int r = 0; r < ranks; r++)
-    json_array_append_new(list, json_real(ct_account_of_rank(a, r).busy_s));
+    json_array_append_new(list, json_real(ct_breakdown_of_rank(a, r).busy_s));
   return list;
 }
 
@@ -111,7 +111,7 @@ static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
   const ct_setup_t *s = w->s;
   double mean;
   CT_TRY(ct_meter_open(s->topo, s->be, s->dev, 0, &w->meter));
-  ct_account_begin(w->account);
+  ct_breakdown_begin(w->breakdown);
   CT_TRY(some_steps(w, n, 1, &mean));
   CT_TRY(ct_meter_read(w->meter, energy));
 out:
@@ -126,7 +126,7 @@ static int add_timeline(steps_t *w, json_t **out)
   int rc = CT_OK;
   const ct_batch_t *b = NULL;
   int64_t whole = w->order->samples < w->order->batch ? w->order->samples : w->order->batch;
-  if (!w->made.feed || w->s->recipe.way->rank0_deals) return CT_OK;
+  if (!w->made.feed || w->s->step_opts.strategy->rank0_deals) return CT_OK;
   do
     CT_TRY(ct_feed_next(w->made.feed, &b));
   while (b->global < whole);
@@ -135,29 +135,29 @@ out:
   return rc;
 }
 
-static int measure(const ct_args_t *a, ct_scale_world_t *world, const ct_scale_opts_t *o,
-                   const ct_scale_point_t *p, ct_scale_block_t *out, ct_account_sum_t *sum)
+static int measure(const ct_args_t *a, ct_scale_group_t *group, const ct_scale_opts_t *o,
+                   const ct_scale_config_t *p, ct_scale_round_t *out, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
-  ct_setup_t *s = &world->s;
-  steps_t w = {.s = s, .order = &world->order};
+  ct_setup_t *s = &group->s;
+  steps_t w = {.s = s, .order = &group->order};
   double begin = ct_clock();
-  out->kept = world->ready;
-  CT_TRY(ct_scale_world_ready(world, a, p));
+  out->kept = group->ready;
+  CT_TRY(ct_scale_group_ready(group, a, p));
   CT_TRY(open_steps(&w));
   out->setup_s = ct_clock() - begin;
   CT_TRY(warm_up(&w));
   CT_TRY(counted_steps(&w, o->steps, &out->energy));
-  ct_account_collect(w.account, sum);
+  ct_breakdown_collect(w.breakdown, sum);
   out->steps = (int)sum->steps;
   out->warmup = w.warmup;
   out->threads = ct_setup_threads(&s->cfg, s->topo->threads);
   out->gradient_bytes = gradient_bytes(s->graph);
-  if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.account, s->topo->size);
+  if (s->topo->rank == 0) out->ranks_busy_s = busy_list(w.breakdown, s->topo->size);
   if (out->wants_timeline) CT_TRY(add_timeline(&w, &out->timeline));
 out:
   ct_steps_close(&w.made);
-  ct_account_close(w.account);
+  ct_breakdown_close(w.breakdown);
   return rc;
 }
 
@@ -173,18 +173,18 @@ static void meet(const ct_topo_t *topo)
     static const long soon = 100000, later = 10000000;
     struct timespec nap = {0, turn < 20 ? soon : later};
     CT_MPI(topo, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    ct_beat_at("the others of a scaling study", -1);
+    ct_heartbeat_at("the others of a scaling study", -1);
     if (!done) nanosleep(&nap, NULL);
   }
 }
 
 /* Collective over the ranks of the point.  Those who worked side by side: means over them; all that
  * an account has are means, so they still add up. */
-static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
+static int average(const ct_topo_t *topo, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
-                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s,   &sum->taken_s};
+                           &sum->random_s, &sum->transfer_s, &sum->busy_sd_s,   &sum->offcpu_s};
   for (size_t i = 0; i < sizeof value / sizeof *value; i++)
     CT_TRY(ct_agree_doubles(topo, value[i], 1, 0));
   CT_TRY(ct_agree_doubles(topo, sum->mean.s, CT_TIME_KINDS, 0));
@@ -197,12 +197,12 @@ out:
   return rc;
 }
 
-static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opts_t *o,
-                     const ct_scale_point_t *p, ct_scale_block_t *out)
+static int take_part(const ct_args_t *a, ct_scale_group_t *w, const ct_scale_opts_t *o,
+                     const ct_scale_config_t *p, ct_scale_round_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
-  ct_account_sum_t sum = {0};
+  ct_breakdown_sum_t sum = {0};
   int measured = measure(a, w, o, p, out, &sum);
   if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
@@ -212,37 +212,39 @@ static int take_part(const ct_args_t *a, ct_scale_world_t *w, const ct_scale_opt
   }
   CT_TRY(measured);
   CT_TRY(ct_scale_conditions(group, &out->conditions));
-  if (group->rank == 0) out->account = ct_account_json(&sum);
+  if (group->rank == 0) out->breakdown = ct_breakdown_json(&sum);
 out:
   return rc;
 }
 
 /* *measured: the same on all ranks, and what is wrong with this size alone. */
-static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                    const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                    ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
+static int try_once(const ct_args_t *a, const ct_topo_t *topo,
+                    const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                    const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
+                    ct_scale_round_t *out, int *measured)
 {
   int rc = CT_OK;
-  ct_scale_world_t *w;
-  CT_TRY(ct_scale_world_begin(worlds, topo, places, point, i, &w));
-  *measured = w->group.size ? take_part(a, w, o, point, out) : CT_OK;
+  ct_scale_group_t *w;
+  CT_TRY(ct_scale_group_begin(groups, topo, placement, config, i, &w));
+  *measured = w->group.size ? take_part(a, w, o, config, out) : CT_OK;
   meet(topo);
   *measured = ct_agree(topo, *measured);
   ct_err_info_t why = *ct_err_last();
-  CT_TRY(ct_scale_world_end(worlds, topo, w, i, *measured == CT_OK));
+  CT_TRY(ct_scale_group_end(groups, topo, w, i, *measured == CT_OK));
   if (*measured != CT_OK) ct_err_put(&why);
 out:
   return rc;
 }
 
-int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                     ct_scale_worlds_t *worlds, ct_scale_block_t *out)
+int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
+                     const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                     const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
+                     ct_scale_round_t *out)
 {
   int rc = CT_OK, measured;
-  CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* they were in its way */
-    CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
+  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* they were in its way */
+    CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
   CT_TRY(measured);
 out:
   return rc;

@@ -65,7 +65,7 @@ typedef struct ct_scaling {
   const ct_study_t *study;                    /**< borrowed */
   const ct_study_size_t *base;                /**< borrowed */
   ct_timeline_t timeline;                     /**< its launches are those of the study, or `even` */
-  ct_timeline_work_t even[96];                /**< equal launches, for a study without a timeline */
+  ct_timeline_launch_t even[96];              /**< equal launches, for a study without a timeline */
   ct_scaling_busy_t busy[CT_SCALING_BATCHES]; /**< in ascending order of local_batch */
   int busys;
   ct_step_times_t own; /**< of the largest size, without compute; other members are 0 */
@@ -99,18 +99,18 @@ typedef struct ct_scaling_ask {
   int algorithm; /**< ct_comm_algorithm_t + 1 */
 } ct_scaling_ask_t;
 
-typedef struct ct_scaling_answer {
+typedef struct ct_scaling_prediction {
   int ranks, nodes;
   double batch, local_batch;
   double step_s, low_s, high_s; /**< with the error band of ct_scaling_band() */
   double efficiency;            /**< relative to the base size */
   double samples_per_s;
   ct_terms_t terms; /**< add up to step_s */
-} ct_scaling_answer_t;
+} ct_scaling_prediction_t;
 
 /** Pure.  CT_ERR_USAGE: the case uses a level whose latency and bandwidth are not known. */
 int ct_scaling_predict(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
-                       ct_scaling_answer_t *out);
+                       ct_scaling_prediction_t *out);
 /** Pure.  The expected error of a prediction for \a ranks, as a fraction of the step: the error
  * with the largest size left out, scaled by the distance of the extrapolation in doublings of
  * ranks; at least 2%, and at least the largest error of the fit. */
@@ -120,7 +120,8 @@ double ct_scaling_band(const ct_scaling_t *m, int ranks);
 int ct_scaling_best_bucket(const ct_scaling_t *m, const ct_scaling_ask_t *ask, double *bytes);
 /** Pure.  The smallest number of ranks, a multiple of the ranks per node, at which the efficiency
  * is below \a efficiency; *at is the prediction there.  0: there is none up to \a most ranks. */
-int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_answer_t *at);
+int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most,
+                    ct_scaling_prediction_t *at);
 
 /** Pure.  The terms of a measured size; \a m splits communication into latency and bandwidth; NULL:
  * it is not split. */

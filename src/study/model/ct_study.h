@@ -12,7 +12,7 @@
 #include "study/model/ct_timeline.h"
 
 enum {
-  CT_STUDY_BLOCKS = 256, /**< rounds of one size that are kept */
+  CT_STUDY_ROUNDS = 256, /**< rounds of one size that are kept */
   CT_STUDY_RUN = 0,      /**< all ranks train together */
   CT_STUDY_ALONE,        /**< one rank alone, with the local batch of a larger size */
   CT_STUDY_NEIGHBOURS    /**< the ranks of a node compute at the same time, without communication */
@@ -26,33 +26,33 @@ typedef struct ct_study_means {
 } ct_study_means_t;
 
 /** Time breakdown of a size. */
-typedef struct ct_study_account {
+typedef struct ct_study_breakdown {
   int64_t steps; /**< 0: there is no time breakdown */
   ct_study_means_t mean;
   int slowest; /**< rank; -1: unknown.  This and all below are of the round with most steps */
   char slowest_host[64], slowest_kind[24];
   /** Time off-CPU per step: of the slowest rank; mean of all ranks; 0: none, or not known. */
-  double slowest_taken_s, taken_s;
+  double slowest_offcpu_s, offcpu_s;
   double p50_s, p95_s, p99_s, max_s;
   int64_t most;         /**< steps of that round */
   json_t *bins;         /**< borrowed: histogram [[begin_s, steps], …]; or NULL */
   json_t *ranks_busy_s; /**< borrowed: one number per rank; or NULL */
-} ct_study_account_t;
+} ct_study_breakdown_t;
 
 /** The measurements of one size. */
 typedef struct ct_study_size {
   int kind; /**< CT_STUDY_RUN, CT_STUDY_ALONE or CT_STUDY_NEIGHBOURS */
   int ranks, nodes, local_ranks, threads;
   double batch, local_batch;
-  int blocks;                      /**< number of rounds; 0: the size failed */
-  double block_s[CT_STUDY_BLOCKS]; /**< mean step of each round */
-  int block[CT_STUDY_BLOCKS]; /**< identifies a round, so that rounds of two sizes can be paired */
+  int rounds;                      /**< number of rounds; 0: the size failed */
+  double round_s[CT_STUDY_ROUNDS]; /**< mean step of each round */
+  int round[CT_STUDY_ROUNDS]; /**< identifies a round, so that rounds of two sizes can be paired */
   double median_s, low_s, high_s; /**< of the rounds; low and high: interval of the median */
   double covers;                  /**< confidence level of the interval; 0: no interval */
   double gradient_bytes;
   double energy_j, energy_samples; /**< of all nodes, for so many samples; 0: not known */
   int algorithm;                   /**< ct_comm_algorithm_t; -1: the default of this program */
-  ct_study_account_t account;
+  ct_study_breakdown_t breakdown;
   char error[200]; /**< why its last run failed */
 } ct_study_size_t;
 

@@ -14,13 +14,13 @@
 
 /** One or more launches: their fraction of the compute time, and the bytes of gradients that they
  * complete. */
-typedef struct ct_timeline_work {
+typedef struct ct_timeline_launch {
   double share, bytes;
-} ct_timeline_work_t;
+} ct_timeline_launch_t;
 
 typedef struct ct_timeline {
-  ct_timeline_work_t *work; /**< owned by the caller */
-  int works;
+  ct_timeline_launch_t *launch; /**< owned by the caller */
+  int launches;
   int loss; /**< index of the first launch of backward */
 } ct_timeline_t;
 

@@ -9,7 +9,7 @@
 /* Of a size that tells of messages. */
 static int tells(const ct_study_size_t *z)
 {
-  return z->kind == CT_STUDY_RUN && z->blocks && z->account.steps && z->ranks > 1;
+  return z->kind == CT_STUDY_RUN && z->rounds && z->breakdown.steps && z->ranks > 1;
 }
 
 /* ---- busy times ---- */
@@ -27,7 +27,7 @@ static void put_busy(ct_scaling_t *m, const ct_study_size_t *z)
   while (at > 0 && m->busy[at - 1].local_batch > z->local_batch)
     at--;
   memmove(&m->busy[at + 1], &m->busy[at], (size_t)(m->busys++ - at) * sizeof *m->busy);
-  m->busy[at] = (ct_scaling_busy_t){z->local_batch, z->account.mean.kinds.s[CT_TIME_COMPUTE]};
+  m->busy[at] = (ct_scaling_busy_t){z->local_batch, z->breakdown.mean.kinds.s[CT_TIME_COMPUTE]};
 }
 
 /* One of each local batch: its fullest size. */
@@ -37,10 +37,10 @@ static void read_busy(ct_scaling_t *m, int most_ranks)
   m->busys = 0;
   for (int i = 0; i < s->sizes; i++) {
     const ct_study_size_t *z = &s->size[i];
-    int best = z->kind == CT_STUDY_RUN && z->account.steps && z->ranks <= most_ranks;
+    int best = z->kind == CT_STUDY_RUN && z->breakdown.steps && z->ranks <= most_ranks;
     for (int k = 0; k < s->sizes && best; k++) {
       const ct_study_size_t *y = &s->size[k];
-      best = k == i || y->kind != CT_STUDY_RUN || !y->account.steps || y->ranks > most_ranks ||
+      best = k == i || y->kind != CT_STUDY_RUN || !y->breakdown.steps || y->ranks > most_ranks ||
              fabs(y->local_batch - z->local_batch) > 1e-6 * z->local_batch || fuller(z, y) ||
              (!fuller(y, z) && i < k);
     }
@@ -55,7 +55,7 @@ static void read_rest(ct_scaling_t *m, int most_ranks)
   double sigma = 0, n = 0;
   for (int i = 0; i < s->sizes; i++) {
     const ct_study_size_t *z = &s->size[i];
-    const ct_study_means_t *mean = &z->account.mean;
+    const ct_study_means_t *mean = &z->breakdown.mean;
     if (!tells(z) || z->ranks > most_ranks) continue;
     sigma += mean->random_s / ct_timeline_largest_of(z->ranks) / fmax(mean->busy_s, 1e-9);
     n++;
@@ -79,7 +79,7 @@ static void even_timeline(ct_scaling_t *m)
 {
   enum { N = sizeof m->even / sizeof *m->even };
   for (int i = 0; i < N; i++)
-    m->even[i] = (ct_timeline_work_t){1. / N, i < N / 3 ? 0 : m->gradient_bytes / (N - N / 3)};
+    m->even[i] = (ct_timeline_launch_t){1. / N, i < N / 3 ? 0 : m->gradient_bytes / (N - N / 3)};
   m->timeline = (ct_timeline_t){m->even, N, N / 3};
 }
 
@@ -89,8 +89,8 @@ static void read_timeline(ct_scaling_t *m)
   m->bucket_bytes = m->study->timeline_bucket_bytes;
   if (m->bucket_bytes <= 0) m->bucket_bytes = CT_TIMELINE_PIECE;
   double all = 0;
-  for (int i = 0; i < m->timeline.works; i++)
-    all += m->timeline.work[i].bytes;
+  for (int i = 0; i < m->timeline.launches; i++)
+    all += m->timeline.launch[i].bytes;
   if (all > 0) m->gradient_bytes = all;
   if (all <= 0) even_timeline(m);
 }
@@ -129,13 +129,13 @@ static double errors(const fit_t *f, double *worst)
     if (!counts(f, z)) continue;
     ct__scaling_messages_t q = {.local_ranks = z->local_ranks,
                                 .nodes = z->nodes,
-                                .compute_s = z->account.mean.kinds.s[CT_TIME_COMPUTE],
+                                .compute_s = z->breakdown.mean.kinds.s[CT_TIME_COMPUTE],
                                 .bucket_bytes = m->bucket_bytes,
                                 .algorithm = z->algorithm,
                                 .inside = m->inside,
                                 .between = m->between};
     double error =
-        (ct__scaling_exposed(m, &q) - z->account.mean.transfer_s) / z->account.mean.step_s;
+        (ct__scaling_exposed(m, &q) - z->breakdown.mean.transfer_s) / z->breakdown.mean.step_s;
     sum += error * error;
     *worst = fmax(*worst, fabs(error));
   }
@@ -235,11 +235,11 @@ static double error_at(const ct_scaling_t *m, int ranks)
   double worst = 0;
   for (int i = 0; i < m->study->sizes; i++) {
     const ct_study_size_t *z = &m->study->size[i];
-    ct_scaling_answer_t p;
+    ct_scaling_prediction_t p;
     ct_scaling_ask_t ask = {
         .ranks = z->ranks, .local_ranks = z->local_ranks, .local_batch = z->local_batch};
     if (!tells(z) || z->ranks != ranks || ct_scaling_predict(m, &ask, &p) != CT_OK) continue;
-    double error = p.step_s / z->account.mean.step_s - 1;
+    double error = p.step_s / z->breakdown.mean.step_s - 1;
     if (fabs(error) > fabs(worst)) worst = error;
   }
   return worst;
@@ -250,7 +250,7 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
 {
   int rc = CT_OK, most = largest_below(study, 1 << 30), next = largest_below(study, most);
   *out = (ct_scaling_t){.study = study, .base = ct_study_base(study)};
-  if (!most || !out->base || !out->base->account.steps)
+  if (!most || !out->base || !out->base->breakdown.steps)
     CT_FAIL(CT_ERR_USAGE,
             "%s: a prediction needs an account of the smallest size and of one with several ranks",
             study->path);

@@ -54,7 +54,7 @@ static double usual_batch(const ct_scaling_t *m, int ranks)
 }
 
 static int messages(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
-                    const ct_scaling_answer_t *a, ct__scaling_messages_t *q)
+                    const ct_scaling_prediction_t *a, ct__scaling_messages_t *q)
 {
   int rc = CT_OK;
   double faster = or_else(ask->faster, 1);
@@ -79,7 +79,7 @@ out:
 }
 
 static void add_messages(const ct_scaling_t *m, const ct__scaling_messages_t *q,
-                         ct_scaling_answer_t *a)
+                         ct_scaling_prediction_t *a)
 {
   ct__scaling_messages_t free_of_latency = *q;
   free_of_latency.inside.alpha_s = free_of_latency.between.alpha_s = 0;
@@ -88,9 +88,9 @@ static void add_messages(const ct_scaling_t *m, const ct__scaling_messages_t *q,
   a->terms.s[CT_TERM_LATENCY] = fmax(all - bytes, 0);
 }
 
-static void add_busy(const ct_scaling_t *m, double compute, ct_scaling_answer_t *a)
+static void add_busy(const ct_scaling_t *m, double compute, ct_scaling_prediction_t *a)
 {
-  const ct_study_means_t *base = &m->base->account.mean;
+  const ct_study_means_t *base = &m->base->breakdown.mean;
   double ratio = a->batch / m->base->batch * m->base->ranks / a->ranks;
   double *t = a->terms.s, own = own_s(m, a->ranks), busy = compute + own;
   double move = a->ranks > 1 ? m->own.s[CT_TIME_MOVE] : 0;
@@ -116,11 +116,12 @@ double ct_scaling_band(const ct_scaling_t *m, int ranks)
          fmax(1, log((double)ranks / m->largest) / log((double)m->left_ranks / m->left_from));
 }
 
-int ct_scaling_predict(const ct_scaling_t *m, const ct_scaling_ask_t *ask, ct_scaling_answer_t *out)
+int ct_scaling_predict(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
+                       ct_scaling_prediction_t *out)
 {
   int rc = CT_OK, local = ask->local_ranks > 0 ? ask->local_ranks : m->local_ranks;
   ct__scaling_messages_t q;
-  *out = (ct_scaling_answer_t){.ranks = ask->ranks, .nodes = (ask->ranks + local - 1) / local};
+  *out = (ct_scaling_prediction_t){.ranks = ask->ranks, .nodes = (ask->ranks + local - 1) / local};
   out->local_batch = or_else(ask->local_batch, usual_batch(m, ask->ranks));
   out->batch = out->local_batch * ask->ranks;
   CT_TRY(messages(m, ask, out, &q));
@@ -144,7 +145,7 @@ int ct_scaling_best_bucket(const ct_scaling_t *m, const ct_scaling_ask_t *ask, d
   *bytes = 0;
   for (double b = 256 << 10; b <= 256 << 20; b *= 2) {
     ct_scaling_ask_t with = *ask;
-    ct_scaling_answer_t p;
+    ct_scaling_prediction_t p;
     with.bucket_bytes = b;
     CT_TRY(ct_scaling_predict(m, &with, &p));
     if (p.step_s < least * (1 - 1e-9)) {
@@ -157,10 +158,10 @@ out:
 }
 
 /* Doubling until it is below, then halving what lies between. */
-int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_answer_t *at)
+int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_prediction_t *at)
 {
   int low = 0, high = 1; /* in nodes */
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   for (;; high *= 2) {
     ct_scaling_ask_t ask = {.ranks = high * m->local_ranks};
     if (ask.ranks > most || ct_scaling_predict(m, &ask, &p) != CT_OK) return 0;

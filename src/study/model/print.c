@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-static int add_row(const ct_scaling_answer_t *p, ct_str_t *out)
+static int add_row(const ct_scaling_prediction_t *p, ct_str_t *out)
 {
   char loss[80], step[60];
   ct_terms_loss(&p->terms, p->step_s, loss, sizeof loss);
@@ -73,7 +73,7 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
   for (int i = 0; i < 2 && m->left_ranks; i++) { /* of one size nobody knows how far it reaches */
-    ct_scaling_answer_t p;
+    ct_scaling_prediction_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)
       CT_TRY(ct_str_add(out, "below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i], ranks,
@@ -91,7 +91,7 @@ static int add_what_ifs(const ct_scaling_t *m, int ranks, ct_str_t *out)
   int rc = CT_OK;
   double best;
   ct_scaling_ask_t ask = {.ranks = ranks};
-  ct_scaling_answer_t as_is, with;
+  ct_scaling_prediction_t as_is, with;
   CT_TRY(ct_scaling_predict(m, &ask, &as_is));
   CT_TRY(ct_scaling_best_bucket(m, &ask, &best));
   ask.bucket_bytes = best;
@@ -113,7 +113,7 @@ out:
 int ct_scaling_print(const ct_scaling_t *m, const char *list, ct_str_t *out)
 {
   int rc = CT_OK, n, ranks[ASKED];
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   CT_TRY(read_list(list, ranks, &n));
   CT_TRY(add_head(m, out));
   CT_TRY(ct_str_add(out, "%6s %5s %7s %19s %9s %12s  %s\n", "ranks", "nodes", "batch",
@@ -146,11 +146,11 @@ static json_t *json_terms(const ct_terms_t *t)
   return o;
 }
 
-static json_t *json_answer(const ct_scaling_t *m, int ranks)
+static json_t *json_prediction(const ct_scaling_t *m, int ranks)
 {
   double best = 0;
   ct_scaling_ask_t ask = {.ranks = ranks};
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   if (ct_scaling_predict(m, &ask, &p) != CT_OK) return NULL;
   ct_scaling_best_bucket(m, &ask, &best);
   return json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "ranks", p.ranks,
@@ -162,7 +162,7 @@ static json_t *json_answer(const ct_scaling_t *m, int ranks)
 
 static json_t *json_knee(const ct_scaling_t *m, double below)
 {
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   int ranks = m->left_ranks ? ct_scaling_knee(m, below, MOST_RANKS, &p) : 0;
   if (!ranks) return json_null();
   return json_pack("{s:i, s:f, s:s}", "ranks", ranks, "efficiency", p.efficiency, "term",
@@ -175,7 +175,7 @@ json_t *ct_scaling_json(const ct_scaling_t *m, const char *list)
   json_t *sizes = json_array();
   if (read_list(list, ranks, &n) != CT_OK) return json_decref(sizes), NULL;
   for (int i = 0; i < n; i++) {
-    json_t *one = json_answer(m, ranks[i]);
+    json_t *one = json_prediction(m, ranks[i]);
     if (!one) return json_decref(sizes), NULL;
     json_array_append_new(sizes, one);
   }

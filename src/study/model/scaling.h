@@ -10,7 +10,7 @@ typedef struct ct__scaling_messages {
   ct_link_t inside, between;
 } ct__scaling_messages_t;
 
-/** Seconds that messages, the step word's too, make a step longer than its compute. */
+/** Seconds that messages, the step status's too, make a step longer than its compute. */
 double ct__scaling_exposed(const ct_scaling_t *m, const ct__scaling_messages_t *q);
 
 #endif

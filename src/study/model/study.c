@@ -15,7 +15,7 @@
 #include "base/ct_text.h"
 
 /* A block is known by its launch and number. */
-enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
+enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The line that is read, for errors. */
 typedef struct line {
@@ -76,7 +76,7 @@ static int find_size(ct_study_t *s, const ct_study_size_t *like, ct_study_size_t
   CT_TRY(ct_mem_grow((void **)&s->size, &s->cap, s->sizes + 1, sizeof *s->size));
   *out = &s->size[s->sizes++];
   **out = *like;
-  (*out)->account.slowest = -1;
+  (*out)->breakdown.slowest = -1;
 out:
   return rc;
 }
@@ -146,17 +146,17 @@ out:
 
 /* ---- accounts ---- */
 
-static int read_kinds(const line_t *l, const json_t *account, ct_step_times_t *t)
+static int read_kinds(const line_t *l, const json_t *breakdown, ct_step_times_t *t)
 {
   int rc = CT_OK;
-  const json_t *kinds = json_object_get(account, "kinds_s");
+  const json_t *kinds = json_object_get(breakdown, "kinds_s");
   for (int k = 0; k < CT_TIME_KINDS; k++)
     CT_TRY(number(l, kinds, ct_step_time_name(k), -1e9, &t->s[k]));
 out:
   return rc;
 }
 
-static int read_account(const line_t *l, const json_t *o, ct_study_account_t *a)
+static int read_breakdown(const line_t *l, const json_t *o, ct_study_breakdown_t *a)
 {
   int rc = CT_OK;
   struct {
@@ -168,8 +168,8 @@ static int read_account(const line_t *l, const json_t *o, ct_study_account_t *a)
              {"imbalance_random_s", &a->mean.random_s},
              {"transfer_s", &a->mean.transfer_s},
              {"busy_sd_s", &a->mean.busy_sd_s},
-             {"slowest_taken_s", &a->slowest_taken_s},
-             {"taken_s", &a->taken_s},
+             {"slowest_taken_s", &a->slowest_offcpu_s},
+             {"taken_s", &a->offcpu_s},
              {"step_p50_s", &a->p50_s},
              {"step_p95_s", &a->p95_s},
              {"step_p99_s", &a->p99_s},
@@ -190,7 +190,7 @@ out:
   return rc;
 }
 
-static void add_account(ct_study_account_t *sum, const ct_study_account_t *more)
+static void add_breakdown(ct_study_breakdown_t *sum, const ct_study_breakdown_t *more)
 {
   enum { N = sizeof(ct_study_means_t) / sizeof(double) };
   ct_study_means_t mean = sum->mean;
@@ -219,22 +219,22 @@ out:
   return rc;
 }
 
-static int add_block(const line_t *l, ct_study_size_t *z)
+static int add_round(const line_t *l, ct_study_size_t *z)
 {
-  int rc = CT_OK, block = z->blocks, launch = 0;
+  int rc = CT_OK, round = z->rounds, launch = 0;
   double step_s = 0;
-  ct_study_account_t account = {.slowest = -1};
+  ct_study_breakdown_t breakdown = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
   if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `step_s`", l->path, l->number);
-  CT_TRY(count(l, "block", block, &block));
+  CT_TRY(count(l, "block", round, &round));
   CT_TRY(count(l, "launch", 0, &launch));
-  if (o) CT_TRY(read_account(l, o, &account));
+  if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
-  if (account.steps) add_account(&z->account, &account);
-  if (z->blocks == CT_STUDY_BLOCKS) return CT_OK;
-  z->block_s[z->blocks] = step_s;
-  z->block[z->blocks++] = launch % LAUNCH_PAIRS * BLOCK_PAIRS + block % BLOCK_PAIRS;
+  if (breakdown.steps) add_breakdown(&z->breakdown, &breakdown);
+  if (z->rounds == CT_STUDY_ROUNDS) return CT_OK;
+  z->round_s[z->rounds] = step_s;
+  z->round[z->rounds++] = launch % LAUNCH_PAIRS * ROUND_PAIRS + round % ROUND_PAIRS;
 out:
   return rc;
 }
@@ -249,7 +249,7 @@ static int read_point(const line_t *l, ct_study_t *s)
   if (json_object_get(l->o, "error"))
     words(l->o, "error", z->error, sizeof z->error);
   else
-    CT_TRY(add_block(l, z));
+    CT_TRY(add_round(l, z));
 out:
   return rc;
 }
@@ -257,21 +257,22 @@ out:
 static int read_timeline(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
-  const json_t *works = json_object_get(l->o, "works");
-  int n = (int)json_array_size(works);
+  const json_t *launches = json_object_get(l->o, "works");
+  int n = (int)json_array_size(launches);
   if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a timeline without `works`", l->path, l->number);
-  ct_mem_free(s->timeline.work);
-  s->timeline = (ct_timeline_t){.work = ct_mem_array(n, sizeof *s->timeline.work, "a timeline")};
-  if (!s->timeline.work) CT_TRY(CT_ERR_NOMEM);
+  ct_mem_free(s->timeline.launch);
+  s->timeline =
+      (ct_timeline_t){.launch = ct_mem_array(n, sizeof *s->timeline.launch, "a timeline")};
+  if (!s->timeline.launch) CT_TRY(CT_ERR_NOMEM);
   for (int i = 0; i < n; i++) {
-    const json_t *w = json_array_get(works, (size_t)i);
+    const json_t *w = json_array_get(launches, (size_t)i);
     double share = json_number_value(json_array_get(w, 0)),
            bytes = json_number_value(json_array_get(w, 1));
     if (json_array_size(w) != 2 || !(share >= 0) || !(bytes >= 0))
       CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d] is not [share, bytes]", l->path, l->number, i);
-    s->timeline.work[i] = (ct_timeline_work_t){share, bytes};
+    s->timeline.launch[i] = (ct_timeline_launch_t){share, bytes};
   }
-  s->timeline.works = n;
+  s->timeline.launches = n;
   CT_TRY(count(l, "loss", 0, &s->timeline.loss));
   CT_TRY(number(l, l->o, "bucket_bytes", 0, &s->timeline_bucket_bytes));
   CT_TRY(number(l, l->o, "local_batch", 0, &s->timeline_local_batch));
@@ -338,10 +339,10 @@ static int by_size(const void *a, const void *b)
 
 static void sum_up(ct_study_size_t *z)
 {
-  double sorted[CT_STUDY_BLOCKS];
-  memcpy(sorted, z->block_s, sizeof sorted);
-  if (!z->blocks) return;
-  ct_study_ratio_t m = ct_study_median(sorted, z->blocks);
+  double sorted[CT_STUDY_ROUNDS];
+  memcpy(sorted, z->round_s, sizeof sorted);
+  if (!z->rounds) return;
+  ct_study_ratio_t m = ct_study_median(sorted, z->rounds);
   z->median_s = m.median;
   z->low_s = m.low;
   z->high_s = m.high;
@@ -376,7 +377,7 @@ out:
 void ct_study_clear(ct_study_t *s)
 {
   ct_mem_free(s->size);
-  ct_mem_free(s->timeline.work);
+  ct_mem_free(s->timeline.launch);
   json_decref(s->lines);
   *s = (ct_study_t){0};
 }

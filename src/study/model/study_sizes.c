@@ -30,7 +30,7 @@ ct_study_ratio_t ct_study_median(double *v, int n)
 const ct_study_size_t *ct_study_base(const ct_study_t *s)
 {
   for (int i = 0; i < s->sizes; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) return &s->size[i];
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds) return &s->size[i];
   return NULL;
 }
 
@@ -38,7 +38,7 @@ int ct_study_is_weak(const ct_study_t *s)
 {
   const ct_study_size_t *base = ct_study_base(s);
   for (int i = 0; base && i < s->sizes; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks &&
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds &&
         fabs(s->size[i].local_batch - base->local_batch) > 1e-6 * base->local_batch)
       return 0;
   return 1;
@@ -58,7 +58,7 @@ const ct_study_size_t *ct_study_beside(const ct_study_t *s, const ct_study_size_
 {
   for (int i = 0; i < s->sizes; i++) {
     const ct_study_size_t *z = &s->size[i];
-    if (z->kind != kind || !z->blocks || z->threads != size->threads) continue;
+    if (z->kind != kind || !z->rounds || z->threads != size->threads) continue;
     if (fabs(z->local_batch - size->local_batch) > 1e-6 * size->local_batch) continue;
     if (kind == CT_STUDY_ALONE || z->local_ranks == size->local_ranks) return z;
   }
@@ -67,12 +67,12 @@ const ct_study_size_t *ct_study_beside(const ct_study_t *s, const ct_study_size_
 
 ct_study_ratio_t ct_study_efficiency(const ct_study_size_t *base, const ct_study_size_t *size)
 {
-  double ratio[CT_STUDY_BLOCKS];
+  double ratio[CT_STUDY_ROUNDS];
   int n = 0;
-  for (int i = 0; i < size->blocks; i++)
-    for (int k = 0; k < base->blocks; k++)
-      if (size->block[i] == base->block[k] && n < CT_STUDY_BLOCKS)
-        ratio[n++] = ct_study_ideal(base, size, base->block_s[k]) / size->block_s[i];
+  for (int i = 0; i < size->rounds; i++)
+    for (int k = 0; k < base->rounds; k++)
+      if (size->round[i] == base->round[k] && n < CT_STUDY_ROUNDS)
+        ratio[n++] = ct_study_ideal(base, size, base->round_s[k]) / size->round_s[i];
   if (n) return ct_study_median(ratio, n);
   double e = ct_study_ideal(base, size, base->median_s) / size->median_s;
   return (ct_study_ratio_t){e, e, e, 0};

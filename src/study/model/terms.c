@@ -12,13 +12,13 @@ static void split_compute(const ct_study_t *s, const ct_study_size_t *size, doub
   const ct_study_size_t *alone = ct_study_beside(s, size, CT_STUDY_ALONE),
                         *near = ct_study_beside(s, size, CT_STUDY_NEIGHBOURS);
   double known = ideal_s;
-  if (alone && alone->account.steps) {
-    double alone_s = alone->account.mean.kinds.s[CT_TIME_COMPUTE];
+  if (alone && alone->breakdown.steps) {
+    double alone_s = alone->breakdown.mean.kinds.s[CT_TIME_COMPUTE];
     t->s[CT_TERM_SMALL_BATCH] = alone_s - known;
     known = alone_s;
   }
-  if (near && near->account.steps) {
-    double near_s = near->account.mean.kinds.s[CT_TIME_COMPUTE];
+  if (near && near->breakdown.steps) {
+    double near_s = near->breakdown.mean.kinds.s[CT_TIME_COMPUTE];
     t->s[CT_TERM_SHARING] = near_s - known;
     known = near_s;
   }
@@ -26,7 +26,7 @@ static void split_compute(const ct_study_t *s, const ct_study_size_t *size, doub
   t->s[why] = compute_s - known;
 }
 
-/* What is waited for beyond the last rank: of the gradients, of batchnorms, of the step word. */
+/* What is waited for beyond the last rank: of the gradients, of batchnorms, of the step status. */
 static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t *t)
 {
   const double *k = mean->kinds.s;
@@ -40,7 +40,7 @@ static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t
 /* The model's latency and bytes come out of the messages of gradients, up to what they took. */
 static void split_messages(const ct_scaling_t *m, const ct_study_size_t *size, ct_terms_t *t)
 {
-  ct_scaling_answer_t p;
+  ct_scaling_prediction_t p;
   ct_scaling_ask_t ask = {
       .ranks = size->ranks, .local_ranks = size->local_ranks, .local_batch = size->local_batch};
   double left = t->s[CT_TERM_TRANSFER];
@@ -61,10 +61,10 @@ ct_terms_t ct_scaling_terms(const ct_study_t *s, const ct_scaling_t *m, const ct
                                {CT_TIME_OTHER, CT_TERM_OTHER}};
   ct_terms_t t = {{0}};
   const ct_study_size_t *base = ct_study_base(s);
-  const ct_study_means_t *mean = &size->account.mean;
-  if (!base || !base->account.steps || !size->account.steps) return t;
+  const ct_study_means_t *mean = &size->breakdown.mean;
+  if (!base || !base->breakdown.steps || !size->breakdown.steps) return t;
   double ratio = ct_study_ideal(base, size, 1);
-  const ct_study_means_t *b = &base->account.mean;
+  const ct_study_means_t *b = &base->breakdown.mean;
   t.s[CT_TERM_IDEAL] = ratio * b->step_s;
   split_compute(s, size, ratio * b->kinds.s[CT_TIME_COMPUTE], mean->kinds.s[CT_TIME_COMPUTE], &t);
   for (int i = 0; i < 5; i++)

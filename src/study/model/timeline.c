@@ -1,4 +1,5 @@
-/* One step, played through: works take their time, buckets of gradients go their rounds meanwhile.
+/* One step, played through: launches take their time, buckets of gradients go their rounds
+ * meanwhile.
  * A level is one link that sends one message at a time; what waits for a round's latency leaves it
  * free for other pieces. */
 #include "study/model/ct_timeline.h"
@@ -44,7 +45,7 @@ typedef struct play {
   spans_t spans;
   piece_t piece[AT_A_TIME];
   int pieces, most;
-  int done, cut;       /* works that are; those whose gradients are in buckets that were begun */
+  int done, cut;       /* launches that are; those whose gradients are in buckets that were begun */
   double bucket, left; /* bytes of the one that is gathered; of one that is cut into pieces */
   double free_s[2];
 } play_t;
@@ -53,8 +54,8 @@ typedef struct play {
 static int next_bucket(play_t *p, const ct_timeline_t *t)
 {
   while (p->left <= 0 && p->cut < p->done) {
-    p->bucket += t->work[p->cut++].bytes;
-    if (p->bucket < p->c->bucket_bytes && p->cut < t->works) continue;
+    p->bucket += t->launch[p->cut++].bytes;
+    if (p->bucket < p->c->bucket_bytes && p->cut < t->launches) continue;
     p->left = p->bucket;
     p->bucket = 0;
   }
@@ -110,10 +111,10 @@ double ct_timeline_run(const ct_timeline_t *t, const ct_timeline_case_t *c)
   double now = 0, all = 0;
   add_level(&p.spans, 0, c, c->local_ranks);
   add_level(&p.spans, 1, c, c->nodes);
-  for (int i = 0; i < t->works; i++)
-    all += t->work[i].share;
-  while (p.done < t->works) {
-    now += all > 0 ? c->compute_s * t->work[p.done].share / all : 0;
+  for (int i = 0; i < t->launches; i++)
+    all += t->launch[i].share;
+  while (p.done < t->launches) {
+    now += all > 0 ? c->compute_s * t->launch[p.done].share / all : 0;
     if (p.done++ >= t->loss && p.spans.n) enter(&p, t, now);
   }
   while (p.pieces) {

@@ -9,7 +9,7 @@ int ct__report_sizes(const ct_study_t *s, const ct_study_size_t **size, int cap)
 {
   int n = 0;
   for (int i = 0; i < s->sizes && n < cap; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) size[n++] = &s->size[i];
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds) size[n++] = &s->size[i];
   return n;
 }
 
@@ -17,7 +17,7 @@ const ct_study_size_t *ct__report_largest(const ct_study_t *s)
 {
   const ct_study_size_t *last = NULL;
   for (int i = 0; i < s->sizes; i++)
-    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].blocks) last = &s->size[i];
+    if (s->size[i].kind == CT_STUDY_RUN && s->size[i].rounds) last = &s->size[i];
   return last;
 }
 
@@ -76,9 +76,9 @@ static int is_of_cores(int term)
 /* The rank or programs that the time breakdown names as the cause; "" if none. */
 static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
-  const ct_study_account_t *a = &z->account;
+  const ct_study_breakdown_t *a = &z->breakdown;
   double step = a->mean.step_s > 0 ? a->mean.step_s : INFINITY;
-  double share = a->taken_s / step, of_slowest = a->slowest_taken_s / step;
+  double share = a->offcpu_s / step, of_slowest = a->slowest_offcpu_s / step;
   *buf = '\0';
   if (is_of_cores(term) && share > 0.05)
     snprintf(buf, cap, ": the ranks were off-CPU for %.0f %% of the time (core contention)",
@@ -97,7 +97,7 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
                       ct__loss_t loss[CT__LOSSES])
 {
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
-  double step = size->account.mean.step_s;
+  double step = size->breakdown.mean.step_s;
   int n = 0;
   while (n < CT__LOSSES) {
     int term = ct_terms_largest(&t);
@@ -141,7 +141,7 @@ static void add_gains(const ct_terms_t *t, double step, char *buf, size_t cap)
 void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf, size_t cap)
 {
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
-  double step = size->account.mean.step_s, lost = step - t.s[CT_TERM_IDEAL];
+  double step = size->breakdown.mean.step_s, lost = step - t.s[CT_TERM_IDEAL];
   if (step <= 0)
     snprintf(buf, cap, "There is no time breakdown at %d ranks.", size->ranks);
   else if (lost >= 0)

@@ -59,16 +59,16 @@ static int size_row(const ct_report_t *r, const ct_study_size_t *base, const ct_
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<tr><td>%d<td>%d<td>%d<td>%g", z->nodes, z->ranks, z->threads, z->batch));
-  if (!z->blocks) {
+  if (!z->rounds) {
     return ct__html(out, "<td class=\"l\" colspan=\"6\">failed: ", z->error, "\n");
   }
   ct_study_ratio_t e = ct_study_efficiency(base, z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
   char loss[80];
-  ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   CT_TRY(ct_str_add(
       out, "<td>%d<td>%.5g [%.4g, %.4g]<td>%.5g<td>%.1f [%.1f, %.1f]<td class=\"l\">%s\n",
-      z->blocks, 1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, ct_study_rate(z, z->median_s),
+      z->rounds, 1e3 * z->median_s, 1e3 * z->low_s, 1e3 * z->high_s, ct_study_rate(z, z->median_s),
       100 * e.median, 100 * e.low, 100 * e.high, loss));
 out:
   return rc;
@@ -262,7 +262,7 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
                    "medians of rounds with a nonparametric interval from order statistics, "
                    "which contains the median with a probability of at least %.1f %% (rules 5 to "
                    "7); efficiency is compared round by round.\n",
-                   z->blocks, 100 * z->covers));
+                   z->rounds, 100 * z->covers));
   else
     CT_TRY(ct_str_add(out, "<li>The largest size was measured once: it has no interval, and "
                            "differences between sizes may be due to chance (rules 5 to 7).\n"));
@@ -278,8 +278,8 @@ out:
 static int one_study(const ct_report_t *r, ct_str_t *out)
 {
   static int (*const parts[])(const ct_report_t *, ct_str_t *) = {
-      ct__report_rate,  ct__report_account,  ct__report_model,   ct__report_steps,
-      ct__report_ranks, ct__report_timeline, ct__report_machine, ct__report_rules};
+      ct__report_rate,  ct__report_breakdown, ct__report_model,   ct__report_steps,
+      ct__report_ranks, ct__report_timeline,  ct__report_machine, ct__report_rules};
   int rc = CT_OK;
   CT_TRY(ct__html(out, "<h2>", about_text(r->study, "name", r->study->path), "</h2>\n"));
   CT_TRY(add_losses(r, out));

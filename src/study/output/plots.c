@@ -54,7 +54,7 @@ static int add_bar(ct__series_t *s, double at, const ct_study_size_t *z, const c
   int rc = CT_OK;
   double up = 0, down = 0;
   for (int i = 0; i < CT_TERMS; i++) {
-    double share = 100 * t->s[i] / z->account.mean.step_s, *from = share > 0 ? &up : &down;
+    double share = 100 * t->s[i] / z->breakdown.mean.step_s, *from = share > 0 ? &up : &down;
     ct__mark_t m = {.x = at - 0.38, .to = at + 0.38, .colour = term_colour(i)};
     if (fabs(share) < 0.05) continue;
     m.low = fmin(*from, *from + share);
@@ -87,32 +87,33 @@ static int term_table(const ct_report_t *r, const ct_study_size_t *const *z, int
     CT_TRY(ct_str_add(out, "\n<tr><td>%d<td class=\"l\"><i style=\"background:%s\"></i> %s", k + 1,
                       term_colour(k), ct_term_help(k)));
     for (int i = 0; i < n; i++)
-      CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)", 100 * t[i].s[k] / z[i]->account.mean.step_s,
+      CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)", 100 * t[i].s[k] / z[i]->breakdown.mean.step_s,
                         1e3 * t[i].s[k]));
   }
   CT_TRY(ct_str_add(out, "\n<tr class=\"s\"><td><td class=\"l\">whole step"));
   for (int i = 0; i < n; i++)
-    CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)", 100 * ct_terms_all(&t[i]) / z[i]->account.mean.step_s,
+    CT_TRY(ct_str_add(out, "<td>%.2f (%.4g)",
+                      100 * ct_terms_all(&t[i]) / z[i]->breakdown.mean.step_s,
                       1e3 * ct_terms_all(&t[i])));
   CT_TRY(ct_str_add(out, "\n</table>\n"));
 out:
   return rc;
 }
 
-static int with_account(const ct_report_t *r, const ct_study_size_t **z)
+static int with_breakdown(const ct_report_t *r, const ct_study_size_t **z)
 {
   const ct_study_size_t *all[SIZES];
   int n = ct__report_sizes(r->study, all, SIZES), kept = 0;
   for (int i = 0; i < n; i++)
-    if (all[i]->account.steps && all[0]->account.steps) z[kept++] = all[i];
+    if (all[i]->breakdown.steps && all[0]->breakdown.steps) z[kept++] = all[i];
   return kept;
 }
 
-int ct__report_account(const ct_report_t *r, ct_str_t *out)
+int ct__report_breakdown(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
   const ct_study_size_t *z[SIZES];
-  int n = with_account(r, z);
+  int n = with_breakdown(r, z);
   ct__tick_t ranks[SIZES];
   ct__series_t bars = {.kind = CT__BOX};
   for (int i = 0; i < n; i++) {
@@ -162,7 +163,7 @@ static int draw_bins(const ct_study_size_t *z, ct_str_t *out)
 {
   static const double wide = 1.0905077326652577; /* eight bins per factor of 2 */
   int rc = CT_OK;
-  const ct_study_account_t *a = &z->account;
+  const ct_study_breakdown_t *a = &z->breakdown;
   size_t n = json_array_size(a->bins);
   double all = bins_all(a->bins);
   char title[80], text[120];
@@ -194,9 +195,9 @@ int ct__report_steps(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK, begun = 0;
   const ct_study_size_t *z[SIZES];
-  int n = with_account(r, z);
+  int n = with_breakdown(r, z);
   for (int i = 0; i < n; i++) {
-    if (bins_all(z[i]->account.bins) <= 0) continue;
+    if (bins_all(z[i]->breakdown.bins) <= 0) continue;
     if (!begun++) CT_TRY(ct_str_add(out, "<h3>Step durations</h3>\n"));
     CT_TRY(draw_bins(z[i], out));
   }
@@ -234,7 +235,7 @@ int ct__report_ranks(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   static busy_t all[RANKS];
   const ct_study_size_t *z = ct__report_largest(r->study);
-  int n = z ? sorted_ranks(z->account.ranks_busy_s, all) : 0;
+  int n = z ? sorted_ranks(z->breakdown.ranks_busy_s, all) : 0;
   char text[80], heading[80];
   ct__series_t s = {.kind = CT__BOX, .colour = ct__colour(0)};
   if (n < 2 || all[0].s <= 0) return CT_OK;
@@ -270,7 +271,7 @@ static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
   for (int i = 0; i < CURVE; i++) {
     int nodes = (int)round(exp2(i * log2((double)to / from) / (CURVE - 1)) * from) / m->local_ranks;
     ct_scaling_ask_t ask = {.ranks = (nodes ? nodes : 1) * m->local_ranks};
-    ct_scaling_answer_t a;
+    ct_scaling_prediction_t a;
     if (m->algorithm == CT_COMM_HALVING) ask.ranks = 1 << (int)round(log2(ask.ranks));
     if (ask.ranks <= last || ct_scaling_predict(m, &ask, &a) != CT_OK) continue;
     last = ask.ranks;
@@ -284,7 +285,7 @@ static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
 
 static int knee_words(const ct_scaling_t *m, double below, ct_str_t *out)
 {
-  ct_scaling_answer_t a;
+  ct_scaling_prediction_t a;
   int ranks = ct_scaling_knee(m, below, 1 << 17, &a);
   if (!ranks)
     return ct_str_add(out, "<li>The efficiency stays above %.0f %% up to %d ranks.\n", 100 * below,

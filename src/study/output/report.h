@@ -28,7 +28,7 @@ void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf
 
 int ct__report_rate(const ct_report_t *r, ct_str_t *out);
 /** The time breakdown of each size. */
-int ct__report_account(const ct_report_t *r, ct_str_t *out);
+int ct__report_breakdown(const ct_report_t *r, ct_str_t *out);
 int ct__report_steps(const ct_report_t *r, ct_str_t *out);
 int ct__report_ranks(const ct_report_t *r, ct_str_t *out);
 /** One step from a trace.json in the directory of points.jsonl; appends nothing without one. */

@@ -22,7 +22,7 @@ int ct__runs_curves(const ct_runs_t *c, ct_str_t *out);
 /** The keys of config.yaml in which the runs differ; appends nothing for one run. */
 int ct__runs_settings(const ct_runs_t *c, ct_str_t *out);
 /** The time breakdown of a step, from the latest start of each run. */
-int ct__runs_account(const ct_runs_t *c, ct_str_t *out);
+int ct__runs_breakdown(const ct_runs_t *c, ct_str_t *out);
 /** The confusion matrix of the last evaluation of each run. */
 int ct__runs_confusion(const ct_runs_t *c, ct_str_t *out);
 /** The slowest ops of the traced steps. */

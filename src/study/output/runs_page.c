@@ -183,7 +183,7 @@ static int kind_row(const ct_runs_t *c, const char *kind, const char *words, ct_
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<tr><td class=\"l\">%s", words));
   for (int i = 0; i < c->n; i++) {
-    const json_t *a = c->run[i].log.account,
+    const json_t *a = c->run[i].log.breakdown,
                  *v = json_object_get(json_object_get(a, "kinds_s"), kind);
     double step = json_number_value(json_object_get(a, "step_s"));
     if (v && step > 0)
@@ -196,7 +196,7 @@ out:
   return rc;
 }
 
-int ct__runs_account(const ct_runs_t *c, ct_str_t *out)
+int ct__runs_breakdown(const ct_runs_t *c, ct_str_t *out)
 {
   static const char *const kinds[][2] = {{"compute", "forward, loss and backward"},
                                          {"update", "weight update"},
@@ -215,7 +215,7 @@ int ct__runs_account(const ct_runs_t *c, ct_str_t *out)
     CT_TRY(kind_row(c, kinds[k][0], kinds[k][1], out));
   CT_TRY(ct_str_add(out, "<tr class=\"s\"><td class=\"l\">step, ms"));
   for (int i = 0; i < c->n; i++) {
-    const json_t *step = json_object_get(c->run[i].log.account, "step_s");
+    const json_t *step = json_object_get(c->run[i].log.breakdown, "step_s");
     CT_TRY(number_cell(step ? 1e3 * json_number_value(step) : NAN, out));
   }
   CT_TRY(ct_str_add(out, "\n</table>\n"));
@@ -227,9 +227,9 @@ out:
 
 int ct_runs_html(const ct_runs_t *c, ct_str_t *out)
 {
-  static int (*const parts[])(const ct_runs_t *,
-                              ct_str_t *) = {run_table,        ct__runs_settings,  ct__runs_curves,
-                                             ct__runs_account, ct__runs_confusion, ct__runs_ops};
+  static int (*const parts[])(const ct_runs_t *, ct_str_t *) = {
+      run_table,          ct__runs_settings,  ct__runs_curves,
+      ct__runs_breakdown, ct__runs_confusion, ct__runs_ops};
   int rc = CT_OK;
   CT_TRY(ct__page_begin(out, c->n == 1 ? c->run[0].label : "Training runs"));
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -37,8 +37,8 @@ static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
 {
   json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:i}", "nodes", z->nodes, "ranks", z->ranks,
                         "local_ranks", z->local_ranks, "threads", z->threads, "batch", z->batch,
-                        "local_batch", z->local_batch, "blocks", z->blocks);
-  if (!z->blocks) {
+                        "local_batch", z->local_batch, "blocks", z->rounds);
+  if (!z->rounds) {
     json_object_set_new(o, "error", ct_json_words(z->error));
     return o;
   }
@@ -50,7 +50,7 @@ static json_t *json_size(const ct_report_t *r, const ct_study_size_t *z)
                    z->median_s, "step_low_s", z->low_s, "step_high_s", z->high_s, "interval_covers",
                    z->covers, "samples_per_s", ct_study_rate(z, z->median_s), "efficiency",
                    e.median, "efficiency_low", e.low, "efficiency_high", e.high, "step_mean_s",
-                   z->account.mean.step_s, "largest_loss", loss < 0 ? NULL : ct_term_name(loss),
+                   z->breakdown.mean.step_s, "largest_loss", loss < 0 ? NULL : ct_term_name(loss),
                    "lost_s", loss < 0 ? 0.0 : t.s[loss], "terms_s", json_terms(&t), "losses",
                    json_losses(r, z)));
   if (z->energy_samples > 0)
@@ -134,7 +134,7 @@ out:
 
 static int text_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
 {
-  if (!z->blocks)
+  if (!z->rounds)
     return ct_str_add(out, "%5d %5d %6g  failed: %s\n", z->nodes, z->ranks, z->batch, z->error);
   ct_study_ratio_t e = ct_study_efficiency(ct_study_base(r->study), z);
   ct_terms_t t = ct_scaling_terms(r->study, r->model, z);
@@ -143,7 +143,7 @@ static int text_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *ou
            1e3 * z->high_s);
   snprintf(efficiency, sizeof efficiency, "%.1f [%.1f,%.1f]", 100 * e.median, 100 * e.low,
            100 * e.high);
-  ct_terms_loss(&t, z->account.mean.step_s, loss, sizeof loss);
+  ct_terms_loss(&t, z->breakdown.mean.step_s, loss, sizeof loss);
   return ct_str_add(out, "%5d %5d %6g %18s %9.4g %15s%s%s\n", z->nodes, z->ranks, z->batch, step,
                     ct_study_rate(z, z->median_s), efficiency, *loss ? "  " : "", loss);
 }

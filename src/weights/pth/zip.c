@@ -215,7 +215,7 @@ out:
 
 /* ---- all records ---- */
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
   const ct_zip_record_t *p = a, *q = b;
   return p->at != q->at ? (p->at > q->at) - (p->at < q->at)
@@ -232,7 +232,7 @@ int ct_zip_sort(ct_zip_t *z, const char *path)
   int rc = CT_OK;
   ct_zip_record_t *r = z->record;
   size_t n = (size_t)z->n;
-  if (n > 0) qsort(r, n, sizeof *r, by_place);
+  if (n > 0) qsort(r, n, sizeof *r, by_offset);
   for (size_t i = 1; i < n; i++)
     if (r[i].at < r[i - 1].at + r[i - 1].bytes)
       CT_FAIL(CT_ERR_FORMAT, "%s: records '%s' and '%s' overlap", path, r[i - 1].name, r[i].name);

@@ -158,7 +158,7 @@ out:
 
 /* ---- all tensors ---- */
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
   const entry_t *p = a, *q = b;
   if (p->begin != q->begin) return p->begin < q->begin ? -1 : 1;
@@ -171,7 +171,7 @@ static int check_cover(const char *path, entry_t *e, int64_t n, int64_t data)
 {
   int rc = CT_OK;
   int64_t at = 0;
-  if (n > 0) qsort(e, (size_t)n, sizeof *e, by_place);
+  if (n > 0) qsort(e, (size_t)n, sizeof *e, by_offset);
   for (int64_t i = 0; i < n; at += e[i++].bytes)
     if (e[i].begin != at)
       CT_FAIL(CT_ERR_FORMAT,
@@ -228,7 +228,7 @@ int ct__safetensors_parse(const char *path, const char *text, size_t bytes, int6
     CT_TRY(add(out, name, &e));
     e->part = part;
     CT_TRY(take_entry(path, v, e));
-    ct_beat_progress();
+    ct_heartbeat_progress();
   }
   entry_t *own = out->n > before ? out->entry + before : NULL;
   CT_TRY(check_cover(path, own, out->n - before, data));

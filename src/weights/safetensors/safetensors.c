@@ -71,9 +71,9 @@ static int open_fd(const char *path, int *fd)
 {
   int rc = CT_OK;
   CT_TRY(ct_file_regular(path));
-  ct_beat_file(path);
+  ct_heartbeat_file(path);
   *fd = ct_file_open(path, O_RDONLY, 0);
-  ct_beat_file(NULL);
+  ct_heartbeat_file(NULL);
   if (*fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 out:
   return rc;

@@ -1,6 +1,6 @@
 /* Checks the disk space for a checkpoint, and adds advice to write errors, so that users need not
  * look up what EDQUOT means. */
-#include "ckpt/room.h"
+#include "ckpt/disk_space.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 enum { PER_ITEM = 256 }; /* container overhead: name, shape, checksum */
 
-int64_t ct__room_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_text_t *text,
-                        int texts)
+int64_t ct__space_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_text_t *text,
+                         int texts)
 {
   int64_t bytes = (int64_t)PER_ITEM * (items + texts);
   for (int i = 0; i < items; i++)
@@ -20,7 +20,7 @@ int64_t ct__room_needed(const ct_ckpt_item_t *item, int items, const ct_ckpt_tex
 }
 
 /* HDF5 reports the operating system's errors only as text, so the text is searched. */
-const char *ct__room_cure(const char *error)
+const char *ct__space_cure(const char *error)
 {
   static const struct {
     int code;
@@ -43,16 +43,17 @@ const char *ct__room_cure(const char *error)
   return "";
 }
 
-const char *ct__room_explain(const char *error, int64_t needed, int64_t free, char *buf, size_t cap)
+const char *ct__space_explain(const char *error, int64_t needed, int64_t free, char *buf,
+                              size_t cap)
 {
-  char need[32], left[32], room[64] = "";
-  const char *cure = ct__room_cure(error), *but = "";
+  char need[32], left[32], space[64] = "";
+  const char *cure = ct__space_cure(error), *but = "";
   ct_text_bytes((double)needed, need, sizeof need);
   if (free >= 0)
-    snprintf(room, sizeof room, ", %s are free", ct_text_bytes((double)free, left, sizeof left));
+    snprintf(space, sizeof space, ", %s are free", ct_text_bytes((double)free, left, sizeof left));
   if (free >= needed && strstr(error, strerror(ENOSPC)))
     but = ", but the file system needs room of its own, or has no more files to give (df -i)";
-  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, room, but,
+  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, space, but,
            *cure ? "; " : "", cure);
   return buf;
 }

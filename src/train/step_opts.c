@@ -1,7 +1,7 @@
 /* Resolves options to a parallel strategy: converts words to numbers and rejects combinations that
  * are not supported, before anything is allocated. Each strategy's file checks the combinations of
  * that strategy. */
-#include "train/ct_recipe.h"
+#include "train/ct_step_opts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +9,9 @@
 
 #include "base/ct_err.h"
 
-#define ROW(word, help) &ct_way_##word,
-static const ct_way_t *const ways[] = {CT_WAYS(ROW, ROW)}; /* in the order of the choices */
+#define ROW(word, help) &ct_strategy_##word,
+static const ct_strategy_t *const strategies[] = {
+    CT_STRATEGIES(ROW, ROW)}; /* in the order of the choices */
 
 /* off, world, node, or a number of ranks. */
 static int read_sync_bn(const char *text, int ranks, int *out)
@@ -82,33 +83,33 @@ out:
   return rc;
 }
 
-int ct_recipe_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
-                   ct_recipe_t *out)
+int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
+                      ct_step_opts_t *out)
 {
   static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* in the order of the choices of
                                                                   train.amp */
   int rc = CT_OK;
-  *out = (ct_recipe_t){.compute = types[t->amp],
-                       .pieces = (int)t->accumulate,
-                       .clip_norm = t->clip_norm,
-                       .clip_value = t->clip_value,
-                       .zero = (int)p->zero,
-                       .ema = t->ema,
-                       .qat = t->qat != 0,
-                       .way = ways[p->mode]};
-  if (out->way->one_rank && ranks > 1)
+  *out = (ct_step_opts_t){.compute = types[t->amp],
+                          .micro_batches = (int)t->accumulate,
+                          .clip_norm = t->clip_norm,
+                          .clip_value = t->clip_value,
+                          .zero = (int)p->zero,
+                          .ema = t->ema,
+                          .qat = t->qat != 0,
+                          .strategy = strategies[p->mode]};
+  if (out->strategy->one_rank && ranks > 1)
     CT_FAIL(CT_ERR_USAGE,
             "parallel.mode is %s, but there are %d ranks: set it to ddp, or start one",
-            out->way->name, ranks);
-  if (out->way->check) CT_TRY(out->way->check(p, t));
-  if (t->qat && out->way->rank0_deals)
+            out->strategy->name, ranks);
+  if (out->strategy->check) CT_TRY(out->strategy->check(p, t));
+  if (t->qat && out->strategy->rank0_deals)
     CT_FAIL(CT_ERR_USAGE,
             "train.qat rounds the weights of each rank, but with parallel.mode %s they "
             "come from rank 0 within the step: set it to ddp",
-            out->way->name);
+            out->strategy->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
-    out->pieces = (int)p->shards / ranks;
+    out->micro_batches = (int)p->shards / ranks;
     out->fixed_order = 1;
   }
   if (t->clip_norm > 0 && t->clip_value > 0)
