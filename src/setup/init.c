@@ -1,5 +1,5 @@
-/* Weights to begin from: rank 0 opens the file, sees which of its tensors are whose, and reads
- * them. */
+/* Initial weights from `init.from`: rank 0 opens the file, matches its tensors to the parameters,
+ * and reads them. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -11,7 +11,7 @@
 #include "base/ct_log.h"
 #include "weights/ct_init.h"
 
-/* Rank 0: what each parameter gets. */
+/* Rank 0.  Opens the file and matches its tensors to the parameters. */
 static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m)
 {
   int rc = CT_OK;
@@ -19,7 +19,7 @@ static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m
   char file[CT_PATH_MAX];
   CT_TRY(ct_model_path(o->from, NULL, file, sizeof file));
   CT_TRY(ct_match_open(ct_builtin_weights, file, s->graph, o, f, m));
-  const char *path = f->path; /* of a run directory the file in it */
+  const char *path = f->path; /* the file itself if init.from is a run directory */
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
   CT_TRY(ct_match_judge(m, o, path));

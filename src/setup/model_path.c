@@ -1,5 +1,5 @@
-/* The one rule by which all commands find a run's checkpoint: the best one where checkpoint.best is
- * on, else the newest; or the one that is asked for by word. */
+/* How all commands find the checkpoint of a run: the best one if the run's configuration sets
+ * checkpoint.best, else the newest; --checkpoint best or latest overrides this. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -20,7 +20,8 @@ int ct_model_is_word(const char *text)
   return strcmp(text, "best") == 0 || strcmp(text, "latest") == 0;
 }
 
-/* What the run's own configuration says; one without it keeps a best one if it has one. */
+/* Returns 1 if the run's own configuration sets checkpoint.best, or if the run has no
+ * configuration. */
 static int best_is_on(const char *run)
 {
   int on = 1;
