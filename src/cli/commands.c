@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 
-/* Which weights a command looks at, and of a nested file which part. */
+/* Options that select a weight file, and the group in a nested file. */
 #define CT_MODEL_FLAGS                                                                      \
   {"checkpoint", "best|latest|FILE",                                                        \
    "weights: of the run, or of any file (default: the best with checkpoint.best, else the " \

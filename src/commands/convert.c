@@ -1,4 +1,4 @@
-/* `convert`: a model file in another format, by the suffix of its new name. */
+/* `convert`: writes a model file in another format, which the suffix of the new name selects. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -9,7 +9,7 @@
 #include "base/ct_log.h"
 #include "onnx/ct_onnx.h"
 
-/* ".h5, .safetensors, …": the first suffix of each. */
+/* Appends the main suffix of each writable format: ".h5, .safetensors, …". */
 static int list_suffixes(ct_str_t *out)
 {
   int rc = CT_OK;

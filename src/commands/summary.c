@@ -1,5 +1,5 @@
-/* `summary`: the model and the memory of a rank, of a run with any number of ranks. They need not
- * be there: one process looks at it all as rank 0 of so many would. */
+/* `summary`: prints the model and the memory per rank, for any number of ranks.  It runs as one
+ * process that computes what rank 0 of such a job would have. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* ---- the training that is meant: a line for what is not the plainest ---- */
+/* ---- settings of the training, one line for each that differs from plain training ---- */
 
 static const char *word(const ct_opt_t *rows, const char *key, int value)
 {
@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* Their names; what stands in the list has been read before. */
+/* Appends the names of the transforms, whose list has been checked before. */
 static int transforms(const char *what, const ct_yaml_t *list, ct_str_t *t)
 {
   int rc = CT_OK;
@@ -76,7 +76,7 @@ static int precision(const ct_config_t *c, ct_str_t *t)
                     is(amp, "fp16") ? ", dynamic loss scaling" : "");
 }
 
-/* With train.qat, of the observed model. */
+/* With train.qat: counts the fake-quantized weights and activations. */
 static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
 {
   int weights = 0, places = 0;
@@ -192,7 +192,7 @@ static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
   return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
-/* What few runs have. */
+/* Appends a line only if bytes is not 0. */
 static int add_if_any(ct_str_t *t, const char *what, size_t bytes)
 {
   return bytes ? add_bytes(t, what, bytes) : CT_OK;
@@ -226,7 +226,7 @@ out:
   return rc;
 }
 
-/* ---- where things live ---- */
+/* ---- placement of data and states ---- */
 
 static int add_types(unsigned types, char *out, size_t cap)
 {
@@ -269,8 +269,8 @@ out:
   return rc;
 }
 
-/* Its files need not be there: then evaluation is a whole batch, of samples like those of training.
- */
+/* Opens data.val.  If its files are missing, assumes whole evaluation batches of samples with the
+ * shape of the training data. */
 static void open_val(ct_setup_t *s)
 {
   const ct_config_t *c = &s->cfg;
@@ -280,7 +280,7 @@ static void open_val(ct_setup_t *s)
   s->val.info.samples = c->data.eval_batch;
 }
 
-/* All but the device, which the model need not fit on to be looked at. */
+/* Opens everything except the device, so that a model too large for it can be shown. */
 static int open_run(ct_setup_t *s, const ct_args_t *a)
 {
   int rc = CT_OK;
