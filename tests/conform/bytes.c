@@ -1,4 +1,4 @@
-/* Samples as they are stored, which a backend may convert on its device. */
+/* Conversion of stored samples (bytes) to floats on the device, where a backend supports it. */
 #include "tests/conform/check.h"
 
 #include "base/ct_err.h"

@@ -1,7 +1,8 @@
-/* The ops that every backend is tried with: rows of a table for each kind, chosen where code is
- * likely to differ: odd sizes, one of everything, strides that leave a rest, groups, padding beyond
- * the edge.  Here products, windows, and what goes element by element; normalisations, sequences,
- * losses and volumes are in files of their own.  Behind them small ones for central differences. */
+/* The ops on which every backend is tested: a table of cases for each kind, at sizes where
+ * implementations tend to differ: odd sizes, dims of 1, strides that leave a remainder, groups,
+ * padding beyond the edge.  This file has linear layers, convolutions, pooling and element-wise
+ * ops; normalisations, sequences, losses and volumes have files of their own.  The last tables are
+ * small cases for central differences. */
 #include "tests/conform/cases.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Descriptors that no backend can compute: a sound one of each kind, and what makes it wrong, one
- * thing at a time. */
+/* Invalid descriptors, which every backend must refuse: a valid one of each kind with one error at
+ * a time. */
 #include "backend/ct_rules.h"
 #include "tests/conform/cases.h"
 

@@ -1,4 +1,4 @@
-/* Losses: see cases.c. */
+/* Test cases of losses; see cases.c. */
 #include "tests/conform/cases.h"
 
 typedef struct loss_row {

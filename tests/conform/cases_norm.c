@@ -1,4 +1,4 @@
-/* Normalisations: see cases.c. */
+/* Test cases of normalisations; see cases.c. */
 #include "tests/conform/cases.h"
 
 /* ---- batch normalisation ---- */

@@ -1,4 +1,5 @@
-/* Activations, concatenation, what works on volumes, adaptive averages, upsampling: see cases.c. */
+/* Test cases of activations, concatenation, 3D ops, adaptive average pooling and upsampling; see
+ * cases.c. */
 #include "tests/conform/cases.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Pooling with sizes, windows, strides and padding drawn from a seed.  Half of the windows tile the
- * input, or would without their padding: loops of their own wait for them. */
+/* Pooling with random sizes, windows, strides and padding.  In half of the cases the windows tile
+ * the input (apart from padding), since that case has loops of its own. */
 #include "base/ct_rng.h"
 #include "tests/conform/cases.h"
 

@@ -1,5 +1,5 @@
-/* One way of the CPU backend to compute a convolution or a linear layer: each of its passes in its
- * own layouts, from memory with guards, compared with the reference. */
+/* Tests one CPU algorithm for a convolution or a linear layer: runs each pass in its own layouts,
+ * in memory with guards, and compares the results with the reference. */
 #include "tests/conform/one_way.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* An op on the backend under test and on the reference, from the same numbers: the results must
- * agree within what the types allow, in every layout the backend works in and every way an op may
- * be asked for.  What is wrong in both alike is found by gradient.c, and by t_op.c against
- * PyTorch. */
+/* Runs an op on the tested backend and on the reference with the same data.  Results must agree
+ * within the precision of the types, in every layout of the backend and every way an op can be
+ * prepared and run.  Errors that both backends share are found by gradient.c, and by t_op.c with
+ * PyTorch's numbers. */
 #include "tests/conform/check.h"
 
 #include <math.h>

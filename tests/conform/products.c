@@ -1,5 +1,5 @@
-/* Products of matrices by hand (cpu/gemm/gemm_blocked.h): every way that a matrix may lie, odd
- * sizes, blocks and tails, against sums in double; and the same bits whoever computes them. */
+/* Tests the CPU backend's own GEMM (cpu/gemm/gemm_blocked.h): every storage order, odd sizes,
+ * blocks and tails, compared with sums in double; and the same bits for any number of threads. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Copies of activations between layouts and types, to the bit. */
+/* Copies of activations between layouts and types, compared bit by bit. */
 #include "tests/conform/check.h"
 
 #include "base/ct_err.h"

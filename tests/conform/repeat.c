@@ -1,5 +1,6 @@
-/* Steps that are started as a whole: what lies between queue->begin() and start() must give the
- * same bits as the same work enqueued as it comes, also where numbers differ from step to step. */
+/* Steps that are replayed as a whole (CUDA graphs): work between queue->begin() and start() must
+ * give the same bits as the same work enqueued normally, even if parameters change between steps.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* The rig of rig.h: memory of a device between guards, the way of numbers to the op's own layout
- * and back, and one run of an op.  It looks for what parity does not see: reads and writes past the
- * end, sums onto old content, memory that was to be left alone. */
+/* Implementation of rig.h: device memory with guards, conversion of data to and from the op's
+ * layout, and one run of an op.  It detects errors that a comparison of results misses: accesses
+ * out of bounds, sums onto uninitialized memory, writes to memory that must stay unchanged. */
 #include "tests/conform/rig.h"
 
 #include <math.h>

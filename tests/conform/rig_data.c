@@ -1,4 +1,4 @@
-/* The host's side of the rig: parameters, inputs, results. */
+/* Host data of the rig: parameters, inputs, results. */
 #include "ref/ref.h"
 #include "tests/conform/rig.h"
 

@@ -1,4 +1,4 @@
-/* Batch normalisation with the statistics of several ranks, played by parts of a batch; and its
+/* SyncBN: batchnorm with the statistics of several ranks, simulated by parts of a batch; and its
  * options. */
 #include "tests/conform/check.h"
 
@@ -15,13 +15,13 @@ enum {
   CHANNELS = 64
 };
 
-/* One rank. */
+/* One simulated rank. */
 typedef struct part {
   op_case_t c;
   rig_t rig;
   inputs_t in;
   outputs_t out;
-  int64_t first; /* element of the whole tensor */
+  int64_t first; /* its first element in the whole tensor */
 } part_t;
 
 static void part_open(part_t *p, const op_case_t *whole, const inputs_t *in, int64_t first,
@@ -74,7 +74,7 @@ static void go(part_t part[PARTS])
   }
 }
 
-/* The results of all ranks as those of one op; of the running statistics all must have the same. */
+/* Combines the results of all ranks; running statistics must be identical on all. */
 static void gather(const part_t part[PARTS], outputs_t *all)
 {
   int64_t channels = part[0].c.desc.x.dim[1];

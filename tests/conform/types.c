@@ -1,4 +1,4 @@
-/* Types of activations, and what is not a number. */
+/* Reduced precision (bf16, fp16) for all kinds of op, and NaN in activations. */
 #include "tests/conform/check.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths, most at
- * places that are multiples of 16 floats. */
+/* The optimizer's ops GRADSTAT, MEASURE and UPDATE with every rule, on ranges of odd lengths, most
+ * of which start at multiples of 16 floats. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* The ways to compute a convolution or a linear layer on the CPU, row by row:
- * whatever a row says that it can do is done in its own layouts and compared with the reference,
- * pass by pass; and the choice among rows, which is a function of their costs, with rows that are
- * made up.  A new row is tried by being there. */
+/* All CPU algorithms for convolutions and linear layers: every pass that an algorithm claims to
+ * support runs in its own layouts and is compared with the reference.  Also tests the choice of an
+ * algorithm, a function of estimated costs, with synthetic entries.  New algorithms are tested
+ * without changes here. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* Winograd's algorithm on layers as large as real ones: how far it may be from exact sums.
+/* Accuracy of Winograd convolutions on layers of realistic size.
  *
- * The transforms make the rounding errors of float32 larger, the more so the more channels are
- * summed up.  Compared are some outputs with sums in double: against the root mean square of the
- * results, the largest error stays below what is stated for the size, and the root mean square of
- * the errors below 2e-6.  (Of the direct algorithm it is some 2e-7.) */
+ * The transforms amplify float32 rounding errors, more so with more channels.  Some outputs are
+ * compared with sums in double: relative to the root mean square of the results, the largest error
+ * must stay below the limit for the size, and the root mean square of the errors below 2e-6. (The
+ * direct algorithm has about 2e-7.) */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
