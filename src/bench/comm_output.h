@@ -1,4 +1,4 @@
-/** \file comm_output.h Results of `bench comm`, and their output.  Layer 5. */
+/** \file comm_output.h  Results of `bench comm`, and their output.  Layer 5. */
 #ifndef CT_BENCH_COMM_H
 #define CT_BENCH_COMM_H
 #include "base/ct_text.h"

@@ -1,4 +1,4 @@
-/** \file ct_bench.h The commands `bench step`, `io`, `predict`, `lr` and `comm`: measurements
+/** \file ct_bench.h  The commands `bench step`, `io`, `predict`, `lr` and `comm`: measurements
  * without a training run.  Layer 5. */
 #ifndef CT_BENCH_COMMANDS_H
 #define CT_BENCH_COMMANDS_H

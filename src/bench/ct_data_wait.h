@@ -1,4 +1,4 @@
-/** \file ct_data_wait.h Measures in a few training steps how long they wait for data.  Layer 5. */
+/** \file ct_data_wait.h  Measures in a few training steps how long they wait for data.  Layer 5. */
 #ifndef CT_DOCTOR_STEPS_H
 #define CT_DOCTOR_STEPS_H
 #include "setup/ct_setup.h"

@@ -1,4 +1,4 @@
-/** \file ct_forward_timing.h Times forward passes without reading data, for `bench predict` and
+/** \file ct_forward_timing.h  Times forward passes without reading data, for `bench predict` and
  * `quantize`.  Layer 5. */
 #ifndef CT_APP_PASSES_H
 #define CT_APP_PASSES_H

@@ -1,4 +1,4 @@
-/** \file ct_lr_range.h Learning rate range test (Smith 2017, "Cyclical Learning Rates"): records
+/** \file ct_lr_range.h  Learning rate range test (Smith 2017, "Cyclical Learning Rates"): records
  * the loss while the rate grows, and suggests rates.  Layer 5.  All functions are pure. */
 #ifndef CT_LR_RANGE_H
 #define CT_LR_RANGE_H

@@ -1,4 +1,4 @@
-/** \file io_output.h Results of `bench io`, and their output.  Layer 5. */
+/** \file io_output.h  Results of `bench io`, and their output.  Layer 5. */
 #ifndef CT_BENCH_IO_H
 #define CT_BENCH_IO_H
 #include "base/ct_text.h"

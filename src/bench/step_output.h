@@ -1,4 +1,4 @@
-/** \file step_output.h Results of `bench step`, and their output.  Layer 5. */
+/** \file step_output.h  Results of `bench step`, and their output.  Layer 5. */
 #ifndef CT_BENCH_H
 #define CT_BENCH_H
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/** \file convert.h Internal functions of the command `convert`.  Layer 5, local. */
+/** \file convert.h  Internal functions of the command `convert`.  Layer 5, local. */
 #ifndef CT_CONVERT_H
 #define CT_CONVERT_H
 #include "setup/ct_command.h"

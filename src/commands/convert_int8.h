@@ -1,4 +1,4 @@
-/** \file convert_int8.h Reads a quantized model for conversion to ONNX. Layer 5, local. */
+/** \file convert_int8.h  Reads a quantized model for conversion to ONNX. Layer 5, local. */
 #ifndef CT_CONVERT_EIGHT_H
 #define CT_CONVERT_EIGHT_H
 #include "setup/ct_quantized_open.h"

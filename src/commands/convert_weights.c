@@ -215,7 +215,7 @@ static int tell(const job_t *j)
   CT_TRY(ct_str_add(&line, "%s: %s, %d tensor%s, %s%s", j->out, j->to->format.name, j->n,
                     j->n == 1 ? "" : "s", ct_text_bytes((double)j->bytes, size, sizeof size),
                     j->config.len ? ", with its configuration" : ""));
-  if (j->changed) CT_TRY(ct_str_add(&line, "; %d of another type before", j->changed));
+  if (j->changed) CT_TRY(ct_str_add(&line, "; %d converted to another type", j->changed));
   CT_TRY(ct_str_add(&line, "\n"));
   CT_TRY(ct_app_print(line.data));
 out:

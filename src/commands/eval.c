@@ -23,8 +23,8 @@ out:
   return rc;
 }
 
-/* Evaluates eval.sets into the caller's list.  Comes before data.val, whose class counts then remain
- * in the confusion matrix. */
+/* Evaluates eval.sets into the caller's list.  Called before data.val is evaluated, whose class
+ * counts remain in the confusion matrix. */
 static int evaluate_sets(ct_setup_t *s, const ct_eval_want_t *want, ct_eval_set_t *set)
 {
   int rc = CT_OK;

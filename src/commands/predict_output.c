@@ -85,8 +85,8 @@ static int check_style(const ct_predict_out_t *p)
   const ct_predict_style_t *o = &p->style;
   if (p->folder && p->places < 2)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: a folder is for masks, of a model with a class for each place; "
-            "else its name must end in .h5 or .csv",
+            "predict: --output %s: a directory is for masks, which need a model with "
+            "per-pixel classes; otherwise the name must end in .h5 or .csv",
             o->output);
   if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
     CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
@@ -95,8 +95,8 @@ static int check_style(const ct_predict_out_t *p)
             MASK_CLASSES, p->outputs);
   if (p->folder && p->s->val.x.ndim != 4)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: only masks of images fit into a folder, others "
-            "into a file .h5",
+            "predict: --output %s: only masks of images can be written to a directory, "
+            "others to a .h5 file",
             o->output);
   if (!p->classes && o->names)
     CT_FAIL(CT_ERR_USAGE, "predict: --names is for classes, but the model's outputs are values");
@@ -330,7 +330,7 @@ int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *output
   if (p->style.output || !p->text.len) goto out;
   CT_TRY(ct_app_print(p->text.data));
   ct_str_clear(&p->text);
-  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "nobody reads the predictions any more");
+  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "the reader of stdout has closed it");
 out:
   ct_mem_free(v);
   return rc;

@@ -208,7 +208,7 @@ static int all_blocks(scale_t *s)
     if (!open) break;
   }
   if (over && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the budget is used up; started again, the study goes on");
+    ct_log(CT_LOG_INFO, "the budget is used up; run the same command again to continue the study");
 out:
   return rc;
 }

@@ -86,8 +86,8 @@ static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
     weights += ct_quant_is_weight(g, i, &channels);
     places += ct_observed_is_range(g, i);
   }
-  return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+  return ct_str_add(t, "  %-14s fake-quantized to int8: %d weight%s, %d activation%s\n", "rounding",
+                    weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -210,7 +210,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
   CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_LOW_WEIGHTS]));
-  CT_TRY(add_if_any(t, "weights as in eight bits", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
+  CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
   CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
@@ -275,7 +275,8 @@ static void open_val(ct_setup_t *s)
 {
   const ct_config_t *c = &s->cfg;
   if (c->data.val.n == 0 || ct_setup_open_data(c, &c->data.val, &s->val) == CT_OK) return;
-  ct_log(CT_LOG_WARN, "%s: evaluation is counted at a whole data.eval_batch", ct_err_last()->text);
+  ct_log(CT_LOG_WARN, "%s: evaluation memory is computed for a whole data.eval_batch",
+         ct_err_last()->text);
   s->val = (ct_dataset_t){.x = s->data.x, .info = s->data.info};
   s->val.info.samples = c->data.eval_batch;
 }

@@ -1,4 +1,4 @@
-/** \file train_mllog.h The entries of the MLPerf log before the first step.  Layer 5. */
+/** \file train_mllog.h  The entries of the MLPerf log before the first step.  Layer 5. */
 #ifndef CT_TRAIN_MLLOG_H
 #define CT_TRAIN_MLLOG_H
 #include "setup/ct_setup.h"

@@ -156,7 +156,7 @@ static void keep_what_is_read(ct_setup_t *s, const sources_t *f)
   const ct_dataset_t *d;
   for (int k = 0; (d = data_set(s, k)); k++)
     if (d->ops && d->ops->keep_in) d->ops->keep_in(d->reader, s->cache);
-  ct_log(CT_LOG_INFO, "data.cache_dir: what is read of %d file%s is kept in %s", f->n,
+  ct_log(CT_LOG_INFO, "data.cache_dir: data read from %d file%s is kept in %s", f->n,
          f->n == 1 ? "" : "s", ct_cache_dir(s->cache));
 }
 
@@ -193,7 +193,7 @@ void ct_setup_cache_close(ct_setup_t *s)
   if (!s->cache) return;
   ct_cache_counts(s->cache, &missed, &found);
   if (!is_staged(s))
-    ct_log(CT_LOG_INFO, "data.cache_dir: this rank read %s of the files and %s of the cache",
+    ct_log(CT_LOG_INFO, "data.cache_dir: this rank read %s from the files and %s from the cache",
            ct_text_bytes((double)missed, taken, sizeof taken),
            ct_text_bytes((double)found, kept, sizeof kept));
   ct_cache_close(s->cache);

@@ -1,4 +1,4 @@
-/** \file config_parts.h Internal functions that the files of the configuration share. */
+/** \file config_parts.h  Internal functions that the files of the configuration share. */
 #ifndef CT_CONFIG_CONFIG_H
 #define CT_CONFIG_CONFIG_H
 #include "setup/ct_config.h"

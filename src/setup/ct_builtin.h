@@ -1,4 +1,4 @@
-/** \file ct_builtin.h What this build contains: backends, file formats, versions, the example.
+/** \file ct_builtin.h  What this build contains: backends, file formats, versions, the example.
  * Layer 5. */
 #ifndef CT_BUILTIN_H
 #define CT_BUILTIN_H

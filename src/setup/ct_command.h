@@ -1,4 +1,4 @@
-/** \file ct_command.h Commands, their arguments, and output to stdout.  Layer 5. */
+/** \file ct_command.h  Commands, their arguments, and output to stdout.  Layer 5. */
 #ifndef CT_APP_H
 #define CT_APP_H
 #include "base/ct_text.h"

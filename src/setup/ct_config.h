@@ -1,4 +1,4 @@
-/** \file ct_config.h The whole configuration of a run.  Layer 5.
+/** \file ct_config.h  The whole configuration of a run.  Layer 5.
  *
  * Each section is an option table that belongs to the module it configures. config.c lists the
  * tables; parsing, defaults, range checks, help, dump and hash follow from the list.  All functions

@@ -1,4 +1,4 @@
-/** \file ct_model_file.h Finds, opens and loads a trained model, in the same way for all commands.
+/** \file ct_model_file.h  Finds, opens and loads a trained model, in the same way for all commands.
  * Layer 5. */
 #ifndef CT_MODEL_PATH_H
 #define CT_MODEL_PATH_H

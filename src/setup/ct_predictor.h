@@ -1,4 +1,4 @@
-/** \file ct_predictor.h A trainer for prediction only, and the output of predictions.  Layer 5. */
+/** \file ct_predictor.h  A trainer for prediction only, and the output of predictions.  Layer 5. */
 #ifndef CT_PREDICT_APP_H
 #define CT_PREDICT_APP_H
 #include "setup/ct_setup.h"

@@ -1,4 +1,4 @@
-/** \file ct_quantized_open.h Creates a trainer for a quantized (int8) model.  Layer 5. */
+/** \file ct_quantized_open.h  Creates a trainer for a quantized (int8) model.  Layer 5. */
 #ifndef CT_QUANTIZED_OPEN_H
 #define CT_QUANTIZED_OPEN_H
 #include "quant/ct_quantized.h"

@@ -1,4 +1,4 @@
-/** \file ct_result.h Output of the results of a finished run or evaluation.  Layer 5. */
+/** \file ct_result.h  Output of the results of a finished run or evaluation.  Layer 5. */
 #ifndef CT_RESULT_H
 #define CT_RESULT_H
 #include "setup/ct_config.h"

@@ -1,5 +1,4 @@
-/** \file ct_setup.h Creates everything that train, eval and bench share, up to the trainer.  Layer
- * 5.
+/** \file ct_setup.h  What train, eval and bench share, from configuration to trainer.  Layer 5.
  *
  * The sections below stand in the order in which a command calls them.  Functions are collective
  * unless they are marked "Local". ct_setup_close() closes all open parts in reverse order. */

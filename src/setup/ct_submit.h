@@ -1,4 +1,4 @@
-/** \file ct_submit.h Builds the command line that submits this command to Slurm (--submit).  The
+/** \file ct_submit.h  Builds the command line that submits this command to Slurm (--submit).  The
  * job templates in jobs/ call sbatch and contain site settings.  Layer 5.  All functions are local.
  */
 #ifndef CT_SUBMIT_H

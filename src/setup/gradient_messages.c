@@ -102,7 +102,7 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   o->flat = s->cfg.parallel.allreduce == CT_ALLREDUCE_FLAT;
   if (o->flat && s->topo->size > 1 && !over_mpi(s))
     CT_FAIL(CT_ERR_USAGE,
-            "%s: parallel.allreduce: flat is for messages over MPI; %s has its own way",
+            "%s: parallel.allreduce: flat applies to MPI only; %s chooses its own algorithm",
             s->cfg.where, s->comm_ops->name);
   if (m->recalled && strcmp(m->by, s->comm_ops->name) != 0) *m = (ct_messages_t){0};
   if (m->recalled) {
@@ -143,17 +143,17 @@ void ct_setup_tell_messages(const ct_setup_t *s)
   const ct_messages_t *m = &s->messages;
   if (s->cfg.parallel.bucket_mb != CT_BUCKET_AUTO || s->topo->size == 1) return;
   if (m->recalled)
-    ct_log(CT_LOG_INFO, "parallel.bucket_mb: auto: %g, as the checkpoint says", m->bucket_mb);
+    ct_log(CT_LOG_INFO, "parallel.bucket_mb: auto: %g, from the checkpoint", m->bucket_mb);
   else if (m->probe.sizes && !saw_rate(&m->probe))
     ct_log(CT_LOG_WARN,
-           "parallel.bucket_mb: auto: %g, the default: large sums took no longer than small ones "
+           "parallel.bucket_mb: auto: %g, the default: large all-reduces took no longer than "
+           "small ones "
            "(%d sizes timed in %.2g s)",
            m->bucket_mb, m->probe.sizes, m->probe.seconds);
   else if (m->probe.sizes)
-    ct_log(
-        CT_LOG_INFO,
-        "parallel.bucket_mb: auto: %g for %.3g MB of gradients: sums over all ranks take %.3g us "
-        "and go at %.3g GB/s (%d sizes timed in %.2g s)",
-        m->bucket_mb, (double)gradient_bytes(s->graph) / mib, 1e6 * m->probe.link.alpha_s,
-        1e-9 * m->probe.link.bytes_per_s, m->probe.sizes, m->probe.seconds);
+    ct_log(CT_LOG_INFO,
+           "parallel.bucket_mb: auto: %g for %.3g MB of gradients: all-reduce latency %.3g us, "
+           "bandwidth %.3g GB/s (%d sizes timed in %.2g s)",
+           m->bucket_mb, (double)gradient_bytes(s->graph) / mib, 1e6 * m->probe.link.alpha_s,
+           1e-9 * m->probe.link.bytes_per_s, m->probe.sizes, m->probe.seconds);
 }

@@ -23,7 +23,7 @@ static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
   CT_TRY(ct_match_judge(m, o, path));
-  ct_log(CT_LOG_INFO, "begins from %s: %d of the model's %d arrays", path, m->taken,
+  ct_log(CT_LOG_INFO, "initial weights from %s: %d of the model's %d arrays", path, m->taken,
          s->graph->params);
 out:
   return rc;

@@ -29,7 +29,7 @@ static void warn_of_memory(const ct_setup_t *s, int64_t lanes)
     return;
   ct_log(CT_LOG_WARN,
          "data.shuffle: blocks has about %lld blocks of %s in use on a rank, %s, which "
-         "data.cache_mb does not hold: some will be read more than once; raise it to %lld, or "
+         "exceeds data.cache_mb: some will be read more than once; raise it to %lld, or "
          "set data.lanes below %lld",
          (long long)blocks, ct_text_bytes((double)l->block_bytes, block, sizeof block),
          ct_text_bytes(bytes, need, sizeof need), (long long)(bytes / 1e6) + 1, (long long)lanes);
@@ -66,8 +66,7 @@ int ct_setup_order(ct_setup_t *s, ct_sampler_t *out)
             s->cfg.where, out->samples, out->batch);
   if (o->shuffle != CT_SHUFFLE_BLOCKS) return CT_OK;
   CT_TRY(take_blocks(s, out));
-  ct_log(CT_LOG_INFO,
-         "data.shuffle: %lld block%s of %lld samples; a batch takes from %lld at a time",
+  ct_log(CT_LOG_INFO, "data.shuffle: %lld block%s of %lld samples; a batch uses %lld at a time",
          (long long)ct_blocks_count(s->blocks), ct_blocks_count(s->blocks) == 1 ? "" : "s",
          (long long)ct_blocks_rows(s->blocks), (long long)out->lanes);
   if (out->lanes < s->topo->size)

@@ -260,7 +260,7 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
   char time[32];
   ct_str_t t = {0};
   CT_TRY(ct_str_add(&t, "%s: %s\n", c->run.name,
-                    r->stopped ? "stopped early; started again it goes on" : "done"));
+                    r->stopped ? "stopped early; start it again to resume" : "done"));
   CT_TRY(ct_str_add(&t, "  epochs            %" PRId64 "\n", r->at.epoch));
   CT_TRY(ct_str_add(&t, "  steps             %" PRId64 "\n", r->at.step));
   CT_TRY(ct_str_add(&t, "  ranks             %d\n", ranks));

@@ -1,4 +1,4 @@
-/** \file ct_sweep.h A sweep: runs of one configuration with different settings, in one directory.
+/** \file ct_sweep.h  A sweep: runs of one configuration with different settings, in one directory.
  * Layer 5.
  *
  * The directory contains base.yaml, the configuration without the settings; a run directory for

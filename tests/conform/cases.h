@@ -1,4 +1,4 @@
-/** \file cases.h The ops on which every backend is tested, as plain data. */
+/** \file cases.h  The ops on which every backend is tested, as plain data. */
 #ifndef CONFORM_CASES_H
 #define CONFORM_CASES_H
 #include "backend/ct_op.h"

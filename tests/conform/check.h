@@ -1,4 +1,4 @@
-/** \file check.h The checks that run on each case; failures print the op and the trial. */
+/** \file check.h  The checks that run on each case; failures print the op and the trial. */
 #ifndef CONFORM_CHECK_H
 #define CONFORM_CHECK_H
 #include "tests/conform/cases.h"

@@ -1,4 +1,4 @@
-/** \file draw.h Random test cases: any small op that ct_op_check() accepts.
+/** \file draw.h  Random test cases: any small op that ct_op_check() accepts.
  *
  * Case i of a seed is a pure function of both on every machine, so a failure's output is enough to
  * repeat it alone. */

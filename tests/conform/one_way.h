@@ -1,4 +1,4 @@
-/** \file one_way.h Tests one algorithm of the CPU backend, pass by pass. */
+/** \file one_way.h  Tests one algorithm of the CPU backend, pass by pass. */
 #ifndef CONFORM_ONE_WAY_H
 #define CONFORM_ONE_WAY_H
 #include "cpu/gemm/passes.h"

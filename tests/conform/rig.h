@@ -1,4 +1,4 @@
-/** \file rig.h Runs one op of a tested backend: owns its memory, inputs and results.
+/** \file rig.h  Runs one op of a tested backend: owns its memory, inputs and results.
  *
  * Host data is always plain float32.  Activations are converted to and from the op's layout and
  * type by REORDER ops of the same backend; parameters by pack and unpack.  Before a run, all device

@@ -1,4 +1,4 @@
-/** \file ct_test.h Unit tests with CUnit and TAP output, also under MPI.
+/** \file ct_test.h  Unit tests with CUnit and TAP output, also under MPI.
  *
  * A test program lists its functions and calls ct_test_main():
  *

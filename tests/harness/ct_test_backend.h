@@ -1,4 +1,4 @@
-/** \file ct_test_backend.h Finds a backend by name, for tests with a backend on the command line.
+/** \file ct_test_backend.h  Finds a backend by name, for tests with a backend on the command line.
  */
 #ifndef CT_TEST_BACKEND_H
 #define CT_TEST_BACKEND_H

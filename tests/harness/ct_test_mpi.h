@@ -1,4 +1,4 @@
-/** \file ct_test_mpi.h The test harness under MPI: the same program runs on every rank.
+/** \file ct_test_mpi.h  The test harness under MPI: the same program runs on every rank.
  *
  *     int main(int argc, char **argv)
  *     {

@@ -1,4 +1,4 @@
-/** \file emu.h Emulates CUDA device code with the host's C++ compiler; cuda/kernels/kernel.h
+/** \file emu.h  Emulates CUDA device code with the host's C++ compiler; cuda/kernels/kernel.h
  * includes it in place of nvcc's headers.
  *
  * A kernel is an ordinary function here.  The threads of a block run one after another.  Each runs

@@ -1,4 +1,4 @@
-/** \file fake_cuda.h The fake CUDA runtime: functions for tests and other fakes, besides CUDA's own
+/** \file fake_cuda.h  The fake CUDA runtime: functions for tests and other fakes, besides CUDA's own
  * API.
  *
  * Implements the runtime functions that the CUDA module uses, on the host.  A stream is a queue of

@@ -1,4 +1,4 @@
-/** \file fake_nccl.h A fake NCCL for the emulated CUDA module: declarations that its two files
+/** \file fake_nccl.h  A fake NCCL for the emulated CUDA module: declarations that its two files
  * share.
  *
  * The prototypes are those of the real header.  The ranks of a communicator share a POSIX shared
