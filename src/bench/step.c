@@ -142,7 +142,7 @@ static int read_modes(const char *text, const variety_t *out[], int *n)
     if (*n == MODES_MAX) CT_FAIL(CT_ERR_USAGE, "bench: more than %d modes", MODES_MAX);
     out[(*n)++] = found;
   }
-  if (*n == 0) CT_FAIL(CT_ERR_USAGE, "bench: --modes names none");
+  if (*n == 0) CT_FAIL(CT_ERR_USAGE, "bench: --modes is empty");
 out:
   return rc;
 }
@@ -219,7 +219,7 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const char *what = a->rest[0];
   if (strcmp(what, "comm") == 0 && a->rests == 1) return ct_cmd_bench_comm(a, topo, status);
   if (strcmp(what, "comm") == 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration, but --set");
+    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration file, only --set");
   int io = strcmp(what, "io") == 0, predict = strcmp(what, "predict") == 0;
   int lr = strcmp(what, "lr") == 0;
   if (!io && !predict && !lr && strcmp(what, "step") != 0)

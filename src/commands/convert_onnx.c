@@ -57,7 +57,7 @@ static int make_graph(model_t *m)
   CT_TRY(ct_model_input(o, &input));
   if (!input.ndim)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: does not say what a sample is: give its shape, such as --set "
+            "%s: the shape of a sample is not set: give it, such as --set "
             "model.input=[3,224,224]",
             m->cfg.where);
   if (!o->classes)

@@ -52,7 +52,7 @@ static int tell(const ct_args_t *a, const ct_rank_facts_t *all, const ct_job_fac
 {
   int rc = CT_OK;
   ct_str_t text = {0};
-  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
+  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "the findings");
   if (!findings) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_doctor_judge(all, job, findings));
   if (ct_args_get(a, "json"))
@@ -226,13 +226,13 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_job_facts_t *job = NULL;
   ct_surveys_t *looks = NULL;
   CT_TRY(ct_args_int(a, "steps", 0, 0, 1000000, &steps));
-  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps are those of a CONFIG");
+  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps needs a CONFIG");
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);
   CT_TRY(ct_doctor_gather(&env, 1, &all));
   CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
-  looks = ct_mem_alloc(sizeof *looks, "what samples are like");
+  looks = ct_mem_alloc(sizeof *looks, "the data survey");
   CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
   if (a->rests) CT_TRY(look_at_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);

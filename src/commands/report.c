@@ -199,7 +199,7 @@ int ct_cmd_report(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   if (ct_args_get(a, "csv") && ct_args_get(a, "json"))
-    CT_FAIL(CT_ERR_USAGE, "report: --csv and --json are two forms of one thing; choose");
+    CT_FAIL(CT_ERR_USAGE, "report: give either --csv or --json, not both");
   for (int i = 0; i < a->rests; i++)
     runs += is_run(a->rest[i]);
   if (runs && runs < a->rests)

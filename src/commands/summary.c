@@ -129,8 +129,7 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
   if (c->parallel.grad_dtype)
     CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
   if (c->parallel.bucket_mb == CT_BUCKET_AUTO)
-    CT_TRY(
-        ct_str_add(t, "  %-14s as large as suits messages timed when a run starts\n", "buckets"));
+    CT_TRY(ct_str_add(t, "  %-14s chosen from all-reduces timed at the start\n", "buckets"));
   if (c->parallel.zero)
     CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
   if (c->parallel.verify_every)
@@ -209,7 +208,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "reduced-precision weights", bytes[CT_MEMORY_LOW_WEIGHTS]));
   CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));

@@ -1,5 +1,4 @@
-/** \file fake_cuda.h  The fake CUDA runtime: functions for tests and other fakes, besides CUDA's own
- * API.
+/** \file fake_cuda.h  The fake CUDA runtime: functions for tests and other fakes.
  *
  * Implements the runtime functions that the CUDA module uses, on the host.  A stream is a queue of
  * actions that run later: when the program waits for them, or at random calls.  The environment is
