@@ -25,7 +25,7 @@ typedef struct layer {
   double largest;
 } layer_t;
 
-/* What ResNets have, and one with several groups of tiles and a last panel of one vector. */
+/* Layers of ResNets, and one with several groups of tiles and a last panel of one vector. */
 static const layer_t layers[] = {
     {1, 64, 56, 64, 1.0e-5},  {2, 128, 28, 128, 1.0e-5}, {2, 256, 14, 256, 1.5e-5},
     {2, 512, 7, 512, 1.5e-5}, {5, 144, 17, 144, 1.5e-5},
@@ -51,7 +51,7 @@ static int64_t pixel(const bench_t *b, int64_t channels, int64_t n, int64_t c, i
          c % b->lanes;
 }
 
-/* The exact element (n, c, i, j) of y, or of dx. */
+/* Computes element (n, c, i, j) of y or dx exactly. */
 static double exact(const bench_t *b, int64_t n, int64_t c, int64_t i, int64_t j)
 {
   const int64_t read = b->data ? b->out : b->c;
