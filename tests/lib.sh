@@ -1,9 +1,9 @@
-# What the shell tests share.  A test is a list of cases; each prints one TAP line.
+# Functions of the shell tests.  A test is a list of cases; each prints one TAP line.
 work=$(mktemp -d "${TMPDIR:-/tmp}/ctrain-test.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 cases=0
 
-# ok NAME COMMAND...: the case passes if the command does; what it printed is shown if it does not.
+# ok NAME COMMAND...: passes if the command succeeds; prints its output otherwise.
 ok() {
   local name=$1
   shift
@@ -23,8 +23,8 @@ skip() { # NAME REASON
   echo "ok $cases - $1 # SKIP $2"
 }
 
-# again NAME COMMAND...: as ok, for what repeats cases on other vectors; sanitizers take four times
-# as long, and have CT_FULL for it.
+# again NAME COMMAND...: as ok, for cases repeated with another instruction set.  With sanitizers, which
+# take four times as long, they run only if CT_FULL is set.
 again() {
   if [ -n "$CT_SAN" ] && [ -z "${CT_FULL-}" ]; then
     skip "$1" "sanitizers, but where CT_FULL is set"
@@ -40,8 +40,8 @@ skip_all() { # REASON
   exit 0
 }
 
-# ctrain RANKS ARGUMENTS...: stdout in $work/out, stderr in $work/err, exit status in $status.  It
-# never takes longer than 610 s.
+# ctrain RANKS ARGUMENTS...: runs the program; stdout in $work/out, stderr in $work/err, exit status in
+# $status.  Ends it after 610 s at the latest.
 ctrain() {
   local ranks=$1
   shift
@@ -54,8 +54,8 @@ ctrain() {
   return 0
 }
 
-# killed RUN_DIRECTORY: after ctrain, ranks were killed and the job ended.  Hydra of MPICH 4.1 and
-# later now and then has exit status 0 then; the run has no end all the same.
+# killed RUN_DIRECTORY: succeeds if the last ctrain ended because ranks were killed.  Hydra of MPICH 4.1
+# and later sometimes returns exit status 0 then; but metrics.jsonl has no line "end".
 killed() {
   [ $status != 124 ] || return
   [ $status != 0 ] || {
@@ -64,23 +64,23 @@ killed() {
   }
 }
 
-# metric EVENT FIELD [FILE]: that field of all such lines of metrics.jsonl, a line each.
+# metric EVENT FIELD [FILE]: prints a field of all lines of an event in metrics.jsonl.
 metric() {
   sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" \
     "${3:-$work/run/metrics.jsonl}"
 }
 
-# What is not a number, NaN and null too, is near nothing.
+# A value that is not a number, including NaN and null, is near nothing.
 near_in_awk='function near(a, b, t, d) {
   d = a < b ? b - a : a - b
   return a ~ number && b ~ number && d <= t
 }
 BEGIN { number = "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$" }'
 
-# near A B TOLERANCE
+# near A B TOLERANCE: succeeds if the numbers differ by at most TOLERANCE.
 near() { awk -v a="$1" -v b="$2" -v t="$3" "$near_in_awk"' BEGIN { exit !near(a, b, t) }'; }
 
-# columns_near FILE-A FILE-B TOLERANCE: as many numbers, each as near.
+# columns_near FILE-A FILE-B TOLERANCE: the same for all numbers of two columns of equal length.
 columns_near() {
   [ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] && [ -s "$1" ] &&
     paste "$1" "$2" | awk -v t="$3" \

@@ -1,8 +1,7 @@
-/* `bench step --ops`: where the time of a step goes, and what the device could do at best.
- *
- * The floor of an op is the longer of two times: its operands at the rate of a copy, its arithmetic
- * at the rate of a large product in the same precision; both rates are measured here (the roofline
- * model: Williams, Waterman, Patterson 2009). */
+/* `bench step --ops`: the time of each op of a step, compared with what the device could reach.
+ * The lower bound of an op is the longer of two times: moving its operands at the rate of a copy,
+ * and its arithmetic at the rate of a large GEMM in the same precision.  Both rates are measured
+ * here (roofline model: Williams, Waterman, Patterson 2009). */
 #include <string.h>
 
 #include "bench/step_output.h"
@@ -12,7 +11,7 @@
 
 enum { REPEATS = 10, PASSES = 3 };
 
-/* Times of a kind of op in one direction. */
+/* Total time of one kind of op in one direction. */
 typedef struct total {
   int n;
   double seconds, floor;
@@ -20,15 +19,15 @@ typedef struct total {
 
 typedef struct table {
   ct_str_t *out;
-  json_t *list;                /* NULL: as text */
-  double copy_rate, flop_rate; /* bytes/s, FLOP/s */
+  json_t *list;                /* owned by the caller; NULL: print text */
+  double copy_rate, flop_rate; /* in bytes/s and FLOP/s */
   total_t kind[CT_OP_COUNT][2];
   total_t all;
 } table_t;
 
-/* ---- what the device can do ---- */
+/* ---- limits of the device ---- */
 
-/* Best of some runs, each of several. */
+/* Times \a work: the best of several passes, each with several repetitions. */
 static int best_of(ct_setup_t *s, ct_queue_t *q, int (*work)(void *), void *ctx, double *seconds)
 {
   int rc = CT_OK;
@@ -39,7 +38,7 @@ static int best_of(ct_setup_t *s, ct_queue_t *q, int (*work)(void *), void *ctx,
       CT_TRY(work(ctx));
     CT_TRY(s->be->queue->sync(q));
     double took = (ct_clock() - begin) / REPEATS;
-    if (pass == 1 || (pass > 1 && took < *seconds)) *seconds = took; /* the first is warming up */
+    if (pass == 1 || (pass > 1 && took < *seconds)) *seconds = took; /* pass 0 is a warm-up */
   }
 out:
   return rc;
@@ -66,7 +65,7 @@ static int measure_copy(ct_setup_t *s, ct_queue_t *q, double *rate)
   CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, c.bytes, &c.a));
   CT_TRY(s->be->mem->alloc(s->dev, CT_MEM_DEVICE, c.bytes, &c.b));
   CT_TRY(best_of(s, q, copy_once, &c, &seconds));
-  *rate = 2 * (double)c.bytes / seconds; /* read and written */
+  *rate = 2 * (double)c.bytes / seconds; /* bytes are read and written */
 out:
   s->be->mem->free(s->dev, CT_MEM_DEVICE, c.a);
   s->be->mem->free(s->dev, CT_MEM_DEVICE, c.b);
@@ -86,7 +85,7 @@ static int multiply_once(void *ctx)
   return p->s->be->op->run(p->q, p->op, &p->args);
 }
 
-/* A square product, large enough to be limited by arithmetic alone. */
+/* Measures a square GEMM that is large enough to be limited by arithmetic. */
 static int measure_product(ct_setup_t *s, ct_queue_t *q, double *rate)
 {
   int rc = CT_OK;
@@ -184,13 +183,12 @@ static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q
   CT_TRY(measure_copy(s, q, &t->copy_rate));
   CT_TRY(measure_product(s, q, &t->flop_rate));
   if (!t->list)
-    CT_TRY(
-        ct_str_add(t->out,
-                   "ops on their own, %d times in a row; a copy moves %.0f GB/s, a product in %s "
-                   "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
-                   REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->step_opts.compute),
-                   t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
-  CT_TRY(ct_trainer_time_launches(s->trainer, b, REPEATS, add_launch, t));
+    CT_TRY(ct_str_add(t->out,
+                      "ops on their own, %d times in a row; a copy moves %.0f GB/s, a GEMM in %s "
+                      "does %.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
+                      REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
+                      t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
+  CT_TRY(ct_trainer_time_works(s->trainer, b, REPEATS, add_work, t));
   if (!t->list) CT_TRY(add_sums(t));
 out:
   return rc;

@@ -1,6 +1,6 @@
-/* `bench comm`: what the collective calls of training cost inside a node, between nodes and over
- * all ranks, by each of our algorithms, and beside them a plain MPI_Iallreduce.  Calls that are
- * MPI's or NCCL's own are left to the OSU benchmarks and nccl-tests. */
+/* `bench comm`: measures the collectives of training within a node, between nodes and over all
+ * ranks, with each algorithm of this program, and a plain MPI_Iallreduce for comparison.  For the
+ * collectives of MPI and NCCL themselves, use the OSU benchmarks and nccl-tests. */
 #include <string.h>
 
 #include "bench/comm_output.h"
@@ -14,23 +14,23 @@
 #include "comm/ct_mpi.h"
 
 typedef struct plan {
-  int64_t least, most; /* bytes; each size is four times the previous one */
+  int64_t least, most; /* message sizes in bytes; each is four times the previous one */
   int64_t calls, warmup;
 } plan_t;
 
-/* An algorithm among the ranks of one level. */
+/* An algorithm for the ranks of one level: "node", "nodes" or "all". */
 typedef struct algorithm {
   const char *name, *level;
-  ct_comm_algorithm_t model; /* by which the model counts it */
-  int sums_only;             /* 1: all-reduces only, in private memory of the host */
-  int plain;                 /* 1: MPI_Iallreduce */
+  ct_comm_algorithm_t model; /* algorithm in the cost model */
+  int sums_only;             /* 1: only all-reduces, in private host memory */
+  int plain;                 /* 1: plain MPI_Iallreduce */
   const ct_topo_t *t;
   const ct_setup_t *s;
   const ct_comm_ops_t *ops;
   ct_comm_t *comm;
   ct_queue_t *queue;
-  float *buf;  /* what is reduced; of ops->alloc(), or owned if sums_only */
-  float *host; /* to fill and to check */
+  float *buf;  /* data of the collective, from ops->alloc(), or owned if sums_only */
+  float *host; /* owned; host copy for filling and checking */
 } algorithm_t;
 
 /* ---- open and close ---- */
@@ -43,10 +43,10 @@ static void close_algorithm(algorithm_t *w)
   ct_mem_free(w->host);
 }
 
-/* Collective over w->t.  fixed_order: forces the exchange. */
+/* Collective over w->t.  Opens the communicator.  fixed_order: forces the exchange algorithm. */
 static int open_algorithm(algorithm_t *w, int fixed_order, int64_t most)
 {
-  static const char what[] = "what bench comm sends";
+  static const char what[] = "buffers of bench comm";
   int rc = CT_OK;
   const ct_setup_t *s = w->s;
   const ct_comm_opts_t o = {.fixed_order = fixed_order, .wire = CT_F32};
@@ -62,7 +62,7 @@ out:
   return rc;
 }
 
-/* ---- calls; all are in place ---- */
+/* ---- calls, all in place ---- */
 
 static int call_once(const algorithm_t *w, ct_comm_call_t call, int64_t n)
 {
@@ -83,7 +83,7 @@ out:
   return rc;
 }
 
-/* ---- contents ---- */
+/* ---- test data ---- */
 
 static int copy(const algorithm_t *w, void *to, const void *from, int64_t n)
 {
@@ -94,7 +94,8 @@ out:
   return rc;
 }
 
-/* Small integers: sums are exact in any order, and neighbouring slices differ. */
+/* Element i of a rank: small integers, so that sums are exact in any order, with different values
+ * in adjacent slices. */
 static float summand(int64_t i, int rank)
 {
   enum { NUMBERS = 61, RANKS = 16 };
@@ -111,7 +112,7 @@ static int fill(const algorithm_t *w, ct_comm_call_t call, int64_t n)
   return copy(w, w->buf, w->host, n);
 }
 
-/* Adds the elements of this rank that are wrong. */
+/* Adds the number of wrong elements on this rank to *wrong. */
 static int count_wrong(const algorithm_t *w, ct_comm_call_t call, int64_t n, int64_t *wrong)
 {
   int rc = CT_OK;
@@ -130,7 +131,7 @@ out:
 
 /* ---- time ---- */
 
-/* Collective: seconds of a call, mean over calls and ranks. */
+/* Collective.  Returns the mean seconds of a call over calls and ranks. */
 static int time_calls(const algorithm_t *w, ct_comm_call_t call, int64_t n, int64_t calls,
                       double *seconds)
 {
@@ -146,7 +147,7 @@ out:
   return rc;
 }
 
-/* Long calls are repeated less often, for about a second. */
+/* Measures a call; long calls are repeated less often, so that it takes about a second. */
 static int measure_call(const algorithm_t *w, const plan_t *p, ct_bench_comm_row_t *out)
 {
   int rc = CT_OK;
@@ -163,7 +164,8 @@ out:
   return rc;
 }
 
-/* Whether messages of so many bytes, cut into chunks, use this algorithm. */
+/* Returns 1 if this program uses the algorithm for messages of this size, which are cut into
+ * chunks. */
 static int applies(const algorithm_t *w, ct_comm_call_t call, int64_t bytes)
 {
   enum { CHUNK = 1 << 20 };
@@ -233,7 +235,7 @@ out:
   return rc;
 }
 
-/* Collective over topo.  Ranks outside of the level (color < 0) wait for the others. */
+/* Collective over topo.  Ranks outside of the level (color < 0) wait. */
 static int measure_part(const ct_setup_t *s, int color, const char *level, const plan_t *p,
                         ct_bench_comm_t *b)
 {
@@ -251,7 +253,7 @@ static int measure(const ct_setup_t *s, const plan_t *p, ct_bench_comm_t *b)
 {
   int rc = CT_OK;
   const ct_topo_t *t = s->topo;
-  int first = t->local_size; /* of the first node, where rank 0 is */
+  int first = t->local_size; /* ranks of the first node, which has rank 0 */
   ct_mpi_bcast(t, t->world, &first, sizeof first, 0);
   if (first > 1) CT_TRY(measure_part(s, t->node_index == 0 ? 0 : -1, "node", p, b));
   if (t->nodes > 1) CT_TRY(measure_part(s, t->local_rank == 0 ? 0 : -1, "nodes", p, b));
@@ -260,7 +262,7 @@ out:
   return rc;
 }
 
-/* Collective.  Exit status 1 if any element is wrong. */
+/* Collective.  Sets the exit status to 1 if any element is wrong. */
 static int judge(const ct_topo_t *t, const ct_bench_comm_t *b)
 {
   int64_t wrong = 0;
@@ -273,7 +275,7 @@ static int judge(const ct_topo_t *t, const ct_bench_comm_t *b)
 
 /* ---- the command ---- */
 
-/* "64K"; advances *text behind it.  1: it is a size. */
+/* Parses a size such as "64K" and moves *text past it.  Returns 1 if it is valid. */
 static int read_size(const char **text, int64_t *out)
 {
   static const char unit[] = "KMG";

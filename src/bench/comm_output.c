@@ -1,5 +1,5 @@
-/* Output of `bench comm`: a table with the columns of nccl-tests for each call and algorithm, and
- * for each level the line through its all-reduces that the scaling model uses. */
+/* Output of `bench comm`: for each call and algorithm a table with the columns of nccl-tests, and
+ * for each level the fitted latency and bandwidth that the scaling model uses. */
 #include "bench/comm_output.h"
 
 #include <math.h>
@@ -9,14 +9,14 @@
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 
-/* ---- the line through the all-reduces of one algorithm ---- */
+/* ---- latency-bandwidth fit of one algorithm's all-reduces ---- */
 
 static int same_table(const ct_bench_comm_row_t *a, const ct_bench_comm_row_t *b)
 {
   return a->call == b->call && strcmp(a->over, b->over) == 0 && strcmp(a->level, b->level) == 0;
 }
 
-/* The number of rows from \a first on that belong to its table. */
+/* Returns the number of rows of the table that starts with row \a first. */
 static int64_t table_rows(const ct_bench_comm_t *b, int64_t first)
 {
   int64_t n = 1;
@@ -30,8 +30,8 @@ typedef struct line {
   double error;
 } line_t;
 
-/* Returns 1 and the line if the table has all-reduces of a level with one kind of link.  The rate
- * is infinite if a large message took no longer than a small one, as on busy cores. */
+/* Fits the line and returns 1 if the table has all-reduces of a level with one kind of link.  The
+ * bandwidth is infinite if large messages took no longer than small ones, as on busy cores. */
 static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
 {
   if (row->call != CT_COMM_ALL_REDUCE || strcmp(row->level, "all") == 0 || n < 2) return 0;
@@ -52,7 +52,7 @@ static double bytes_of(const ct_bench_comm_row_t *r)
   return (double)r->count * sizeof(float);
 }
 
-/* GB/s */
+/* bandwidth in GB/s */
 static double rate_of(const ct_bench_comm_row_t *r)
 {
   return bytes_of(r) / r->seconds * 1e-9;

@@ -1,28 +1,28 @@
-/** \file comm_output.h  The results of `bench comm`, and their output.  Layer 5. */
+/** \file comm_output.h  Results of `bench comm`, and their output.  Layer 5. */
 #ifndef CT_BENCH_COMM_H
 #define CT_BENCH_COMM_H
 #include "base/ct_text.h"
 #include "comm/ct_comm_model.h"
 #include "comm/ct_topo.h"
 
-/** One call of one algorithm and size, in place. */
+/** Result of one in-place collective with one algorithm and message size. */
 typedef struct ct_bench_comm_row {
   ct_comm_call_t call;
-  const char *over;  /**< "mpi", "window", "exchange", "nccl", … */
-  const char *level; /**< "node": the ranks of the first node; "nodes": one of each; "all" */
-  ct_comm_algorithm_t algorithm; /**< in the cost model */
+  const char *over;  /**< transport: "mpi", "window", "exchange", "nccl", … */
+  const char *level; /**< "node": ranks of the first node; "nodes": one rank of each node; "all" */
+  ct_comm_algorithm_t algorithm; /**< algorithm in the cost model */
   int ranks, nodes;
-  int64_t count;  /**< floats of the whole buffer */
-  double seconds; /**< of a call: the mean of calls and ranks, as in nccl-tests */
-  int64_t wrong;  /**< wrong elements on all ranks */
+  int64_t count;  /**< number of floats in the whole buffer */
+  double seconds; /**< mean time of a call over calls and ranks, as in nccl-tests */
+  int64_t wrong;  /**< number of wrong elements on all ranks */
 } ct_bench_comm_row_t;
 
 typedef struct ct_bench_comm {
-  ct_bench_comm_row_t *row; /**< owned */
-  int64_t rows, cap;
+  ct_bench_comm_row_t *row; /**< owned; the results */
+  int64_t rows, room;
 } ct_bench_comm_t;
 
-/** Local.  Appends tables with the columns of nccl-tests and the links fitted to them, or the same
+/** Local.  Appends the results: as tables with the columns of nccl-tests and the fitted links, or
  * as JSON. */
 int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);
 int ct_bench_comm_json(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);

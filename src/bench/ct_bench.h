@@ -1,10 +1,10 @@
-/** \file ct_bench.h  The commands `bench step`, `io`, `predict`, `lr` and `comm`: measurements that
- * belong to no run.  Layer 5. */
+/** \file ct_bench.h  The commands `bench step`, `io`, `predict`, `lr` and `comm`: measurements
+ * without a training run.  Layer 5. */
 #ifndef CT_BENCH_COMMANDS_H
 #define CT_BENCH_COMMANDS_H
 #include "setup/ct_command.h"
 
-/** Collective.  `bench`: runs the command below that its first argument names. */
+/** Collective. `bench`: runs one of the commands below, which its first argument names. */
 int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);

@@ -1,4 +1,4 @@
-/** \file ct_data_wait.h  A few steps of a run, to see how long they wait for data.  Layer 5. */
+/** \file ct_data_wait.h  Measures in a few training steps how long they wait for data.  Layer 5. */
 #ifndef CT_DOCTOR_STEPS_H
 #define CT_DOCTOR_STEPS_H
 #include "setup/ct_setup.h"
@@ -6,14 +6,15 @@
 /** Sums over steps. */
 typedef struct ct_doctor_steps {
   int64_t steps;
-  double seconds; /**< from one step's end to the next one's */
-  double wait_s;  /**< of these, waited for samples by the rank that waited longest in its step */
+  double seconds; /**< duration of the steps */
+  double wait_s;  /**< part of it spent waiting for samples, by the rank that waits longest in
+                       each step */
 } ct_doctor_steps_t;
 
-/** Collective.  Makes \a steps (at least 1) steps of training, with the feed that a run would have,
- * behind some that do not count; data and model are open, the device may be, and the weights are
- * nothing.  Opens communicator and trainer, which ct_setup_close() closes.  CT_ERR_DEVICE: a rank
- * has none; what fails in a step. */
+/** Collective.  Makes \a steps (at least 1) training steps with the data feed of a run, after some
+ * untimed ones.  Data and model are open; the device may be; the weights are discarded.  Opens the
+ * communicator and the trainer, which ct_setup_close() closes.  CT_ERR_DEVICE: a rank has no
+ * device; other errors are those of a step. */
 int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out);
 
 #endif

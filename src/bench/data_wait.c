@@ -1,11 +1,12 @@
-/* `doctor --steps N`: steps as a run makes them, and how long they wait for their samples. */
+/* `doctor --steps N`: makes training steps and measures how long they wait for samples. */
 #include "bench/ct_data_wait.h"
 
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "comm/ct_agree.h"
 
-/* Batches that are ready before the first step do not count. */
+/* Makes the steps.  The first \a before steps use batches that were prefetched and are not counted.
+ */
 static int run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* Forward passes on one batch that stays in memory. */
+/* Timing of forward passes on one batch that stays in memory. */
 #include "bench/ct_forward_timing.h"
 
 #include "base/ct_clock.h"
@@ -61,7 +61,7 @@ int ct_passes_rate(const ct_setup_t *s, double *out)
   const ct_batch_t *batch;
   ct_passes_t p = {0};
   CT_TRY_ALL(s->topo, ct_passes_batch(s, &feed, &batch));
-  CT_TRY(ct_passes_run(s, batch, 1, 1, &p)); /* says how many fit */
+  CT_TRY(ct_passes_run(s, batch, 1, 1, &p)); /* a first pass shows how many fit into the time */
   double fit = SECONDS / p.median;
   ct_passes_clear(&p);
   CT_TRY(ct_passes_run(s, batch, 0, fit > MOST ? MOST : fit < FEWEST ? FEWEST : (int)fit, &p));

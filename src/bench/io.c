@@ -1,5 +1,5 @@
-/* `bench io`: how fast samples are read, converted and transformed, as in training but without a
- * model. */
+/* `bench io`: measures how fast samples are read, decoded and transformed, as in training but
+ * without a model. */
 #include <stdio.h>
 
 #include "bench/io_output.h"
@@ -9,7 +9,7 @@
 #include "base/ct_err.h"
 #include "comm/ct_agree.h"
 
-/* Adds what the threads have done so far, or with sign -1 takes it away. */
+/* Adds the times of all feed threads so far; with sign -1, subtracts them. */
 static void take_times(const ct_feed_t *f, int sign, ct_bench_io_t *r)
 {
   const ct_io_times_t *t;
@@ -25,7 +25,8 @@ static void take_times(const ct_feed_t *f, int sign, ct_bench_io_t *r)
   }
 }
 
-/* Batches that are ready before the clock starts do not count: those of an open feed's slots. */
+/* Measures the feed for \a seconds.  The first \a skip batches are not counted, since the feed has
+ * prefetched them. */
 static int run(ct_feed_t *f, int skip, double seconds, ct_bench_io_t *r)
 {
   int rc = CT_OK;
@@ -87,7 +88,7 @@ out:
   return rc;
 }
 
-/* The sum of what each rank reached on its own clock, and of where its time went. */
+/* Adds up the ranks' rates, each on its own clock, and their times by phase. */
 static void add_up(const ct_topo_t *topo, ct_bench_io_t *r)
 {
   enum { PARTS = 1000 };
@@ -102,7 +103,7 @@ static void add_up(const ct_topo_t *topo, ct_bench_io_t *r)
   if (unknown) r->disk = -1;
 }
 
-/* How the order mixes blocks of several samples. */
+/* Computes how well the order mixes blocks of several samples. */
 static int mix(const ct_setup_t *s, const ct_sampler_t *order, ct_bench_io_t *r)
 {
   enum { STEPS = 20 };

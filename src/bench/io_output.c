@@ -1,5 +1,4 @@
-/* How `bench io` tells what it measured: the rate, and where the time of the reading threads went.
- */
+/* Output of `bench io`: the rate, and how the reading threads spend their time. */
 #include "bench/io_output.h"
 
 #include <inttypes.h>
@@ -78,7 +77,8 @@ int ct_bench_io_json(const ct_bench_io_t *b, ct_str_t *out)
 
 /* ---- text ---- */
 
-/* The shares of some threads differ if one of them has more to do, such as larger samples. */
+/* Appends the time fractions of single threads, which differ if some have more work, such as larger
+ * samples. */
 static int add_threads(const ct_bench_io_t *b, int phase, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -90,7 +90,7 @@ out:
   return rc;
 }
 
-/* A second of a thread: what it gave while it was at it. */
+/* Appends a phase: its fraction of the time, and its rate while a thread is in it. */
 static int add_phase(const ct_bench_io_t *b, int i, double samples, ct_str_t *out)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* `bench lr`: a learning rate range test, on the run's own data. */
+/* `bench lr`: learning rate range test on the run's own data. */
 #include <math.h>
 
 #include "bench/ct_bench.h"
@@ -37,8 +37,8 @@ out:
   return rc;
 }
 
-/* Collective.  Each group's rate grows in the same proportion.  A loss that is no number ends it,
- * and is no error. */
+/* Collective.  Makes the steps; the rates of all parameter groups grow by the same factor.  A NaN
+ * or infinite loss ends the test and is no error. */
 static int run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;
@@ -61,7 +61,7 @@ out:
   return rc;
 }
 
-/* What a step's rate is of optim.lr. */
+/* Returns the ratio of a step's learning rate to optim.lr. */
 static double scale_of(const ct_setup_t *s)
 {
   const ct_schedule_opts_t *o = &s->cfg.schedule;

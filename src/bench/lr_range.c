@@ -1,4 +1,4 @@
-/* What a range test says: the curve, smoothed, and two rates. */
+/* Learning rate range test: smooths the loss curve and suggests two rates. */
 #include "bench/ct_lr_range.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 
-#define KEEP 0.9 /* of the mean of the losses, at each step */
-#define FAR  4   /* so many times the least loss is divergence, as in fastai */
+#define KEEP 0.9 /* weight of the previous mean in the smoothed loss */
+#define FAR  4   /* a loss this many times the least one is divergence, as in fastai */
 
 double ct_lr_rate(double from, double to, int i, int n)
 {
@@ -49,7 +49,8 @@ double ct_lr_tenth(const ct_lr_range_t *r)
 
 /* ---- text ---- */
 
-/* A line of the plot: where between the least and the first loss the smoothed one is. */
+/* Appends a line of the plot: the smoothed loss between the least (left) and the first (right) one.
+ */
 static int add_row(const ct_lr_range_t *r, int i, double top, ct_str_t *out)
 {
   enum { WIDE = 40 };
@@ -88,7 +89,7 @@ int ct_lr_text(const ct_lr_range_t *r, double scale, ct_str_t *out)
   enum { ROWS = 24 };
   int rc = CT_OK, every = r->n > ROWS ? (r->n + ROWS - 1) / ROWS : 1;
   double top = r->n ? r->smooth[0] : 0;
-  for (int i = 0; i < r->least; i++) /* what it rises to behind the least is cut off */
+  for (int i = 0; i < r->least; i++) /* the rise after the least loss is cut off */
     top = fmax(top, r->smooth[i]);
   CT_TRY(ct_str_add(out, "%12s %12s %12s\n", "rate", "loss", "smoothed"));
   for (int i = 0; i < r->n; i += every)

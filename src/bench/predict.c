@@ -1,4 +1,4 @@
-/* `bench predict`: forward passes of the folded model on one batch that stays in memory. */
+/* `bench predict`: times forward passes of the folded model on one batch that stays in memory. */
 #include "bench/step_output.h"
 #include "bench/ct_bench.h"
 #include "bench/ct_forward_timing.h"

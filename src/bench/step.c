@@ -1,4 +1,4 @@
-/* `bench step`: steps on one batch that stays in memory. */
+/* `bench step`: times training steps on one batch that stays in memory. */
 #include <string.h>
 
 #include "bench/step_output.h"
@@ -10,12 +10,12 @@
 
 /* ---- steps ---- */
 
-/* The timed steps on this rank. */
+/* The timed steps of this rank. */
 typedef struct times {
   int n;
-  double *step; /* seconds of each */
-  ct_breakdown_t *breakdown;
-  int64_t sent; /* bytes in all of them */
+  double *step; /* owned; seconds of each step */
+  ct_account_t *account;
+  int64_t sent; /* bytes sent in all steps */
 } times_t;
 
 static int alloc_times(const ct_topo_t *topo, times_t *t, int n)
@@ -29,7 +29,8 @@ out:
   return rc;
 }
 
-/* All steps use the same batch: copying it to the device is measured, reading it is not. */
+/* Makes the steps.  All use the same batch: copying it to the device is measured, reading it is
+ * not. */
 static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;
@@ -47,7 +48,7 @@ out:
   return rc;
 }
 
-/* Collective. */
+/* Collective.  Combines the measurements of all ranks. */
 static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
 {
   int rc = CT_OK;
@@ -74,8 +75,8 @@ out:
   return rc;
 }
 
-/* Collective over topo: everything from the configuration to the verdict.  With --ops the ops are
- * keys of \a json, or text in \a ops. */
+/* Collective over topo.  Measures one mode, from the configuration to the result.  With --ops, adds
+ * the ops as keys of \a json, or as text to \a ops. */
 static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, json_t *json,
                    ct_str_t *ops)
 {
@@ -112,10 +113,10 @@ out:
 
 enum { MODES_MAX = 8, KEYS = 2 };
 
-/* A mode is the configuration with other values of these keys. */
+/* A mode is the configuration with other values of some keys. */
 typedef struct variety {
   const char *name;
-  int alone; /* 1: rank 0 does all the work while the others wait */
+  int alone; /* 1: rank 0 works alone while the others wait */
   const char *set[KEYS];
 } variety_t;
 
@@ -125,7 +126,7 @@ static const variety_t varieties[] = {{"single", 1, {"parallel.mode=single", "pa
                                       {"zero", 0, {"parallel.mode=ddp", "parallel.zero=1"}}};
 enum { VARIETIES = sizeof varieties / sizeof *varieties };
 
-/* "ddp,dp" */
+/* Parses a list of modes such as "ddp,dp". */
 static int read_modes(const char *text, const variety_t *out[], int *n)
 {
   int rc = CT_OK;
@@ -141,12 +142,12 @@ static int read_modes(const char *text, const variety_t *out[], int *n)
     if (*n == MODES_MAX) CT_FAIL(CT_ERR_USAGE, "bench: more than %d modes", MODES_MAX);
     out[(*n)++] = found;
   }
-  if (*n == 0) CT_FAIL(CT_ERR_USAGE, "bench: --modes names none");
+  if (*n == 0) CT_FAIL(CT_ERR_USAGE, "bench: --modes is empty");
 out:
   return rc;
 }
 
-/* As if there were only this rank, with the cores it has. */
+/* Measures rank 0 as the only rank of a job, with its share of the cores. */
 static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b)
 {
   ct_topo_t alone = *topo;
@@ -190,7 +191,7 @@ out:
   return rc;
 }
 
-/* Collective. */
+/* Collective.  Measures all modes and prints the results. */
 static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
 {
   int rc = CT_OK, n = 1;
@@ -218,7 +219,7 @@ int ct_cmd_bench(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const char *what = a->rest[0];
   if (strcmp(what, "comm") == 0 && a->rests == 1) return ct_cmd_bench_comm(a, topo, status);
   if (strcmp(what, "comm") == 0)
-    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration, but --set");
+    CT_FAIL(CT_ERR_USAGE, "bench: 'comm' takes no configuration file, only --set");
   int io = strcmp(what, "io") == 0, predict = strcmp(what, "predict") == 0;
   int lr = strcmp(what, "lr") == 0;
   if (!io && !predict && !lr && strcmp(what, "step") != 0)

@@ -1,5 +1,4 @@
-/* How `bench step` tells what it measured: one column of a table, or one JSON object, for each
- * mode. */
+/* Output of `bench step`: a table with a column for each mode, or one JSON object for each. */
 #include "bench/step_output.h"
 
 #include <stdio.h>

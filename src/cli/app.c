@@ -1,5 +1,5 @@
-/* From main() to a command and back: arguments, the log, MPI and the watch around the commands that
- * have ranks, and the exit status, the same on all of them. */
+/* From main() to a command and back: parses arguments, starts MPI and the watchdog for commands
+ * with ranks, and returns the same exit status on all ranks. */
 #include "setup/ct_command.h"
 
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 #include "job/ct_stop.h"
 #include "watch/ct_watch.h"
 
-/* ---- started N times ---- */
+/* ---- several processes without MPI ---- */
 
-/* Without MPI, only a launcher's variables tell that this is one of many processes: 1 if it is, and
- * whether this one speaks for them. */
+/* Returns 1 if a launcher's environment variables show that this is one of several processes
+ * although the command does not use MPI. *speaks: 1 if this process prints for all of them. */
 static int is_one_of_many(int *speaks)
 {
   return ct_launcher_check(getenv, 1, "", speaks) != CT_OK;
@@ -36,8 +36,8 @@ static int speaks_for_all(void)
 
 /* ---- help ---- */
 
-/* It is asked for by those who trust the program, and not what the environment would have it load.
- */
+/* Prints the versions.  Ignores CTRAIN_PLUGIN_DIR, so that no module from the environment is
+ * loaded. */
 static int print_version(const char *version)
 {
   int rc = CT_OK;
@@ -88,8 +88,8 @@ out:
 
 /* ---- errors ---- */
 
-/* Collective.  All ranks have the same record; whoever failed adds its host, which only it knows,
- * and rank 0 prints. */
+/* Collective.  All ranks have the same error record.  The failed rank adds its host name; rank 0
+ * prints. */
 static void report(const ct_topo_t *topo, int code)
 {
   int culprit = ct_err_last()->rank;
@@ -122,10 +122,11 @@ static int run_on_ranks(const ct_args_t *a, ct_log_level_t level, int *status)
 {
   ct_topo_t topo;
   ct_watch_t *watch = NULL;
-  if (a->cmd->stops) ct_stop_setup(); /* MPI takes its time to start large jobs */
+  if (a->cmd->stops) ct_stop_setup(); /* before MPI starts, which takes long in large jobs */
   int rc = ct_topo_open(&topo, NULL, NULL);
   if (rc != CT_OK) {
-    ct_log(CT_LOG_ERROR, "%s", ct_err_last()->text); /* it knows who is to say it */
+    ct_log(CT_LOG_ERROR, "%s", ct_err_last()->text); /* the launch check decides which process
+                                                        logs */
     *status = ct_err_exit_status(rc);
     return CT_OK;
   }
@@ -172,7 +173,7 @@ static int run_command(const ct_command_t *cmd, int bare, int argc, char **argv,
   ct_h5_setup();
   if (cmd->before_mpi) CT_TRY(cmd->before_mpi(&a, &done));
   if (done) goto out;
-  signal(SIGPIPE, SIG_IGN); /* what it does goes on when nobody reads what it says */
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe on stderr or stdout must not kill the run */
   CT_TRY(cmd->ranks ? run_on_ranks(&a, level, status) : run_alone(&a, level, status));
 out:
   ct_args_clear(&a);
@@ -194,8 +195,8 @@ out:
   return rc;
 }
 
-/* For job templates: some launchers now and then return 0, whatever their ranks returned. Only into
- * a file that is there, which it is where the template runs. */
+/* Writes the exit status to an existing file for job templates, since some launchers occasionally
+ * return 0 although ranks failed.  The file exists only on the node that runs the template. */
 static int note_status(int status)
 {
   const char *path = getenv("CTRAIN_STATUS_FILE");

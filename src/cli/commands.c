@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 
-/* Options that select the weights of a command, and the part of a nested file. */
+/* Options that select a weight file, and the group in a nested file. */
 #define CT_MODEL_FLAGS                                                                      \
   {"checkpoint", "best|latest|FILE",                                                        \
    "a checkpoint of the run, or any weight file (default: best if checkpoint.best is set, " \

@@ -1,16 +1,17 @@
 #!/bin/sh
-# commit.sh DIR: the commit of the sources in DIR, its time in seconds since 1970, and how far it is
-# from the newest release before it, as `git describe --long` says it, if there is one:
-# "0123456789abcdef… 1700000000 v0.2.0-12-g0123456789ab"; "+" behind the commit: with changes that are
-# in none.  Of an archive the file .commit says it, of a clone git does; nothing if neither can.
-# commit.sh DIR header VERSION [OLD]: the header with CT_VERSION, that VERSION and the commit.  Where
-# nobody knows the commit, that of OLD, a header of the same VERSION: `make install` from the shell of
-# root, whom git tells nothing of a user's clone, is no reason to forget it.
+# commit.sh DIR: prints the commit of the sources in DIR, its time in seconds since 1970 and, if there
+# is an earlier release, the distance from it as `git describe --long` prints it:
+# "0123456789abcdef… 1700000000 v0.2.0-12-g0123456789ab".  "+" after the commit: there are uncommitted
+# changes.  The source is the file .commit in an archive, or git in a clone; prints nothing if neither
+# knows.
+# commit.sh DIR header VERSION [OLD]: prints a C header with CT_VERSION: VERSION and the commit.  If the
+# commit is unknown, takes it from OLD, a header of the same VERSION: git refuses to read a user's clone
+# for root, so `make install` as root would lose it.
 noted=$(cat "$1/.commit" 2>/dev/null)
 case $noted in
 '' | '$'*)
   noted=
-  # a directory inside of someone else's repository is no clone of this one
+  # a directory inside of another repository is not a clone of this one
   if prefix=$(git -C "$1" rev-parse --show-prefix 2>/dev/null) && [ -z "$prefix" ]; then
     noted=$(git -C "$1" log -1 --format='%H %ct' 2>/dev/null)
     if [ -n "$noted" ] && [ -n "$(git -C "$1" status --porcelain -uno 2>/dev/null)" ]; then
@@ -26,7 +27,7 @@ if [ "$2" != header ]; then
   exit
 fi
 
-# A released version is that number; commits after it, and what was never released, have a suffix.
+# A release is only the number; later commits, and sources that were never released, get a suffix.
 version=$3
 if [ -n "$noted" ]; then
   # shellcheck disable=SC2086

@@ -1,5 +1,4 @@
-/* Limits below which the program's libraries end it without saying why: looked at before MPI
- * starts. */
+/* Checks, before MPI starts, the resource limits below which libraries crash without a message. */
 #include "setup/ct_command.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/ct_err.h"
 #include "job/ct_launcher.h"
 
-/* The program and its libraries overrun a smaller one. */
+/* The program and its libraries overflow a smaller stack. */
 static int check_stack(void)
 {
   enum { LEAST = 256 << 10 };
@@ -25,7 +24,7 @@ out:
   return rc;
 }
 
-/* MPI and the watch have about 30 open with two ranks, more with more. */
+/* MPI and the watchdog open about 30 files with two ranks, and more with more ranks. */
 static int check_files(void)
 {
   enum { LEAST = 64 };
@@ -40,8 +39,8 @@ out:
   return rc;
 }
 
-/* UCX has a segment of shared memory for each rank when it starts (4292720 bytes in 1.13), unless
- * UCX_TLS leaves that transport out. */
+/* At startup UCX allocates shared memory for each rank (4292720 bytes in version 1.13), unless
+ * UCX_TLS excludes that transport. */
 static int check_shm(void)
 {
   const int64_t each = 4400000;

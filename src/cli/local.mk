@@ -4,7 +4,7 @@ libctrain_a_SOURCES += \
   %D%/commands.c \
   %D%/limits.c
 
-# The commit, for main.c alone: what else is built does not change with it.
+# The commit is compiled only into main.c, so that other objects need no rebuild when it changes.
 commit.h: commit-again
 	@new=$@.$$$$; sh $(srcdir)/%D%/commit.sh $(srcdir) header $(PACKAGE_VERSION) $@ >$$new && \
 	  if cmp -s $@ $$new; then rm -f $$new; else mv -f $$new $@; fi

@@ -1,4 +1,4 @@
-/* main() alone: a library of everything else can be linked into tests. */
+/* Only main(), so that tests can link all other code as a library. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,17 @@
 #include "host/ct_cores.h"
 #include "commit.h"
 
-/* How often a thread of OpenMP that waits looks again before it sleeps, a quarter of a millisecond
- * to half of one.  libgomp's own number, thirty times that, is for a machine to oneself: where two
- * threads share their cores with other work, each waits for one that does not run, and a step of a
- * small network was seen to take 200 times as long as with one thread.  Without any looking each
- * region pays for a sleep and a wake-up, on the same network twice the step.  Measured between:
- * from 3000 to 30000 a step is as fast as with the most, and on a full machine as with none. */
+/* How often a waiting OpenMP thread spins before it sleeps: 0.25 to 0.5 ms. libgomp's default is 30
+ * times longer and assumes an idle machine.  Where two threads share cores with other work, each
+ * spins while the other is preempted, and steps of a small network took 200 times as long as with
+ * one thread.  Without spinning, each parallel region pays for a sleep and a wake-up, which doubled
+ * the step time of the same network.  From 3000 to 30000 spins, a step was as fast as with the
+ * default on an idle machine, and as fast as without spinning on a busy one. */
 #define SPINS "10000"
 
-/* libgomp reads its variables before main(), so that who sets one must start again.  Not if the
- * user has set one, nor if this is not the program that was started, but a loader was. */
+/* libgomp reads its environment variables before main(), so setting one requires a restart of the
+ * program.  There is no restart if the user has set one, or if a loader was started with this
+ * program as its argument. */
 static void choose_waiting(char **argv)
 {
   static const char self[] = "/proc/self/exe";
@@ -30,16 +31,17 @@ static void choose_waiting(char **argv)
   const char *slash = strrchr(path, '/');
   if (!slash || strncmp(slash, "/ld", 3) == 0) return;
   if (setenv("GOMP_SPINCOUNT", SPINS, 1) != 0) return;
-  /* OMP_PROC_BIND has bound this thread to a core, which the second start would take for all */
+  /* OMP_PROC_BIND has pinned this thread to one core, and the restarted program would inherit that
+   * affinity */
   ct_cores_widen(bound);
-  execv(path, argv); /* by its name, which becomes that of the process */
-  execv(self, argv); /* the file was replaced since; if this fails too: as it is */
+  execv(path, argv); /* this path becomes the name of the process */
+  execv(self, argv); /* if the file was replaced; if this fails too, continue without a restart */
   ct_cores_narrow(bound);
 }
 
 int main(int argc, char **argv)
 {
   choose_waiting(argv);
-  signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails the write, as a full disk does */
+  signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails, as on a full disk */
   return ct_app_run(argc, argv, CT_VERSION);
 }

@@ -1,4 +1,4 @@
-/* `convert`: a model file in another format, by the suffix of its new name. */
+/* `convert`: writes a model file in another format, which the suffix of the new name selects. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -9,7 +9,7 @@
 #include "base/ct_log.h"
 #include "onnx/ct_onnx.h"
 
-/* ".h5, .safetensors, …": the first suffix of each. */
+/* Appends the main suffix of each writable format: ".h5, .safetensors, …". */
 static int list_suffixes(ct_str_t *out)
 {
   int rc = CT_OK;
@@ -30,7 +30,7 @@ int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   CT_TRY(ct_model_path(a->rest[0], ct_args_get(a, "checkpoint"), in, sizeof in));
-  if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "takes the model of %s", in);
+  if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "using the model in %s", in);
   if (ct_onnx_is_name(out)) {
     CT_TRY(ct_convert_onnx(in, out, a));
   } else if (!ct_convert_format(out)) {

@@ -1,5 +1,5 @@
-/* A quantized file on its way to ONNX: the folded model with the numbers of eight bits.  Weights
- * are float32 numbers that int8 ones stand for, from which the same eight bits come again. */
+/* Reads a quantized checkpoint for ONNX export: the folded model with scales and zero points.  The
+ * weights are dequantized float32 values, which quantize to the same int8 values again. */
 #include "commands/convert_int8.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ out:
   return rc;
 }
 
-/* Whatever has weights of eight bits. */
-static void all_dynamic(ct_convert_int8_t *e)
+/* Marks all layers with int8 weights as dynamically quantized. */
+static void all_dynamic(ct_convert_eight_t *e)
 {
   const ct_graph_t *g = e->model.observed.fold.graph;
   int64_t channels;

@@ -1,5 +1,5 @@
-/* `convert IN OUT.onnx`: weights become a model that computes.  The configuration says which: the
- * graph is made of it, and its parameters are looked for in the file by name. */
+/* `convert IN OUT.onnx`: exports a trained model.  The graph is built from the configuration; its
+ * parameters are looked up in the weight file by name. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,16 +15,16 @@
 #include "onnx/ct_onnx.h"
 #include "weights/ct_init.h"
 
-/** A model with its weights in a file. */
+/** A model and the file of its weights. */
 typedef struct model {
   const char *path;
   ct_weights_file_t file;
-  char *text; /* of the configuration; owned */
+  char *text; /* owned; text of the configuration */
   ct_config_t cfg;
   ct_graph_t *graph;
-  ct_match_t match; /* where each weight is in the file */
-  int quantized;    /* then what follows is what the file holds */
-  ct_convert_int8_t int8;
+  ct_match_t match; /* position of each weight in the file */
+  int quantized;    /* 1: a quantized model, read by `eight` */
+  ct_convert_eight_t eight;
 } model_t;
 
 /* ---- the configuration ---- */
@@ -57,7 +57,7 @@ static int make_graph(model_t *m)
   CT_TRY(ct_model_input(o, &input));
   if (!input.ndim)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: does not say what a sample is: give its shape, such as --set "
+            "%s: the shape of a sample is not set: give it, such as --set "
             "model.input=[3,224,224]",
             m->cfg.where);
   if (!o->classes)
@@ -71,7 +71,7 @@ out:
 
 /* ---- the weights ---- */
 
-/* A checkpoint of train.qat has ranges, which only a model of eight bits can say in ONNX. */
+/* Refuses a checkpoint of train.qat: only an int8 model can express its ranges in ONNX. */
 static int refuse_ranges(const model_t *m)
 {
   int rc = CT_OK;
@@ -82,7 +82,7 @@ static int refuse_ranges(const model_t *m)
     size_t n = strlen(t.name), tail = sizeof end - 1;
     if (n > tail && strcmp(t.name + n - tail, end) == 0)
       CT_FAIL(CT_ERR_USAGE,
-              "%s: was trained with train.qat: first make eight bits of it, by `quantize CONFIG "
+              "%s: was trained with train.qat: quantize it to int8 first, by `quantize CONFIG "
               "--checkpoint %s --output FILE.h5`, and convert that file",
               m->path, m->path);
   }
@@ -90,7 +90,7 @@ out:
   return rc;
 }
 
-/* By the rules of `init`, strictly; what the configuration began from is no matter here. */
+/* Matches all weights strictly.  The `init` section of the configuration does not apply. */
 static int find_weights(model_t *m, const ct_args_t *a)
 {
   int rc = CT_OK;
@@ -101,7 +101,8 @@ static int find_weights(model_t *m, const ct_args_t *a)
                           .strip_prefix = (char *)(uintptr_t)(prefix ? prefix : "")};
   CT_TRY(ct_convert_rules(a, &rules.rename));
   CT_TRY(ct_match_reopen(ct_builtin_weights, m->graph, &rules, &m->file, &m->match));
-  if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* its words are those of training */
+  if (ct_match_judge(&m->match, &rules, m->path) != CT_OK) /* the error text speaks of training,
+                                                              so it is replaced */
     CT_FAIL(CT_ERR_FORMAT,
             "%s: does not hold the model of %s: %d weights missing, %d of another shape, %d not in "
             "the model, as listed above; names are changed by %s%s",
@@ -123,7 +124,8 @@ static int get(void *ctx, int param, float *out)
 
 static int tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* behind "1x" */
+  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], more[600] = ""; /* shape without the
+                                                                            batch dimension */
   ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
   if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
   for (int k = 0; k < m->graph->extra.n; k++) {
@@ -134,7 +136,7 @@ static int tell(const model_t *m, const char *file)
   ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
               file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, extra,
               ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
-              m->quantized ? ", in eight bits" : "");
+              m->quantized ? ", int8" : "");
   return ct_app_print(line);
 }
 

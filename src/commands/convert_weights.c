@@ -1,8 +1,6 @@
-/* `convert` between weight files: names by rules, tensors piece by piece, and the configuration
- * along with them.
- *
- * A checkpoint is what this program computes with: floats become float32 in it.  The other formats
- * keep the types of what they are made of. */
+/* `convert` between weight formats: renames tensors, copies them in pieces, and copies the
+ * configuration.  A checkpoint holds only what this program computes with, so floats become float32
+ * in it.  The other formats keep the source types. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +17,14 @@
 #include "hdf5io/ct_h5.h"
 #include "weights/ct_names.h"
 
-enum { PIECE = 1 << 19, TEXTS = 2 }; /* PIECE: elements that are read at a time */
+enum { PIECE = 1 << 19, TEXTS = 2 }; /* PIECE: elements per read */
 
 typedef struct job {
   const char *in, *out;
   ct_weights_file_t file;
   const ct_weights_ops_t *to;
-  ct_tensor_t *list; /* as they are written; their names are owned */
-  int n, changed;    /* changed: tensors that get another type */
+  ct_tensor_t *list; /* tensors to write; their names are owned */
+  int n, changed;    /* changed: number of tensors whose type changes */
   int64_t bytes;
   ct_opt_texts_t rename;
   ct_str_t config;
@@ -69,7 +67,7 @@ void ct_convert_rules_clear(ct_opt_texts_t *rules)
   *rules = (ct_opt_texts_t){0};
 }
 
-/* ---- what is written ---- */
+/* ---- tensors to write ---- */
 
 static int is_float(ct_elem_t e)
 {
@@ -140,7 +138,7 @@ out:
   return rc;
 }
 
-/* Another configuration than the file's own: that of a file, or with other values. */
+/* Replaces the file's configuration by that of --config, and applies --set. */
 static int take_config(job_t *j, const ct_args_t *a)
 {
   int rc = CT_OK;
@@ -173,7 +171,7 @@ static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, 
   j->file.ops->tensor(j->file.w, i, &t);
   int convert = j->list[i].type == CT_ELEM_F32 && t.type != CT_ELEM_F32;
   int64_t first = 0;
-  do { /* an empty one is put, too */
+  do { /* also writes an empty tensor */
     int64_t n = t.count - first < PIECE ? t.count - first : PIECE;
     CT_TRY(j->file.ops->read(j->file.w, i, first, n, piece));
     if (convert) ct_elem_floats(t.type, piece, n, floats);
@@ -191,7 +189,8 @@ static int write_all(const job_t *j)
   ct_weights_text_t text[TEXTS];
   ct_weights_out_t *o = NULL;
   const char *versions = j->file.ops->text(j->file.w, "versions");
-  char *piece = ct_mem_array(PIECE, 2 * sizeof(double), "a piece of a tensor"); /* complex128 */
+  char *piece = ct_mem_array(PIECE, 2 * sizeof(double), "a piece of a tensor"); /* large enough for
+                                                                                   complex128 */
   float *floats = ct_mem_array(PIECE, sizeof *floats, "a piece of a tensor");
   CT_TRY(piece && floats ? CT_OK : CT_ERR_NOMEM);
   if (j->config.len) text[texts++] = (ct_weights_text_t){"config", j->config.data};
@@ -216,7 +215,7 @@ static int tell(const job_t *j)
   CT_TRY(ct_str_add(&line, "%s: %s, %d tensor%s, %s%s", j->out, j->to->format.name, j->n,
                     j->n == 1 ? "" : "s", ct_text_bytes((double)j->bytes, size, sizeof size),
                     j->config.len ? ", with its configuration" : ""));
-  if (j->changed) CT_TRY(ct_str_add(&line, "; %d of another type before", j->changed));
+  if (j->changed) CT_TRY(ct_str_add(&line, "; %d converted to another type", j->changed));
   CT_TRY(ct_str_add(&line, "\n"));
   CT_TRY(ct_app_print(line.data));
 out:
@@ -234,7 +233,7 @@ static void close_job(job_t *j)
   ct_weights_close(&j->file);
 }
 
-/* Of a quantized file the default group holds only what is not in eight bits. */
+/* Refuses a quantized file without --key: its default group lacks the int8 tensors. */
 static int check_whole(const job_t *j, const ct_args_t *a)
 {
   int rc = CT_OK, quantized = 0;

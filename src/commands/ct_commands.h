@@ -1,4 +1,4 @@
-/** \file ct_commands.h  The commands, one file each; cli/commands.c lists them.  Layer 5. */
+/** \file ct_commands.h  The commands, one source file each; cli/commands.c lists them.  Layer 5. */
 #ifndef CT_COMMANDS_H
 #define CT_COMMANDS_H
 #include "setup/ct_command.h"

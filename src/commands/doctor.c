@@ -1,4 +1,4 @@
-/* `doctor`: is this a good way to start a run? */
+/* `doctor`: checks the setup of a job before a run starts. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "comm/ct_agree.h"
 #include "job/ct_walltime.h"
 
-/* Without a configuration that of all defaults, changed by --set. */
+/* Reads the configuration; without a file, the defaults changed by --set. */
 static int config(const ct_args_t *a, ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -25,7 +25,7 @@ out:
   return rc;
 }
 
-/* Without a configuration there is no run, unless its directory was given. */
+/* Returns 1 if the run's directory is known: from a configuration or --set run.dir. */
 static int has_directory(const ct_args_t *a)
 {
   int has = a->rests > 0;
@@ -46,13 +46,13 @@ out:
   return rc;
 }
 
-/* Rank 0.  *bad: findings that need a cure. */
+/* Rank 0.  Prints the report; *bad is the number of findings that must be fixed. */
 static int tell(const ct_args_t *a, const ct_rank_facts_t *all, const ct_job_facts_t *job,
                 int64_t *bad)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
-  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "what is to be said of the job");
+  ct_findings_t *findings = ct_mem_alloc(sizeof *findings, "the findings");
   if (!findings) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_doctor_judge(all, job, findings));
   if (ct_args_get(a, "json"))
@@ -67,8 +67,8 @@ out:
   return rc;
 }
 
-/* When the job ends, as a run would understand it. */
-static int check_end(const ct_config_t *c, ct_job_facts_t *job)
+/* Finds out when the job ends, by the same rules as a training run. */
+static int look_at_end(const ct_config_t *c, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_walltime_t end;
@@ -79,7 +79,7 @@ out:
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Collects the facts about the job and the run directory. */
 static int begin(const ct_setup_t *s, const ct_doctor_env_t *env, int has_dir, ct_job_facts_t **job)
 {
   int rc = CT_OK;
@@ -102,7 +102,7 @@ out:
   return rc;
 }
 
-/* A chunk of whole samples, as many as make it worth a request to a disk. */
+/* Suggests an h5repack command with chunks of whole samples that are worth a disk request. */
 static void describe_repack(const ct_setup_t *s, ct_data_facts_t *d)
 {
   enum { WORTH = 16384 };
@@ -123,7 +123,7 @@ static void describe_repack(const ct_setup_t *s, ct_data_facts_t *d)
     snprintf(d->repack, sizeof d->repack, "h5repack -l %s:CHUNK=%s IN.h5 OUT.h5", input, dims);
 }
 
-/* Of the first files. */
+/* Reads the stripe counts of the first files. */
 static void describe_stripes(const ct_dataset_t *data, ct_data_facts_t *d)
 {
   enum { LOOKED_AT = 256 };
@@ -142,7 +142,7 @@ static void describe_data(const ct_setup_t *s, ct_data_facts_t *d)
 {
   char stored[64], seen[64];
   const ct_dataset_t *data = &s->data;
-  const ct_shape_t *x = &data->ops->info(data->reader)->x; /* before any transform */
+  const ct_shape_t *x = &data->ops->info(data->reader)->x; /* shape before transforms */
   snprintf(d->sample, sizeof d->sample, "%s %s to %s", ct_dtype_name(x->dtype),
            ct_shape_text(x, stored, sizeof stored), ct_shape_text(&data->x, seen, sizeof seen));
   for (int k = 0; k < data->extra.n; k++) {
@@ -180,7 +180,7 @@ static void describe_steps(const ct_setup_t *s, const ct_doctor_steps_t *tried, 
   d->wait_s = tried->wait_s / (double)tried->steps;
 }
 
-/* Of rank 0, whose share of a batch is as large as any. */
+/* Computes the memory of rank 0, which has the largest local batch. */
 static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
 {
   int rc = CT_OK;
@@ -195,10 +195,10 @@ out:
   return rc;
 }
 
-/* Collective.  Opens data and model as a run would; what goes wrong is a fact.  job: rank 0's, NULL
- * on the others; looks: room for it. */
-static int survey_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
-                      ct_surveys_t *looks)
+/* Collective.  Opens data and model as a run would.  An error here becomes a fact about the job.
+ * \a job: rank 0's, NULL on the other ranks; \a looks: filled in. */
+static int look_at_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
+                       ct_surveys_t *looks)
 {
   ct_doctor_steps_t tried = {0};
   int rc = open_run(s);
@@ -226,13 +226,13 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_job_facts_t *job = NULL;
   ct_surveys_t *looks = NULL;
   CT_TRY(ct_args_int(a, "steps", 0, 0, 1000000, &steps));
-  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps are those of a CONFIG");
+  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps needs a CONFIG");
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);
   CT_TRY(ct_doctor_gather(&env, 1, &all));
   CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
-  looks = ct_mem_alloc(sizeof *looks, "what samples are like");
+  looks = ct_mem_alloc(sizeof *looks, "the data survey");
   CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
   if (a->rests) CT_TRY(survey_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
   CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);

@@ -1,5 +1,5 @@
-/* `eval`: counts over each sample of data.val exactly once, and of eval.sets, with the weights of a
- * checkpoint. */
+/* `eval`: evaluates a checkpoint on data.val and eval.sets, with each sample counted exactly once.
+ */
 #include "setup/ct_builtin.h"
 #include "commands/ct_commands.h"
 #include "setup/ct_model_file.h"
@@ -10,7 +10,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 
-/* Classes are counted where there are any, and not too many. */
+/* Chooses the metrics.  Classes are counted if there are labels and not too many classes. */
 static int what_to_measure(const ct_setup_t *s, const ct_args_t *a, ct_confusion_t *c,
                            ct_eval_want_t *want)
 {
@@ -23,7 +23,8 @@ out:
   return rc;
 }
 
-/* eval.sets; their list is the caller's.  What is counted by class is data.val's, afterwards. */
+/* Evaluates eval.sets into the caller's list.  Called before data.val is evaluated, whose class
+ * counts remain in the confusion matrix. */
 static int evaluate_sets(ct_setup_t *s, const ct_eval_want_t *want, ct_eval_set_t *set)
 {
   int rc = CT_OK;
@@ -38,7 +39,7 @@ out:
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Appends the results as JSON. */
 static int print_json(const ct_setup_t *s, const char *model, const ct_eval_result_t *e,
                       const ct_confusion_t *c, const ct_eval_set_t *set, int sets, ct_str_t *text)
 {
@@ -50,7 +51,7 @@ static int print_json(const ct_setup_t *s, const char *model, const ct_eval_resu
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Prints the results and writes the confusion matrix. */
 static int print(const ct_args_t *a, const ct_setup_t *s, const char *model,
                  const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
                  int sets)

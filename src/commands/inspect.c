@@ -1,5 +1,5 @@
-/* `inspect`: what a model file or data set holds: names, shapes, types and, if asked for, what the
- * numbers are like. */
+/* `inspect`: lists the contents of a model file or data set: names, shapes, types and, on request,
+ * statistics of the values. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 
 enum { PIECE = 1 << 16 };
 
-/* Of the finite ones. */
+/* Statistics of the finite values of a tensor. */
 typedef struct stats {
   int64_t n, nonfinite;
-  double min, max, mean, m2; /* m2: sum of squared differences from the mean */
+  double min, max, mean, m2; /* m2: sum of squared deviations from the mean */
 } stats_t;
 
 typedef struct totals {
@@ -26,14 +26,15 @@ typedef struct totals {
   double bytes;
 } totals_t;
 
-/* Of columns. */
+/* Column widths. */
 typedef struct widths {
   int name, type;
 } widths_t;
 
 /* ---- the file ---- */
 
-/* A checkpoint is known by its seal, with all that it has; any other HDF5 file is arrays. */
+/* Opens a checkpoint (recognized by its seal) with all its groups; opens any other HDF5 file as a
+ * collection of arrays. */
 static int open_file(const char *path, const ct_args_t *a, ct_weights_file_t *f)
 {
   int rc = CT_OK, is_checkpoint = 0;
@@ -69,9 +70,10 @@ static const char *kind_of(const ct_weights_file_t *f)
   return f->ops == &ct_weights_hdf5 ? "checkpoint" : f->ops->format.name;
 }
 
-/* ---- the numbers ---- */
+/* ---- statistics ---- */
 
-/* Chan, Golub, LeVeque (1979): means and squares of parts make those of the whole. */
+/* Adds a batch of values: combines means and squared deviations of two parts (Chan, Golub, LeVeque
+ * 1979). */
 static void add_numbers(stats_t *s, const double *v, int64_t n)
 {
   stats_t p = {.min = INFINITY, .max = -INFINITY};
@@ -115,9 +117,9 @@ out:
   return rc;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
-/* A name can have anything in it. */
+/* Appends a name; control characters become "?". */
 static int add_name(ct_str_t *out, const char *name, int width)
 {
   int rc = CT_OK;
@@ -131,7 +133,7 @@ out:
   return rc;
 }
 
-/* "64x3x7x7" */
+/* Appends a shape such as "64x3x7x7". */
 static int add_shape(ct_str_t *out, const ct_tensor_t *t, int width)
 {
   int rc = CT_OK;
@@ -218,7 +220,7 @@ out:
   return rc;
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static json_t *json_stats(const stats_t *s)
 {

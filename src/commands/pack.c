@@ -1,4 +1,4 @@
-/* `pack`: files of other programs become the sharded HDF5 that is trained on. */
+/* `pack`: converts data of other formats to the sharded HDF5 files that training reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "pack/ct_pack_in.h"
 #include "pack/ct_pack_job.h"
 
-/* "1,8,8": the dims of a sample; nothing given: ndim 0. */
+/* Parses the shape of a sample, such as "1,8,8"; ndim is 0 if none is given. */
 static int read_shape(const char *text, ct_shape_t *out)
 {
   int rc = CT_OK;
@@ -45,7 +45,7 @@ out:
   return rc;
 }
 
-/* "100:200", "100:", ":200" */
+/* Parses a range such as "100:200", "100:" or ":200". */
 static int read_range(const ct_args_t *a, const char *option, const char *what, int64_t *begin,
                       int64_t *end)
 {
@@ -64,7 +64,7 @@ out:
   return rc;
 }
 
-/* "256", or "224,320" */
+/* Parses "256" or "224,320". */
 static int read_resize(const char *text, ct_pack_images_t *o)
 {
   enum { MOST = 16384 };
@@ -136,7 +136,7 @@ static int is_of_images(const ct_args_t *a)
   return 0;
 }
 
-/* Collective. */
+/* Collective.  Opens encoded image files as the source. */
 static int open_images(const ct_args_t *a, const ct_topo_t *topo, ct_pack_source_t *out)
 {
   static const char *const others[] = {"images", "labels", "csv", "shape", "label", "cifar"};
@@ -154,7 +154,7 @@ out:
   return rc;
 }
 
-/* The options of images are of no use elsewhere. */
+/* Refuses image options for other sources. */
 static int check_no_images(const ct_args_t *a)
 {
   static const char *const flags[] = {"root", "encoded", "resize", "channels"};
@@ -166,7 +166,7 @@ out:
   return rc;
 }
 
-/* CIFAR's files say all but which of their labels is meant. */
+/* Opens CIFAR files; only the choice of coarse or fine labels is an option. */
 static int open_cifar(const ct_args_t *a, const char *pattern, ct_pack_source_t *out)
 {
   static const char *const others[] = {"images", "labels", "csv", "shape", "targets"};
@@ -183,7 +183,7 @@ out:
   return rc;
 }
 
-/* NumPy's arrays say by their types if they are labels or targets. */
+/* Opens NumPy files; the element type decides between labels and targets. */
 static int open_npy(const ct_args_t *a, const ct_shape_t *shape, ct_pack_source_t *out)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* `predict`: a trained model's answer for each of some samples: of HDF5 files, or images. */
+/* `predict`: writes a trained model's predictions for samples from HDF5 files or images. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ static int by_bytes(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-enum { MOST_FOLDERS = 16 /* one in the other; links may go round */ };
+enum { MOST_FOLDERS = 16 /* maximum depth; symbolic links may form cycles */ };
 
-/* The files in a folder that a reader knows by name, and those in the folders in it. */
+/* Appends the files in a folder that a reader recognizes by name, including subfolders. */
 static int list_folder(ct_opt_texts_t *list, int64_t *cap, const char *folder, int depth)
 {
   int rc = CT_OK;
@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* In the order of their bytes, folders of classes too. */
+/* Appends the files of a folder, sorted by the bytes of their paths. */
 static int add_folder(ct_opt_texts_t *list, int64_t *cap, const char *folder)
 {
   int rc = CT_OK, before = list->n;
@@ -73,7 +73,7 @@ static int add_path(ct_opt_texts_t *list, int64_t *cap, const char *path)
   return add_input(list, cap, path);
 }
 
-/* --input and all that follows the model, so that a shell's pattern can be given. */
+/* Collects --input and all arguments after the model, so that shell patterns work. */
 static int list_input(const ct_args_t *a, ct_opt_texts_t *list)
 {
   int rc = CT_OK;
@@ -95,7 +95,7 @@ static void free_input(ct_opt_texts_t *list)
 
 /* ---- the command ---- */
 
-/* All others are told, but a program that asks for the status must learn of it. */
+/* Fails if samples were skipped: the exit status must show that predictions are missing. */
 static int check_lost(const ct_predict_out_t *out)
 {
   int rc = CT_OK;
@@ -117,7 +117,7 @@ static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
   CT_TRY(ct_agree(s->topo, rc));
   ct_predict_to_t to = {ct_predict_out_take, out};
   rc = ct_predict(s->trainer, &s->val, s->cfg.data.eval_batch, (int)s->cfg.data.workers, &to);
-  int64_t unread = out && ct_app_unread(); /* which is no failure */
+  int64_t unread = out && ct_app_unread(); /* a closed pipe is no failure */
   ct_agree_sum(s->topo, &unread, 1);
   if (unread) rc = CT_OK;
   if (rc != CT_OK || unread) goto out;

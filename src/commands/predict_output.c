@@ -1,5 +1,5 @@
-/* What becomes of predictions: lines on the standard output, a csv file, or an HDF5 file.  All is
- * told in the order of the samples, batch by batch; only HDF5's arrays wait for the last one. */
+/* Output of predictions: text on stdout, a csv file, an HDF5 file, or masks.  Output follows the
+ * order of the samples, batch by batch; arrays of an HDF5 file are written at the end. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -19,19 +19,19 @@ struct ct_predict_out {
   const ct_setup_t *s;
   ct_predict_style_t style;
   ct_loss_kind_t loss;
-  int folder;  /* masks go into files of their own there */
-  int classes; /* 1: outputs are of classes, of which the largest are told */
+  int folder;  /* 1: the output is a directory with one mask file per sample */
+  int classes; /* 1: outputs are class scores; the largest are printed */
   int64_t outputs, samples, lost;
-  size_t common;  /* bytes of the folder that all samples are in */
-  int64_t pixels; /* above 1: a class for each place of a sample, and outputs of each class there */
-  char *names;    /* owned: the file of names, its newlines made NUL */
-  char **name;    /* owned: [outputs], into it; NULL: numbers */
-  int64_t *top;   /* owned: [style.top] */
-  ct_str_t text;  /* csv: all of it; else what is printed next */
-  float *values;  /* HDF5: [samples, outputs] */
-  int64_t *first; /* HDF5: [samples], the class that is told */
-  unsigned char *mask; /* by place: [samples, places] for HDF5, else of one sample */
-  float *share;        /* by place: [outputs], the part of a sample that is of each class */
+  size_t common;       /* length of the directory prefix that all samples share */
+  int64_t places;      /* pixels per sample with a class each; 1: one class per sample */
+  char *names;         /* owned; text of the names file, with newlines replaced by NUL */
+  char **name;         /* owned; [outputs], pointers into names; NULL: print numbers */
+  int64_t *top;        /* owned; [style.top], the most likely classes */
+  ct_str_t text;       /* whole csv file, or text not printed yet */
+  float *values;       /* HDF5: outputs [samples, outputs] */
+  int64_t *first;      /* HDF5: most likely class [samples] */
+  unsigned char *mask; /* masks: [samples, places] for HDF5, else of one sample */
+  float *share;        /* masks: [outputs], fraction of a sample's pixels per class */
 };
 
 static int is_file(const ct_predict_out_t *p, const char *suffix)
@@ -65,7 +65,7 @@ out:
   return rc;
 }
 
-/* Names that came with the model. */
+/* Takes the class names from the model's configuration. */
 static int take_names(ct_predict_out_t *p)
 {
   int rc = CT_OK;
@@ -85,8 +85,8 @@ static int check_style(const ct_predict_out_t *p)
   const ct_predict_style_t *o = &p->style;
   if (p->folder && p->pixels < 2)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: a folder is for masks, of a model with a class for each place; "
-            "else its name must end in .h5 or .csv",
+            "predict: --output %s: a directory is for masks, which need a model with "
+            "per-pixel classes; otherwise the name must end in .h5 or .csv",
             o->output);
   if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
     CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
@@ -95,8 +95,8 @@ static int check_style(const ct_predict_out_t *p)
             MASK_CLASSES, p->outputs);
   if (p->folder && p->s->val.x.ndim != 4)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: only masks of images fit into a folder, others "
-            "into a file .h5",
+            "predict: --output %s: only masks of images can be written to a directory, "
+            "others to a .h5 file",
             o->output);
   if (!p->classes && o->names)
     CT_FAIL(CT_ERR_USAGE, "predict: --names is for classes, but the model's outputs are values");
@@ -107,7 +107,7 @@ out:
   return rc;
 }
 
-/* Bytes of the folder that the places of all samples begin with. */
+/* Returns the length of the directory prefix that the paths of all samples share. */
 static size_t common_folder(const ct_predict_out_t *p)
 {
   char first[CT_PATH_MAX], location[CT_PATH_MAX];
@@ -136,7 +136,7 @@ out:
   return rc;
 }
 
-/* A directory, or what is to become one. */
+/* Returns 1 if the output is a directory, or ends with "/". */
 static int is_folder(const char *output)
 {
   size_t n = output ? strlen(output) : 0;
@@ -192,8 +192,8 @@ static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
   return ct_str_add(&p->text, "%s%" PRId64, before, k);
 }
 
-/* "7.png  3 0.9981  5 0.0012" */
-static int add_line(ct_predict_out_t *p, const char *location, const float *v)
+/* Appends a line such as "7.png 3 0.9981 5 0.0012". */
+static int add_line(ct_predict_out_t *p, const char *place, const float *v)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(&p->text, "%s", location));
@@ -240,9 +240,10 @@ out:
   return rc;
 }
 
-/* ---- taking ---- */
+/* ---- samples ---- */
 
-/* The largest output of each place, and how much of the sample each class has. */
+/* Sets each pixel of the mask to the class with the largest output, and computes the fraction of
+ * each class. */
 static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
 {
   for (int64_t k = 0; k < p->outputs; k++)
@@ -250,16 +251,16 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
   for (int64_t q = 0; q < p->pixels; q++) {
     int64_t best = 0;
     for (int64_t k = 1; k < p->outputs; k++)
-      if (v[k * p->pixels + q] > v[best * p->pixels + q]) best = k;
-    mask[q] = (unsigned char)best; /* of more classes no mask is written */
+      if (v[k * p->places + q] > v[best * p->places + q]) best = k;
+    mask[q] = (unsigned char)best; /* masks have at most 256 classes */
     p->share[best] += 1;
   }
   for (int64_t k = 0; k < p->outputs; k++)
     p->share[k] /= (float)p->pixels;
 }
 
-/* DIR/ and the sample's path or place, without the folder that all inputs are in. */
-static int write_mask(ct_predict_out_t *p, const char *location)
+/* Writes the mask to DIR/, under the sample's path without the common prefix. */
+static int write_mask(ct_predict_out_t *p, const char *place)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];
@@ -286,7 +287,7 @@ static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *location
   return is_file(p, ".csv") ? add_csv(p, location, p->share) : add_line(p, location, p->share);
 }
 
-/* In files of arrays a lost sample has its place. */
+/* Records a sample that could not be read; in arrays its row is NaN and -1. */
 static void take_lost(ct_predict_out_t *p, int64_t sample)
 {
   p->lost++;
@@ -329,15 +330,15 @@ int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *output
   if (p->style.output || !p->text.len) goto out;
   CT_TRY(ct_app_print(p->text.data));
   ct_str_clear(&p->text);
-  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "nobody reads the predictions any more");
+  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "the reader of stdout has closed it");
 out:
   ct_mem_free(v);
   return rc;
 }
 
-/* ---- the end ---- */
+/* ---- completing the file ---- */
 
-/* Which sample each row is. */
+/* Writes the names of the samples, one for each row. */
 static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
 {
   int rc = CT_OK;
@@ -354,7 +355,7 @@ out:
   return rc;
 }
 
-/* The mask of a sample has the dims of the model's outputs without that of the classes. */
+/* Writes the masks, with the shape of the model's outputs without the class dimension. */
 static int put_masks(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
 {
   const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;

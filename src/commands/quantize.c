@@ -1,5 +1,6 @@
-/* `quantize`: a checkpoint becomes a model with eight bits.  Batchnorms are folded, ranges found on
- * batches of the training data, weights rounded, and what that costs is counted on data.val. */
+/* `quantize`: converts a checkpoint to an int8 model.  Folds batchnorms, calibrates activation
+ * ranges on training batches, quantizes the weights, and measures the change in accuracy on
+ * data.val. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,22 +19,22 @@
 #include "eval/ct_eval.h"
 #include "quant/ct_quant_file.h"
 
-/* One side of the report. */
+/* Scores of the model before or after quantization. */
 typedef struct scores {
   ct_eval_result_t e;
-  double samples_per_s; /* folded, of passes alone */
+  double samples_per_s; /* forward passes only, with folded batchnorms */
   int64_t bytes;
 } scores_t;
 
 typedef struct quantizing {
   const ct_args_t *a;
   ct_setup_t s;
-  float **plain; /* of the trained model's parameters */
+  float **plain; /* owned; parameters of the original model */
   int params;
   ct_range_method_t method;
   double percent;
-  int64_t batches, samples; /* to calibrate with; of calibration */
-  char how[96];             /* one line of the file */
+  int64_t batches, samples; /* calibration batches, and samples in them */
+  char how[96];             /* calibration settings as text, for the file */
   scores_t before, after;
 } quantizing_t;
 
@@ -88,7 +89,7 @@ static void drop_trainer(ct_setup_t *s)
   s->class_weight = NULL;
 }
 
-/* Of the folded model in float32 or in eight bits: the same passes of both. */
+/* Measures the speed of the folded model, in float32 or int8, on the same batches. */
 static int time_passes(quantizing_t *z, ct_quantized_as_t as, scores_t *out)
 {
   int rc = CT_OK;
@@ -99,7 +100,7 @@ out:
   return rc;
 }
 
-/* ---- the model as it was trained ---- */
+/* ---- the float32 model ---- */
 
 static int take_weights(quantizing_t *z)
 {
@@ -131,9 +132,9 @@ out:
   return rc;
 }
 
-/* ---- eight bits ---- */
+/* ---- quantization ---- */
 
-/* The training data, but as evaluation sees it: without what augments it. */
+/* Opens the training data with the transforms of evaluation, without augmentation. */
 static int open_calibration(quantizing_t *z, ct_dataset_t *out)
 {
   int rc = CT_OK;
@@ -183,8 +184,8 @@ static int describe(quantizing_t *z)
                         z->samples);
 }
 
-/* Calibration sees the folded float32 model; then the weights are rounded too. */
-static int make_int8(quantizing_t *z)
+/* Calibrates the folded float32 model, then quantizes the weights. */
+static int make_eight_bits(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;
@@ -203,7 +204,7 @@ out:
   return rc;
 }
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
 static int write_file(quantizing_t *z)
 {
@@ -257,7 +258,7 @@ out:
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Writes the file and prints the report. */
 static int finish(quantizing_t *z)
 {
   int rc = CT_OK;
@@ -289,7 +290,7 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const ct_model_ask_t ask = {.what = a->rest[0],
                               .checkpoint = ct_args_get(a, "checkpoint"),
                               .key = ct_args_get(a, "key"),
-                              .nothing = "accuracy cannot be told"};
+                              .nothing = "accuracy cannot be measured"};
   CT_TRY(ct_model_config(s, a, &ask, &w));
   CT_TRY(ct_setup_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));

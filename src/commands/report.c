@@ -1,4 +1,4 @@
-/* `report`: studies, or runs, as a page for people, and as figures for other programs. */
+/* `report`: makes a page from scaling studies or runs, and csv or JSON for other programs. */
 #include <stdio.h>
 
 #include "commands/ct_commands.h"
@@ -9,7 +9,7 @@
 #include "study/output/ct_report.h"
 #include "study/output/ct_runs.h"
 
-/* One study and what is made of it. */
+/* A study, and the scaling model fitted to it. */
 typedef struct item {
   ct_study_t study;
   ct_scaling_t model;
@@ -20,7 +20,8 @@ typedef struct links {
   ct_link_t inside, between;
 } links_t;
 
-/* Without a size that ran there is nothing to report; without a model there still is. */
+/* Reads a study and fits the model.  Fails if no size ran; a study without a model is still
+ * reported. */
 static int open_item(const char *path, const links_t *links, item_t *i, ct_report_t *r)
 {
   int rc = CT_OK;
@@ -46,7 +47,7 @@ out:
   return rc;
 }
 
-/* One study: its object; more: an array of them. */
+/* Appends JSON: an object for one study, an array for several. */
 static int add_json(const ct_report_t *r, int n, const char *predict, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -80,13 +81,13 @@ out:
   return rc;
 }
 
-/* Figures for another program alone write no page, unless its name is given. */
+/* Returns 1 if a page is wanted: --output is given, or neither --csv nor --json. */
 static int wants_page(const ct_args_t *a)
 {
   return ct_args_get(a, "output") || (!ct_args_get(a, "csv") && !ct_args_get(a, "json"));
 }
 
-/* In the directory of the first study or run, unless told otherwise. */
+/* Writes the page to --output, or to the directory of the first study or run. */
 static int write_page(const ct_args_t *a, const char *dir, const ct_str_t *page)
 {
   int rc = CT_OK;
@@ -183,7 +184,7 @@ out:
   return rc;
 }
 
-/* ---- which of the two ---- */
+/* ---- the command ---- */
 
 static int is_run(const char *path)
 {
@@ -198,7 +199,7 @@ int ct_cmd_report(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   if (ct_args_get(a, "csv") && ct_args_get(a, "json"))
-    CT_FAIL(CT_ERR_USAGE, "report: --csv and --json are two forms of one thing; choose");
+    CT_FAIL(CT_ERR_USAGE, "report: give either --csv or --json, not both");
   for (int i = 0; i < a->rests; i++)
     runs += is_run(a->rest[i]);
   if (runs && runs < a->rests)

@@ -1,6 +1,6 @@
-/* `scale`: a scaling study in one launch.  In each round every size is measured once, in an order
- * of its own, so that what changes in the machine over hours is no property of a size; rounds go on
- * until the medians are known well enough (Hoefler and Belli 2015, rules 5 and 6). */
+/* `scale`: runs a scaling study in one launch.  Each round measures every size once, in random
+ * order, so that slow drifts of the machine do not favour a size.  Rounds repeat until the medians
+ * are precise enough (Hoefler and Belli 2015, rules 5 and 6). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,13 +26,13 @@ typedef struct scale {
   int n;
   char dir[CT_PATH_MAX];
   uint64_t key, seed;
-  ct_scale_study_t study; /* rank 0 */
-  ct_scale_groups_t groups;
+  ct_scale_study_t study; /* rank 0 only */
+  ct_scale_worlds_t worlds;
   double begun;
-  int measured; /* configurations in this launch */
+  int measured; /* measurements in this launch */
 } scale_t;
 
-/* ---- before ---- */
+/* ---- preparation ---- */
 
 static int batch_of(const scale_t *s, const ct_config_t *c, int64_t *out)
 {
@@ -46,7 +46,8 @@ out:
   return rc;
 }
 
-/* All lines of one study have one configuration file, program and machine. */
+/* Computes the key of a study: all its measurements have the same configuration, program and
+ * machine. */
 static int key_of(scale_t *s, const ct_config_t *c)
 {
   int rc = CT_OK;
@@ -69,7 +70,8 @@ static int prepare(scale_t *s)
   const char *dir = ct_args_get(s->a, "dir");
   ct_topo_t one;
   ct_setup_t setup = {.topo = &one};
-  CT_TRY(ct_topo_split(s->topo, s->topo->rank, 0, &one)); /* as one rank would read it */
+  CT_TRY(ct_topo_split(s->topo, s->topo->rank, 0, &one)); /* the configuration as one rank alone
+                                                             reads it */
   rc = ct_setup_config(&setup, s->a->rest[0], s->a);
   ct_topo_unsplit(&one);
   CT_TRY_ALL(s->topo, rc);
@@ -90,8 +92,8 @@ out:
 
 /* ---- rounds ---- */
 
-/* Sizes of a round in an order of its own: by a random number for each. */
-static int next_of_round(const scale_t *s, int round, const int *done)
+/* Returns the next size of a round in random order (the smallest random number first), or -1. */
+static int next_of_block(const scale_t *s, int block, const int *done)
 {
   int best = -1;
   uint64_t least = 0;
@@ -119,14 +121,14 @@ static void quiet(const scale_t *s, int on)
     ct_log_setup(s->topo->rank, s->topo->size, on ? CT_LOG_WARN : CT_LOG_INFO);
 }
 
-/* A size that cannot be measured is a row with its reason, and no end of the study. */
-static int one_config(scale_t *s, int i, int round)
+/* Measures one size.  A size that fails becomes a row with the reason, and the study continues. */
+static int one_point(scale_t *s, int i, int block)
 {
   int rc = CT_OK;
   ct_scale_config_t *p = &s->config[i];
   ct_scale_round_t b = {.wants_timeline =
                             s->topo->rank == 0 && p->kind == CT_STUDY_RUN && !s->study.timeline};
-  quiet(s, 1); /* each configuration would tell its device */
+  quiet(s, 1); /* otherwise each measurement would log its device */
   s->measured++;
   int measured = ct_scale_measure(s->a, s->topo, &s->placement, &s->o, p, i, &s->groups, &b);
   quiet(s, 0);
@@ -149,8 +151,8 @@ out:
   return rc;
 }
 
-/* What rank 0 knows of the configurations, to all. */
-static int share_configs(scale_t *s)
+/* Broadcasts rank 0's results. */
+static int share_points(scale_t *s)
 {
   int rc = CT_OK;
   void *data = s->config;
@@ -164,7 +166,7 @@ out:
   return rc;
 }
 
-/* *out: 1: time is up; one configuration is always measured. */
+/* Sets *out to 1 if the time budget is used up.  At least one size is always measured. */
 static int enough(const scale_t *s, int *out)
 {
   int rc = CT_OK;
@@ -206,7 +208,7 @@ static int all_rounds(scale_t *s)
     if (!open) break;
   }
   if (over && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the budget is used up; started again, the study goes on");
+    ct_log(CT_LOG_INFO, "the budget is used up; run the same command again to continue the study");
 out:
   return rc;
 }

@@ -1,5 +1,5 @@
-/* `summary`: the model and the memory of a rank, of a run with any number of ranks. They need not
- * be there: one process looks at it all as rank 0 of so many would. */
+/* `summary`: prints the model and the memory per rank, for any number of ranks.  It runs as one
+ * process that computes what rank 0 of such a job would have. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* ---- the training that is meant: a line for what is not the plainest ---- */
+/* ---- settings of the training, one line for each that differs from plain training ---- */
 
 static const char *word(const ct_opt_t *rows, const char *key, int value)
 {
@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* Their names; what stands in the list has been read before. */
+/* Appends the names of the transforms, whose list has been checked before. */
 static int transforms(const char *what, const ct_yaml_t *list, ct_str_t *t)
 {
   int rc = CT_OK;
@@ -76,7 +76,7 @@ static int precision(const ct_config_t *c, ct_str_t *t)
                     is(amp, "fp16") ? ", dynamic loss scaling" : "");
 }
 
-/* With train.qat, of the observed model. */
+/* With train.qat: counts the fake-quantized weights and activations. */
 static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
 {
   int weights = 0, ranges = 0;
@@ -86,8 +86,8 @@ static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
     weights += ct_quant_is_weight(g, i, &channels);
     ranges += ct_observed_is_range(g, i);
   }
-  return ct_str_add(t, "  %-14s as in eight bits: %d weight%s, activations at %d place%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", ranges, ranges == 1 ? "" : "s");
+  return ct_str_add(t, "  %-14s fake-quantized to int8: %d weight%s, %d activation%s\n", "rounding",
+                    weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -129,8 +129,7 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
   if (c->parallel.grad_dtype)
     CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
   if (c->parallel.bucket_mb == CT_BUCKET_AUTO)
-    CT_TRY(
-        ct_str_add(t, "  %-14s as large as suits messages timed when a run starts\n", "buckets"));
+    CT_TRY(ct_str_add(t, "  %-14s chosen from all-reduces timed at the start\n", "buckets"));
   if (c->parallel.zero)
     CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
   if (c->parallel.verify_every)
@@ -192,7 +191,7 @@ static int add_bytes(ct_str_t *t, const char *what, size_t bytes)
   return ct_str_add(t, "  %-46s %s\n", what, ct_text_bytes((double)bytes, text, sizeof text));
 }
 
-/* What few runs have. */
+/* Appends a line only if bytes is not 0. */
 static int add_if_any(ct_str_t *t, const char *what, size_t bytes)
 {
   return bytes ? add_bytes(t, what, bytes) : CT_OK;
@@ -209,8 +208,8 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "weights in the low type", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
-  CT_TRY(add_if_any(t, "weights as in eight bits", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
+  CT_TRY(add_if_any(t, "reduced-precision weights", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
   CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
@@ -226,7 +225,7 @@ out:
   return rc;
 }
 
-/* ---- where things live ---- */
+/* ---- placement of data and states ---- */
 
 static int add_types(unsigned types, char *out, size_t cap)
 {
@@ -270,18 +269,19 @@ out:
   return rc;
 }
 
-/* Its files need not be there: then evaluation is a whole batch, of samples like those of training.
- */
+/* Opens data.val.  If its files are missing, assumes whole evaluation batches of samples with the
+ * shape of the training data. */
 static void open_val(ct_setup_t *s)
 {
   const ct_config_t *c = &s->cfg;
   if (c->data.val.n == 0 || ct_setup_open_data(c, &c->data.val, &s->val) == CT_OK) return;
-  ct_log(CT_LOG_WARN, "%s: evaluation is counted at a whole data.eval_batch", ct_err_last()->text);
+  ct_log(CT_LOG_WARN, "%s: evaluation memory is computed for a whole data.eval_batch",
+         ct_err_last()->text);
   s->val = (ct_dataset_t){.x = s->data.x, .info = s->data.info};
   s->val.info.samples = c->data.eval_batch;
 }
 
-/* All but the device, which the model need not fit on to be looked at. */
+/* Opens everything except the device, so that a model too large for it can be shown. */
 static int open_run(ct_setup_t *s, const ct_args_t *a)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* `train`: the whole story of a run, top to bottom. */
+/* `train`: a training run from start to end; train_config() lists its stages in order. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,19 +26,19 @@
 typedef struct run {
   ct_setup_t s;
   ct_sampler_t order;
-  ct_position_t at; /**< where training begins */
+  ct_position_t at; /**< position from which training starts */
   ct_early_stop_t early_stop;
-  ct_confusion_t confusion; /**< of the last evaluation, if classes are counted */
+  ct_confusion_t confusion; /**< class counts of the last evaluation, if any */
   ct_eval_want_t want;
-  int shown;       /**< 1: the result is told on the standard output too */
-  ct_str_t config; /**< resolved; rank 0, as what follows */
+  int shown;       /**< 1: the result is also printed to stdout */
+  ct_str_t config; /**< resolved configuration; rank 0 only */
   ct_str_t versions;
-  ct_str_t messages; /**< how gradients travel, where that was chosen */
-  ct_rundir_t *dir;  /**< rank 0, as what follows */
+  ct_str_t messages; /**< chosen settings of the all-reduce, as JSON; rank 0 only */
+  ct_rundir_t *dir;  /**< run directory; rank 0 only */
   ct_metrics_t *metrics;
-  ct_mllog_t *mllog;   /**< NULL: none is wanted */
-  ct_events_t *events; /**< likewise */
-  ct_eval_set_t *set;  /**< eval.sets, owned; NULL: none */
+  ct_mllog_t *mllog;   /**< MLPerf log or NULL; rank 0 only */
+  ct_events_t *events; /**< TensorBoard file or NULL; rank 0 only */
+  ct_eval_set_t *set;  /**< owned; eval.sets, or NULL */
 } run_t;
 
 /* ---- resume ---- */
@@ -54,8 +54,8 @@ static int arrays_of(const ct_ckpt_found_t *c)
   return arrays;
 }
 
-/* Another model cannot go on from these arrays; another seed or batch can, but not as the same run.
- */
+/* Compares the configuration with the checkpoint's.  A checkpoint of another model is refused;
+ * another seed or batch size is allowed with a warning, since results will differ. */
 static int check_same(const run_t *r, const ct_ckpt_found_t *c)
 {
   int rc = CT_OK;
@@ -66,45 +66,47 @@ static int check_same(const run_t *r, const ct_ckpt_found_t *c)
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: holds %d arrays, but this model and optimizer have %d; begin anew with "
+            "%s: holds %d arrays, but this model and optimizer have %d; start over with "
             "'--resume never', or keep both with another run.name%s%s",
             c->path, have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
-  if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", c->path, changed.data);
+  if (changed.len) ct_log(CT_LOG_WARN, "%s has another configuration: %s", c->path, changed.data);
 out:
   ct_mem_free(old);
   ct_str_clear(&changed);
   return rc;
 }
 
-/* The position is one in the data.  Alike on all ranks but for the path, which rank 0 knows. */
+/* Checks that the checkpoint's position exists in the data.  Identical on all ranks, except for \a
+ * path, which only rank 0 knows. */
 static int check_place(run_t *r, const char *path)
 {
   int rc = CT_OK;
   int64_t samples = r->s.data.info.samples, epoch = ct_sampler_epoch(&r->order);
   if (r->at.cursor < 0 || r->at.cursor > samples)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
-            "%" PRId64 ": give it the data it had, or begin anew with '--resume never'",
+            "%s: was saved after %" PRId64 " samples of the epoch, but data.train has only %" PRId64
+            ": use the original data, or start over with '--resume never'",
             path, r->at.cursor, samples);
-  if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last is on since */
+  if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last was turned on since */
 out:
   return rc;
 }
 
-/* Warns if what is left of the epoch is not what was left. */
+/* Warns if the order of samples differs from that of the interrupted epoch. */
 static void check_order(run_t *r, const char *path)
 {
   int64_t order = ct_setup_order_hash(&r->order);
   int within = r->at.cursor > 0 && r->at.cursor < ct_sampler_epoch(&r->order);
   if (within && r->at.order != order)
     ct_log(CT_LOG_WARN,
-           "%s was made within an epoch of another order of samples (the chunks of the files, "
-           "data.lanes or data.shuffle are others): up to the end of this epoch some samples come "
-           "twice, and others not at all",
+           "%s was saved within an epoch with another order of samples (the chunks of the files, "
+           "data.lanes or data.shuffle have changed): until the end of this epoch some samples are "
+           "used twice, and others not at all",
            path);
 }
 
-/* Rank 0.  Opens the newest in \a dir (auto), the newest of a run (its directory), or a file. */
+/* Rank 0.  Opens the newest checkpoint in \a dir ("auto"), the newest of a run directory, or a
+ * file. */
 static int open_meant(const char *what, const char *dir, ct_ckpt_found_t *c)
 {
   int rc = CT_OK;
@@ -118,7 +120,7 @@ out:
   return rc;
 }
 
-/* Rank 0 opens the checkpoint that --resume means; all learn whether there is one. */
+/* Rank 0 opens the checkpoint that --resume selects; all ranks learn whether there is one. */
 static int find_checkpoint(const run_t *r, const char *what, const char *dir, ct_ckpt_found_t *c,
                            int *found)
 {
@@ -138,8 +140,9 @@ out:
   return rc;
 }
 
-/* Where the configuration leaves it open how gradients travel, as the checkpoint notes it, which is
- * opened once more for that: resume() comes behind the communicator. */
+/* Restores the all-reduce settings from the checkpoint, where the configuration leaves them to
+ * measurement.  The communicator needs them, so the checkpoint is opened here once more, before
+ * resume(). */
 static int recall_messages(run_t *r, const ct_args_t *a)
 {
   int rc = CT_OK;
@@ -162,14 +165,14 @@ out:
   return rc;
 }
 
-/* Rank 0.  Earlier versions took a relative run.dir from the working directory.  Warns if such a
- * run exists there, since this version would otherwise train it again from the first step. */
+/* Rank 0.  Earlier versions resolved a relative run.dir against the working directory.  Warns if a
+ * run exists there, since this version would train it again from the first step. */
 static int warn_of_former(const ct_config_t *c)
 {
   int rc = CT_OK, files = 0;
   char real[CT_PATH_MAX], dir[CT_PATH_MAX], former[CT_PATH_MAX], checkpoints[CT_PATH_MAX];
   char **file = NULL;
-  if (!realpath(c->where, real)) return CT_OK; /* the built-in example need not be a file */
+  if (!realpath(c->where, real)) return CT_OK; /* the built-in example has no file */
   CT_TRY(ct_path_dir(dir, sizeof dir, real));
   size_t n = strlen(dir);
   if (strncmp(c->run.dir, dir, n) != 0 || c->run.dir[n] != '/') goto out;
@@ -178,10 +181,11 @@ static int warn_of_former(const ct_config_t *c)
   CT_TRY(ct_path_join(former, sizeof former, real, written));
   CT_TRY(ct_path_join(checkpoints, sizeof checkpoints, former, "checkpoints"));
   if (ct_file_is_dir(checkpoints) &&
-      ct_file_glob(checkpoints, "step-*", &file, &files) == CT_OK) /* fails where there is none */
+      ct_file_glob(checkpoints, "step-*", &file, &files) == CT_OK) /* fails without a match */
     ct_log(CT_LOG_WARN,
-           "run.dir is %s, which holds no checkpoint: training begins anew.  But %s holds a run: "
-           "before 0.2.0 a relative run.dir was taken from the working directory, now from the "
+           "run.dir is %s, which holds no checkpoint: training starts from step 0.  But %s holds a "
+           "run: "
+           "before 0.2.0 a relative run.dir was relative to the working directory, now to the "
            "directory of the configuration.  To resume that run: --set run.dir=%s",
            c->run.dir, former, written);
 out:
@@ -202,14 +206,14 @@ static int resume(run_t *r, const ct_args_t *a)
     CT_TRY(ct_trainer_restore(r->s.trainer, c.ops, c.store, 1, &r->at));
     CT_TRY(check_place(r, c.path));
     check_order(r, c.path);
-    ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
+    ct_log(CT_LOG_INFO, "resuming from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
   if (!found && !(what && strcmp(what, "never") == 0))
     CT_TRY_ALL(topo, topo->rank == 0 ? warn_of_former(&r->s.cfg) : CT_OK);
   if (!found) CT_TRY(ct_setup_init(&r->s));
   if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
-    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
+    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' starts over");
   if (topo->rank == 0)
     rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step, r->at.best.step);
   CT_TRY_ALL(topo, rc);
@@ -220,7 +224,7 @@ out:
 
 /* ---- the run directory ---- */
 
-/* How gradients travel, and the times it was chosen by. */
+/* Adds the all-reduce settings, and the measurement that chose them. */
 static void message_keys(run_t *r)
 {
   const ct_messages_t *m = &r->s.messages;
@@ -263,13 +267,13 @@ static int start_line(run_t *r)
   return ct_metrics_end(m);
 }
 
-/* Rank 0 alone. */
+/* Rank 0.  Opens the TensorBoard file. */
 static int open_events(run_t *r)
 {
   int rc = CT_OK;
   const ct_setup_t *s = &r->s;
   ct_yaml_t *settings = NULL;
-  ct_str_t text = {0}; /* it is shown as Markdown */
+  ct_str_t text = {0}; /* displayed as Markdown */
   if (!s->cfg.log.tensorboard) return CT_OK;
   CT_TRY(ct_config_settings(&s->cfg, &settings));
   CT_TRY(ct_str_add(&text, "```yaml\n%s```\n", r->config.data));
@@ -284,7 +288,7 @@ out:
   return rc;
 }
 
-/* Rank 0 alone. */
+/* Rank 0.  Writes the files of the run directory. */
 static int open_directory(run_t *r)
 {
   int rc = CT_OK;
@@ -300,7 +304,7 @@ out:
   return rc;
 }
 
-/* The last line of metrics.jsonl. */
+/* Writes the last line of metrics.jsonl. */
 static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result)
 {
   ct_metrics_begin(r->metrics, "end");
@@ -318,7 +322,7 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   return ct_metrics_end(r->metrics);
 }
 
-/* The same after an error, which stays the one that is reported. */
+/* Writes the last line after an error, and keeps that error as the one reported. */
 static void end_with_error(run_t *r, const ct_loop_result_t *result)
 {
   ct_err_info_t first = *ct_err_last();
@@ -328,7 +332,7 @@ static void end_with_error(run_t *r, const ct_loop_result_t *result)
 
 /* ---- training ---- */
 
-/* The list of eval.sets; none without data.val. */
+/* Allocates the list of eval.sets; NULL without data.val. */
 static int list_sets(run_t *r)
 {
   const ct_opt_files_t *f = &r->s.cfg.eval.sets;
@@ -391,7 +395,8 @@ out:
   return rc;
 }
 
-/* A job script that lost its variable must not succeed with the example. */
+/* Finds the configuration file.  It must be named or be ./ctrain.yaml: a job script with an empty
+ * variable must not train the example instead. */
 static int choose_config(const ct_args_t *a, char *path, size_t cap)
 {
   static const char usual[] = "ctrain.yaml";
@@ -429,7 +434,7 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
     CT_TRY(print_config(&r.s));
     goto out;
   }
-  CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* checked before */
+  CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* was checked */
   CT_TRY(recall_messages(&r, a));
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
@@ -442,8 +447,9 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
   CT_TRY_ALL(topo, topo->rank == 0 ? ct_rundir_open(r.s.cfg.run.dir, &topo->job, &r.dir) : CT_OK);
   CT_TRY(resume(&r, a));
   r.at.order = ct_setup_order_hash(&r.order);
-  CT_TRY(ct_setup_cache(&r.s)); /* last: it may take long, and any other error makes it useless */
-  ct_heartbeat_at("opening the run directory", -1);
+  CT_TRY(ct_setup_cache(&r.s)); /* last, since it may take long and any other error would waste
+                                   that time */
+  ct_beat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;

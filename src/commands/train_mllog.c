@@ -1,4 +1,4 @@
-/* What MLPerf's log says of a run before its first step.  The names are those of MLPerf's rules. */
+/* Entries of the MLPerf log before the first step, with the key names of MLPerf's rules. */
 #include "commands/train_mllog.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/ct_json.h"
 #include "setup/ct_config.h"
 
-/* The benchmark that a model is of. */
+/* Returns the MLPerf benchmark name. */
 static const char *benchmark_of(const ct_config_t *c)
 {
   if (*c->log.benchmark) return c->log.benchmark;
@@ -41,7 +41,7 @@ static void sizes(ct_mllog_t *m, const ct_setup_t *s)
                 json_integer(s->cfg.train.accumulate > 1 ? s->cfg.train.accumulate : 1));
 }
 
-/* Epochs at which the rate falls by gamma, as far as the schedule is of steps. */
+/* Lists the epochs at which a step or multistep schedule multiplies the learning rate by gamma. */
 static json_t *boundaries(const ct_config_t *c, const char *kind)
 {
   const ct_schedule_opts_t *o = &c->schedule;
@@ -77,7 +77,7 @@ int ct_train_mllog(const ct_setup_t *s, const ct_sampler_t *order, ct_mllog_t **
   if (!s->cfg.log.mllog) return CT_OK;
   CT_TRY(ct_mllog_open(s->cfg.run.dir, out));
   ct_mllog_begin(*out, "init", ct_clock_since_exec());
-  ct_mllog_fact(*out, "cache_clear", json_false()); /* that is for who starts the run */
+  ct_mllog_fact(*out, "cache_clear", json_false()); /* the launch script logs this */
   submission(*out, s);
   sizes(*out, s);
   optimizer(*out, s, order);

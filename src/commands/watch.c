@@ -1,5 +1,5 @@
-/* `watch`: how a run stands, in the terminal, from the lines that it writes.  The run may be one of
- * a cluster, whose directory is seen here: nothing of it is touched. */
+/* `watch`: shows the progress of a run in the terminal, from its metrics.jsonl.  The run may be on
+ * a cluster whose file system is mounted here; its directory is only read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int columns_of_terminal(void)
   return known ? size.ws_col : 80;
 }
 
-/* On a terminal each picture stands in place of the one before. */
+/* Draws the status; on a terminal it replaces the previous one. */
 static int draw(const ct_runlog_t *r, int live)
 {
   int rc = CT_OK;
@@ -50,7 +50,7 @@ out:
   return rc;
 }
 
-/* A run that waits in a queue has no lines yet. */
+/* Reports once that the run has no metrics yet, as while its job is queued. */
 static int wait_for(const ct_runlog_t *r, int *told)
 {
   char text[CT_PATH_MAX + 80];
@@ -67,7 +67,7 @@ static int follow(ct_runlog_t *r, int64_t every_s)
   int64_t lines;
   for (;; sleep((unsigned)every_s)) {
     rc = ct_runlog_more(r, &lines);
-    if (rc == CT_ERR_IO && r->run == 0) { /* not begun */
+    if (rc == CT_ERR_IO && r->run == 0) { /* the run has not started */
       CT_TRY(wait_for(r, &told));
       continue;
     }

@@ -1,5 +1,5 @@
-/* getopt_long() from a command's table of flags, so that help and messages about misspelt options
- * follow from the same rows. */
+/* Command-line parsing with getopt_long().  Options, help, and suggestions for misspelled options
+ * all come from the command's table of flags. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/ct_mem.h"
 #include "setup/ct_config.h"
 
-/* Codes of long options, above those of letters: FIRST + i is the i-th of the command. */
+/* getopt codes of long options, above all characters: FIRST + i is flag i of the command. */
 enum { HELP = 1000, FIRST };
 
 static int count_flags(const ct_command_t *cmd)
@@ -21,7 +21,8 @@ static int count_flags(const ct_command_t *cmd)
   return n;
 }
 
-/* 1 if the command has a configuration, and the text begins with the name of a key of it. */
+/* Returns 1 if the command has a configuration and \a text starts with the name of a configuration
+ * key; \a key gets its full name. */
 static int means_key(const ct_command_t *cmd, const char *text, char *key, size_t cap)
 {
   char word[64];
@@ -32,7 +33,7 @@ static int means_key(const ct_command_t *cmd, const char *text, char *key, size_
   return f->name && ct_config_key(word, key, cap);
 }
 
-/* KEY=VALUE among the arguments, and no file of that name. */
+/* Fails on a KEY=VALUE argument without --set, unless a file of that name exists. */
 static int check_no_key(const ct_args_t *a)
 {
   char key[200];
@@ -68,8 +69,8 @@ static int unknown_option(const ct_command_t *cmd, const char *given)
                     cmd->name);
 }
 
-/* What getopt_long() calls '?': an option of it that is given a value in vain, a letter, or a name
- * it does not know. */
+/* Error for an option that getopt_long() rejects: a value for a flag without one, a short option,
+ * or an unknown name. */
 static int bad_option(const ct_command_t *cmd, char **argv)
 {
   if (optopt >= HELP)
@@ -93,7 +94,7 @@ static int take_options(ct_args_t *a, int argc, char **argv)
         (struct option){f->name, f->value ? required_argument : no_argument, NULL, FIRST + i};
     if (strcmp(f->name, "output") == 0) output = i;
   }
-  optind = 0; /* getopt keeps its place between calls */
+  optind = 0; /* resets getopt, which keeps its position between calls */
   opterr = 0;
   const char *letters = output < 0 ? ":h" : ":ho:";
   for (int c; (c = getopt_long(argc, argv, letters, known, NULL)) != -1;) {
@@ -179,7 +180,7 @@ int ct_args_help(const ct_command_t *cmd, ct_str_t *out)
                     cmd->args, *cmd->args ? " " : "", cmd->help));
   for (const ct_flag_t *f = cmd->flags; f->name; f++) {
     snprintf(left, sizeof left, "--%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
-    /* one too long for its column has its help on the next line */
+    /* help of a long option goes on the next line */
     if (strlen(left) > 26)
       CT_TRY(ct_str_add(out, "  %s\n%-29s%s\n", left, "", f->help));
     else

@@ -1,5 +1,5 @@
-/* What this build contains, as lists: backends, the reader for given files, versions; and where the
- * example is. Nothing else names all backends. */
+/* What this build contains: lists of backends, readers and file formats, versions, and the location
+ * of the example.  This is the only file that names all backends. */
 #include "setup/ct_builtin.h"
 
 #include <dlfcn.h>
@@ -18,11 +18,12 @@
 #include "weights/pth/ct_weights_pth.h"
 #include "weights/safetensors/ct_weights_safetensors.h"
 
-/* The fastest first.  One without tables is a module, of no use without its driver. */
+/* Backends, fastest first.  A backend without a table here is a module (loaded with dlopen), which
+ * needs its driver library. */
 static const struct {
   const char *name;
   const ct_backend_t *backend;
-  const char *driver, *driver_name, *missing; /* why it is not in this build */
+  const char *driver, *driver_name, *missing; /* missing: reason why it is not in this build */
 } backends[] = {{"cuda", NULL, "libcuda.so.1", "NVIDIA", NULL},
 #ifdef HAVE_DNNL
                 {"cpu", &ct_backend_cpu, NULL, NULL, NULL},
@@ -41,7 +42,7 @@ const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, &ct_weig
 
 /* ---- backends ---- */
 
-/* The tables if there is a device.  CT_ERR_UNSUP: not in this build. */
+/* Loads backend i if it has a device.  CT_ERR_UNSUP: its module is not in this build. */
 static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
   int rc = CT_OK;
@@ -62,7 +63,7 @@ out:
   return rc;
 }
 
-/* To look for the driver is fast; to load the module, with all its libraries, is not. */
+/* Checks for the driver first, since loading the module with all its libraries is slow. */
 static int worth_trying(int i)
 {
   const char *driver = backends[i].driver;
@@ -129,13 +130,13 @@ out:
 
 /* ---- the example ---- */
 
-/* path is the digits example's configuration below dir; 1 if it exists. */
+/* Sets \a path to the digits example's configuration below \a dir; returns 1 if the file exists. */
 static int example_in(const char *dir, char *path, size_t cap)
 {
   return ct_path_join(path, cap, dir, "digits/train.yaml") == CT_OK && ct_file_exists(path);
 }
 
-/* Directories relative to the program: of an installation that was moved, and of a build tree. */
+/* Directories relative to the program: those of a relocated installation and of a build tree. */
 static int example_beside(char *path, size_t cap)
 {
   static const char *const places[] = {"../share/ctrain-hpc/examples", "../examples"};

@@ -1,5 +1,5 @@
-/* Data files on the nodes' own disks: data.stage copies them there before the first step,
- * data.cache_dir keeps what was read.  Every rank opens the cache of its node. */
+/* Data files on node-local disks: data.stage copies them before the first step, data.cache_dir
+ * keeps data as it is read.  Every rank opens the cache of its node. */
 #include <stdio.h>
 
 #include "setup/ct_setup.h"
@@ -11,7 +11,7 @@
 #include "base/ct_text.h"
 #include "comm/ct_agree.h"
 
-/* The files of all data sets; the same list on every rank. */
+/* The files of all data sets; identical on all ranks. */
 typedef struct sources {
   ct_cache_source_t *v;
   int n;
@@ -23,7 +23,7 @@ static int is_staged(const ct_setup_t *s)
   return *s->cfg.data.stage != '\0';
 }
 
-/* The i-th data set: training, validation, then eval.sets; NULL after the last. */
+/* Data set i: training, validation, then eval.sets; NULL after the last. */
 static ct_dataset_t *data_set(ct_setup_t *s, int i)
 {
   if (i < 2) return i == 0 ? &s->data : &s->val;
@@ -45,7 +45,7 @@ out:
   return rc;
 }
 
-/* Rank 0 asks the file server. */
+/* Only rank 0 asks the file server for sizes and times; it broadcasts them. */
 static int agree_on_files(const ct_topo_t *topo, sources_t *f)
 {
   int rc = CT_OK;
@@ -70,7 +70,7 @@ static int prefix(const ct_setup_t *s, int rc)
                      : ct_err_prefix(rc, "%s: ", is_staged(s) ? "data.stage" : "data.cache_dir");
 }
 
-/* The environment of a node's first rank counts. */
+/* Expands the directory with the environment of the node's first rank. */
 static int find_dir(const ct_setup_t *s, char *dir, size_t cap)
 {
   int rc = CT_OK;
@@ -83,7 +83,7 @@ out:
   return rc == CT_OK ? rc : prefix(s, ct_err_prefix(rc, "on %s: ", s->topo->host));
 }
 
-/* The first rank of a node also makes sure that the copies fit, before any rank copies. */
+/* On staging, the first rank of a node checks for enough disk space before any rank copies. */
 static int open_cache(ct_setup_t *s, const sources_t *f, const char *dir)
 {
   int rc = CT_OK, staged = is_staged(s);
@@ -110,7 +110,7 @@ out:
   return rc;
 }
 
-/* Collective. */
+/* Collective.  Logs how much was copied, and how fast. */
 static int report(const ct_setup_t *s, const sources_t *f, double copied, double seconds)
 {
   int rc = CT_OK;
@@ -156,7 +156,7 @@ static void keep_what_is_read(ct_setup_t *s, const sources_t *f)
   const ct_dataset_t *d;
   for (int k = 0; (d = data_set(s, k)); k++)
     if (d->ops && d->ops->keep_in) d->ops->keep_in(d->reader, s->cache);
-  ct_log(CT_LOG_INFO, "data.cache_dir: what is read of %d file%s is kept in %s", f->n,
+  ct_log(CT_LOG_INFO, "data.cache_dir: data read from %d file%s is kept in %s", f->n,
          f->n == 1 ? "" : "s", ct_cache_dir(s->cache));
 }
 
@@ -193,7 +193,7 @@ void ct_setup_cache_close(ct_setup_t *s)
   if (!s->cache) return;
   ct_cache_counts(s->cache, &missed, &found);
   if (!is_staged(s))
-    ct_log(CT_LOG_INFO, "data.cache_dir: this rank read %s of the files and %s of the cache",
+    ct_log(CT_LOG_INFO, "data.cache_dir: this rank read %s from the files and %s from the cache",
            ct_text_bytes((double)missed, taken, sizeof taken),
            ct_text_bytes((double)found, kept, sizeof kept));
   ct_cache_close(s->cache);

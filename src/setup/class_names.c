@@ -1,5 +1,5 @@
-/* What classes are called: the data's names become the model's, and travel with its configuration
- * into checkpoints and whatever is made of them. */
+/* Class names: the data's names become the model's.  They are part of the configuration, so
+ * checkpoints and exported models contain them. */
 #include <string.h>
 
 #include "setup/ct_setup.h"
@@ -7,7 +7,8 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 
-/* Names of the data, a line each, and those of the model: the first class whose names differ. */
+/* Warns of the first class whose name in the data (\a names, one per line) differs from the
+ * model's. */
 static void compare_names(const ct_opt_texts_t *own, const char *names, const char *what)
 {
   for (int i = 0; i < own->n && *names; i++) {

@@ -1,5 +1,5 @@
-/* The list of all sections.  Reading, help, dump and clearing use it.  The tables are in the
- * modules that they configure, except those of devices, which are here. */
+/* The list of all sections, from which parsing, help, dump and clearing follow.  Each section's
+ * table is in the module that it configures; those of the devices are here. */
 #include "setup/config_parts.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const ct_opt_t sim_rows[] = {
     CT_OPT_DOUBLE(ct_sim_opts_t, slow, "1", 0.01, 1000, "factor on the times of that rank's ops"),
     CT_OPT_END};
 
-/* The keys outside of sections. */
+/* Keys at the top level, outside of sections. */
 static const ct_opt_t root_rows[] = {
     CT_OPT_CHOICE(
         ct_config_t, device, "auto", "auto|cpu|cuda|ref|sim",
@@ -61,7 +61,7 @@ static const ct_opt_t root_rows[] = {
                 "list for evaluation; default: transforms without the random ones"),
     CT_OPT_END};
 
-/* A table, and the offset of its struct in ct_config_t. */
+/* An option table and the offset of its struct in ct_config_t. */
 typedef struct section {
   const char *name;
   const ct_opt_t *rows;
@@ -73,7 +73,7 @@ typedef struct section {
   {                                                \
 #    name, rows, offsetof(ct_config_t, name), help \
   }
-/* In the order of help and dump. */
+/* Sections in the order of help and dump. */
 static const section_t sections[] = {
     SECTION(run, ct_run_rows, "the run and its directory"),
     SECTION(parallel, ct_parallel_rows, "distribution of the work over ranks"),
@@ -109,7 +109,7 @@ void ct_config_clear(ct_config_t *c)
 
 /* ---- paths ---- */
 
-/* Visits a path or a list of paths. */
+/* Calls visit() for a path or each item of a list of paths. */
 static int visit_paths(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
                        const ct_opt_t *row, ct_yaml_t *n, void *arg)
 {
@@ -273,9 +273,9 @@ const char *ct_config_device(int choice)
   return ct_opt_word(root_rows, "device", choice);
 }
 
-/* ---- keys by other names ---- */
+/* ---- alternative names of keys ---- */
 
-/* Adds the keys of the section that match the word, with or without the section's name. */
+/* Appends the section's keys that match the word, with or without the section's name. */
 static void add_keys(const char *section, const ct_opt_t *rows, const char *word, char *buf,
                      size_t cap)
 {

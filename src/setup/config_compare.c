@@ -1,5 +1,5 @@
-/* Keys that can change the result of a run.  Their hash identifies a run, and a resumed run logs
- * the keys that have changed. */
+/* Comparison of configurations by the keys that can change the result of a run.  A hash of them
+ * identifies the run; a resumed run logs those that have changed. */
 #include <string.h>
 
 #include "setup/ct_config.h"
@@ -37,8 +37,8 @@ static const char *const no_effect[] = {"run.dir",
                                         "cuda",
                                         "sim"};
 
-/* Defaults whose notation has changed: the value of the first versions, and the value that now has
- * the same meaning for the models of those versions. */
+/* Defaults whose notation has changed: the value in the first versions, and the value that means
+ * the same now. */
 static const struct {
   const char *key, *then, *now;
 } former[] = {{"model.depth", "18", "0"}};
@@ -65,13 +65,14 @@ static int same_text(const char *a, const char *b)
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The only item of a list, else the value itself: some keys with one value have become lists. */
+/* Returns the only item of a list, else the value itself: some keys have become lists since the
+ * first versions. */
 static const ct_yaml_t *only_item(const ct_yaml_t *n)
 {
   return n->kind == CT_YAML_LIST && n->child && !n->child->next ? n->child : n;
 }
 
-/* Compares two values without regard to their quotes. */
+/* Compares two values; quotes do not matter. */
 static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
 {
   if (a->kind != b->kind) a = only_item(a), b = only_item(b);
@@ -82,10 +83,11 @@ static int same_value(const ct_yaml_t *a, const ct_yaml_t *b)
   return !p && !q;
 }
 
-/* A traversal of the values: each one is hashed and, if an old tree is given, compared. */
+/* A traversal of the values, which hashes them and, if an old tree is given, lists the differences.
+ */
 typedef struct visit {
   uint64_t hash;
-  ct_str_t *told; /* NULL: no comparison */
+  ct_str_t *told; /* list of differences; NULL: no comparison */
 } visit_t;
 
 static int visit_value(visit_t *v, const char *key, const ct_yaml_t *now, const ct_yaml_t *old)
@@ -105,8 +107,8 @@ out:
   return rc;
 }
 
-/* Visits the keys of the root and of its sections.  A key that is missing in the old tree is new,
- * not changed. */
+/* Visits the keys of the root and its sections.  A key that the old tree lacks is new, not changed.
+ */
 static int visit_tree(visit_t *v, const char *prefix, const ct_yaml_t *now, const ct_yaml_t *old)
 {
   int rc = CT_OK;
@@ -124,7 +126,7 @@ out:
   return rc;
 }
 
-/* Removes keys without effect, and sections that become empty. */
+/* Removes keys that cannot change results, and sections that become empty. */
 static int prune(ct_yaml_t *map, const char *prefix)
 {
   int rc = CT_OK;

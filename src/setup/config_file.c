@@ -1,5 +1,5 @@
-/* Reads a file into a tree: merges included files, and makes paths relative to the directory of
- * their file.  Only rank 0 does this; it broadcasts the result as one text. */
+/* Reads a configuration file into a tree: merges included files, and makes paths relative to the
+ * directory of their file.  Only rank 0 does this; it broadcasts the result as one text. */
 #include "setup/config_parts.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 
-enum { MAX_INCLUDES = 16 }; /* levels of includes */
+enum { MAX_INCLUDES = 16 }; /* maximum depth of nested includes */
 
 /* ---- paths ---- */
 
@@ -31,10 +31,10 @@ int ct__config_below(const ct_opt_t *row, const char *dir, const char *path, cha
 
 static int is_word(const ct_opt_t *row, const char *text)
 {
-  return row->choices && strcmp(row->choices, text) == 0; /* no path has more than one */
+  return row->choices && strcmp(row->choices, text) == 0; /* no PATH row has more than one choice */
 }
 
-/* Prepends the file's directory to a relative path; arg: the directory. */
+/* Prepends the directory \a arg to a relative path. */
 static int place(const ct_opt_t *row, ct_yaml_t *n, void *arg)
 {
   int rc = CT_OK;
@@ -44,7 +44,7 @@ static int place(const ct_opt_t *row, ct_yaml_t *n, void *arg)
     return CT_OK;
   if (is_word(row, n->text)) return CT_OK;
   rc = ct_path_expand(n->text, plain, sizeof plain);
-  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* its reader reports it */
+  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* the key's reader reports it */
   if (plain[0] == '/') return CT_OK;
   CT_TRY(ct__config_below(row, arg, plain, full, sizeof full));
   CT_TRY(ct_path_escape(full, &text));
@@ -84,7 +84,7 @@ static int set_file(ct_yaml_t *n, const char *file)
   return rc;
 }
 
-/* Merges an included file over the tree of the previous ones. */
+/* Merges an included file into \a tree; its values override those of earlier includes. */
 static int include_file(const char *path, const char *dir, const ct_yaml_t *n, int depth,
                         ct_yaml_t *tree)
 {
@@ -98,7 +98,7 @@ static int include_file(const char *path, const char *dir, const ct_yaml_t *n, i
   CT_TRY(ct_path_expand(n->text, plain, sizeof plain));
   CT_TRY(ct_path_join(full, sizeof full, dir, plain));
   rc = load(full, depth + 1, &included);
-  if (rc == CT_ERR_USAGE) return rc; /* the message has its own file and line */
+  if (rc == CT_ERR_USAGE) return rc; /* the message already names file and line */
   CT_TRY(rc);
   CT_TRY(set_file(included, full));
   ct_yaml_merge(tree, included);
@@ -131,7 +131,7 @@ out:
   return rc;
 }
 
-/* Removes keys x-NAME, which only hold anchors. */
+/* Removes top-level keys x-NAME, which only hold YAML anchors. */
 static void drop_extensions(ct_yaml_t *root)
 {
   for (ct_yaml_t *n = root->child, *next; n; n = next) {
@@ -148,7 +148,7 @@ static int load(const char *path, int depth, ct_yaml_t **out)
   char *text = NULL, dir[CT_PATH_MAX];
   size_t bytes;
   ct_yaml_t *root = NULL;
-  CT_TRY(ct_file_regular(path)); /* a pipe has no directory */
+  CT_TRY(ct_file_regular(path)); /* refuses pipes: relative paths need a directory */
   CT_TRY(ct_file_read(path, &text, &bytes));
   CT_TRY(ct__config_tree_of(text, bytes, path, &root));
   CT_TRY(directory_of(path, dir, sizeof dir));
@@ -163,7 +163,7 @@ out:
   return rc;
 }
 
-/* If the path is a run's directory, the file is the configuration in it. */
+/* Sets \a file to \a path, or to its config.yaml if \a path is a run directory. */
 static int file_meant(const char *path, char *file, size_t cap)
 {
   int rc = CT_OK;

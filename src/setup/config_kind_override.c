@@ -1,5 +1,5 @@
-/* Drops keys for another kind, when the command line or an including file changes the kind of a
- * section. */
+/* When the command line or an including file changes the kind of a section, removes the keys of the
+ * included file that only the old kind has. */
 #include "setup/config_parts.h"
 
 #include <string.h>
@@ -7,10 +7,11 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* Level of a value: the command line overrides the file, which overrides included files. */
+/* Precedence of a value: the command line (0) overrides the file (1), which overrides included
+ * files (2). */
 static int level_of(const ct_yaml_t *n)
 {
-  if (n->file) return 2; /* an included file */
+  if (n->file) return 2;
   return n->line ? 1 : 0;
 }
 

@@ -1,4 +1,4 @@
-/** \file config_parts.h  Declarations that the files of the configuration share. */
+/** \file config_parts.h  Internal functions that the files of the configuration share. */
 #ifndef CT_CONFIG_CONFIG_H
 #define CT_CONFIG_CONFIG_H
 #include "setup/ct_config.h"
@@ -6,21 +6,21 @@
 /** Calls visit() for each path in the tree: the values of PATH rows and the items of PATHS rows. */
 int ct__config_each_path(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
                          ct_yaml_t *root, void *arg);
-/** The same for the values in *c. */
+/** Calls visit() for each path in *c. */
 int ct__config_each_value(int (*visit)(const ct_opt_t *row, char **path, void *arg), ct_config_t *c,
                           void *arg);
 
-/** Joins \a dir and \a path.  If the row's paths are patterns, wildcard characters of the directory
- * are quoted.  Absolute paths stay unchanged. */
+/** Joins \a dir and \a path into \a buf.  An absolute path is copied unchanged.  If the row's paths
+ * are glob patterns, wildcard characters of \a dir are escaped. */
 int ct__config_below(const ct_opt_t *row, const char *dir, const char *path, char *buf, size_t cap);
 
-/** Parses a document that must be a map. */
+/** Parses a YAML document whose root must be a map.  The caller frees *out. */
 int ct__config_tree_of(const char *text, size_t bytes, const char *where, ct_yaml_t **out);
-/** Reads the values of a tree into *c, after the KEY=VALUE texts are set in it. */
+/** Sets the KEY=VALUE texts in the tree, then reads the values of the tree into *c. */
 int ct__config_take(ct_config_t *c, ct_yaml_t *root, const char *where, const char *const *set,
                     int sets);
-/** If the command line or an including file changes a kind, removes the keys of the included file
- * that this kind does not have, with a warning. */
+/** If the command line or an including file changes the kind of a section (such as optim.kind),
+ * removes keys of the included file that the new kind does not have, and logs a warning. */
 int ct__config_drop_foreign(ct_yaml_t *root, const char *where);
 
 #endif

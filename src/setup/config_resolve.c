@@ -1,5 +1,5 @@
 /* Steps after the whole configuration is read: makes paths absolute, computes sizes from other keys
- * and the number of ranks, and refuses keys that contradict each other. */
+ * and the number of ranks, and refuses contradictory keys. */
 #include "setup/config_parts.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "job/ct_walltime.h"
 #include "train/ct_step_opts.h"
 
-/* ---- what the text left open ---- */
+/* ---- values that follow from other keys ---- */
 
 static int set_text(char **to, const char *text)
 {
@@ -21,7 +21,7 @@ static int set_text(char **to, const char *text)
   return CT_OK;
 }
 
-/* Makes a path of PATH rows absolute; arg: the current directory. */
+/* Makes the path of a PATH row absolute; \a arg is the current directory. */
 static int make_absolute(const ct_opt_t *row, char **path, void *arg)
 {
   int rc = CT_OK;
@@ -48,9 +48,9 @@ out:
   return rc;
 }
 
-/* ---- what single keys cannot say ---- */
+/* ---- constraints between keys ---- */
 
-enum { MAX_BATCH = 1000000000 }; /* as the range of data.batch */
+enum { MAX_BATCH = 1000000000 }; /* upper limit of data.batch */
 
 static int check_plateau(const ct_config_t *c)
 {
@@ -134,14 +134,14 @@ out:
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 {
   ct_early_stop_t early;
-  int rc = ct_early_stop_read(&c->train, c->where, &early); /* the message has its own file and
+  int rc = ct_early_stop_read(&c->train, c->where, &early); /* the message already names file and
                                                                line */
   if (rc != CT_OK) return rc;
   rc = check_all(c, ranks, with_loss, &early);
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
 }
 
-/* Refuses a score that the data or the loss does not have. */
+/* Refuses a score that cannot be computed for the data or the loss. */
 static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
 {
   int rc = CT_OK;
@@ -168,7 +168,7 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets)
   for (int i = 0; i < c->eval.metrics.n; i++) {
     int kind = ct_score_kind(c->eval.metrics.v[i]);
     if (!kind)
-      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: '%s' is none; there are " CT_SCORE_KINDS, c->where,
+      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: unknown '%s'; expected " CT_SCORE_KINDS, c->where,
               c->eval.metrics.v[i]);
     CT_TRY(check_score(c, "eval.metrics", kind, has_targets));
   }

@@ -1,5 +1,5 @@
-/** \file model_path.h  Which file a run's model is, by one rule for all commands.  Layer 5.  All
- * functions are local. */
+/** \file ct_model_file.h  Finds, opens and loads a trained model, in the same way for all commands.
+ * Layer 5. */
 #ifndef CT_MODEL_PATH_H
 #define CT_MODEL_PATH_H
 #include "setup/ct_setup.h"
@@ -7,40 +7,44 @@
 
 /* ---- model_path.c: which file; all functions are local ---- */
 
-/** 1: a word of --checkpoint, `best` or `latest`; a file of that name is ./best. */
+/** Returns 1 if \a text is a keyword of --checkpoint: `best` or `latest`. (./best is a file.) */
 int ct_model_is_word(const char *text);
-/** The file of \a what: of a run's directory its best checkpoint where its checkpoint.best is on,
- * else its newest good one, or the one of \a word (NULL: none is given); of any other file itself.
- * CT_ERR_USAGE: a directory without a checkpoint, or a word that is none; CT_ERR_FORMAT: a
- * directory of another program. */
+/** Finds the model file of \a what.  If \a what is a run directory: its best checkpoint if the
+ * run's configuration sets checkpoint.best, otherwise its newest valid one; \a word (`best`,
+ * `latest`, or NULL) overrides this.  If \a what is a file: the file itself.  CT_ERR_USAGE: a
+ * directory without a checkpoint, or an unknown word; CT_ERR_FORMAT: a directory of another
+ * program. */
 int ct_model_path(const char *what, const char *word, char *path, size_t cap);
-/** The same of the run of a configuration; \a checkpoint is a word, a file, a run's directory, or
- * NULL. */
+/** Finds the model file for a configuration whose run.dir has checkpoints.  \a checkpoint is
+ * `best`, `latest`, a file, a run directory, or NULL. */
 int ct_model_path_of_run(const ct_config_t *c, const char *checkpoint, char *path, size_t cap);
 
-/* ---- model_file.c: what is in it ---- */
+/* ---- model_file.c: opening and loading it ---- */
 
-/** What a command asks for. */
+/** The model and data that a command was asked to use. */
 typedef struct ct_model_ask {
-  const char *what;            /**< a configuration, a run's directory, or a model file, which
-                                    carries its configuration */
-  const char *checkpoint;      /**< its weights: ct_model_path_of_run(); "": none are read */
-  const char *key;             /**< of a nested file; NULL: none is given */
-  const ct_opt_texts_t *input; /**< files without labels that become data.val, relative to the
-                                    working directory, of none it stays; NULL: data.val, as it is */
-  const char *nothing;         /**< what it means if data.val is not set */
+  const char *what;            /**< a configuration, a run directory, or a model file that
+                                    contains its configuration */
+  const char *checkpoint;      /**< weights to load, as for ct_model_path_of_run(); "": no
+                                    weights are read */
+  const char *key;             /**< group in a nested file; NULL: none */
+  const ct_opt_texts_t *input; /**< unlabelled files that replace data.val, relative to the
+                                    working directory; an empty list or NULL keeps data.val */
+  const char *nothing;         /**< end of the error message if data.val is not set */
 } ct_model_ask_t;
 
-/** Collective.  The configuration, and on rank 0 the file of the weights, open in *w. */
+/** Collective.  Reads the configuration.  On rank 0, also opens the weight file in *w. */
 int ct_model_config(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask,
                     ct_weights_file_t *w);
-/** Local, rank 0, behind ct_setup_model().  Which tensor of the file each parameter of s->graph is;
- * all must fit.  CT_ERR_FORMAT names the file and what does not. */
+/** Local, rank 0, after ct_setup_model().  Finds the tensor of the file for each parameter of
+ * s->graph.  CT_ERR_FORMAT names the file and all tensors that are missing or have a wrong shape.
+ */
 int ct_model_match(const ct_setup_t *s, const char *key, ct_weights_file_t *w, ct_match_t *m);
-/** Local, rank 0.  The store of a checkpoint; of another file none. */
+/** Local, rank 0.  If the file is a checkpoint, opens its store in *out; otherwise leaves *out
+ * unchanged. */
 int ct_model_store(const ct_weights_file_t *w, ct_ckpt_found_t *out);
-/** Collective, behind ct_setup_model().  A trainer that evaluates, with the weights of the file
- * that rank 0 has open. */
+/** Collective, after ct_setup_model().  Creates a trainer for evaluation, with the weights of the
+ * file that rank 0 has open in *w. */
 int ct_model_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w);
 
 #endif

@@ -1,36 +1,37 @@
-/** \file ct_predictor.h  A trainer that predicts, and what becomes of its predictions.  Layer 5. */
+/** \file ct_predictor.h  A trainer for prediction only, and the output of predictions.  Layer 5. */
 #ifndef CT_PREDICT_APP_H
 #define CT_PREDICT_APP_H
 #include "setup/ct_setup.h"
 #include "weights/ct_weights.h"
 
-/** Collective, behind ct_setup_model().  Folds the model, makes the trainer that only predicts,
- * and gives it the weights of \a w (on rank 0; NULL on the others, or everywhere: the initial
- * ones), whose names must be the model's.  CT_ERR_FORMAT names the file and what is missing. */
+/** Collective, after ct_setup_model().  Folds the batchnorms, creates a trainer for prediction
+ * only, and loads the weights of \a w into it. w: the open file on rank 0, NULL on the other ranks;
+ * NULL on all ranks keeps the initial weights.  CT_ERR_FORMAT names the file and the missing
+ * tensors. */
 int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w);
 
-/* ---- predict_output.c: what becomes of predictions ---- */
+/* ---- predict_output.c: output of predictions ---- */
 
-/** How they are told. */
+/** Output options. */
 typedef struct ct_predict_out ct_predict_out_t;
 typedef struct ct_predict_style {
-  int top;            /**< classes of a sample that are told */
-  const char *names;  /**< file with the classes' names, a line each; NULL: numbers */
-  const char *output; /**< .h5 or .csv; NULL: standard output */
+  int top;            /**< number of most likely classes printed per sample */
+  const char *names;  /**< file with class names, one per line; NULL: print class numbers */
+  const char *output; /**< .h5 or .csv file, or a directory for masks; NULL: stdout */
 } ct_predict_style_t;
 
-/** Local, rank 0.  Borrows the set-up.  CT_ERR_USAGE: an output of another format; as many names as
- * classes are needed. */
+/** Local, rank 0.  Opens the output; borrows \a s.  CT_ERR_USAGE: unknown output format, or a wrong
+ * number of class names. */
 int ct_predict_out_open(const ct_setup_t *s, const ct_predict_style_t *style,
                         ct_predict_out_t **out);
-/** Local, rank 0.  ct_predict_to_t.take. */
+/** Local, rank 0.  Writes the outputs of one batch; a callback as ct_predict_to_t.take. */
 int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs,
                         const char *lost);
-/** Samples that were lost, or files that were left out before. */
+/** Number of samples that could not be read, plus files that were skipped before. */
 int64_t ct_predict_out_lost(const ct_predict_out_t *out);
-/** Local, rank 0.  The file is there whole, or not at all. */
+/** Local, rank 0.  Completes the output file; it appears whole or not at all. */
 int ct_predict_out_commit(ct_predict_out_t *out);
-/** NULL is fine; what was not committed is removed. */
+/** NULL is allowed.  Removes output that was not committed. */
 void ct_predict_out_close(ct_predict_out_t *out);
 
 #endif

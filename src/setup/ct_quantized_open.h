@@ -1,18 +1,18 @@
-/** \file ct_quantized_open.h  From a quantized model to a trainer of it.  Layer 5. */
+/** \file ct_quantized_open.h  Creates a trainer for a quantized (int8) model.  Layer 5. */
 #ifndef CT_QUANTIZED_OPEN_H
 #define CT_QUANTIZED_OPEN_H
 #include "quant/ct_quantized.h"
 #include "setup/ct_setup.h"
 
-/** Local.  s->quantized, of the model of \a s; values are 0. */
+/** Local.  Allocates s->quantized for the model of \a s; all its values are 0. */
 int ct_quantized_add(ct_setup_t *s);
-/** Collective.  s->trainer, for evaluation or prediction, of s->quantized with rank 0's values,
- * which the others are told. */
+/** Collective.  Creates s->trainer for evaluation or prediction with s->quantized.  Rank 0's values
+ * are broadcast to the other ranks. */
 int ct_quantized_trainer(ct_setup_t *s, ct_quantized_as_t as, int logits_only);
-/** Collective.  1 if rank 0's checkpoint is a quantized model. */
+/** Collective.  Returns 1 if the checkpoint that rank 0 has open is a quantized model. */
 int ct_quantized_is(const ct_topo_t *topo, const ct_ckpt_found_t *checkpoint);
-/** Collective, after ct_setup_model().  s->quantized of the checkpoint, which rank 0 has open, and
- * s->trainer of it, which computes in eight bits where the device can. */
+/** Collective, after ct_setup_model().  Reads s->quantized from the checkpoint that rank 0 has open
+ * and creates s->trainer, which computes in int8 where the device supports it. */
 int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint);
 
 #endif

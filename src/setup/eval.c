@@ -1,12 +1,13 @@
-/* What an evaluation measures: what the configuration names, and what its other keys look at. */
+/* Chooses the metrics of an evaluation: those in eval.metrics, and those that other keys depend on.
+ */
 #include "setup/ct_setup.h"
 
 #include "base/ct_err.h"
 #include "plan/ct_loss.h"
 
-enum { USUAL_CLASSES = 100 }; /* up to so many are always counted: that costs nothing to speak of */
+enum { USUAL_CLASSES = 100 }; /* up to this number, classes are always counted */
 
-/* 1 if one of the keys names that score. */
+/* Returns 1 if a key names this score. */
 static int names(const ct_config_t *c, int early, int kind)
 {
   if (c->checkpoint.best == kind || early == kind) return 1;
@@ -36,8 +37,8 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
     out->confusion = confusion;
   }
   out->auc = names(c, early.metric, CT_SCORE_AUC);
-  if (out->auc && d->pixels > 1)
-    CT_FAIL(CT_ERR_USAGE, "%s: auc is of samples with one label, not of a label for each place",
+  if (out->auc && d->places > 1)
+    CT_FAIL(CT_ERR_USAGE, "%s: auc needs one label per sample, but the data has per-pixel labels",
             c->where);
   out->softmax = c->loss.kind == CT_LOSS_CROSS_ENTROPY;
   out->sigmoid = c->loss.kind == CT_LOSS_BCE;

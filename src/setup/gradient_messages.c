@@ -1,6 +1,6 @@
-/* How gradients travel where the configuration leaves that to measurement: `parallel.bucket_mb` and
- * `parallel.allreduce`.  A run that goes on takes what its checkpoint notes, since the order of the
- * sums, so their last bits, can depend on both. */
+/* Bucket size and all-reduce algorithm, where `parallel.bucket_mb` and `parallel.allreduce` leave
+ * them to measurement.  Both can change the order of sums, and so the last bits of results: a
+ * resumed run restores the values of its checkpoint. */
 #include "setup/ct_setup.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ int ct_setup_leaves_messages(const ct_setup_t *s)
          (p->bucket_mb == CT_BUCKET_AUTO || p->allreduce == CT_ALLREDUCE_AUTO);
 }
 
-/* ---- what a checkpoint notes ---- */
+/* ---- settings in checkpoints ---- */
 
 int ct_setup_note_messages(const ct_setup_t *s, ct_str_t *out)
 {
@@ -50,20 +50,22 @@ void ct_setup_recall_messages(ct_setup_t *s, const char *text)
   json_decref(o);
 }
 
-/* ---- what is measured ---- */
+/* ---- measurement ---- */
 
 static int over_mpi(const ct_setup_t *s)
 {
   return s->comm_ops == &ct_comm_mpi || s->comm_ops == &ct_comm_staged;
 }
 
-/* Whether there is memory of a node to sum up in first. */
+/* Returns 1 if a hierarchical all-reduce is possible: several ranks per node, reduced in shared
+ * memory first. */
 static int has_two_ways(const ct_setup_t *s, const ct_comm_opts_t *o)
 {
   return over_mpi(s) && o->wire != CT_BF16 && s->topo->equal_nodes && s->topo->local_size > 1;
 }
 
-/* Whether larger sums took longer, which they may not on busy cores. */
+/* Returns 1 if larger messages took longer.  On busy cores they may not, and then no rate is known.
+ */
 static int saw_rate(const ct_comm_probe_t *p)
 {
   return p->sizes && isfinite(p->link.bytes_per_s);
@@ -74,7 +76,7 @@ static double message_s(const ct_comm_probe_t *p, double mb)
   return ct_link_time(&p->link, (ct_comm_cost_t){1, 1}, mb * mib);
 }
 
-/* Collective.  Flat, if that is seen to be faster by more than such times differ anyway. */
+/* Collective.  Chooses the flat all-reduce if it is faster by more than the measurement noise. */
 static int choose_way(ct_setup_t *s, ct_comm_opts_t *o)
 {
   int rc = CT_OK;
@@ -100,13 +102,13 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   o->flat = s->cfg.parallel.allreduce == CT_ALLREDUCE_FLAT;
   if (o->flat && s->topo->size > 1 && !over_mpi(s))
     CT_FAIL(CT_ERR_USAGE,
-            "%s: parallel.allreduce: flat is for messages over MPI; %s has its own way",
+            "%s: parallel.allreduce: flat applies to MPI only; %s chooses its own algorithm",
             s->cfg.where, s->comm_ops->name);
   if (m->recalled && strcmp(m->by, s->comm_ops->name) != 0) *m = (ct_messages_t){0};
   if (m->recalled) {
     if (s->cfg.parallel.allreduce == CT_ALLREDUCE_AUTO) o->flat = m->flat && has_two_ways(s, o);
-  } else if (ct_setup_leaves_messages(s) && !s->step_opts.strategy->rank0_deals) {
-    ct_heartbeat_at("timing messages", -1);
+  } else if (ct_setup_leaves_messages(s) && !s->recipe.way->rank0_deals) {
+    ct_beat_at("timing all-reduces", -1);
     CT_TRY(ct_comm_probe(s->comm_ops, s->topo, s->be, s->dev, o, &m->probe));
     CT_TRY(choose_way(s, o));
   }
@@ -141,17 +143,17 @@ void ct_setup_log_messages(const ct_setup_t *s)
   const ct_messages_t *m = &s->messages;
   if (s->cfg.parallel.bucket_mb != CT_BUCKET_AUTO || s->topo->size == 1) return;
   if (m->recalled)
-    ct_log(CT_LOG_INFO, "parallel.bucket_mb: auto: %g, as the checkpoint says", m->bucket_mb);
+    ct_log(CT_LOG_INFO, "parallel.bucket_mb: auto: %g, from the checkpoint", m->bucket_mb);
   else if (m->probe.sizes && !saw_rate(&m->probe))
     ct_log(CT_LOG_WARN,
-           "parallel.bucket_mb: auto: %g, the default: large sums took no longer than small ones "
+           "parallel.bucket_mb: auto: %g, the default: large all-reduces took no longer than "
+           "small ones "
            "(%d sizes timed in %.2g s)",
            m->bucket_mb, m->probe.sizes, m->probe.seconds);
   else if (m->probe.sizes)
-    ct_log(
-        CT_LOG_INFO,
-        "parallel.bucket_mb: auto: %g for %.3g MB of gradients: sums over all ranks take %.3g us "
-        "and go at %.3g GB/s (%d sizes timed in %.2g s)",
-        m->bucket_mb, (double)gradient_bytes(s->graph) / mib, 1e6 * m->probe.link.alpha_s,
-        1e-9 * m->probe.link.bytes_per_s, m->probe.sizes, m->probe.seconds);
+    ct_log(CT_LOG_INFO,
+           "parallel.bucket_mb: auto: %g for %.3g MB of gradients: all-reduce latency %.3g us, "
+           "bandwidth %.3g GB/s (%d sizes timed in %.2g s)",
+           m->bucket_mb, (double)gradient_bytes(s->graph) / mib, 1e6 * m->probe.link.alpha_s,
+           1e-9 * m->probe.link.bytes_per_s, m->probe.sizes, m->probe.seconds);
 }

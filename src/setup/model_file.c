@@ -1,5 +1,5 @@
-/* From a configuration, a run or a model file to a configuration and an open file of weights; and
- * from there to a trainer.  Rank 0 reads both and tells the others. */
+/* From a configuration, a run directory or a model file to a resolved configuration and an open
+ * weight file, and from there to a trainer.  Rank 0 reads both and broadcasts. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -19,7 +19,7 @@ static int is_model_file(const char *path)
   enum { MOST = 16 };
   const ct_format_t *formats[MOST];
   int n = 0, row;
-  char meant[CT_PATH_MAX]; /* latest, best: what they name */
+  char meant[CT_PATH_MAX]; /* target of the links `latest` and `best` */
   while (n < MOST && ct_builtin_weights[n]) {
     formats[n] = &ct_builtin_weights[n]->format;
     n++;
@@ -28,7 +28,7 @@ static int is_model_file(const char *path)
   return ct_format_find(formats, n, meant, &row) == CT_OK;
 }
 
-/* data.val becomes the input, which has no labels. */
+/* Replaces data.val by the unlabelled input files. */
 static int take_input(ct_config_t *c, const ct_opt_texts_t *input)
 {
   int rc = CT_OK;
@@ -49,15 +49,15 @@ static int take_input(ct_config_t *c, const ct_opt_texts_t *input)
     files->v[files->n] = ct_mem_strdup(made_up ? name : path);
     CT_TRY(files->v[files->n] ? CT_OK : CT_ERR_NOMEM);
   }
-  while (c->data.target.n) /* none is read */
+  while (c->data.target.n) /* unlabelled input has no targets */
     ct_mem_free(c->data.target.v[--c->data.target.n]);
   c->data.weight[0] = '\0';
 out:
   return rc;
 }
 
-/* What the data told the training run: other samples need not be of all classes, and predictions
- * need not see any data. */
+/* Takes facts that training found in its data: the number of classes, their names, and the input
+ * shape.  New samples need not contain all classes, and predictions may run without data. */
 static int take_facts(ct_config_t *c, const ct_weights_file_t *w, int with_input)
 {
   int rc = CT_OK;
@@ -80,9 +80,9 @@ out:
   return rc;
 }
 
-/* Synthetic samples have no shape yet, and flat ones may be seen as what the model takes.
- * Any others have the shape that the transforms begin with, which need not be the model's.  What
- * cannot be opened is for its reader to refuse. */
+/* Returns 1 if samples of the input get their shape from the model: synthetic samples, and flat
+ * samples with as many values as the model's input.  Other samples keep their stored shape, which
+ * the transforms may change.  If the input cannot be opened, its reader reports that later. */
 static int has_no_shape(const ct_config_t *c)
 {
   int64_t shape[CT_MAX_DIMS - 1], row, count = 1;
@@ -104,7 +104,7 @@ static int has_no_shape(const ct_config_t *c)
   return flat;
 }
 
-/* Of several inputs it would not be that of an array. */
+/* Copies the model's input shape to the shape of samples. */
 static int copy_doubles(const ct_opt_doubles_t *from, ct_opt_doubles_t *to)
 {
   if (from->n == 0) return CT_OK;
@@ -115,7 +115,7 @@ static int copy_doubles(const ct_opt_doubles_t *from, ct_opt_doubles_t *to)
   return CT_OK;
 }
 
-/* A model file has its configuration in it, in which all paths are absolute. */
+/* Parses the configuration that a model file contains; all its paths are absolute. */
 static int parse_model_file(ct_setup_t *s, const ct_args_t *a, const char *path,
                             ct_weights_file_t *w)
 {
@@ -129,8 +129,8 @@ out:
   return rc;
 }
 
-/* Of a run's directory its checkpoint, or of a model file itself; *alone: it is the model, and its
- * configuration is in it. */
+/* Finds the model file if \a ask names a run directory or a model file.  Then *alone is 1: the
+ * configuration is read from that file. */
 static int find_model(const ct_model_ask_t *ask, char *path, size_t cap, int *alone)
 {
   int rc = CT_OK;
@@ -145,7 +145,7 @@ out:
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Reads the configuration and opens the weight file. */
 static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask,
                       ct_weights_file_t *w)
 {
@@ -159,7 +159,8 @@ static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *a
   } else {
     CT_TRY(ct_setup_parse(c, ask->what, a));
   }
-  ct_opt_clear(ct_parallel_rows, &c->parallel); /* how a run's ranks shared the work is no matter */
+  ct_opt_clear(ct_parallel_rows, &c->parallel); /* the parallel strategy of the training run does
+                                                   not matter */
   CT_TRY(ct_opt_defaults(ct_parallel_rows, &c->parallel));
   if (ask->input) CT_TRY(take_input(c, ask->input));
   CT_TRY(ct_setup_resolve(c, s->topo->size, !ask->input));
@@ -201,7 +202,7 @@ int ct_model_match(const ct_setup_t *s, const char *key, ct_weights_file_t *w, c
   if (key) rules.key = (char *)(uintptr_t)key;
   CT_TRY(ct_match_reopen(ct_builtin_weights, s->graph, &rules, w, m));
   const char *remark = w->ops->remark(w->w);
-  ct_log(CT_LOG_INFO, "takes the model of %s%s%s", w->path, remark ? ": " : "",
+  ct_log(CT_LOG_INFO, "using the model in %s%s%s", w->path, remark ? ": " : "",
          remark ? remark : "");
   CT_TRY(ct_match_judge(m, &rules, w->path));
 out:
@@ -222,7 +223,7 @@ int ct_model_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
   ct_match_t m = {0};
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_model_store(w, &found) : CT_OK);
   if (ct_quantized_is(s->topo, &found)) {
-    if (s->topo->rank == 0) ct_log(CT_LOG_INFO, "takes the model of %s", w->path);
+    if (s->topo->rank == 0) ct_log(CT_LOG_INFO, "using the model in %s", w->path);
     CT_TRY(ct_quantized_open(s, &found));
     goto out;
   }

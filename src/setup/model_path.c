@@ -1,5 +1,5 @@
-/* The one rule by which all commands find a run's checkpoint: the best one where checkpoint.best is
- * on, else the newest; or the one that is asked for by word. */
+/* How all commands find the checkpoint of a run: the best one if the run's configuration sets
+ * checkpoint.best, else the newest; --checkpoint best or latest overrides this. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -20,7 +20,8 @@ int ct_model_is_word(const char *text)
   return strcmp(text, "best") == 0 || strcmp(text, "latest") == 0;
 }
 
-/* What the run's own configuration says; one without it keeps a best one if it has one. */
+/* Returns 1 if the run's own configuration sets checkpoint.best, or if the run has no
+ * configuration. */
 static int best_is_on(const char *run)
 {
   int on = 1;
@@ -46,7 +47,8 @@ int ct_model_path(const char *what, const char *word, char *path, size_t cap)
   if (word && !ct_model_is_word(word))
     CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: expected best or latest, of the run %s", word, what);
   if (word && !ct_file_is_dir(what))
-    CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: is of a run's directory, but %s is none", word, what);
+    CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: applies to a run's directory, which %s is not", word,
+            what);
   if (!ct_file_is_dir(what)) return ct_ckpt_follow(what, path, cap);
   CT_TRY(ct_weights_foreign(what));
   CT_TRY(ct_path_join(dir, sizeof dir, what, "checkpoints"));

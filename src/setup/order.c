@@ -1,4 +1,5 @@
-/* The order of the training samples, and whether the memory of a rank suits it. */
+/* The order of the training samples; warns if data.cache_mb is too small for block-wise shuffling.
+ */
 #include <inttypes.h>
 
 #include "setup/ct_setup.h"
@@ -7,26 +8,28 @@
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
 
-/* Blocks that a rank has in use at a time: those of its lanes, and some that are just read. */
+/* Returns the number of blocks that a rank uses at a time: one per lane, and some that are being
+ * read. */
 static int64_t blocks_in_use(const ct_setup_t *s, int64_t lanes)
 {
   int64_t own = (lanes + s->topo->size - 1) / s->topo->size;
   return own + own / 2 + s->cfg.data.workers + 1;
 }
 
-/* A block that is not kept until its last sample was taken is read again. */
+/* Warns if the cache is too small: a block that is evicted before its last sample is taken is read
+ * again. */
 static void warn_of_memory(const ct_setup_t *s, int64_t lanes)
 {
   char need[32], block[32];
   const ct_reader_layout_t *l = &s->data.info.layout;
   int64_t blocks = blocks_in_use(s, lanes);
   double bytes = (double)blocks * (double)l->block_bytes;
-  if (!l->compressed || l->cached || /* others are read to where they are wanted */
+  if (!l->compressed || l->cached || /* uncompressed data is read without the cache */
       bytes <= 1e6 * (double)s->cfg.data.cache_mb)
     return;
   ct_log(CT_LOG_WARN,
          "data.shuffle: blocks has about %lld blocks of %s in use on a rank, %s, which "
-         "data.cache_mb does not hold: some will be read more than once; raise it to %lld, or "
+         "exceeds data.cache_mb: some will be read more than once; raise it to %lld, or "
          "set data.lanes below %lld",
          (long long)blocks, ct_text_bytes((double)l->block_bytes, block, sizeof block),
          ct_text_bytes(bytes, need, sizeof need), (long long)(bytes / 1e6) + 1, (long long)lanes);
@@ -63,8 +66,7 @@ int ct_setup_order(ct_setup_t *s, ct_sampler_t *out)
             s->cfg.where, out->samples, out->batch);
   if (o->shuffle != CT_SHUFFLE_BLOCKS) return CT_OK;
   CT_TRY(take_blocks(s, out));
-  ct_log(CT_LOG_INFO,
-         "data.shuffle: %lld block%s of %lld samples; a batch takes from %lld at a time",
+  ct_log(CT_LOG_INFO, "data.shuffle: %lld block%s of %lld samples; a batch uses %lld at a time",
          (long long)ct_blocks_count(s->blocks), ct_blocks_count(s->blocks) == 1 ? "" : "s",
          (long long)ct_blocks_rows(s->blocks), (long long)out->lanes);
   if (out->lanes < s->topo->size)

@@ -1,5 +1,5 @@
-/* A model that folds its batchnorms and only predicts: rank 0 reads the weights, folds them, and
- * gives them to all. */
+/* A model with folded batchnorms, for prediction only.  Rank 0 reads and folds the weights and
+ * broadcasts them. */
 #include "setup/ct_predictor.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ out:
   return rc;
 }
 
-/* All of the whole model's weights, then the folded one's. */
+/* Reads all weights of the original model, then computes those of the folded model. */
 static int read_weights(ct_setup_t *s, const char *key, ct_weights_file_t *w)
 {
   int rc = CT_OK;

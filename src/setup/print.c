@@ -1,5 +1,4 @@
-/* The one way to the standard output, which is for a command's result: a result that could not be
- * written is an error. */
+/* Output to stdout, for results of commands only.  A failed write is an error. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
-/* Quantized models: from a file, into a trainer, which has the observed graph to calibrate, and the
- * folded one with its numbers to compute in eight bits. */
+/* Creates trainers for quantized models: with the observed graph for calibration, or with the
+ * folded graph and its scales and zero points for int8 computation. */
 #include "setup/ct_quantized_open.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "quant/ct_quant_file.h"
 
-/* Ranges decide which layers compute in eight bits, so all ranks must know them before plans are
- * made. */
+/* Broadcasts the calibrated ranges.  They decide which layers compute in int8, so all ranks need
+ * them before plans are compiled. */
 static int share_ranges(ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -26,7 +26,8 @@ out:
   return rc;
 }
 
-/* LSTMs have no numbers of their own for what is inside them. */
+/* Sets scales and zero points of all layers.  LSTMs have none inside and are quantized dynamically.
+ */
 static int make_numbers(ct_quantized_t *q)
 {
   int rc = CT_OK;
@@ -60,8 +61,8 @@ int ct_quantized_trainer(ct_setup_t *s, ct_quantized_as_t as, int logits_only)
   ct_quantized_t *q = s->quantized;
   q->as = as;
   q->logits_only = logits_only;
-  s->step_opts.qat = 0; /* the weights are rounded already */
-  s->step_opts.compute = CT_F32;
+  s->recipe.qat = 0; /* the weights are already rounded */
+  s->recipe.compute = CT_F32;
   CT_TRY(share_ranges(s));
   CT_TRY_ALL(s->topo, make_numbers(q));
   CT_TRY(ct_setup_trainer(s, 0));
@@ -88,7 +89,7 @@ int ct_quantized_open(ct_setup_t *s, const ct_ckpt_found_t *checkpoint)
                             &q->dynamic);
   CT_TRY(ct_agree(s->topo, rc));
   int64_t dynamic = q->dynamic;
-  ct_agree_sum(s->topo, &dynamic, 1); /* of the others it is 0 */
+  ct_agree_sum(s->topo, &dynamic, 1); /* broadcast: the value is 0 on the other ranks */
   q->dynamic = dynamic > 0;
   CT_TRY(ct_quantized_trainer(s, CT_QUANTIZED_INT8, s->fold.graph != NULL));
 out:

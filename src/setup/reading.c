@@ -1,5 +1,4 @@
-/* How stored samples are read is a decision, which the log tells: nobody else would notice a wrong
- * one. */
+/* Logs how stored samples are read, since a slow access method would otherwise go unnoticed. */
 #include <string.h>
 
 #include "setup/ct_setup.h"

@@ -1,4 +1,4 @@
-/* Results of a run or an evaluation: the table for people, JSON for programs, csv for the confusion
+/* Output of a run or an evaluation: tables for people, JSON for programs, csv for the confusion
  * matrix. */
 #include "setup/ct_result.h"
 
@@ -11,20 +11,20 @@
 #include "base/ct_file.h"
 #include "base/ct_json.h"
 
-/* null for what was not measured. */
+/* JSON null if the value was not measured. */
 static json_t *real_or_null(int measured, double value)
 {
   return measured ? ct_json_number(value) : json_null();
 }
 
-/* Top-k of classes; the mean absolute error of targets, or of a loss that has one of one-hot
+/* Returns 1 for real-valued targets, or if the loss also gives a mean absolute error for class
  * labels. */
 static int has_mae(const ct_eval_result_t *e)
 {
   return e->regression || e->mae > 0;
 }
 
-/* Into an object, if there is one. */
+/* Adds the scores to an object; \a o may be NULL. */
 static void add_scores(json_t *o, const ct_eval_result_t *e)
 {
   int evaluated = e->samples > 0;
@@ -44,7 +44,7 @@ static void add_scores(json_t *o, const ct_eval_result_t *e)
     if (!isnan(more[i].value)) json_object_set_new(o, more[i].name, json_real(more[i].value));
 }
 
-/* A row for each label: how often each class was predicted. */
+/* Adds the confusion matrix: for each label, how often each class was predicted. */
 static void add_confusion(json_t *o, const ct_confusion_t *c)
 {
   json_t *rows = c ? json_array() : NULL;
@@ -85,7 +85,7 @@ out:
   return rc;
 }
 
-/* With checkpoint.best. */
+/* Adds the best score, if checkpoint.best is set. */
 static void add_best(json_t *o, const ct_best_t *b)
 {
   if (!o || !b->kind) return;
@@ -94,7 +94,7 @@ static void add_best(json_t *o, const ct_best_t *b)
   json_object_set_new(o, "best_step", json_integer(b->step));
 }
 
-/* A run that had nothing left to train leaves the summary of the one that trained. */
+/* Writes summary.json.  If the run had no steps left to train, keeps the existing one. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
                       const ct_confusion_t *confusion, const ct_eval_set_t *set)
 {
@@ -139,7 +139,7 @@ out:
   return rc;
 }
 
-/* A line of the table of classes: accuracy and more; NaN is "-". */
+/* Appends a line of the table of classes; NaN is printed as "-". */
 static int add_class_line(int64_t k, int64_t samples, const double *value, int values,
                           const ct_opt_texts_t *names, ct_str_t *out)
 {
@@ -155,7 +155,8 @@ out:
   return rc;
 }
 
-/* A class that no pixel has and no pixel is predicted as has no IoU, and is not in the mean. */
+/* Appends accuracy and IoU of each class over pixels.  A class with neither labelled nor predicted
+ * pixels has no IoU and is left out of the mean. */
 static int add_pixel_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
 {
   int rc = CT_OK, found = 0;
@@ -177,7 +178,7 @@ out:
 int ct_result_classes(const ct_confusion_t *c, int by_pixel, const ct_opt_texts_t *names,
                       ct_str_t *out)
 {
-  enum { MOST = 100 }; /* more than that nobody reads */
+  enum { MOST = 100 }; /* a longer table is not printed */
   int rc = CT_OK;
   if (c->classes > MOST)
     return ct_str_add(out, "  classes           %" PRId64 "; --json or --confusion list them\n",
@@ -259,7 +260,7 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
   char time[32];
   ct_str_t t = {0};
   CT_TRY(ct_str_add(&t, "%s: %s\n", c->run.name,
-                    r->stopped ? "stopped early; started again it goes on" : "done"));
+                    r->stopped ? "stopped early; start it again to resume" : "done"));
   CT_TRY(ct_str_add(&t, "  epochs            %" PRId64 "\n", r->at.epoch));
   CT_TRY(ct_str_add(&t, "  steps             %" PRId64 "\n", r->at.step));
   CT_TRY(ct_str_add(&t, "  ranks             %d\n", ranks));

@@ -1,6 +1,6 @@
-/* The way from a command line to a trainer, one function for each step of it.  What ranks could see
- * differently, such as files, devices and the model, is agreed here, once, so that nothing behind
- * it has to ask. */
+/* From a command line to a trainer, one function per part.  Everything that ranks could see
+ * differently (files, devices, the model) is compared or broadcast here, once, so that later code
+ * can rely on it being identical on all ranks. */
 #include "setup/ct_setup.h"
 
 #include <errno.h>
@@ -27,9 +27,10 @@
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
 {
   if (*path && ct_weights_foreign(path) != CT_OK)
-    return ct_err_prefix(CT_ERR_USAGE, "expected a configuration: "); /* exit status 2 */
+    return ct_err_prefix(CT_ERR_USAGE, "expected a configuration: ");
   int rc = ct_config_read(c, path, a->set, a->sets);
-  return rc == CT_ERR_IO ? ct_err_prefix(CT_ERR_USAGE, "configuration ") : rc; /* exit status 2 */
+  return rc == CT_ERR_IO ? ct_err_prefix(CT_ERR_USAGE, "configuration ") : rc; /* makes the exit
+                                                                                  status 2 */
 }
 
 int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss)
@@ -95,15 +96,15 @@ out:
 
 /* ---- device ---- */
 
-/* With logical shards the bits must not depend on the ranks, so the threads of a rank must not
- * either. */
+/* With logical shards, results must be bitwise independent of the number of ranks, and so of the
+ * threads of a rank: one thread. */
 int ct_setup_threads(const ct_config_t *c, int share)
 {
   if (c->cpu.threads) return (int)c->cpu.threads;
   return c->parallel.shards ? 1 : share;
 }
 
-/* Where the algorithms that were measured are kept. */
+/* Directory where measured convolution algorithms are stored; "": none. */
 static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
 {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -157,12 +158,12 @@ ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device)
                            .locking = ct_h5_locking()};
 }
 
-/* `device: auto` looks at each node for itself, but ranks of different backends would wait for each
- * other. */
+/* `device: auto` chooses for each node separately.  Ranks with different backends would deadlock,
+ * so this fails unless all match rank 0. */
 static int agree_on_backend(const ct_setup_t *s)
 {
   int rc = CT_OK;
-  void *first = (void *)(uintptr_t)s->be->name; /* of rank 0 */
+  void *first = (void *)(uintptr_t)s->be->name; /* rank 0's backend */
   size_t bytes = strlen(s->be->name);
   CT_TRY(ct_agree_bytes(s->topo, CT_OK, &first, &bytes));
   if (strcmp(first, s->be->name) != 0)
@@ -176,8 +177,8 @@ out:
   return rc;
 }
 
-/* Memory that MPI cannot reach: NCCL, where it can be had, else by way of the host's.  NCCL refuses
- * ranks that share a device, and its sums have no fixed order. */
+/* For device memory: NCCL if available, else MPI through host memory.  NCCL refuses ranks that
+ * share a device, and the order of its sums is not fixed. */
 static int choose_comm(ct_setup_t *s)
 {
   int rc = CT_OK, shared = 0;
@@ -187,8 +188,8 @@ static int choose_comm(ct_setup_t *s)
   if (s->be->host_memory) return CT_OK;
   if (!s->comm_ops || shared || s->step_opts.fixed_order) s->comm_ops = &ct_comm_staged;
   if (s->topo->size > 1)
-    ct_log(CT_LOG_INFO, "gradients travel by %s",
-           s->comm_ops == &ct_comm_staged ? "MPI, through the host's memory" : s->comm_ops->name);
+    ct_log(CT_LOG_INFO, "gradients are reduced over %s",
+           s->comm_ops == &ct_comm_staged ? "MPI, through host memory" : s->comm_ops->name);
 out:
   return rc;
 }
@@ -197,8 +198,8 @@ int ct_setup_comm(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY(agree_on_backend(s));
-  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
-                           &s->step_opts)); /* checked before */
+  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                        &s->recipe)); /* cannot fail: the configuration was checked */
   CT_TRY(choose_comm(s));
   ct_comm_opts_t o = {.fixed_order = s->step_opts.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
@@ -222,7 +223,7 @@ out:
 
 /* ---- data ---- */
 
-/* The label that the loss leaves out need not be a class. */
+/* The label that the loss ignores (loss.ignore_index) may lie outside the range of classes. */
 static int allow_ignored(const ct_loss_opts_t *o, ct_dataset_t *d)
 {
   int rc = CT_OK;
@@ -234,10 +235,10 @@ out:
   return rc;
 }
 
-/* What rank 0 has found out about a data set. */
+/* What rank 0 broadcasts about a data set. */
 typedef struct known {
-  int64_t reader; /* row of the list of readers; -1: nothing is known yet */
-  void *bytes;    /* what its reader shares */
+  int64_t reader; /* index into ct_builtin_readers; -1: not known yet */
+  void *bytes;    /* file list and headers, serialized by the reader */
   size_t n;
 } known_t;
 
@@ -248,7 +249,8 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   int64_t shape[CT_MAX_DIMS - 1];
   ct_reader_spec_t spec;
   int training = files == &c->data.train;
-  uint64_t seed = (uint64_t)c->run.seed + !training;           /* other synthetic samples */
+  uint64_t seed = (uint64_t)c->run.seed + !training;           /* validation gets other synthetic
+                                                                  samples than training */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
@@ -280,8 +282,8 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
   const char *file = d->ops->file(d->reader, 0);
   CT_TRY(ct_loss_check_targets(&c->loss, d->dense_target.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
-    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
-                          "a label for each place they are not counted");
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': "
+                          "per-pixel labels are not counted");
   if (!c->model.classes && !d->classes && !d->info.unlabelled)
     CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
@@ -295,12 +297,12 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
             "model.classes is %" PRId64 ", but the data has %" PRId64 " classes (%s%s)",
             c->model.classes, d->classes, file ? "attribute 'classes' of " : "data.classes",
             file ? file : "");
-  d->classes = c->model.classes; /* labels are checked against it */
+  d->classes = c->model.classes; /* reading checks labels against it */
 out:
   return rc;
 }
 
-/* Rank 0 may have counted: the others take its word. */
+/* Sets the number of classes on all ranks to rank 0's, which may have counted labels. */
 static int agree_classes(ct_setup_t *s, const char *what, ct_dataset_t *d)
 {
   int rc = CT_OK;
@@ -323,8 +325,8 @@ out:
   return rc;
 }
 
-/* Rank 0 lists the files and reads their headers; the others open a file when they need a sample of
- * it. */
+/* Rank 0 lists the files and reads their headers.  The other ranks get this by broadcast, and open
+ * a file only when they need a sample from it. */
 static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
                        ct_dataset_t *d)
 {
@@ -336,8 +338,8 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
-  ct_agree_sum(s->topo, &known.reader, 1); /* of the others it is 0 */
-  ct_heartbeat_at("opening a data set", -1);
+  ct_agree_sum(s->topo, &known.reader, 1); /* broadcast: known.reader is 0 on the other ranks */
+  ct_beat_at("opening a data set", -1);
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
@@ -347,7 +349,8 @@ out:
   return rc;
 }
 
-/* What a model that is made for samples of the one cannot do without in the other. */
+/* Checks that two data sets have the same shapes, inputs, targets and labels, as one model needs.
+ */
 static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_dataset_t *b,
                        const char *b_key)
 {
@@ -356,9 +359,9 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
   if (!ct_shape_same(&a->x, &b->x))
     CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
             ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
-  if (!ct_inputs_same(&a->extra, &b->extra))
-    CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
-            ct_inputs_text(&a->extra, x, sizeof x), b_key, ct_inputs_text(&b->extra, y, sizeof y));
+  if (!ct_inputs_same(&a->more, &b->more))
+    CT_FAIL(CT_ERR_SHAPE, "extra inputs of %s are [%s], but those of %s are [%s]", a_key,
+            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
@@ -370,7 +373,7 @@ out:
   return rc;
 }
 
-/* They are as data.val in all that a plan depends on. */
+/* Opens eval.sets and checks that each matches data.val, since all use the same plan. */
 static int open_sets(ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -449,13 +452,14 @@ int ct_setup_model(ct_setup_t *s)
     s->val.pixels = ct_shape_sample(last) / outputs;
   if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->pixels)
     CT_FAIL(CT_ERR_UNSUP,
-            "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
-            "predictions are of whole samples; convert writes such a model to ONNX",
+            "%s: the model has %" PRId64
+            " outputs per pixel, but predictions with this loss are per "
+            "sample; `convert` exports such a model to ONNX",
             s->cfg.where, outputs);
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->pixels);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
   CT_TRY_ALL(s->topo, rc);
-  if (s->data.info.samples) /* else nothing is trained */
+  if (s->data.info.samples) /* only if a model is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY_ALL(s->topo, ct_setup_observe(s));
   CT_TRY(ct_agree_same(s->topo, "the model", ct_graph_hash(s->graph)));
@@ -463,16 +467,16 @@ out:
   return rc;
 }
 
-/* The largest share of a batch that any rank gets. */
-static int largest_local_batch(int64_t batch, int64_t samples, int ranks, int micro_batches)
+/* Returns the largest local batch of any rank. */
+static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
 {
   int64_t first;
   ct_sampler_t s = {.micro_batches = micro_batches};
   return (int)ct_sampler_local_batch(&s, batch < samples ? batch : samples, 0, ranks, &first);
 }
 
-/* Of the sets that are evaluated. */
-static int largest_eval_batch(const ct_setup_t *s)
+/* Returns the largest local batch over data.val and eval.sets. */
+static int largest_eval_share(const ct_setup_t *s)
 {
   int64_t batch = s->cfg.data.eval_batch;
   int most = largest_local_batch(batch, s->val.info.samples, s->topo->size, 1);
@@ -532,11 +536,10 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .training = training,
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_INT8 ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
-  /* what rank 0 deals out are numbers */
-  if (training && !s->step_opts.strategy->rank0_deals &&
-      ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+  /* rank 0 sends converted samples when it distributes the batches */
+  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
-  /* sets may be stored in other types than data.val */
+  /* eval.sets may have other stored types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
     env->bytes_of[0] = &s->val;
   return set_loss(s, env);
@@ -576,7 +579,7 @@ void ct_setup_close(ct_setup_t *s)
   ct_quantized_free(s->quantized);
   ct_fold_clear(&s->fold);
   ct_graph_free(s->whole ? s->whole : s->graph);
-  ct_observed_clear(&s->observed); /* the other one */
+  ct_observed_clear(&s->observed); /* frees the graph that is not s->whole */
   ct_blocks_free(s->blocks);
   for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
     ct_dataset_close(&s->set[i]);

@@ -1,4 +1,5 @@
-/* Submitting: the words of a command that ends in a template with this command's own words. */
+/* Builds the command line for --submit: sbatch options, a job template, and this command's own
+ * arguments. */
 #include "setup/ct_submit.h"
 
 #include <stdio.h>
@@ -41,7 +42,7 @@ out:
 
 /* ---- the templates ---- */
 
-/* Beside the program in a source tree, or where `make install` puts both. */
+/* Searches next to the program in a source tree, then where `make install` puts the templates. */
 int ct_submit_begin(const ct_args_t *a, const char *name, ct_submit_t *c)
 {
   static const char *const beside[] = {"../jobs", "../share/ctrain-hpc/jobs"};
@@ -136,7 +137,7 @@ out:
   return rc;
 }
 
-/* As a shell would take it. */
+/* Prints the command line with shell quoting. */
 static int show(const ct_submit_t *c)
 {
   int rc = CT_OK;
@@ -164,7 +165,7 @@ int ct_submit_run(ct_submit_t *c)
 {
   int rc = CT_OK;
   if (ct_args_get(c->a, "dry-run")) return show(c);
-  setenv("CTRAIN", c->self, 0); /* the jobs run this program */
+  setenv("CTRAIN", c->self, 0); /* job templates run this program */
   execvp(c->word[0], c->word);
   CT_FAIL(CT_ERR_IO, "%s: %s cannot be started: %m", c->a->cmd->name, c->word[0]);
 out:

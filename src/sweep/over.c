@@ -1,4 +1,4 @@
-/* Which runs a sweep has: the values of --over, combined or drawn. */
+/* Makes the list of runs of a sweep: combinations or random draws of the values of --over. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "base/ct_mem.h"
 #include "base/ct_rng.h"
 
-/* ---- one --over ---- */
+/* ---- parsing --over ---- */
 
-/* Where the value that begins at \a p ends: at a comma outside of brackets and quotes. */
+/* Returns the end of the value at \a p: the next comma outside of brackets and quotes. */
 static char *end_of_value(char *p)
 {
   int depth = 0;
@@ -100,9 +100,9 @@ void ct_sweep_over_clear(ct_sweep_over_t *o)
   *o = (ct_sweep_over_t){0};
 }
 
-/* ---- the names of runs ---- */
+/* ---- names of runs ---- */
 
-/* The last word of a key, unless another key has it too. */
+/* Returns the last component of a key, or the whole key if another key ends the same. */
 static const char *short_key(const ct_sweep_plan_t *p, int i)
 {
   const char *dot = strrchr(p->over[i].key, '.'), *word = dot ? dot + 1 : p->over[i].key;
@@ -113,7 +113,8 @@ static const char *short_key(const ct_sweep_plan_t *p, int i)
   return word;
 }
 
-/* A name for a directory on any file system; a hash where the text could not stay as it is. */
+/* Makes a directory name that is valid on any file system.  Appends a hash if characters were
+ * replaced. */
 static int make_name(const ct_sweep_plan_t *p, ct_sweep_run_t *r)
 {
   enum { MOST = 120 };
@@ -137,9 +138,9 @@ out:
   return rc;
 }
 
-/* ---- choosing ---- */
+/* ---- values of a run ---- */
 
-/* 53 bits of a draw, in [0, 1). */
+/* A random number in [0, 1) with 53 bits. */
 static double uniform(uint64_t seed, int key, int64_t draw)
 {
   uint64_t bits = ct_rng_u64(seed, CT_RNG_SWEEP, (uint32_t)key, (uint64_t)draw);
@@ -148,7 +149,7 @@ static double uniform(uint64_t seed, int key, int64_t draw)
 
 static double in_range(const ct_sweep_over_t *o, double u)
 {
-  double wide = o->whole ? 1 : 0, x; /* each whole number has the room up to the next one */
+  double wide = o->whole ? 1 : 0, x; /* each integer has an interval of width 1 */
   if (o->kind == CT_SWEEP_LOG)
     x = o->lo * exp(u * log((o->hi + wide) / o->lo));
   else
@@ -156,7 +157,7 @@ static double in_range(const ct_sweep_over_t *o, double u)
   return fmin(o->whole ? floor(x) : x, o->hi);
 }
 
-/* The value of key i in the combination or draw `at`. */
+/* Appends the value of key i in combination or draw number `at`. */
 static int value_of(const ct_sweep_plan_t *p, int i, int64_t at, int random, uint64_t seed,
                     ct_str_t *out)
 {
@@ -199,7 +200,7 @@ out:
   return rc;
 }
 
-/* One that is there already is left out. */
+/* Adds a run, unless it duplicates an earlier one. */
 static int add_run(ct_sweep_plan_t *p, int64_t at, int random, uint64_t seed)
 {
   int rc = CT_OK;
@@ -219,7 +220,7 @@ out:
   return rc;
 }
 
-/* ---- the plan ---- */
+/* ---- list of runs ---- */
 
 static int read_overs(const ct_args_t *a, ct_sweep_plan_t *p)
 {
@@ -245,7 +246,8 @@ static int combine(const ct_args_t *a, ct_sweep_plan_t *p)
   int64_t all = 1;
   for (int i = 0; i < p->overs; i++) {
     if (p->over[i].kind != CT_SWEEP_LIST)
-      CT_FAIL(CT_ERR_USAGE, "--over %s: of a range values are drawn: how many says --random N",
+      CT_FAIL(CT_ERR_USAGE,
+              "--over %s: values of a range are drawn at random; set their number with --random N",
               a->over[i]);
     all *= p->over[i].n;
     if (all > CT_SWEEP_RUNS)
@@ -259,7 +261,7 @@ out:
 
 int ct_sweep_plan(const ct_args_t *a, ct_sweep_plan_t *out)
 {
-  enum { TRIES = 20 }; /* where there are fewer combinations than are asked for */
+  enum { TRIES = 20 }; /* limit of draws per run, if there are fewer combinations than requested */
   int rc = CT_OK;
   int64_t random, seed;
   *out = (ct_sweep_plan_t){0};

@@ -1,4 +1,4 @@
-/* A sweep's directory: which runs it has, and what became of each. */
+/* The directory of a sweep: which runs it has, and the state of each. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
@@ -13,7 +13,7 @@
 
 /* ---- reading ---- */
 
-/* The line of a run into what is known of it: the latest state, the sum of the seconds. */
+/* Merges a run's line into its known state: takes the new state and adds up the seconds. */
 static void merge(json_t *runs, const char *name, json_t *line)
 {
   json_t *old = json_object_get(runs, name);
@@ -77,7 +77,7 @@ out:
 
 /* ---- writing ---- */
 
-/* KEY=VALUE texts as an object. */
+/* Converts KEY=VALUE texts to an object. */
 static json_t *settings_of(const ct_sweep_run_t *r)
 {
   json_t *set = json_object();
@@ -104,7 +104,7 @@ int ct_sweep_note(const ct_sweep_t *s, const ct_sweep_run_t *r, const char *stat
 
 /* ---- opening ---- */
 
-/* The configuration of the runs that are there is that of those to come. */
+/* Fails if the runs in the directory have another configuration. */
 static int check_base(const char *dir, const ct_str_t *base)
 {
   int rc = CT_OK;
@@ -156,7 +156,7 @@ out:
 int ct_sweep_open(const char *dir, const ct_str_t *base, const ct_sweep_plan_t *p, int64_t part,
                   int64_t parts, const ct_topo_t *topo, ct_sweep_t *s)
 {
-  enum { WAIT_S = 60 }; /* for the other tasks of an array, which begin together */
+  enum { WAIT_S = 60 }; /* time for other tasks of a job array, which start together */
   int rc = CT_OK;
   char path[CT_PATH_MAX], name[40] = "";
   ct_lock_owner_t me;

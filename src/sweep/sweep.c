@@ -1,5 +1,4 @@
-/* `sweep`: one run after another, each as `train` makes it, with settings and a directory of its
- * own. */
+/* `sweep`: runs `train` once for each combination of settings, each in its own directory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,21 +18,21 @@ typedef struct sweep {
   const ct_args_t *a;
   const ct_topo_t *topo;
   ct_sweep_plan_t plan;
-  int64_t part, parts; /* parts 0: all runs are this launch's */
+  int64_t part, parts; /* index and size of the job array; parts 0: this launch does all runs */
   char dir[CT_PATH_MAX];
-  ct_str_t base;    /* rank 0: the configuration's dump */
-  ct_sweep_t there; /* rank 0 */
-  char *todo;       /* of each run: 1 */
+  ct_str_t base;    /* dump of the configuration; rank 0 only */
+  ct_sweep_t there; /* sweep directory; rank 0 only */
+  char *todo;       /* for each run, 1 if this launch does it */
 } sweep_t;
 
-/* ---- the command line of one run ---- */
+/* ---- arguments of one run ---- */
 
-/* `train CONFIG --set …`, without a directory for dir NULL.  Its `set` and the text of its
- * directory are the caller's to free. */
+/* Makes the arguments `train CONFIG --set …`; dir NULL: without run.dir.  The caller frees out->set
+ * and \a where. */
 static int run_args(const ct_args_t *a, const ct_sweep_run_t *r, const char *dir, ct_str_t *where,
                     ct_args_t *out)
 {
-  static const ct_flag_t none[] = {{0}}; /* those of the sweep are not the run's */
+  static const ct_flag_t none[] = {{0}}; /* `train` does not get the options of the sweep */
   static const ct_command_t train = {.name = "train", .flags = none};
   int rc = CT_OK;
   *out = (ct_args_t){.cmd = &train, .rest = a->rest, .rests = 1, .unshown = 1};
@@ -53,7 +52,7 @@ out:
   return rc;
 }
 
-/* Local.  What is wrong with the settings of any run is told before the first one begins. */
+/* Local.  Checks the settings of all runs before the first one starts. */
 static int check_runs(const ct_args_t *a, const ct_sweep_plan_t *p, int ranks)
 {
   int rc = CT_OK;
@@ -108,7 +107,7 @@ out:
   return rc;
 }
 
-/* ---- before the first run ---- */
+/* ---- preparation ---- */
 
 static int find_directory(sweep_t *s, const ct_config_t *c)
 {
@@ -122,7 +121,7 @@ out:
   return rc;
 }
 
-/* Rank 0. */
+/* Rank 0.  Opens the directory and selects the runs of this launch. */
 static int open_sweep(sweep_t *s)
 {
   int rc = CT_OK;
@@ -147,7 +146,7 @@ out:
   return rc;
 }
 
-/* What rank 0 has found, to all. */
+/* Broadcasts rank 0's selection. */
 static int share(sweep_t *s, int rc)
 {
   void *todo = s->todo, *dir = s->dir;
@@ -174,7 +173,7 @@ out:
   return rc;
 }
 
-/* A run that fails is a row with its reason, and no end of the sweep. */
+/* Trains one run.  If it fails, the reason is recorded and the sweep continues. */
 static int one_run(const sweep_t *s, int64_t i, int *status)
 {
   int rc = CT_OK;
@@ -187,7 +186,7 @@ static int one_run(const sweep_t *s, int64_t i, int *status)
   int failed = ct_cmd_train(&one, s->topo, status);
   if (failed != CT_OK) {
     ct_err_info_t why = *ct_err_last();
-    if (failed == CT_ERR_COMM) CT_TRY(failed); /* without messages there are no further runs */
+    if (failed == CT_ERR_COMM) CT_TRY(failed); /* without communication no further run can work */
     if (s->topo->rank == 0) ct_log(CT_LOG_WARN, "%s: %s", s->plan.run[i].name, why.text);
     CT_TRY(note(s, i, "failed", why.text, ct_clock() - begun));
   } else {
@@ -216,7 +215,7 @@ static int all_runs(const sweep_t *s, int *status)
     CT_TRY(one_run(s, i, status));
   }
   if (*status && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the sweep has stopped; the same command goes on with it");
+    ct_log(CT_LOG_INFO, "the sweep was stopped; run the same command again to continue it");
 out:
   return rc;
 }
@@ -231,7 +230,7 @@ static int show(const sweep_t *s, int *status)
     rc = ct_sweep_print(s->dir, ct_args_get(s->a, "json") != NULL, &count[0], &count[1]);
   CT_TRY(ct_agree_bytes(s->topo, rc, &counts, &bytes));
   memcpy(count, counts, sizeof count);
-  if (!*status && count[1] && !count[0]) *status = 1; /* nothing came of it */
+  if (!*status && count[1] && !count[0]) *status = 1; /* all runs failed */
 out:
   if (counts != count) ct_mem_free(counts);
   return rc;
@@ -247,7 +246,7 @@ int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (ct_args_get(a, "table")) {
     CT_TRY(ct_text_format(s->dir, sizeof s->dir, "%s", a->rest[0]));
     CT_TRY(show(s, status));
-    *status = 0; /* that runs have failed is what was asked for */
+    *status = 0; /* --table only prints, so failed runs are no error */
     goto out;
   }
   CT_TRY_ALL(topo, read_part(a, &s->part, &s->parts));

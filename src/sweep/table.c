@@ -1,4 +1,4 @@
-/* What the runs of a sweep came to: the best evaluation of each, by the metric to watch. */
+/* Prints the results of a sweep: the best evaluation of each run, by the metric that decides. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,14 @@
 
 /* ---- one run ---- */
 
-/* What decides which run is best. */
+/* The metric that ranks the runs. */
 typedef struct watched {
   int kind;
-  char set[CT_OPT_FILES_NAME]; /* of eval.sets; "": data.val */
+  char set[CT_OPT_FILES_NAME]; /* a set of eval.sets; "": data.val */
 } watched_t;
 
-/* The best of a curve; one without evaluations has the training's loss, which `of` says. */
+/* Adds the best value of the metric's curve.  A run without evaluations gets its training loss; the
+ * field `of` says so. */
 static void add_best(const ct_runlog_t *log, const watched_t *w, json_t *run)
 {
   char name[64];
@@ -41,7 +42,7 @@ static void add_best(const ct_runlog_t *log, const watched_t *w, json_t *run)
   json_object_set_new(run, "best_step", json_integer(best.step));
 }
 
-/* A run that has not begun has no metrics. */
+/* Adds the results of a run; a run that has not started has none. */
 static int add_results(const char *dir, const char *name, const watched_t *w, json_t *run)
 {
   int rc = CT_OK;
@@ -68,7 +69,7 @@ out:
 
 /* ---- all runs ---- */
 
-/* The metric to watch: of checkpoint.best, else the loss; of the set that eval.watch names. */
+/* Finds the metric: that of checkpoint.best, else the loss, on the set of eval.watch. */
 static int metric_of(const char *dir, watched_t *w)
 {
   int rc = CT_OK;
@@ -83,8 +84,7 @@ out:
   return rc;
 }
 
-/* The place of a run among the others: a better one before a worse one, those without a result
- * last.  `order` holds the runs sorted so far. */
+/* Returns 1 if run a ranks before run b.  Runs without a result come last. */
 static int is_before(const json_t *a, const json_t *b, int kind)
 {
   ct_best_t best = {0};
@@ -174,7 +174,7 @@ static int add_text(const char *dir, const json_t *order, int kind, ct_str_t *ou
   CT_TRY(add_rows(order, metric, out));
   if (!*of) goto out;
   CT_TRY(ct_str_add(out,
-                    "best: %s, by %s%s\nto go on with it: ctrain-hpc train '%s/%s/config.yaml'"
+                    "best: %s, by %s%s\nto continue it: ctrain-hpc train '%s/%s/config.yaml'"
                     " --set train.epochs=...\n",
                     text_of(best, "name"), trained ? "" : "the evaluations' ", metric, dir,
                     text_of(best, "name")));

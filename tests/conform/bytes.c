@@ -1,12 +1,12 @@
-/* Samples as they are stored, which a backend may convert on its device. */
+/* Conversion of stored samples (bytes) to floats on the device, where a backend supports it. */
 #include "tests/conform/check.h"
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"
 
-/* Element (n, c, s) of a batch of samples of channels x space. */
-static int64_t offset_of(const ct_shape_t *s, int64_t i)
+/* Offset of element (n, c, s) in a batch of samples of channels x space. */
+static int64_t place(const ct_shape_t *s, int64_t i)
 {
   int64_t channels = s->dim[1], space = ct_shape_sample(s) / channels;
   int64_t n = i / (channels * space), c = i / space % channels, at = i % space;
@@ -17,14 +17,14 @@ static void fill(const ct_shape_t *from, uint8_t *x, float *affine)
 {
   int64_t channels = from->dim[1];
   for (int64_t c = 0; c < channels; c++) {
-    affine[c] = 1 / (255 * (0.2f + 0.013f * (float)c)); /* as normalisation has them: never exact */
+    affine[c] = 1 / (255 * (0.2f + 0.013f * (float)c)); /* inexact factors, as for normalisation */
     affine[channels + c] = -0.4f - 0.11f * (float)c;
   }
   for (int64_t i = 0; i < ct_shape_count(from); i++)
     x[i] = (uint8_t)(i * 37 % 256);
 }
 
-/* To the bit what a host computes in float32, rounded to the type. */
+/* Counts elements that differ from the host's float32 result, rounded to the type. */
 static int64_t wrong_elements(const ct_shape_t *from, const ct_shape_t *to, const uint8_t *x,
                               const float *affine, const void *y)
 {

@@ -1,7 +1,8 @@
-/* The ops that every backend is tried with: rows of a table for each kind, chosen where code is
- * likely to differ: odd sizes, one of everything, strides that leave a rest, groups, padding beyond
- * the edge.  Here products, windows, and what goes element by element; normalisations, sequences,
- * losses and volumes are in files of their own.  Behind them small ones for central differences. */
+/* The ops on which every backend is tested: a table of cases for each kind, at sizes where
+ * implementations tend to differ: odd sizes, dims of 1, strides that leave a remainder, groups,
+ * padding beyond the edge.  This file has linear layers, convolutions, pooling and element-wise
+ * ops; normalisations, sequences, losses and volumes have files of their own.  The last tables are
+ * small cases for central differences. */
 #include "tests/conform/cases.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static void make_conv(const conv_row_t *r, op_case_t *out)
 int case_conv(int i, op_case_t *out)
 {
   static const conv_row_t rows[] = {
-      /* the usual: 3x3 and 1x1, in every kind of channel count */
+      /* common windows, 3x3 and 1x1, with all kinds of channel counts */
       {2, 16, 8, 8, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 0},
       {1, 32, 7, 7, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 1},
       {2, 64, 14, 14, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 1},
@@ -55,7 +56,7 @@ int case_conv(int i, op_case_t *out)
       {2, 64, 4, 4, 16, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
       {2, 32, 8, 8, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 0, 0},
       {2, 32, 8, 8, 64, {1, 1}, {2, 2}, {0, 0}, {1, 1}, 1, 0, 0},
-      /* input layers and odd channels */
+      /* first layers, and odd numbers of channels */
       {2, 1, 8, 8, 6, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, 1, 0},
       {2, 6, 14, 14, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 1},
       {1, 3, 32, 32, 64, {7, 7}, {2, 2}, {3, 3}, {1, 1}, 1, 0, 0},
@@ -64,7 +65,7 @@ int case_conv(int i, op_case_t *out)
       {3, 20, 6, 5, 17, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 0, 1},
       {1, 20, 1, 1, 3, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
       {2, 1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
-      /* enough tiles for Winograd; few channels, by hand, with odd sizes */
+      /* enough tiles for Winograd; few channels and odd sizes, for this program's own kernels */
       {8, 32, 16, 16, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 1},
       {3, 72, 13, 10, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 1, 1},
       {5, 33, 12, 12, 32, {3, 3}, {1, 1}, {2, 0}, {1, 1}, 1, 1, 0},
@@ -72,7 +73,7 @@ int case_conv(int i, op_case_t *out)
       {1, 150, 9, 9, 136, {3, 3}, {1, 1}, {1, 2}, {1, 1}, 1, 1, 0},
       {3, 10, 12, 12, 20, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, 1, 0},
       {2, 5, 9, 26, 7, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, 1, 0},
-      /* windows of every kind */
+      /* various windows */
       {2, 3, 5, 7, 6, {1, 3}, {1, 1}, {0, 1}, {1, 1}, 1, 0, 0},
       {2, 16, 7, 5, 16, {3, 1}, {2, 1}, {1, 0}, {1, 1}, 1, 1, 0},
       {1, 6, 9, 11, 20, {2, 3}, {2, 3}, {1, 0}, {1, 1}, 1, 1, 1},
@@ -89,7 +90,7 @@ int case_conv(int i, op_case_t *out)
       {2, 80, 9, 11, 80, {5, 2}, {2, 1}, {2, 1}, {1, 3}, 80, 1, 0},
       {1, 136, 7, 6, 136, {1, 4}, {1, 3}, {0, 3}, {2, 1}, 136, 0, 1},
       {2, 16, 58, 58, 16, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 16, 0, 0},
-      /* depthwise: more rows than a band, every length of a strip, more samples than parts */
+      /* depthwise: more rows than a band, every remainder of a strip, more samples than parts */
       {1, 32, 31, 30, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 32, 1, 1},
       {1, 40, 29, 27, 40, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 40, 1, 0},
       {19, 16, 7, 8, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 16, 1, 0},
@@ -120,7 +121,7 @@ const kind_cases_t cases_conv = {.cases = {case_conv, case_conv3},
 
 /* ---- linear ---- */
 
-/* steps 0: N x in; else a sequence of so many steps */
+/* steps 0: N x in; otherwise sequences of that many steps */
 static void make_linear(int n, int steps, int in, int features, int bias, int relu, op_case_t *out)
 {
   ct_shape_t x = ct_shape(2, n, in), y = ct_shape(2, n, features);
@@ -197,7 +198,7 @@ static int case_dropout(int i, op_case_t *out)
   return 1;
 }
 
-/* The first of them; 4 x 6 elements. */
+/* Makes one small case of 4 x 6 elements. */
 static int make_small(int i, ct_op_kind_t kind, op_case_t *out)
 {
   ct_shape_t flat = ct_shape(2, 4, 6);
@@ -243,7 +244,7 @@ static int case_fake_quant(int i, op_case_t *out)
 
 const kind_cases_t cases_fake_quant = {.more = {case_fake_quant}, .straight = 1, .may_lack = 1};
 
-/* N x C x H x W to N x features, both plain. */
+/* Reorder from N x C x H x W to N x features, both plain. */
 static int case_reorder(int i, op_case_t *out)
 {
   if (i >= COUNT(shapes)) return 0;
@@ -310,7 +311,7 @@ int case_pool(int i, op_case_t *out)
       {1, 17, 5, 7, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
       {3, 20, 1, 1, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
       {2, 300, 9, 11, {0, 0}, {0, 0}, {0, 0}, 1, 0, 0, DATA_RANDOM},
-      /* inputs between the windows */
+      /* strides larger than the window */
       {2, 16, 9, 10, {2, 1}, {3, 4}, {1, 0}, 0, 0, 1, DATA_TIES},
       {1, 17, 10, 9, {1, 3}, {4, 5}, {0, 1}, 1, 0, 0, DATA_RANDOM},
   };

@@ -1,5 +1,5 @@
-/* Descriptors that no backend can compute: a sound one of each kind, and what makes it wrong, one
- * thing at a time. */
+/* Invalid descriptors, which every backend must refuse: a valid one of each kind with one error at
+ * a time. */
 #include "backend/ct_rules.h"
 #include "tests/conform/cases.h"
 
@@ -83,7 +83,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   }
 }
 
-/* X(kind, what is said of it, what makes it wrong …) */
+/* X(kind, words of the error text, statement that makes the descriptor invalid …) */
 #define BAD_LIST(X)                                                                     \
   X(CT_OP_RELU, "no such op", d->kind = CT_OP_COUNT)                                    \
   X(CT_OP_RELU, "unknown pass", d->passes = 64)                                         \

@@ -1,4 +1,4 @@
-/* Losses: see cases.c. */
+/* Test cases of losses; see cases.c. */
 #include "tests/conform/cases.h"
 
 typedef struct loss_row {
@@ -7,7 +7,7 @@ typedef struct loss_row {
   ct_loss_spec_t spec;
 } loss_row_t;
 
-/* With a label for each place; places[1] 0: they lie in a row. */
+/* Per-pixel labels; places[1] 0: the pixels are in one dim. */
 typedef struct places_row {
   loss_row_t loss;
   int places[2];
@@ -51,7 +51,7 @@ static int case_loss(int i, op_case_t *out)
       {1, 2, DATA_RANDOM, {0}},
       {7, 5, DATA_TIES, {0}},
       {16, 10, DATA_RANDOM, {0}},
-      {33, 10, DATA_TIES, {0}}, /* mixed */
+      {33, 10, DATA_TIES, {0}}, /* mixed labels */
       {5, 1000, DATA_RANDOM, {0}},
       {64, 17, DATA_TIES, {0}},
       {3, 4, DATA_SPREAD, {0}},
@@ -79,7 +79,7 @@ static int case_loss(int i, op_case_t *out)
     make_loss(&rows[i], out);
     return 1;
   }
-  /* each kind, of targets and of labels; a sample's outputs may be of any shape */
+  /* each kind, with targets and with labels; a sample's outputs may have any shape */
   i -= COUNT(rows);
   ct_loss_kind_t kind = (ct_loss_kind_t)(i / 2);
   ct_shape_t x = ct_shape(kind == CT_LOSS_CROSS_ENTROPY ? 2 : 4, 4, 35, 5, 7);
@@ -90,7 +90,7 @@ static int case_loss(int i, op_case_t *out)
   return 1;
 }
 
-/* L1 has no derivative where an output is its target: the eight spread values are not near 0 or
+/* L1 has no derivative where output and target are equal: the eight spread values are not near 0 or
  * 1. */
 static int small_loss(int i, op_case_t *out)
 {

@@ -1,4 +1,4 @@
-/* Normalisations: see cases.c. */
+/* Test cases of normalisations; see cases.c. */
 #include "tests/conform/cases.h"
 
 /* ---- batch normalisation ---- */
@@ -110,7 +110,7 @@ static void make_gnorm(const gnorm_row_t *r, op_case_t *out)
   out->desc.u.gnorm.affine = r->affine;
 }
 
-/* Groups that end within a block of channels, or are many of them, or one channel each. */
+/* Groups that end within a block of channels, contain many blocks, or have one channel each. */
 static int case_gnorm(int i, op_case_t *out)
 {
   static const gnorm_row_t rows[] = {

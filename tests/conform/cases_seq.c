@@ -1,4 +1,4 @@
-/* What sequences have: see cases.c. */
+/* Test cases of sequence ops; see cases.c. */
 #include "tests/conform/cases.h"
 
 /* {n, steps, features, hidden} */

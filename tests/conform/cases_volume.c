@@ -1,4 +1,5 @@
-/* Activations, concatenation, what works on volumes, adaptive averages, upsampling: see cases.c. */
+/* Test cases of activations, concatenation, 3D ops, adaptive average pooling and upsampling; see
+ * cases.c. */
 #include "tests/conform/cases.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static void make_act(ct_act_t kind, const ct_shape_t *x, op_case_t *out)
   out->desc.u.act.alpha = ct_act_facts_of(kind)->alpha == CT_ALPHA_SLOPE ? 0.3 : 1.2;
 }
 
-/* Spread out, so that some values are far beyond where the functions bend. */
+/* Widely spread values, some of which are far in the saturated range. */
 static int case_act(int i, op_case_t *out)
 {
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 4), ct_shape(4, 3, 17, 5, 7),
@@ -37,7 +38,7 @@ static void make_concat(const ct_shape_t *x, int more, op_case_t *out)
 
 static int case_concat(int i, op_case_t *out)
 {
-  /* the first fills its blocks of 16, of 8, or neither; so does the second */
+  /* the first input fills blocks of 16 or 8 channels, or neither; so does the second */
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 4, 5), ct_shape(4, 3, 32, 3, 3),
                                ct_shape(4, 2, 8, 5, 4),  ct_shape(4, 1, 5, 3, 7),
                                ct_shape(2, 4, 7),        ct_shape(5, 2, 16, 2, 3, 4),
@@ -110,7 +111,7 @@ static void make_adaptive(const ct_shape_t *x, int d, int h, int w, op_case_t *o
 
 int case_adaptive(int i, op_case_t *out)
 {
-  /* windows alike, of different sizes, overlapping, fewer inputs than outputs, and all in one */
+  /* equal windows, different and overlapping ones, fewer inputs than outputs, one global window */
   const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 8, 6), ct_shape(4, 1, 17, 10, 11),
                                ct_shape(4, 2, 32, 1, 2), ct_shape(5, 2, 5, 4, 5, 6),
                                ct_shape(5, 3, 8, 3, 4, 5)};
@@ -201,7 +202,7 @@ static int small_act(int i, op_case_t *out)
   const ct_shape_t flat = ct_shape(2, 4, 6);
   if (i >= CT_ACT_COUNT) return 0;
   make_act((ct_act_t)i, &flat, out);
-  if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* where they bend there is no derivative */
+  if (i <= CT_ACT_RELU6) out->data = DATA_SPREAD; /* no derivative where the function has a kink */
   return 1;
 }
 

@@ -1,11 +1,10 @@
-/* What every backend must do, whatever it is made of: conform_backend NAME [part of a test's name].
- * With --draw N [--seed S] instead: N drawn descriptors; with --draw-one S:I the one that a failure
- * names.
+/* Conformance tests that every backend must pass: conform_backend NAME [part of a test's name].
+ * With --draw N [--seed S]: N random descriptors instead; with --draw-one S:I: only the one that a
+ * failure printed.
  *
- * Results are compared with those of the reference backend, which is itself held to PyTorch's
- * numbers by tests/unit/t_op.c.  Without a name the reference is tried against itself: that says
- * nothing about its forward numbers, but does about layouts, aliasing and, by central differences,
- * gradients. */
+ * Results are compared with those of the reference backend, which tests/unit/t_op.c compares with
+ * PyTorch's numbers.  Without a name, the reference is compared with itself: that does not test its
+ * forward results, but tests layouts, aliasing and, by central differences, gradients. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +23,7 @@
 
 side_t tested, reference;
 
-/* One without tables is a module. */
+/* A backend without a table here is a module. */
 static const struct {
   const char *name;
   const ct_backend_t *backend;
@@ -124,8 +123,8 @@ static void copies_and_zeros_are_exact(void)
   block_close(&b);
 }
 
-/* A value goes round two queues, each step after a mark of the other; only the last is waited
- * for. */
+/* A value is passed between two queues, each step after an event of the other; the host waits only
+ * for the last. */
 static void queues_wait_for_each_other(void)
 {
   enum { ROUNDS = 50, SLOTS = 2 * ROUNDS + 1 };
@@ -167,7 +166,7 @@ static int is_there(next_case_t *const lists[4])
   return lists[0] && lists[0](0, &c);
 }
 
-/* A kind of the list that nobody tries, or whose parameters rig_data.c does not know. */
+/* Fails for a kind that has no cases, or whose parameters rig_data.c does not know. */
 static void every_kind_is_tried(void)
 {
   for (int k = 0; k < CT_OP_COUNT; k++) {
@@ -238,7 +237,7 @@ static void bnorm_options(void)
   run_all((next_case_t *const[4]){case_bnorm}, check_bnorm_options);
 }
 
-/* Two halves of a batch at their places give what the whole gives. */
+/* Two halves of a batch with their offsets must give the same masks as the whole batch. */
 static void dropout_follows_the_global_batch(void)
 {
   enum { N = 6, SAMPLE = 37 };
@@ -275,7 +274,7 @@ static void dropout_follows_the_global_batch(void)
   outputs_close(&part);
 }
 
-/* ---- manners ---- */
+/* ---- error handling ---- */
 
 static void allocates_nothing(const op_case_t *c)
 {
@@ -305,7 +304,7 @@ static void a_run_allocates_nothing(void)
   }
 }
 
-/* At once, or when the work is waited for. */
+/* The error may come at once, or when the host waits for the queue. */
 static void a_bad_label_is_an_error(void)
 {
   static const int32_t bad[] = {-1, 10, 1 << 30};
@@ -330,7 +329,7 @@ static void a_bad_label_is_an_error(void)
   inputs_close(&in);
 }
 
-/* In the words of ct_op_check(), which needs no backend. */
+/* The error text must be that of ct_op_check(), which needs no backend. */
 static void what_is_wrong_is_refused(void)
 {
   ct_op_desc_t d;
@@ -379,7 +378,8 @@ static void nothing_is_lost(void)
   CT_ASSERT_INT(ct_mem_live(), before);
 }
 
-/* Those of kinds between the others; what checks several kinds is there once, as the last. */
+/* Inserts the tests of kinds between the others; a check shared by several kinds is added once, at
+ * the end. */
 static void put_together(const ct_test_t *first, const ct_test_t *rest, ct_test_t *out)
 {
   while (first->name)

@@ -1,4 +1,4 @@
-/* Descriptors that are drawn from a seed: sizes from 1 up, windows larger than inputs, strides
+/* Random descriptors, drawn from a seed: sizes from 1 up, windows larger than inputs, strides
  * larger than windows, groups, dilation, empty batches, every option of every kind.  They are
  * small, so that a hundred thousand take minutes. */
 #include "tests/conform/draw.h"
@@ -7,7 +7,8 @@
 
 #include "base/ct_rng.h"
 
-/* Numbers of a draw: most are quick to compute, some are large enough to be cut into parts. */
+/* Limits on elements and operations of a case: most are quick to compute, some are large enough to
+ * be split among threads. */
 enum { USUAL = 1 << 12, LARGE = 1 << 15, USUAL_FLOPS = 300000, LARGE_FLOPS = 4000000 };
 
 int64_t dice_throw(dice_t *d, int64_t lo, int64_t hi)
@@ -29,7 +30,7 @@ static int64_t draw_batch(dice_t *d)
   return dice_is(d, 3) ? 0 : sizes[dice_throw(d, 0, 10)];
 }
 
-/* About the borders of vectors and blocks. */
+/* Sizes around the borders of vectors and blocks. */
 static int64_t draw_channels(dice_t *d)
 {
   static const int64_t sizes[] = {1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  12,
@@ -64,7 +65,7 @@ static ct_shape_t draw_sequence(dice_t *d)
   return ct_shape(3, draw_batch(d), draw_size(d), draw_channels(d));
 }
 
-/* ---- products and windows ---- */
+/* ---- linear layers, convolutions, pooling ---- */
 
 static void start(op_case_t *c, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y)
 {
@@ -87,7 +88,7 @@ static int64_t draw_groups(dice_t *d, ct_shape_t *x, int64_t *out)
   return groups;
 }
 
-/* A window and its output's size; 0: the window is larger than the padded input. */
+/* Draws a window; returns the output size, or 0 if the window is larger than the padded input. */
 static int64_t draw_window(dice_t *d, int64_t in, int *kernel, int *stride, int *pad, int *dilate)
 {
   *kernel = (int)(dice_is(d, 70)   ? dice_throw(d, 1, 5)
@@ -107,7 +108,7 @@ static int draw_conv(dice_t *d, op_case_t *c)
   y.dim[1] = out;
   start(c, CT_OP_CONV, x, y);
   c->desc.u.conv.groups = (int)groups;
-  int alike = dice_is(d, 60); /* in all dims */
+  int alike = dice_is(d, 60); /* same window in all dims */
   for (int i = 0; i < x.ndim - 2; i++) {
     int *k = &c->desc.u.conv.kernel[i], *s = &c->desc.u.conv.stride[i];
     int *p = &c->desc.u.conv.pad[i], *l = &c->desc.u.conv.dilate[i];
@@ -142,7 +143,7 @@ static void draw_linear(dice_t *d, op_case_t *c)
   c->desc.u.linear.relu = dice_is(d, 30);
 }
 
-/* Global, adaptive, or over windows. */
+/* Global, adaptive, or windowed pooling. */
 static int draw_pool(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_image(d), y = x;
@@ -160,7 +161,7 @@ static int draw_pool(dice_t *d, op_case_t *c)
     if (i && alike) *k = k[-1];
     if (i && alike) *s = s[-1];
     if (i && alike) *p = p[-1];
-    if (dice_is(d, 20)) *s = *k; /* tiles */
+    if (dice_is(d, 20)) *s = *k; /* windows tile the input */
     if (*p > *k / 2) *p = *k / 2;
     if (x.dim[2 + i] + 2 * *p < *k) return 0;
     *out = ct_op_window_out(x.dim[2 + i], *k, *s, *p, 1);
@@ -186,7 +187,7 @@ static void draw_bnorm(dice_t *d, op_case_t *c)
   c->desc.u.bnorm.add = dice_is(d, 40);
 }
 
-/* What is computed element by element. */
+/* Element-wise ops. */
 static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
 {
   ct_shape_t x = draw_any(d);
@@ -329,8 +330,8 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   return 0;
 }
 
-/* How often a kind is drawn, if not once: half of all draws are windows and products, where most
- * of the code is.  Those below 0 are drawn by drawn.c. */
+/* Relative frequency of a kind; 0 means 1.  Half of all draws are convolutions, pooling and linear
+ * layers, which have most of the code.  Kinds below 0 are drawn in drawn.c. */
 static const int shares[CT_OP_COUNT] = {
     [CT_OP_CONV] = 7,      [CT_OP_POOL] = 3,     [CT_OP_LINEAR] = 2,
     [CT_OP_BNORM] = 2,     [CT_OP_LOSS] = 2,     [CT_OP_REORDER] = -1,
@@ -373,11 +374,11 @@ void draw_case(dice_t *dice, ct_op_kind_t kind, draw_t *out)
     ;
   ct_dtype_t type = dice_is(dice, 70) ? CT_F32 : dice_is(dice, 60) ? CT_BF16 : CT_F16;
   if (kind != CT_OP_LOSS) out->c.desc.x.dtype = out->c.desc.y.dtype = type;
-  /* what is cut off at 6 would depend on the rounding */
+  /* with reduced precision, rounding decides what ReLU6 cuts off */
   if (kind == CT_OP_BNORM && type != CT_F32 && out->c.desc.u.bnorm.relu)
     out->c.desc.u.bnorm.relu = 1;
   out->way = (int)dice_throw(dice, 0, 1000);
   out->offered = (ct_layout_t)dice_throw(dice, 0, 3);
-  if (out->c.desc.x.ndim < 4) out->offered = CT_PLAIN; /* there are no others */
+  if (out->c.desc.x.ndim < 4) out->offered = CT_PLAIN; /* other layouts need 4 dims */
   out->data = (uint64_t)dice_throw(dice, 1, 1 << 30);
 }

@@ -1,17 +1,17 @@
-/* Pooling with sizes, windows, strides and padding drawn from a seed.  Half of the windows tile the
- * input, or would without their padding: loops of their own wait for them. */
+/* Pooling with random sizes, windows, strides and padding.  In half of the cases the windows tile
+ * the input (apart from padding), since that case has loops of its own. */
 #include "base/ct_rng.h"
 #include "tests/conform/cases.h"
 
 enum { DRAWS = 120, SEED = 3 };
 
-/* 0 … below - 1; k: which number of draw i. */
+/* Returns random number k of draw i, in 0 … below - 1. */
 static int drawn(int i, int k, int below)
 {
   return (int)(ct_rng_u64(SEED, CT_RNG_TEST, (uint32_t)k, (uint64_t)i) % (uint64_t)below);
 }
 
-/* One axis of draw i; its window has at most `most` elements. */
+/* Draws one axis; its window has at most `most` elements. */
 static void draw_axis(int i, int axis, int most, op_case_t *c)
 {
   int k = 10 + 10 * axis, kernel = 1 + drawn(i, k, most), pad = drawn(i, k + 1, kernel / 2 + 1);
@@ -21,7 +21,7 @@ static void draw_axis(int i, int axis, int most, op_case_t *c)
     stride = kernel;
     in = kernel * (1 + drawn(i, k + 3, 4));
   }
-  if (drawn(i, 2, 3) == 0) { /* the usual window of a ResNet */
+  if (drawn(i, 2, 3) == 0) { /* the pooling window of a ResNet */
     kernel = 3;
     stride = 2;
     pad = 1;

@@ -1,4 +1,4 @@
-/* Drawn descriptors of every kind on the backend under test, compared with the reference. */
+/* Compares random descriptors of every kind on the tested backend with the reference. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 draws_t check_drawn_range = {.seed = 1, .count = 400};
 const char *check_drawn_program = "";
 
-/* How many of a kind were tried, and how many the backend does not support. */
+/* Number of cases per kind that were run, and that the backend does not support. */
 typedef struct tally {
   int64_t tried[CT_OP_COUNT], refused[CT_OP_COUNT];
 } tally_t;
@@ -22,7 +22,7 @@ static int is_supported(const ct_op_desc_t *d, tally_t *tally)
   return able;
 }
 
-/* ---- those that are not a descriptor with activations ---- */
+/* ---- ops without an activation descriptor ---- */
 
 static ct_shape_t draw_shape(dice_t *dice)
 {

@@ -1,4 +1,4 @@
-/* A range of draws on the command line, and what is said of one that goes wrong. */
+/* Command-line options for a range of random cases, and messages about failed ones. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "tests/conform/draw.h"
 #include "tests/harness/ct_test.h"
 
-enum { SECONDS_MAX = 600 /* of a draw, which takes milliseconds: only ends what hangs */ };
+enum { SECONDS_MAX = 600 /* time limit of one draw, which takes milliseconds: ends only hangs */ };
 
 static int to_number(const char *text, int64_t *out)
 {
@@ -18,7 +18,7 @@ static int to_number(const char *text, int64_t *out)
   return end != text && *end == 0 && *out >= 0;
 }
 
-/* "S:I" */
+/* Parses "S:I". */
 static int to_draw(const char *text, draws_t *out)
 {
   char *end;
@@ -56,7 +56,7 @@ int draws_options(draws_t *out, int *argc, char **argv)
   return 1;
 }
 
-/* ---- the draw that is being made ---- */
+/* ---- the current draw ---- */
 
 static char now[600];
 static const char *program = "";

@@ -1,10 +1,10 @@
-/* Backward passes against central differences.
+/* Compares backward passes with central differences.
  *
- * With random r, the function f(inputs) = sum of r y has the gradients that the backward pass gives
- * for dy = r.  The derivative by one input is taken from four values around it (the five-point
- * formula, error of order h^4), which lets h be so large that float32 results do not hurt.  Where a
- * ReLU switches within the four points there is no derivative: outputs that do are found first, and
- * their r is set to 0.  Inputs of maximum pooling are further apart than the steps. */
+ * For random r, the function f(inputs) = sum of r y has the gradients that the backward pass gives
+ * for dy = r.  Its derivative by one input is computed from four values around it (five-point
+ * formula, error of order h^4); h can be so large that float32 rounding does not matter.  Where a
+ * ReLU switches within the four points there is no derivative: such outputs are found first, and
+ * their r is set to 0.  Inputs of max pooling are further apart than the steps. */
 #include "tests/conform/check.h"
 
 #include <math.h>
@@ -15,14 +15,14 @@
 #include "base/ct_mem.h"
 
 static const double step = 0.04;
-static const double tolerance = 5e-4; /* of the gradient's norm */
+static const double tolerance = 5e-4; /* relative to the gradient's norm */
 
 typedef struct probe {
   rig_t rig;
   inputs_t in;
   outputs_t now, base, gradient;
-  char *switches; /* outputs that leave or join 0 near by */
-  int64_t count;  /* outputs */
+  char *switches; /* outputs whose ReLU switches nearby */
+  int64_t count;  /* number of outputs */
 } probe_t;
 
 static int has_relu(const ct_op_desc_t *d)
@@ -31,7 +31,7 @@ static int has_relu(const ct_op_desc_t *d)
          (d->kind == CT_OP_ADD && d->u.add.relu) || (d->kind == CT_OP_POOL && d->u.pool.relu);
 }
 
-/* Which of its linear pieces a ReLU's output is of. */
+/* Returns the linear piece of the ReLU that an output is on. */
 static int piece_of(const ct_op_desc_t *d, float y)
 {
   int relu6 = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
@@ -65,7 +65,7 @@ static double derivative(probe_t *p, float *input)
   return sum / (12 * step);
 }
 
-/* All elements of one input; without a gradient to compare only switches are looked for. */
+/* Visits all elements of one input.  Without a gradient, only looks for switching outputs. */
 static void visit(probe_t *p, const char *what, float *input, const float *gradient, int64_t n)
 {
   char text[160];
@@ -83,7 +83,7 @@ static void visit(probe_t *p, const char *what, float *input, const float *gradi
         ct_op_text(&p->rig.desc, text, sizeof text), what, sqrt(error / size));
 }
 
-/* An addition gives both its inputs the same gradient. */
+/* An addition has the same gradient for both inputs. */
 static void visit_all(probe_t *p, const outputs_t *g)
 {
   const ct_op_desc_t *d = &p->rig.desc;

@@ -1,4 +1,4 @@
-/* What each kind of op is tried with.  The linker names a kind whose cases are nowhere. */
+/* The list of test cases by kind of op.  A kind without cases is a link error. */
 #include "tests/conform/cases.h"
 
 const kind_cases_t *const kind_cases[CT_OP_COUNT] = {

@@ -1,5 +1,5 @@
-/* One way of the CPU backend to compute a convolution or a linear layer: each of its passes in its
- * own layouts, from memory with guards, compared with the reference. */
+/* Tests one CPU algorithm for a convolution or a linear layer: runs each pass in its own layouts,
+ * in memory with guards, and compares the results with the reference. */
 #include "tests/conform/one_way.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"
 
-/* ---- one pass of one row ---- */
+/* ---- one pass of one algorithm ---- */
 
-/* Weights from one format into another. */
+/* Converts weights from one format to another. */
 static void convert(const cpu__md_t *from, void *x, const cpu__md_t *to, void *y)
 {
   cpu__dnnl_t *dnnl = tested.dev->dnnl;
@@ -26,11 +26,11 @@ static void convert(const cpu__md_t *from, void *x, const cpu__md_t *to, void *y
   cpu__prim_free(reorder);
 }
 
-/* The memory of a pass. */
+/* Memory of a pass. */
 typedef struct bench {
   tensor_t x, y;
   block_t w, bias, scratch;
-  cpu__md_t *plain; /* of the weights */
+  cpu__md_t *plain; /* plain format of the weights */
 } bench_t;
 
 static void bench_open(bench_t *b, const cpu__job_t *job, const cpu__ready_t *ready, truth_t *t)
@@ -125,7 +125,7 @@ static void try_job(const cpu__algo_t *algo, const cpu__job_t *job, truth_t *t)
   cpu__md_free(ready.w);
 }
 
-/* ---- all rows ---- */
+/* ---- all algorithms ---- */
 
 static void set_relu(ct_op_desc_t *d, int relu)
 {
@@ -135,8 +135,8 @@ static void set_relu(ct_op_desc_t *d, int relu)
     d->u.linear.relu = relu;
 }
 
-/* oneDNN's reference code, by its cost: it is hundreds of times slower than any other way, and
- * would take nearly all of the time here. */
+/* Returns 1 for oneDNN's reference implementation, recognized by its cost: it is hundreds of times
+ * slower than the others and would take nearly all of the time. */
 static int is_reference(const cpu__job_t *job, const cpu__cost_t *cost)
 {
   return cost->each > 200 * ct_op_flops(job->desc, job->pass) / 2 && !getenv("CT_FULL");
@@ -163,8 +163,9 @@ void try_algo(const cpu__algos_t *algos, const cpu__algo_t *algo, const op_case_
   }
 }
 
-/* The reference takes most of the time: it is asked once with the ReLU and once without. */
-void try_all(const cpu__algos_t *algos, const op_case_t *c, tally_t tally[CPU__ALGOS_MAX])
+/* Computing the expected results takes most of the time: it is done once with the ReLU and once
+ * without. */
+void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX])
 {
   op_case_t with[2] = {*c, *c};
   truth_t truth[2];

@@ -1,7 +1,7 @@
-/* An op on the backend under test and on the reference, from the same numbers: the results must
- * agree within what the types allow, in every layout the backend works in and every way an op may
- * be asked for.  What is wrong in both alike is found by gradient.c, and by t_op.c against
- * PyTorch. */
+/* Runs an op on the tested backend and on the reference with the same data.  Results must agree
+ * within the precision of the types, in every layout of the backend and every way an op can be
+ * prepared and run.  Errors that both backends share are found by gradient.c, and by t_op.c with
+ * PyTorch's numbers. */
 #include "tests/conform/check.h"
 
 #include <math.h>
@@ -41,19 +41,19 @@ int is_close(const float *a, const float *b, int64_t n, double floor, double tol
 {
   double error = norm(a, b, n) / fmax(norm(b, NULL, n), floor);
 
-  *why = '\0'; /* callers print it whatever this returns */
+  *why = '\0'; /* set in any case, since callers print it */
   if (n == 0 || error <= tolerance || norm(a, b, n) == 0) return 1;
   snprintf(why, 80, "relative error %.3g, allowed %.3g", error, tolerance);
   return 0;
 }
 
-/* Two ways may round differently; with Winograd's transforms they do so more. */
+/* Algorithms may round differently, Winograd's more than others. */
 static double tolerance(const ct_op_info_t *info)
 {
   return strstr(info->algorithm, "winograd") ? 1e-4 : 1e-5;
 }
 
-/* Runs a case on one side.  NULL, or what went wrong; the caller frees nothing. */
+/* Runs a case on one backend.  Returns NULL or an error text that the caller does not free. */
 static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *how,
                              const inputs_t *in, outputs_t *out, ct_op_info_t *info)
 {
@@ -69,18 +69,18 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
   }
   *info = r.info;
   if (!wrong) snprintf(algorithm, sizeof algorithm, "%s", r.info.algorithm);
-  info->algorithm = algorithm; /* outlives the op */
+  info->algorithm = algorithm; /* a copy, which outlives the op */
   rig_close(&r);
   return wrong;
 }
 
-/* Made of several products: what is between them is rounded too. */
+/* Returns 1 for ops with several GEMMs, whose intermediate results are rounded too. */
 static int is_chain(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
 }
 
-/* What y would be if nothing cancelled out: of so many terms as its products have. */
+/* Estimates the size of y without cancellation, from the number of terms of its sums. */
 static double size_of_y(const ct_op_desc_t *d, const inputs_t *in)
 {
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
@@ -89,8 +89,8 @@ static double size_of_y(const ct_op_desc_t *d, const inputs_t *in)
   return x ? norm(in->x, NULL, x) * sqrt(terms * (double)y / (double)x) : 0;
 }
 
-/* The least size of y that its errors are compared with.  What an addition is made of may cancel
- * out, and a way that adds x2 afterwards has rounded its product by then. */
+/* Least size of y to which errors are relative.  The terms of a fused addition may cancel out, and
+ * an algorithm that adds x2 afterwards has already rounded the GEMM. */
 static double floor_of_y(const ct_op_desc_t *d, const inputs_t *in, const outputs_t *want)
 {
   double floor = 0.1 * size_of_y(d, in);
@@ -98,8 +98,8 @@ static double floor_of_y(const ct_op_desc_t *d, const inputs_t *in, const output
   return fmax(floor, norm(want->y, in->x2, ct_shape_count(&d->y)));
 }
 
-/* How much larger than dx the terms are that it is the difference of: a normalisation of few
- * numbers leaves next to nothing of dy. */
+/* Returns how much larger than dx its terms are: with few values, a normalisation cancels most of
+ * dy. */
 static double cancelled(const ct_op_desc_t *d)
 {
   enum { FEW = 8 };
@@ -112,9 +112,9 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
                     const outputs_t *got, const outputs_t *want, const ct_op_info_t *info)
 {
   double tol = tolerance(info) * (is_chain(d) ? 3 : cancelled(d) > 1 ? 10 : 1);
-  /* bfloat16 has 8 bits, float16 11: an activation is rounded to them, and so may weights be; the
-   * slope of a sigmoid near its ends suffers from the rounding of y, by some of the largest slope;
-   * products of products have rounded factors */
+  /* bf16 has 8 bits of precision, fp16 11; activations are rounded to them, and weights may be.
+   * The error of a sigmoid's derivative near its ends is relative to the largest derivative.  In
+   * ops with several GEMMs the factors are rounded too. */
   double worse = d->kind == CT_OP_ACT ? 4 : is_chain(d) ? 2 : 1;
   double low = d->x.dtype == CT_BF16 ? 5e-3 * worse : d->x.dtype == CT_F16 ? 6e-4 * worse : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
@@ -158,7 +158,7 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
         (int)want->loss.top5);
 }
 
-/* Is this way open to the op?  Found out by preparing it. */
+/* Returns 1 if the op can be run this way, by preparing it. */
 static int applies(const ct_op_desc_t *d, const trial_t *how)
 {
   rig_t r;
@@ -179,7 +179,7 @@ static int passes_of(const ct_op_desc_t *d)
   return ct_op_param_count(d, 0) > 0 ? ALL : CT_FWD | CT_BWD_DATA;
 }
 
-/* The numbers of a low type that are nearest to v. */
+/* Rounds v to the nearest values of the type. */
 static void round_to(ct_dtype_t t, float *v, int64_t n)
 {
   tensor_t low = {0};
@@ -192,7 +192,7 @@ static void round_to(ct_dtype_t t, float *v, int64_t n)
   tensor_close(&low);
 }
 
-/* The reference in float32 must see the same numbers; products round their weights too. */
+/* Gives the float32 reference the same rounded inputs; GEMMs also round their weights. */
 static void round_inputs(const ct_op_desc_t *d, inputs_t *in)
 {
   ct_shape_t second = ct_op_second(d);
@@ -206,7 +206,7 @@ static void round_inputs(const ct_op_desc_t *d, inputs_t *in)
     round_to(d->x.dtype, in->w[i], param_count(d, i));
 }
 
-/* In float32, whatever the type of the case. */
+/* Computes the reference in float32, whatever the type of the case. */
 static int truth_find(const ct_op_desc_t *d, const inputs_t *in, outputs_t *want)
 {
   trial_t how = {"reference", passes_of(d), 0, CT_PLAIN};
@@ -236,8 +236,8 @@ int truth_open(truth_t *t, const op_case_t *c)
   return truth_make(t, c, 7 + (uint64_t)c->desc.x.dim[1]);
 }
 
-/* What is true for dy + dy2, computed at the first use: the reference takes most of the time, and
- * few kinds of op take a second gradient. */
+/* Computes the reference for dy + dy2 when first needed: it takes most of the time, and few kinds
+ * of op have a second gradient. */
 static int truth_second(truth_t *t, const ct_op_desc_t *d)
 {
   int64_t n = ct_shape_count(&d->y);
@@ -279,7 +279,7 @@ static void try_one(const op_case_t *c, const trial_t *how, truth_t *t)
 static const struct way {
   const char *name;
   int passes, flags;
-  int big; /* also for cases of many megabytes, and in low types */
+  int big; /* also for cases of many megabytes, and in reduced precision */
 } ways[] = {
     {"each pass alone", ALL, 0, 1},
     {"passes together", ALL, RIG_JOINT, 0},
@@ -330,7 +330,7 @@ void check_parity(const op_case_t *c)
   unsigned tried = 0;
   truth_t t;
 
-  int by_size = c->desc.kind == CT_OP_BNORM; /* is divided differently then */
+  int by_size = c->desc.kind == CT_OP_BNORM; /* its work is divided differently for large sizes */
   if (!by_size && is_left_out(&c->desc.x, ct_op_flops(&c->desc, CT_FWD))) return;
   if (truth_open(&t, c)) {
     for (int l = 0; l < n_layouts; l++) {

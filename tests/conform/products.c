@@ -1,5 +1,5 @@
-/* Products of matrices by hand (cpu/gemm/gemm_blocked.h): every way that a matrix may lie, odd
- * sizes, blocks and tails, against sums in double; and the same bits whoever computes them. */
+/* Tests the CPU backend's own GEMM (cpu/gemm/gemm_blocked.h): every storage order, odd sizes,
+ * blocks and tails, compared with sums in double; and the same bits for any number of threads. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 enum { THREADS = 5, MOST = 1200 * 400, ARRAYS = 8 };
 
 static ct_dev_t *dev;
-/* Of a, b, c, c as it was, bias, sums; the c and the sums of somebody else. */
+/* a, b, c, the initial c, bias, expected sums; c and sums of another trial. */
 static float *memory[ARRAYS];
 
-/* How a matrix lies. */
+/* Storage order of a matrix. */
 typedef enum { ROWS, COLUMNS, PANELS, PANELS_COLUMNS, LAYOUTS } layout_t;
 
 static const char *const names[] = {"rows", "columns", "panels", "panels of columns"};
@@ -63,8 +63,8 @@ static void fill(void)
   memcpy(memory[3], memory[2], MOST * sizeof(float));
 }
 
-/* Element (i, j) of the result, and what the absolute values give. */
-static double wanted(const cpu__gemm_t *g, int64_t i, int64_t j, double old, double *size)
+/* Returns element (i, j) of the expected result; *size is the sum of the absolute values. */
+static double wanted(const cpu__multiply_t *g, int64_t i, int64_t j, double old, double *size)
 {
   double sum = 0;
   *size = 0;
@@ -97,8 +97,8 @@ static int64_t wrong_elements(const cpu__gemm_t *g)
   return wrong;
 }
 
-/* What fills up the last panel of a result is 0, if that of b is. */
-static int64_t wrong_padding(const trial_t *t, const cpu__gemm_t *g)
+/* Counts nonzero elements in the padding of the last panel, if the padding of b is 0. */
+static int64_t wrong_padding(const trial_t *t, const cpu__multiply_t *g)
 {
   int64_t wrong = 0;
   for (int64_t i = 0; i < g->m && t->c == PANELS; i++)
@@ -119,8 +119,8 @@ static int64_t wrong_sums(const cpu__gemm_t *g)
   return wrong;
 }
 
-/* Nothing between and behind the rows of c may change; whole panels may. */
-static int64_t touched(const trial_t *t, const cpu__gemm_t *g)
+/* Counts changed elements between and after the rows of c; padding of whole panels may change. */
+static int64_t touched(const trial_t *t, const cpu__multiply_t *g)
 {
   int64_t wrong = 0, columns = t->c == PANELS ? (t->n + 15) / 16 * 16 : t->n;
   for (int64_t i = 0; i < g->m; i++)
@@ -184,7 +184,7 @@ static void what_comes_last(void)
   }
 }
 
-/* Rows of a as far apart as pages, which are packed. */
+/* Rows of a that are a page apart are packed. */
 static void rows_of_pages(void)
 {
   enum { M = 20, N = 100, K = 100, LD = 1024 };
@@ -197,7 +197,7 @@ static void rows_of_pages(void)
   CT_ASSERT_INT(wrong_elements(&g), 0);
 }
 
-/* Few rows, by every number of threads; otherwise only large matrices are multiplied so. */
+/* Skinny matrices with each number of threads; otherwise only large ones use several threads. */
 static void few_rows(void)
 {
   static const int64_t skinny[][3] = {{1, 1, 1},      {5, 40, 16},   {8, 300, 129},

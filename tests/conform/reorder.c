@@ -1,12 +1,12 @@
-/* Copies of activations between layouts and types, to the bit. */
+/* Copies of activations between layouts and types, compared bit by bit. */
 #include "tests/conform/check.h"
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "tests/harness/ct_test.h"
 
-/* Where element i of the plain layout lies: written down here once more, on purpose. */
-static int64_t offset_of(const ct_shape_t *s, int64_t i)
+/* Offset of element i of the plain layout, implemented independently of the backend on purpose. */
+static int64_t place(const ct_shape_t *s, int64_t i)
 {
   if (s->layout == CT_PLAIN) return i;
   int64_t pixels = ct_shape_sample(s) / s->dim[1], at = i % pixels;
@@ -17,7 +17,7 @@ static int64_t offset_of(const ct_shape_t *s, int64_t i)
   return ((n * blocks + c / b) * pixels + at) * b + c % b;
 }
 
-/* One direction of one reorder, from memory laid out by place(). */
+/* Checks one direction of one reorder, with offsets from place(). */
 void check_reorder_of(const ct_shape_t *from, const ct_shape_t *to, int pass)
 {
   int64_t nx = ct_shape_padded(from), ny = ct_shape_padded(to), wrong = 0;
@@ -60,7 +60,7 @@ void check_reorder_of(const ct_shape_t *from, const ct_shape_t *to, int pass)
   ct_mem_free(want);
 }
 
-/* In every pair of types that the backend has, in the directions \a passes. */
+/* Checks every pair of types that the backend supports, in the directions \a passes. */
 static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to, int passes)
 {
   static const ct_dtype_t types[] = {CT_F32, CT_BF16};
@@ -91,7 +91,8 @@ void check_reorders(void)
       from.layout = (ct_layout_t)(pair / 4);
       to.layout = (ct_layout_t)(pair % 4);
       int large =
-          ct_shape_bytes(&from) > 8 << 20; /* one layout, and each direction twice, are enough */
+          ct_shape_bytes(&from) > 8 << 20; /* for large tensors: one layout, and each direction
+                                              twice */
       if (large && (from.layout != CT_PLAIN || is_left_out(&from, 0))) continue;
       int one = pair % 2 ? CT_FWD : CT_BWD_DATA;
       check_reorder_types(&from, &to, large ? one : CT_FWD | CT_BWD_DATA);

@@ -1,5 +1,6 @@
-/* Steps that are started as a whole: what lies between queue->begin() and start() must give the
- * same bits as the same work enqueued as it comes, also where numbers differ from step to step. */
+/* Steps that are replayed as a whole (CUDA graphs): work between queue->begin() and start() must
+ * give the same bits as the same work enqueued normally, even if parameters change between steps.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -10,15 +11,15 @@
 
 enum { N = 6, K = 10, COUNT = N * K, AREAS = 2 };
 
-/* A model that is nothing but its weights [N, K]: they are dropped out and are the outputs of a
- * loss. */
+/* A model that consists of its weights [N, K]: with dropout applied, they are the outputs that a
+ * loss gets. */
 typedef struct little {
   side_t *side;
   ct_op_t *dropout, *loss, *gradstat, *update;
   block_t w, mean, square, labels, saved, scratch;
   struct {
     block_t y, dy, g, copy;
-  } area[AREAS]; /* what steps may have different memory for */
+  } area[AREAS]; /* memory that may differ from step to step */
   ct_loss_t *result;
   ct_grad_stat_t *stat;
 } little_t;
@@ -26,7 +27,7 @@ typedef struct little {
 typedef enum {
   DIRECT, /* without begin() */
   WHOLE,  /* begin(), end(), start(1) */
-  AGAIN,  /* begin(), start(1): as the last one */
+  AGAIN,  /* begin(), start(1): replays the last recording */
   PIECES, /* begin(), end(), start(0) */
   LOOSE   /* begin(), start(0) */
 } way_t;
@@ -34,17 +35,17 @@ typedef enum {
 static const struct step {
   way_t way;
   int key, area, numbers;
-} steps[] = {{WHOLE, 0, 0, 1},                    /* something new */
-             {WHOLE, 0, 0, 2},                    /* other numbers */
+} steps[] = {{WHOLE, 0, 0, 1},                    /* first recording */
+             {WHOLE, 0, 0, 2},                    /* other op arguments */
              {WHOLE, 1, 1, 3},                    /* another key */
-             {WHOLE, 0, 0, 4},  {WHOLE, 1, 1, 5}, /* each of its own */
+             {WHOLE, 0, 0, 4},  {WHOLE, 1, 1, 5}, /* alternating keys */
              {PIECES, 0, 0, 6}, {LOOSE, 0, 0, 7},   {WHOLE, 0, 0, 8},
              {WHOLE, 0, 1, 9}, /* other memory for a known key */
              {AGAIN, 0, 1, 9},  {DIRECT, 0, 0, 10}, {WHOLE, 0, 1, 11},
              {LOOSE, 2, 0, 12}, {WHOLE, 2, 0, 13}};
-enum { STEPS = sizeof steps / sizeof steps[0], SKIPPED = 4 /* its loss scale is infinite */ };
+enum { STEPS = sizeof steps / sizeof steps[0], SKIPPED = 4 /* infinite loss scale */ };
 
-/* What is left by each step. */
+/* The state after each step. */
 typedef struct trace {
   float w[STEPS][COUNT], copy[STEPS][COUNT];
   double loss[STEPS], power[STEPS];
@@ -139,7 +140,7 @@ static void little_close(little_t *m)
 
 /* ---- stepping ---- */
 
-/* The numbers of a step, each other than in all the others. */
+/* The op arguments of a step, different in every step. */
 static ct_op_args_t numbers(const little_t *m, int n)
 {
   float size = 1 + (float)n;
@@ -242,7 +243,7 @@ void check_repeat(void)
     check(memcmp(got.copy[i], want.w[i], sizeof got.w[i]) == 0, "step %d: other copies", i);
     CT_ASSERT_NEAR(got.loss[i], want.loss[i], 0);
     if (!skipped) CT_ASSERT_NEAR(got.power[i], want.power[i], 0);
-    if (i > 0) /* the test's own: a step does something, or is skipped */
+    if (i > 0) /* checks the test itself: a step changes the weights, or is skipped */
       check((memcmp(want.w[i], want.w[i - 1], sizeof want.w[i]) == 0) == skipped, "step %d", i);
   }
 }

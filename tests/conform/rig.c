@@ -1,6 +1,6 @@
-/* The rig of rig.h: memory of a device between guards, the way of numbers to the op's own layout
- * and back, and one run of an op.  It looks for what parity does not see: reads and writes past the
- * end, sums onto old content, memory that was to be left alone. */
+/* Implementation of rig.h: device memory with guards, conversion of data to and from the op's
+ * layout, and one run of an op.  It detects errors that a comparison of results misses: accesses
+ * out of bounds, sums onto uninitialized memory, writes to memory that must stay unchanged. */
 #include "tests/conform/rig.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* Bytes on each side; whole vectors of any device, and more than a kernel reads ahead. */
+/* Bytes on each side: whole vectors of any device, and more than a kernel prefetches. */
 enum { GUARD = 1024 };
 
-/* What an op did not ask for: neither to be read nor to be taken as a flag. */
+/* Pointer for arguments that an op did not ask for: neither readable nor NULL. */
 static void *const unasked = (void *)64;
 
 /* ---- sides and blocks ---- */
@@ -135,7 +135,7 @@ void tensor_put(tensor_t *t, const float *data)
   if (t->in) reorder(t->own.side, t->in, t->plain.mem, t->own.mem);
 }
 
-/* Channels beyond the last, in the blocked layouts, hold zeros. */
+/* Checks that the padding channels of blocked layouts are zero. */
 static int padding_is_zero(const tensor_t *t)
 {
   int64_t block = t->shape.layout == CT_C8 ? 8 : t->shape.layout == CT_C16 ? 16 : 0;
@@ -223,7 +223,7 @@ static int open_tensors(rig_t *r)
   CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
   ct_shape_t x2 = ct_op_second(d);
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
-  /* an addition has one gradient for both its inputs */
+  /* an addition has the same gradient for both inputs */
   if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV)
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
@@ -264,14 +264,14 @@ out:
   return rc;
 }
 
-/* Local variables of earlier calls, of each thread that an op may work with, become NaN. */
+/* Fills the stacks of all threads that an op may use with NaN. */
 static void spoil_stacks(void)
 {
 #pragma omp parallel num_threads(2)
   {
     char old[1 << 14];
     memset(old, 0xff, sizeof old);
-    __asm__ volatile("" : : "r"(old) : "memory"); /* not to be left out */
+    __asm__ volatile("" : : "r"(old) : "memory"); /* prevents the compiler from removing it */
   }
 }
 
@@ -288,7 +288,7 @@ out:
   return rc;
 }
 
-/* A parameter in the low type of the op, as a trainer keeps it for backends that want that. */
+/* Stores a parameter in the op's reduced precision, as a trainer does for backends that need it. */
 static int put_low(rig_t *r, int i)
 {
   side_t *s = r->side;
@@ -341,8 +341,8 @@ int rig_forward(rig_t *r, const inputs_t *in)
   r->args.x = x->own.mem;
   r->args.x2 = r->x2.own.mem;
   r->args.y = r->y.own.mem;
-  r->args.dx = r->dx.own.mem;        /* a loss may do both passes in one run */
-  int empty = r->desc.x.dim[0] == 0; /* 0 bytes may be what it asked for */
+  r->args.dx = r->dx.own.mem;        /* a loss may run both passes at once */
+  int empty = r->desc.x.dim[0] == 0; /* the op may have asked for 0 bytes */
   r->args.saved = r->info.saved || empty ? r->saved.mem : unasked;
   r->args.scratch = r->info.scratch || empty ? r->scratch.mem : unasked;
   r->args.loss = r->loss;
@@ -360,7 +360,7 @@ int rig_backward(rig_t *r, const inputs_t *in)
   int with_dy2 = (r->how.flags & RIG_DY2) && r->info.takes_dy2;
 
   if (!back || r->how.flags & RIG_INPLACE_FWD) return CT_OK;
-  if (r->how.flags & RIG_JOINT && in->labels) return CT_OK; /* done with the forward pass */
+  if (r->how.flags & RIG_JOINT && in->labels) return CT_OK; /* was part of the forward pass */
   block_spoil(&r->scratch);
   a->x = r->info.bwd_uses & CT_USES_X ? r->x.own.mem : unasked;
   a->x2 = unasked;
@@ -395,8 +395,8 @@ int rig_finish(rig_t *r, const double *sums)
   return run(r, r->done & CT_BWD_STATS ? CT_BWD_DATA : CT_FWD);
 }
 
-/* Gradients in the op's own layout are summed and hashed as they are: their padding must be
- * zero. */
+/* Checks that the padding of a weight gradient is zero: gradients are summed and hashed in the op's
+ * own layout. */
 static int padding_of_dw_is_zero(const rig_t *r, int param, const float *plain)
 {
   int64_t n = (int64_t)(r->info.param_bytes[param] / sizeof(float));
@@ -409,7 +409,7 @@ static int padding_of_dw_is_zero(const rig_t *r, int param, const float *plain)
   for (int64_t i = 0; i < param_count(&r->desc, param); i++)
     b += (double)plain[i] * plain[i];
   ct_mem_free(own);
-  return isnan(b) || fabs(a - b) <= 1e-9 * b; /* NaN in the gradient itself: compared later */
+  return isnan(b) || fabs(a - b) <= 1e-9 * b; /* NaN in the gradient itself is compared later */
 }
 
 static const char *take_params(rig_t *r, outputs_t *out)

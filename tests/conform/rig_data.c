@@ -1,4 +1,4 @@
-/* The host's side of the rig: parameters, inputs, results. */
+/* Host data of the rig: parameters, inputs, results. */
 #include "ref/ref.h"
 #include "tests/conform/rig.h"
 
@@ -55,7 +55,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? 2 : 0;
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
-  case CT_OP_RELU: /* these have none; without `default`, so that a new kind is not forgotten */
+  case CT_OP_RELU: /* kinds without parameters; no `default`, so that the compiler warns about a
+                      new kind */
   case CT_OP_ACT:
   case CT_OP_POOL:
   case CT_OP_ADD:
@@ -91,7 +92,7 @@ int64_t normalised(const ct_op_desc_t *d, double *eps)
   }
 }
 
-/* An op must not run without the parameters that it reads. */
+/* Fails for an op that reads parameters which this file does not know. */
 static void params_known(const ct_op_desc_t *d)
 {
   char text[160];
@@ -121,7 +122,7 @@ int64_t second_count(const ct_op_desc_t *d)
   return ct_shape_count(&x2);
 }
 
-/* Triangular between -2.45 and 2.45: variance 1, four numbers of one random block. */
+/* Triangular distribution on (-2.45, 2.45): variance 1, four values per random block. */
 static float *numbers(int64_t n, uint64_t seed, uint32_t stream, data_kind_t kind)
 {
   float *v = host_array(n, sizeof *v);
@@ -150,7 +151,7 @@ static void spread(float *v, int64_t n, uint64_t seed)
   }
 }
 
-/* t_ref_low checks the conversions against PyTorch's. */
+/* tests/unit/t_ref_low.c compares the conversions with PyTorch. */
 void element_put(void *mem, ct_dtype_t dtype, int64_t i, float v)
 {
   ct__ref_set(dtype, mem, i, v);
@@ -189,18 +190,18 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
     int64_t n = param_count(d, i);
     if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
   }
-  /* of a size at which some numbers are cut at 6; few, so that none is rounded to it */
+  /* so large that ReLU6 cuts off some values; few, so that none is rounded to 6 */
   int cut = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
   for (int64_t i = 0; cut && i < param_count(d, 0); i++)
     in->w[0][i] *= 4;
-  /* a channel without a weight of its own still has the means of its group in dx */
+  /* a channel with weight 0 still has its group's means in dx */
   if (d->kind == CT_OP_GNORM && param_count(d, 0) > 0) in->w[0][0] = 0;
-  /* of a size at which gates and softmax do not saturate */
+  /* so small that gates and softmax do not saturate */
   int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
   for (int k = 0; k < 4 && saturates; k++)
     for (int64_t i = 0; i < param_count(d, k); i++)
       in->w[k][i] /= sqrtf((float)d->x.dim[2]);
-  /* a range that some numbers are outside of */
+  /* a range that does not contain all values */
   if (d->kind == CT_OP_FAKE_QUANT) {
     in->w[0][0] = -fabsf(in->w[0][0]);
     in->w[0][1] = fabsf(in->w[0][1]);

@@ -1,4 +1,4 @@
-/* What a loss takes beside the outputs. */
+/* Additional inputs of losses: labels, targets and weights. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static float *between(int64_t n, uint64_t seed, uint32_t stream, float lo, float
   return v;
 }
 
-/* Weights, some of them 0. */
+/* Random weights, some of them 0. */
 static float *weights(int64_t n, uint64_t seed, uint32_t stream, float lo, float hi)
 {
   float *v = between(n, seed, stream, lo, hi);

@@ -1,4 +1,4 @@
-/* Batch normalisation with the statistics of several ranks, played by parts of a batch; and its
+/* SyncBN: batchnorm with the statistics of several ranks, simulated by parts of a batch; and its
  * options. */
 #include "tests/conform/check.h"
 
@@ -15,13 +15,13 @@ enum {
   CHANNELS = 64
 };
 
-/* One rank. */
+/* One simulated rank. */
 typedef struct part {
   op_case_t c;
   rig_t rig;
   inputs_t in;
   outputs_t out;
-  int64_t first; /* element of the whole tensor */
+  int64_t first; /* its first element in the whole tensor */
 } part_t;
 
 static void part_open(part_t *p, const op_case_t *whole, const inputs_t *in, int64_t first,
@@ -74,7 +74,7 @@ static void go(part_t part[PARTS])
   }
 }
 
-/* The results of all ranks as those of one op; of the running statistics all must have the same. */
+/* Combines the results of all ranks; running statistics must be identical on all. */
 static void gather(const part_t part[PARTS], outputs_t *all)
 {
   int64_t channels = part[0].c.desc.x.dim[1];
@@ -110,8 +110,8 @@ static int whole_batch(const op_case_t *c, const trial_t *how, int keep_running,
   return check(!wrong, "%s: %s", ct_op_text(&c->desc, text, sizeof text), wrong);
 }
 
-/* Gradients of parameters are sums of the ranks' float32 sums, which may cancel out: 0.1 of the
- * size of their terms, as in parity.c. */
+/* Parameter gradients are sums of the ranks' float32 sums, which may cancel out: errors are
+ * relative to 0.1 of the size of their terms, as in parity.c. */
 static void compare(const ct_op_desc_t *d, const char *layout, const outputs_t *got,
                     const outputs_t *want)
 {
@@ -137,7 +137,7 @@ static void compare(const ct_op_desc_t *d, const char *layout, const outputs_t *
           "%s, %s: %s: %s", text, layout, rows[i].name, why);
 }
 
-/* Most of the batch, little, nothing, the rest. */
+/* Ranks with most of the batch, a little, nothing, and the rest. */
 static void check_parts(const op_case_t *c, const inputs_t *in, const outputs_t *want,
                         ct_layout_t offered)
 {
@@ -169,7 +169,7 @@ void check_sync_bnorm(const op_case_t *c)
 
   if (!c->desc.training || c->big) return;
   inputs_open(&in, &c->desc, 11, c->data);
-  /* channels whose mean is not near the running one, and far from 0 against their spread */
+  /* channel means far from the running means and from 0, compared with the standard deviation */
   for (int64_t i = 0; i < ct_shape_count(&c->desc.x); i++)
     in.x[i] += (float)(i / 7 % 3);
   outputs_open(&want, &c->desc);

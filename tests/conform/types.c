@@ -1,4 +1,4 @@
-/* Types of activations, and what is not a number. */
+/* Reduced precision (bf16, fp16) for all kinds of op, and NaN in activations. */
 #include "tests/conform/check.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "base/ct_err.h"
 #include "tests/harness/ct_test.h"
 
-/* Every `step`-th case of all kinds in this type. */
+/* Checks every `step`-th case of all kinds in this type. */
 static void check_type(ct_dtype_t type, int step)
 {
   for (int k = 0; k < CT_OP_COUNT; k++) {
@@ -35,7 +35,7 @@ void check_relu_keeps_nan(void)
 {
   static const struct {
     int (*next)(int, op_case_t *);
-    int i; /* a case with a ReLU */
+    int i; /* index of a case with a ReLU */
   } rows[] = {{case_conv, 1},   {case_conv, 8}, {case_conv, 15}, {case_linear, 3}, {case_bnorm, 1},
               {case_bnorm, 14}, {case_relu, 0}, {case_pool, 1},  {case_pool, 3},   {case_add, 1}};
 

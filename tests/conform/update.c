@@ -1,5 +1,5 @@
-/* The optimizer's ops: GRADSTAT, MEASURE, UPDATE of every rule, on ranges of odd lengths, most at
- * places that are multiples of 16 floats. */
+/* The optimizer's ops GRADSTAT, MEASURE and UPDATE with every rule, on ranges of odd lengths, most
+ * of which start at multiples of 16 floats. */
 #include <math.h>
 #include <string.h>
 
@@ -12,19 +12,20 @@
 enum { W, G, STATE, ARRAYS = STATE + CT_RULE_STATES, STEPS = 3, AHEAD = 48, BEHIND = 5 };
 static const int64_t counts[] = {1, 7, 16, 1000, 1001, 20011};
 
-/* Elements before a range: slices of ZeRO-1 begin anywhere. */
+/* Number of elements before a range: slices of ZeRO-1 may start anywhere. */
 static int64_t ahead(int64_t count)
 {
   return count % 11 == 0 ? AHEAD - 3 : AHEAD;
 }
 
-/* What both sides get, and what comes out. */
+/* Inputs and results of one backend. */
 typedef struct arena {
-  int64_t count, all; /* of the range; with what is before and behind it */
+  int64_t count, all; /* count: of the range; all: with the elements before and after it */
   float *v[ARRAYS];
   double norms[2];
-  ct_dtype_t reduced_type; /* of the weights' copy, which not all backends keep; CT_F32: none */
-  uint16_t *reduced;
+  ct_dtype_t low_type; /* type of the reduced-precision copy of the weights, where supported;
+                          CT_F32: none */
+  uint16_t *low;
 } arena_t;
 
 static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)
@@ -36,8 +37,8 @@ static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)
     m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
     for (int64_t i = 0; i < m->all; i++) {
       float x = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k, (uint64_t)i);
-      if (k == STATE) x = 0.5f + fabsf(x); /* a mean square is above the square of a mean … */
-      if (k == STATE + 1) x = 0.01f + 0.1f * fabsf(x); /* … and above 0 */
+      if (k == STATE) x = 0.5f + fabsf(x); /* a mean square is larger than the square of the mean */
+      if (k == STATE + 1) x = 0.01f + 0.1f * fabsf(x); /* and positive */
       m->v[k][i] = x;
     }
   }
@@ -73,16 +74,16 @@ static void *staging(side_t *s, size_t bytes)
 typedef struct trial_rule {
   int rule;
   ct_hyper_t hyper;
-  ct_grad_ctl_t ctl; /* with a norm: of the statistics { 9, 0 } */
+  ct_grad_ctl_t ctl; /* a norm is computed from the statistics { 9, 0 } */
 } trial_rule_t;
 
-/* Where skipping is all that is asked for, there is something to skip for. */
+/* Returns 1 if the rule only skips nonfinite gradients: its steps get one. */
 static int is_skipped(const trial_rule_t *t)
 {
   return t->ctl.skip_nonfinite && t->ctl.clip_norm == 0;
 }
 
-/* Steps of a rule, each on gradients of its own. */
+/* Makes steps with a rule, each with other gradients. */
 static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
 {
   size_t bytes = (size_t)m->all * sizeof(float);
@@ -137,7 +138,7 @@ static void take_steps(side_t *s, const trial_rule_t *t, arena_t *m)
   s->be->op->release(update);
 }
 
-/* 1 if nothing was written beside the range. */
+/* Returns 1 if nothing was written outside the range. */
 static int is_kept_beside(const arena_t *m, const arena_t *before)
 {
   int64_t behind = ahead(m->count) + m->count;
@@ -149,8 +150,8 @@ static int is_kept_beside(const arena_t *m, const arena_t *before)
   return 1;
 }
 
-/* 1 if the copy holds the rounded weights of the range, unless the step was skipped, and the NaN
- * that were there beside it. */
+/* Returns 1 if the copy holds the rounded weights of the range (unless the step was skipped), and
+ * the initial NaN outside of it. */
 static int is_copied(const arena_t *m, int written)
 {
   int64_t first = ahead(m->count);
@@ -190,7 +191,7 @@ static void check_rule(const trial_rule_t *t, int number, int64_t count)
   arena_close(&before);
 }
 
-/* Numbers of Adam's kind. */
+/* Arguments for Adam and similar rules. */
 #define MOMENTS                                                                             \
   .momentum = 0.9f, .beta2 = 0.99f, .take1 = 0.1f, .take2 = 0.01f, .fix1 = 1.5f, .fix2 = 2, \
   .eps = 1e-6f, .keep = 1
@@ -241,7 +242,7 @@ const kind_cases_t cases_measure = {.check = check_update};
 
 /* ---- gradient statistics ---- */
 
-/* Of two ranges, the second a part of the first. */
+/* Computes the statistics of two ranges, the second a part of the first. */
 static ct_grad_stat_t count_up(side_t *s, double p, const float *g, int64_t count)
 {
   block_t b;
@@ -290,7 +291,7 @@ void check_gradstat_of(int which, int64_t count)
   check_count(p, g, count);
   g[AHEAD + count / 2] = NAN;
   check_count(p, g, count);
-  g[AHEAD + count / 2] = 3e38f; /* its power is not finite as a float */
+  g[AHEAD + count / 2] = 3e38f; /* its power overflows a float */
   check_count(p, g, count);
   ct_mem_free(g);
 }

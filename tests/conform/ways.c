@@ -1,7 +1,7 @@
-/* The ways to compute a convolution or a linear layer on the CPU, row by row:
- * whatever a row says that it can do is done in its own layouts and compared with the reference,
- * pass by pass; and the choice among rows, which is a function of their costs, with rows that are
- * made up.  A new row is tried by being there. */
+/* All CPU algorithms for convolutions and linear layers: every pass that an algorithm claims to
+ * support runs in its own layouts and is compared with the reference.  Also tests the choice of an
+ * algorithm, a function of estimated costs, with synthetic entries.  New algorithms are tested
+ * without changes here. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ static void try_cases(const cpu__algos_t *algos, ct_op_kind_t kind, next_case_t 
   }
 }
 
-/* Where processor and library have everything, no row may refuse all that it is asked for. */
-static void check_tallies(const cpu__algos_t *algos, const tally_t tally[CPU__ALGOS_MAX])
+/* If processor and library support everything, no algorithm may refuse every job. */
+static void check_tallies(const cpu__ways_t *ways, const tally_t tally[CPU__WAYS_MAX])
 {
   int complete = tested.dev->isa == CPU__AVX512 && tested.dev->bf16_rate > 0;
 
@@ -58,9 +58,9 @@ static void every_row_of_convolution(void)
   check_tallies(&cpu__conv_algos, tally);
 }
 
-/* A result of more than CPU__STREAM_MIN bytes whose last channel block is not full: Winograd writes
- * it with non-temporal stores, part by part. */
-static void winograd_with_non_temporal_stores(void)
+/* Results above CPU__STREAM_MIN bytes with a partial last block: written with non-temporal stores,
+ * in parts. */
+static void rows_that_go_around_the_caches(void)
 {
   const cpu__algos_t *algos = &cpu__conv_algos;
   op_case_t c = {.data = DATA_RANDOM};
@@ -85,11 +85,11 @@ static void every_row_of_linear(void)
   check_tallies(&cpu__linear_algos, tally);
 }
 
-/* ---- what is drawn ---- */
+/* ---- random cases ---- */
 
 static draws_t range = {.seed = 1, .count = 120};
 
-/* Each way alone, also where another one would be chosen. */
+/* Tests each algorithm alone, even if another would be chosen. */
 static void try_draw(int64_t i)
 {
   dice_t dice = {.seed = range.seed, .index = (uint64_t)i};
@@ -99,7 +99,7 @@ static void try_draw(int64_t i)
   tally_t tally[CPU__ALGOS_MAX] = {0};
   char text[160];
   draw_case(&dice, kind, &w);
-  if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* as they are asked */
+  if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* not empty */
   if (w.c.desc.x.dtype == CT_F16) w.c.desc.x.dtype = w.c.desc.y.dtype = CT_BF16;
   if (kind == CT_OP_LINEAR) flatten(&w.c);
   if (kind == CT_OP_CONV) w.c.desc.u.conv.add = 0;
@@ -117,13 +117,14 @@ static void drawn(void)
   draws_end();
 }
 
-/* ---- what oneDNN is not given ---- */
+/* ---- layers for which oneDNN is not used ---- */
 
 typedef struct window {
-  int kernel, stride, pad, dilate, from, to; /* lengths of the input */
+  int kernel, stride, pad, dilate, from, to; /* range of input lengths */
 } window_t;
 
-/* A convolution whose dim `at` of `space` has this window; the others have one of 1. */
+/* Makes a convolution with this window in dim `at` of `space` dims and a window of 1 in the others.
+ */
 static void make_window(ct_op_desc_t *d, const window_t *w, int64_t length, int space, int at)
 {
   ct_shape_t x = ct_shape(2 + space, 2, 4, 9, 9, 9), y = x;
@@ -140,7 +141,7 @@ static void make_window(ct_op_desc_t *d, const window_t *w, int64_t length, int 
   d->u.conv.dilate[at] = w->dilate;
 }
 
-/* How many ways there are to the gradient of the weights: of oneDNN, and others. */
+/* Counts the algorithms for the weight gradient: those of oneDNN, and others. */
 static void count_ways(const ct_op_desc_t *d, int *onednn, int *others)
 {
   const cpu__algos_t *algos = &cpu__conv_algos;
@@ -174,7 +175,7 @@ static void check_window(const window_t *w, int refused)
   }
 }
 
-/* Those of which oneDNN's gradient was seen wrong with AVX-512, and their neighbours. */
+/* Windows for which oneDNN's weight gradient is wrong with AVX-512, and similar ones. */
 static void windows_over_a_whole_input_are_not_given_to_onednn(void)
 {
   static const window_t wrong[] = {{6, 2, 3, 1, 3, 7},   {7, 2, 3, 1, 3, 8},  {8, 2, 3, 1, 3, 9},
@@ -186,7 +187,7 @@ static void windows_over_a_whole_input_are_not_given_to_onednn(void)
     check_window(&wrong[i], 1);
 }
 
-/* Stems, the layers of residual networks down to maps of 2x2, of volumes down to 4x4x4. */
+/* First layers, the layers of ResNets down to 2x2 pixels, and of 3D networks down to 4x4x4. */
 static void windows_of_usual_networks_are_given_to_onednn(void)
 {
   static const window_t usual[] = {
@@ -197,7 +198,7 @@ static void windows_of_usual_networks_are_given_to_onednn(void)
     check_window(&usual[i], 0);
 }
 
-/* ---- what oneDNN is not given in bfloat16 ---- */
+/* ---- layers for which oneDNN is not used in bf16 ---- */
 
 typedef struct layer {
   int space, in, out, size, width, kernel, stride, pad, dilate, groups;
@@ -223,7 +224,7 @@ static void make_layer(ct_op_desc_t *d, const layer_t *l)
   }
 }
 
-/* Is oneDNN given this pass of it?  Else with why not. */
+/* Returns 1 if oneDNN computes this pass; otherwise \a why has the reason. */
 static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why[128])
 {
   cpu__job_t job = {tested.dev, d, pass, at};
@@ -231,8 +232,8 @@ static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why
   return cpu__conv_bf16.can(&job, &cost, why);
 }
 
-/* Refused in that pass, unless this oneDNN takes another implementation, which is right; and right
- * as a whole. */
+/* Checks that oneDNN is refused for that pass, unless this version has another implementation that
+ * is correct; the layer must be correct in any case. */
 static void check_wrong_layer(const layer_t *l, int pass)
 {
   op_case_t c = {.data = DATA_RANDOM};
@@ -263,7 +264,7 @@ static void check_wrong_layer(const layer_t *l, int pass)
     CT_C16, CT_C16 \
   }
 
-/* Wherever 30 pixels are done at a time. */
+/* Layers where oneDNN computes 30 pixels at a time. */
 static void odd_channels_of_1x1_are_not_given_to_onednn(void)
 {
   static const layer_t wrong[] = {
@@ -294,15 +295,15 @@ static void first_layers_with_strides_beyond_x_are_not_given_to_onednn(void)
                                   {2, 5, 48, 3, 9, 1, 17, 0, 1, 1, FROM_PLAIN},
                                   {2, 1, 24, 6, 2, 2, 4, 0, 1, 1, AS_NHWC},
                                   {2, 1, 1, 13, 4, 4, 4, 0, 1, 1, AS_NHWC},
-                                  {3, 1, 7, 2, 4, 3, 1, 1, 1, 1, AS_NHWC}, /* 3.7 */
+                                  {3, 1, 7, 2, 4, 3, 1, 1, 1, 1, AS_NHWC}, /* wrong in oneDNN 3.7 */
                                   {3, 2, 2, 4, 12, 4, 1, 2, 1, 1, AS_NHWC},
                                   {3, 12, 20, 5, 1, 1, 2, 1, 1, 1, AS_NHWC}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     check_wrong_layer(&wrong[i], CT_BWD_PARAM);
 }
 
-/* Stems, patches, residual networks down to maps of one pixel, MobileNet, dilated ones, volumes,
- * and heads. */
+/* First layers, patch embeddings, ResNets down to one pixel, MobileNet, dilated convolutions, 3D
+ * convolutions, and last layers. */
 static void usual_layers_of_bf16_are_given_to_onednn(void)
 {
   static const layer_t usual[] = {{2, 3, 64, 224, 224, 7, 2, 3, 1, 1, FROM_PLAIN},
@@ -334,14 +335,15 @@ static void usual_layers_of_bf16_are_given_to_onednn(void)
     make_layer(&d, &usual[i]);
     for (int pass = CT_FWD; pass <= CT_BWD_PARAM; pass <<= 1) {
       char why[128] = "";
-      int first = usual[i].at.x == CT_PLAIN && pass == CT_BWD_DATA; /* there is no such pass */
+      int first = usual[i].at.x == CT_PLAIN && pass == CT_BWD_DATA; /* an input layer has no data
+                                                                       gradient */
       check(first || is_given(&d, pass, usual[i].at, why), "%s, pass %d: refused: %s",
             ct_op_text(&d, text, sizeof text), pass, why);
     }
   }
 }
 
-/* ---- the choice ---- */
+/* ---- choice of an algorithm ---- */
 
 enum { A, B, BARE };
 
@@ -370,7 +372,7 @@ static void the_cheapest_is_chosen(void)
   CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << B).algo == &a);
   CT_ASSERT_NEAR(cpu__choose(&c, 0, plain, 0).cost, 60, 0);
   c.of[0][A][0].each = 40;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &a); /* equals: the first */
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &a); /* equal costs: the first one */
   c.of[0][A][1].each = 55;
   c.of[0][B][0].each = 34;
   CT_ASSERT_INT(cpu__choose(&c, 0, plain, 0).at.x, CT_C16); /* two reorders and 34 */
@@ -417,7 +419,7 @@ static void layouts_follow_from_costs(void)
   CT_ASSERT_NEAR(cpu__least_cost(&c), 50, 0);
 }
 
-/* Whatever a version of oneDNN has for plain images: their layers do not end up in them. */
+/* Whatever algorithms oneDNN has for plain layouts, no layer on images has a plain output. */
 static void no_image_comes_out_plain(void)
 {
   op_case_t c;
@@ -433,7 +435,7 @@ static void no_image_comes_out_plain(void)
   }
 }
 
-/* ---- weights that lie otherwise ---- */
+/* ---- weights stored in another layout ---- */
 
 static int bare_format;
 
@@ -472,8 +474,9 @@ static void clear_nothing(cpu__ready_t *ready)
   (void)ready;
 }
 
-/* Which way does the backward pass, if the weights lie as the forward pass has them? */
-static const cpu__algo_t *algo_of_backward(const cpu__algos_t *algos)
+/* Returns the algorithm of the backward pass if the weights are stored as the forward pass needs
+ * them. */
+static const cpu__way_t *way_of_backward(const cpu__ways_t *ways)
 {
   ct_shape_t x = ct_shape(4, 1, 16, 4, 4);
   cpu__passes_op_t op = {.head.dev = tested.dev};
@@ -504,7 +507,7 @@ static void who_converts_nothing_needs_its_own_weights(void)
   CU_ASSERT(algo_of_backward(&algos) == &leading);
 }
 
-/* ---- who is asked ---- */
+/* ---- which algorithms are asked for their cost ---- */
 
 static double cost_of_first;
 static int seconds_asked;
@@ -538,7 +541,7 @@ static void the_second_choice_is_asked_where_the_first_is_not_perfect(void)
   cost_of_first = 10 * 20 * 30;
   CT_ASSERT_OK(cpu__ask(&algos, tested.dev, &d, &c));
   CT_ASSERT_INT(seconds_asked, 0);
-  CU_ASSERT(isinf(c.of[0][1][1].each)); /* nor is another layout looked at */
+  CU_ASSERT(isinf(c.of[0][1][1].each)); /* another layout is not considered either */
   cost_of_first += 1;
   CT_ASSERT_OK(cpu__ask(&algos, tested.dev, &d, &c));
   CT_ASSERT_INT(seconds_asked, 2);

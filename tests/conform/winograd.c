@@ -1,9 +1,9 @@
-/* Winograd's algorithm on layers as large as real ones: how far it may be from exact sums.
+/* Accuracy of Winograd convolutions on layers of realistic size.
  *
- * The transforms make the rounding errors of float32 larger, the more so the more channels are
- * summed up.  Compared are some outputs with sums in double: against the root mean square of the
- * results, the largest error stays below what is stated for the size, and the root mean square of
- * the errors below 2e-6.  (Of the direct algorithm it is some 2e-7.) */
+ * The transforms amplify float32 rounding errors, more so with more channels.  Some outputs are
+ * compared with sums in double: relative to the root mean square of the results, the largest error
+ * must stay below the limit for the size, and the root mean square of the errors below 2e-6. (The
+ * direct algorithm has about 2e-7.) */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct layer {
   double largest;
 } layer_t;
 
-/* What ResNets have, and one with several groups of tiles and a last panel of one vector. */
+/* Layers of ResNets, and one with several groups of tiles and a last panel of one vector. */
 static const layer_t layers[] = {
     {1, 64, 56, 64, 1.0e-5},  {2, 128, 28, 128, 1.0e-5}, {2, 256, 14, 256, 1.5e-5},
     {2, 512, 7, 512, 1.5e-5}, {5, 144, 17, 144, 1.5e-5},
@@ -51,7 +51,7 @@ static int64_t pixel(const bench_t *b, int64_t channels, int64_t n, int64_t c, i
          c % b->lanes;
 }
 
-/* The exact element (n, c, i, j) of y, or of dx. */
+/* Computes element (n, c, i, j) of y or dx exactly. */
 static double exact(const bench_t *b, int64_t n, int64_t c, int64_t i, int64_t j)
 {
   const int64_t read = b->data ? b->out : b->c;

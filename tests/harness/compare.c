@@ -1,12 +1,12 @@
-/* A maximum that starts at 0 and takes what is greater loses a NaN, one that takes what is not less
- * keeps it only if it comes last; here it is infinitely far away, which no later number changes. */
+/* Comparison of arrays that does not lose NaN. A running maximum with `>` ignores NaN, and one with
+ * `!(<=)` keeps it only if it comes last.  Here a NaN counts as an infinite difference. */
 #include <math.h>
 
 #include "tests/harness/ct_test.h"
 
 static double distance(double got, double want)
 {
-  if (got == want) return 0; /* infinities too */
+  if (got == want) return 0; /* equal, also for infinities */
   return isfinite(got) && isfinite(want) ? fabs(got - want) : INFINITY;
 }
 

@@ -1,4 +1,4 @@
-/** \file ct_test.h  CUnit behind TAP, also under MPI.
+/** \file ct_test.h  Unit tests with CUnit and TAP output, also under MPI.
  *
  * A test program lists its functions and calls ct_test_main():
  *
@@ -9,9 +9,9 @@
  *       return ct_test_main("arithmetic", tests, argc, argv);
  *     }
  *
- * Each function is one TAP line "ok 1 - arithmetic: adds"; a failed assertion prints `# file:line:
- * text`.  With an argument only the tests whose name contains it are run.  In a program linked with
- * test_mpi.c a case is ok only if it is on every rank, and rank 0 alone prints. */
+ * Each function gives one TAP line "ok 1 - arithmetic: adds"; a failed assertion prints `#
+ * file:line: text`.  With an argument, only tests whose name contains it run.  In a program linked
+ * with test_mpi.c, a case passes only if it passes on all ranks, and only rank 0 prints. */
 #ifndef CT_TEST_H
 #define CT_TEST_H
 #include <CUnit/CUnit.h>
@@ -29,43 +29,43 @@ typedef struct ct_test {
     0, 0            \
   }
 
-/** Runs the tests; prints TAP on stdout; returns 0 if all passed, 1 otherwise. */
+/** Runs the tests and prints TAP on stdout.  Returns 0 if all passed, else 1. */
 int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **argv);
 
-/** Set by an MPI harness before ct_test_main(): combines this rank's verdict (1 ok, 0 not) over all
- * ranks, and says whether this rank prints.  NULL: alone. */
+/** Set by an MPI harness before ct_test_main(). ct_test_combine() combines this rank's result (1:
+ * passed) over all ranks; NULL: one process. ct_test_prints: 1 if this rank prints. */
 extern int (*ct_test_combine)(int ok);
 extern int ct_test_prints;
 
-/** Call inside a test: the rest of the program's environment lacks something; the case is reported
- * as "ok N # SKIP reason". */
+/** Call in a test whose environment lacks something: the case is reported as "ok N # SKIP reason".
+ */
 void ct_test_skip(const char *reason);
 
-/** A new empty directory under $TMPDIR at each call, removed at the end of the program; static
- * storage. */
+/** Creates a new empty directory under $TMPDIR, which is removed when the program ends.  Returns
+ * static storage, overwritten by the next call. */
 const char *ct_test_dir(void);
-/** Writes a file below root, and makes the directories above it. */
+/** Writes a file below \a root; creates missing directories. */
 void ct_test_put(const char *root, const char *path, const char *text);
 
-/** A stand-in for the environment, "NAME=value NAME=value", and what looks up in it: a value is
- * kept for some calls. */
+/** A fake environment, "NAME=value NAME=value", and its getenv().  A returned value stays valid for
+ * a few calls. */
 extern const char *ct_test_environment;
 char *ct_test_getenv(const char *name);
 
-/** CUnit's message-less asserts with the values in the message. */
+/** Assertions like CUnit's that print both values. */
 #define CT_ASSERT_INT(a, b) \
   ct_test_int((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
 #define CT_ASSERT_NEAR(a, b, tol) ct_test_near((a), (b), (tol), #a " ~ " #b, __FILE__, __LINE__)
 #define CT_ASSERT_TEXT(a, b)      ct_test_text((a), (b), #a, __FILE__, __LINE__)
-/** Text \a b occurs in text \a a. */
+/** Asserts that text \a a contains text \a b. */
 #define CT_ASSERT_HAS(a, b) ct_test_has((a), (b), #a, __FILE__, __LINE__)
-/** The call returns CT_OK; else the recorded error's text is shown. */
+/** Asserts that the call returns CT_OK; prints the error text otherwise. */
 #define CT_ASSERT_OK(call) ct_test_ok((call), #call, __FILE__, __LINE__)
-/** The call fails with \a code, and the recorded text contains \a word. */
+/** Asserts that the call fails with \a code and an error text that contains \a word. */
 #define CT_ASSERT_FAILS(call, code, word) \
   ct_test_fails((call), (code), (word), #call, __FILE__, __LINE__)
-/** Arrays of \a n float32 numbers differ by no more than \a tol anywhere, see ct_test_off(); the
- * same in relation to what is wanted, and for doubles. */
+/** Asserts that \a n float32 numbers differ by at most \a tol, see ct_test_off(); _REL: relative to
+ * the expected value; there are also versions for double. */
 #define CT_ASSERT_ARRAY(got, want, n, tol) CT__ASSERT_OFF(float, ct_test_off, got, want, n, tol)
 #define CT_ASSERT_ARRAY_REL(got, want, n, tol) \
   CT__ASSERT_OFF(float, ct_test_off_rel, got, want, n, tol)
@@ -81,17 +81,16 @@ char *ct_test_getenv(const char *name);
 
 #include <stdint.h>
 
-/** Where two arrays differ most. */
+/** The largest difference of two arrays. */
 typedef struct ct_test_off {
-  double most; /* INFINITY: one number is NaN or infinite and the other is not equal to it */
-  int64_t at;  /* the first index where they differ so much; -1: they are equal */
+  double most; /* INFINITY if one value is NaN or infinite and the other differs */
+  int64_t at;  /* index of the first largest difference; -1: the arrays are equal */
 } ct_test_off_t;
-/** The largest |got - want|.  Infinities of the same sign are equal.  A NaN differs from
- * everything, also from a NaN: what nobody could compute agrees with nothing; a test that wants one
- * asks isnan(). */
+/** Returns the largest |got - want|. Infinities of the same sign are equal.  A NaN differs from
+ * everything, including another NaN; a test that expects NaN uses isnan(). */
 ct_test_off_t ct_test_off(const float *got, const float *want, int64_t n);
 ct_test_off_t ct_test_off_double(const double *got, const double *want, int64_t n);
-/** The largest |got - want| / max(|want|, 1), otherwise the same. */
+/** Returns the largest |got - want| / max(|want|, 1); otherwise as ct_test_off(). */
 ct_test_off_t ct_test_off_rel(const float *got, const float *want, int64_t n);
 
 void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int line);

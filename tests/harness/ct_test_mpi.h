@@ -1,4 +1,4 @@
-/** \file ct_test_mpi.h  The test harness under MPI: the same program on every rank.
+/** \file ct_test_mpi.h  The test harness under MPI: the same program runs on every rank.
  *
  *     int main(int argc, char **argv)
  *     {
@@ -6,18 +6,18 @@
  *       return ct_test_mpi_main("arithmetic", tests, argc, argv);
  *     }
  *
- * Every rank runs every test; a case is ok if it is on all ranks.  tests/mpi/run_np.sh starts
+ * Every rank runs every test; a case passes if it passes on all ranks. tests/mpi/run_np.sh starts
  * such a program with several rank counts. */
 #ifndef CT_TEST_MPI_H
 #define CT_TEST_MPI_H
 #include "comm/ct_topo.h"
 #include "tests/harness/ct_test.h"
 
-/** The ranks of this run; open while tests run. */
+/** The ranks of this program; open while tests run. */
 extern ct_topo_t ct_test_topo;
 
-/** Opens ct_test_topo, runs the tests as ct_test_main() does, closes.  The same result on all
- * ranks. */
+/** Opens ct_test_topo, runs the tests as ct_test_main() does, and closes it.  Returns the same
+ * result on all ranks. */
 int ct_test_mpi_main(const char *suite, const ct_test_t *tests, int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
-/* One process of a test: CUnit's suites as TAP lines, directories that are gone at the end,
- * comparisons that say what differs.  CUnit's own runners print no TAP. */
+/* The test harness in one process: runs CUnit's suites and prints TAP, which CUnit's own runners
+ * cannot; temporary directories, and assertions that print the values. */
 #include "tests/harness/ct_test.h"
 
 #include <ftw.h>
@@ -24,8 +24,8 @@ static char skip_reason[200];
 
 /* ---- directories ---- */
 
-static char base_dir[512]; /* empty: none made yet */
-static pid_t base_owner;   /* a forked child that exits must not remove it */
+static char base_dir[512]; /* empty: none created yet */
+static pid_t base_owner;   /* process that removes it, so that a forked child does not */
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *where)
 {
@@ -104,7 +104,7 @@ void ct_test_int(int64_t a, int64_t b, const char *what, const char *file, int l
   verdict(a == b, text, file, line);
 }
 
-/* A tolerance that was computed may be infinite itself. */
+/* A computed tolerance may be infinite; then an infinite difference must still fail. */
 static int is_within(double most, double tol)
 {
   return most <= tol && most < INFINITY;
@@ -169,10 +169,10 @@ void ct_test_skip(const char *reason)
   snprintf(skip_reason, sizeof skip_reason, "%s", reason);
 }
 
-/* A line of TAP is one line: everything after a newline would be read as something else. */
+/* Prints a failure with every line marked as a comment, since TAP is parsed line by line. */
 static void print_failure(const CU_FailureRecord *f)
 {
-  FILE *to = ct_test_prints ? stdout : stderr; /* TAP itself is rank 0's alone */
+  FILE *to = ct_test_prints ? stdout : stderr; /* only rank 0 prints TAP */
   fprintf(to, "# %s:%u: ", f->strFileName, f->uiLineNumber);
   for (const char *p = f->strCondition; *p; p++)
     fputs(*p == '\n' ? "\n#   " : (char[]){*p, '\0'}, to);

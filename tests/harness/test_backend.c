@@ -1,5 +1,4 @@
-/* A backend by its name, for tests that are run once for each: the built-in ones, or a module with
- * the communicator that its memory needs. */
+/* Finds a backend by name: a built-in one, or a module with the communicator for its memory. */
 #include "tests/harness/ct_test_backend.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Tests that run on all ranks: a case is ok if it is on every one, so each case ends with a
- * reduction, and a rank that failed an assertion may not leave before the others. */
+/* Tests that run on all ranks.  Each case ends with a reduction of the results, so a rank whose
+ * assertion failed must still reach its end. */
 #include "tests/harness/ct_test_mpi.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 ct_topo_t ct_test_topo;
 
-/* Read by LeakSanitizer: what MPI libraries keep to the end is theirs. */
+/* Called by LeakSanitizer: ignores memory that MPI libraries keep until exit. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -1,5 +1,5 @@
-# Who uses whom among source files, from their text alone.  Reads all .c files twice; prints "USER DEFINER
-# NAME" for each function or object ct_x, ct__x or cpu__x that one file defines and another one names.
+# Finds dependencies between source files by text.  Reads all .c files twice; prints "USER DEFINER NAME" for
+# each function or object ct_x, ct__x or cpu__x that one file defines and another names.
 function code(line,    i) { # without comments and strings
   gsub(/\\\\|\\"/, "", line)
   gsub(/"[^"]*"/, "", line)

@@ -1,11 +1,9 @@
-/* Threads of the emulator (emu.h).
- *
- * All threads of a launch run on fibers: stacks of their own, between which is switched by longjmp.
- * A fiber takes one thread after another, so a kernel that never waits costs no switch.  A thread
- * that waits keeps its fiber until it goes on, and another fiber takes the next threads.  The
- * host's stack only starts the first fiber, and is come back to at the end, or from anywhere after
- * a fault. */
-#undef _FORTIFY_SOURCE /* its longjmp knows no other stacks */
+/* Threads of the emulator (emu.h).  All threads of a launch run on fibers: separate stacks,
+ * switched by longjmp.  A fiber runs one thread after another, so a kernel without barriers needs
+ * no switch.  A waiting thread keeps its fiber until it resumes, and another fiber runs the next
+ * threads.  The host's stack only starts the first fiber; control returns to it at the end, or from
+ * any fiber after a fault. */
+#undef _FORTIFY_SOURCE /* its checked longjmp rejects other stacks */
 #include "tests/cuda/emu/emu.h"
 
 #include <pthread.h>
@@ -38,12 +36,13 @@
 const bool emu_has_asan = WITH_ASAN;
 
 enum {
-  MAX_THREADS = 1024, /* of a block */
+  MAX_THREADS = 1024, /* limit per block */
   WARP = 32,
   STACK_BYTES = 128 * 1024,
   GUARD_BYTES = 4096,
-  SHARED_BYTES = 48 * 1024, /* static shared memory of a block */
-  SHARED_APART = 64,        /* between two arrays, so that ASan sees an index too large */
+  SHARED_BYTES = 48 * 1024, /* static shared memory per block */
+  SHARED_APART = 64,        /* gap between two arrays, so that ASan detects an index out of
+                               bounds */
   SHARED_ARRAYS = 64
 };
 
@@ -52,7 +51,7 @@ typedef struct fiber {
   size_t bytes;
   int started;
   jmp_buf at;
-  void *fake; /* ASan's */
+  void *fake; /* ASan's fake stack */
 } fiber_t;
 
 typedef enum { RUNS, WAITS_BLOCK, WAITS_WARP, ENDED } state_t;
@@ -60,17 +59,17 @@ typedef enum { RUNS, WAITS_BLOCK, WAITS_WARP, ENDED } state_t;
 typedef struct thread {
   state_t state;
   uint3 index;
-  fiber_t *fiber; /* of a thread that waits */
+  fiber_t *fiber; /* fiber of a suspended thread */
   const char *file;
   int line;
-  /* in a warp's join */
+  /* arguments of its warp operation */
   emu_join_t what;
   unsigned mask;
-  int lane; /* wanted */
+  int lane; /* requested source lane */
   uint64_t value, result;
 } thread_t;
 
-/* A walk through 0 … n-1 in steps that meet each number once. */
+/* A permutation of 0 … n-1: visits each number once, in steps of constant size. */
 typedef struct walk {
   int64_t n, at, step, left;
 } walk_t;
@@ -85,15 +84,16 @@ static uint64_t seed;
 static fiber_t host, fibers[MAX_THREADS + 1], *idle[MAX_THREADS + 1], *current, *before;
 static int nfibers, idles;
 
-static const emu_kernel_t *kernel; /* that runs; or NULL */
+static const emu_kernel_t *kernel; /* running kernel, or NULL */
 static const void *arguments;
 static thread_t threads[MAX_THREADS];
 static int nthreads, self, ended, handed;
-static walk_t blocks, fresh;   /* what has not been started */
-static int ready[MAX_THREADS]; /* a ring of threads that waited and may go on */
+static walk_t blocks, fresh;   /* blocks and threads not started yet */
+static int ready[MAX_THREADS]; /* ring buffer of threads that can resume */
 static unsigned ready_first, ready_count;
-static int joined, votes, voted; /* __syncthreads: threads there; result of the last one */
-static unsigned waiting[MAX_THREADS / WARP]; /* of each warp: lanes that wait for others of it */
+static int joined, votes, voted; /* __syncthreads: threads waiting, their votes; result of the
+                                    last one */
+static unsigned waiting[MAX_THREADS / WARP]; /* per warp: mask of lanes that wait for other lanes */
 alignas(256) static unsigned char shared[SHARED_BYTES + SHARED_ARRAYS * SHARED_APART];
 static size_t shared_used, shared_sum;
 static int faulty;
@@ -155,7 +155,7 @@ static void fiber_main(void);
 
 static void start(fiber_t *f)
 {
-  static ucontext_t context; /* not on a stack that is left without return */
+  static ucontext_t context; /* static, since its stack frame may be abandoned without return */
   f->started = 1;
   getcontext(&context);
   context.uc_stack.ss_sp = f->stack;
@@ -165,14 +165,14 @@ static void start(fiber_t *f)
   setcontext(&context);
 }
 
-/* After a switch. */
+/* Tells ASan that a stack switch is complete. */
 static void arrive(void *fake)
 {
   const void *stack = NULL;
   size_t bytes = 0;
   __sanitizer_finish_switch_fiber(fake, &stack, &bytes);
   if (before != &host) return;
-  host.stack = (unsigned char *)stack; /* where to go back to */
+  host.stack = (unsigned char *)stack; /* target of the return to the host's stack */
   host.bytes = bytes;
 }
 
@@ -188,7 +188,7 @@ static __attribute__((noinline)) void switch_to(fiber_t *to)
   arrive(current->fake);
 }
 
-/* The stacks begin at different lines of the cache. */
+/* Returns an idle fiber, or a new one.  Stacks start at different cache lines. */
 static fiber_t *idle_fiber(void)
 {
   if (idles > 0) return idle[--idles];
@@ -204,7 +204,7 @@ static fiber_t *idle_fiber(void)
   return f;
 }
 
-/* After a fault: no thread goes on. */
+/* Discards all fibers after a fault; no suspended thread resumes. */
 static void abandon_fibers(void)
 {
   idles = 0;
@@ -229,7 +229,7 @@ static void record_fault(const thread_t *t, const char *file, int line, const ch
 [[noreturn]] static void leave(void)
 {
   switch_to(&host);
-  abort(); /* nobody comes back */
+  abort(); /* never reached: this fiber is never resumed */
 }
 
 void emu_fail(const char *file, int line, const char *format, ...)
@@ -243,7 +243,7 @@ void emu_fail(const char *file, int line, const char *format, ...)
   leave();
 }
 
-/* The sanitizer's report does not know which thread of which kernel it is about. */
+/* Adds kernel, block and thread to the sanitizer's report. */
 static void tell_thread(void)
 {
   if (kernel)
@@ -257,7 +257,7 @@ static const char *name_of(emu_join_t what)
   return name[what];
 }
 
-/* Nothing can go on, but not all threads have ended: t waits for u. */
+/* Reports a deadlock: t waits for u, and no thread can run. */
 [[noreturn]] static void fail_stalled(const thread_t *t, const thread_t *u)
 {
   char what[256];
@@ -286,7 +286,7 @@ static const char *name_of(emu_join_t what)
     for (int k = 0; k < nthreads; k++)
       if (threads[i].state == WAITS_BLOCK && threads[k].state != WAITS_BLOCK)
         fail_stalled(&threads[i], &threads[k]);
-  abort(); /* somebody waits for somebody */
+  abort(); /* never reached: a deadlock has a waiting thread */
 }
 
 /* ---- threads ---- */
@@ -305,7 +305,7 @@ static void begin_block(void)
   shared_used = shared_sum = 0;
 }
 
-/* The next thread to run; -1: the launch is done. */
+/* Returns the next thread to run; -1: the launch is complete. */
 static int next(void)
 {
   if (ready_count > 0 && (fresh.left == 0 || (order == RANDOM && draw() & 1))) {
@@ -335,7 +335,8 @@ static void run_fresh(int t)
     y = (unsigned)t / dim.x % dim.y;
     z = (unsigned)t / dim.x / dim.y;
   }
-  threadIdx.x = me->index.x = x; /* one by one: what was just written is slow to copy as a whole */
+  threadIdx.x = me->index.x = x; /* member by member, since copying a struct just after writing
+                                    its parts is slow */
   threadIdx.y = me->index.y = y;
   threadIdx.z = me->index.z = z;
   kernel->body(arguments);
@@ -357,7 +358,7 @@ static void fiber_main(void)
   }
 }
 
-/* The thread that runs waits until it is among the ready ones. */
+/* Suspends the running thread until it is in the ready ring. */
 static void park(void)
 {
   int me = self;
@@ -441,7 +442,8 @@ static void check_mask(emu_join_t what, unsigned mask, int lane, const char *fil
              lanes);
 }
 
-/* All lanes of the mask are there: gives each its result; all but this one are ready. */
+/* All lanes of the mask have arrived: computes the result of each, and marks all but this one
+ * ready. */
 static void complete(emu_join_t what, unsigned mask, const char *file, int line)
 {
   thread_t *warp = &threads[self / WARP * WARP];

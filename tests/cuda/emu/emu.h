@@ -1,21 +1,21 @@
-/** \file emu.h  CUDA's device side for the host's C++ compiler: what cuda/kernels/kernel.h includes
- * instead of nvcc's own.
+/** \file emu.h  Emulates CUDA device code with the host's C++ compiler; cuda/kernels/kernel.h
+ * includes it in place of nvcc's headers.
  *
- * A kernel is an ordinary function here.  The threads of a block run one after another, each until
- * it ends or meets a barrier or a shuffle; then it is put aside on its own stack until the others
- * are there (emu.cc).  The order of the threads, and of the blocks, is one of
+ * A kernel is an ordinary function here.  The threads of a block run one after another.  Each runs
+ * until it ends or reaches a barrier or a shuffle; there it is suspended on its own stack until the
+ * other threads arrive (emu.cc).  The order of threads and blocks is set by
  *
  *     CTRAIN_EMU_ORDER=asc | desc | random[:seed]      (default random:1, another one each launch)
  *
- * and a right kernel gives the same bits in all of them.  Found are: barriers and shuffles that not
- * all threads reach, or at different places; shuffles from lanes outside the mask; shared memory
- * that is read before it was written (it is full of NaN at the start of a block); more than 48 KB
- * of it; unaligned packs; with -fsanitize=address also accesses out of bounds.  The first fault of
- * a launch is printed with kernel, block, thread, file and line; the launch then ends, and the fake
- * runtime returns cudaErrorLaunchFailure from then on.
+ * and a correct kernel gives the same bits in every order.  The emulator detects: barriers and
+ * shuffles that not all threads reach, or that they reach at different lines; shuffles from lanes
+ * outside the mask; reads of uninitialized shared memory (it is filled with NaN at the start of a
+ * block); more than 48 KB of shared memory; unaligned vector accesses; with -fsanitize=address also
+ * accesses out of bounds.  The first fault of a launch is printed with kernel, block, thread, file
+ * and line; the launch then ends, and the fake runtime returns cudaErrorLaunchFailure from then on.
  *
- * Not found: what two threads do at the same time between barriers, unless some order shows it;
- * anything about speed; what only nvcc or the GPU's own arithmetic does. */
+ * It does not detect: races between two barriers, unless an order exposes them; speed problems;
+ * effects of nvcc or of the GPU's arithmetic. */
 #ifndef EMU_H
 #define EMU_H
 #include <cuda_runtime_api.h>
@@ -25,7 +25,7 @@
 #include <math.h>
 #include <vector_functions.h>
 
-/* ---- the thread that runs ---- */
+/* ---- the running thread ---- */
 
 struct emu_thread_t {
   uint3 thread, block;
@@ -46,28 +46,29 @@ static const int warpSize = 32;
 
 /* ---- launches ---- */
 
-/** A kernel with its arguments bound: body(args) is what one thread does. */
+/** A kernel with its arguments: body(args) runs one thread. */
 struct emu_kernel_t {
   const char *name;
   dim3 grid, block;
   void (*body)(const void *args);
 };
 
-/** Runs all threads of a launch (Local; one launch at a time, others wait).  Returns 0, or 1 after
- * a fault, whose text is emu_fault() until the next one. */
+/** Local.  Runs all threads of a launch; concurrent launches wait.  Returns 0, or 1 after a fault,
+ * whose text emu_fault() returns until the next launch. */
 int emu_run(const emu_kernel_t *kernel, const void *args);
 const char *emu_fault(void);
-/** The order of threads and blocks: as CTRAIN_EMU_ORDER; NULL: reads the environment again. */
+/** Sets the order of threads and blocks as CTRAIN_EMU_ORDER does; NULL: reads the environment
+ * again. */
 void emu_order(const char *order);
 
-/** The fake runtime's part of a launch (fake_cuda.h): enqueues a copy of the arguments.  Before
- * that it is shown each of them: a kernel may not get a pointer to memory that only the host has,
- * neither as an argument nor in a structure (there the host's stack is let pass: it may be what was
- * never set). */
+/** Part of the fake runtime (fake_cuda.h): enqueues a launch with a copy of its arguments.  Before
+ * that, emu_see_*() check each argument: a kernel must not get a pointer to pageable host memory,
+ * neither as an argument nor inside a struct. (Inside a struct, pointers to the host's stack are
+ * accepted, since they may be uninitialized padding.) */
 void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *args, size_t bytes);
 void emu_see_pointer(const char *kernel, const void *p);
 void emu_see_words(const char *kernel, const void *words, size_t bytes);
-extern const bool emu_has_asan; /* this build has the address sanitizer */
+extern const bool emu_has_asan; /* 1: this build has the address sanitizer */
 
 template <class T> static inline void emu_see(const char *kernel, T *p)
 {
@@ -82,7 +83,7 @@ template <class T> static inline void emu_see(const char *kernel, const T &v)
 template <class T> struct emu_same {
   typedef T type;
 };
-/* The arguments are converted to the types P of the kernel's parameters, as in a call. */
+/* Converts the arguments to the parameter types P of the kernel, as a call does. */
 template <auto K, class... P>
 static inline void emu_launch(void (*)(P...), const char *name, dim3 grid, dim3 block,
                               cudaStream_t stream, typename emu_same<P>::type... args)
@@ -99,35 +100,35 @@ static inline void emu_launch(void (*)(P...), const char *name, dim3 grid, dim3 
 
 /* ---- shared memory ---- */
 
-/** Where a declaration's array lies in the block of the moment. */
+/** Address of a shared array in the current block. */
 struct emu_shared_t {
   uint64_t block;
   unsigned char *at;
 };
-extern uint64_t emu_block_number; /**< counts blocks from 1 */
+extern uint64_t emu_block_number; /**< number of the current block, from 1 */
 unsigned char *emu_shared_new(emu_shared_t *place, size_t bytes, const char *file, int line);
 static inline unsigned char *emu_shared(emu_shared_t *place, size_t bytes, const char *file,
                                         int line)
 {
   return place->block == emu_block_number ? place->at : emu_shared_new(place, bytes, file, line);
 }
-/* The place is one per declaration, and one per instance of a template. */
+/* One static object per declaration, and per template instance. */
 #define CT_SHARED(T, name, n)              \
   static emu_shared_t emu_place_of_##name; \
   T(&name)[n] = *(T(*)[n])emu_shared(&emu_place_of_##name, sizeof(T) * (n), __FILE__, __LINE__)
 
-/* ---- what the threads of a block and of a warp do together ---- */
+/* ---- barriers and warp operations ---- */
 
 enum emu_join_t { EMU_SYNCTHREADS, EMU_SYNCWARP, EMU_SHUFFLE, EMU_BALLOT };
 
-/** Waits for all threads of the block, which must come to the same line; returns the number of
- * those with a nonzero \a vote. */
+/** Waits for all threads of the block, which must arrive at the same line.  Returns the number of
+ * threads with a nonzero \a vote. */
 int emu_join_block(int vote, const char *file, int line);
-/** Waits for the lanes of the mask, each of which brings a value of at most 8 bytes; returns that
- * of \a lane, or for EMU_BALLOT the lanes with a nonzero value. */
+/** Waits for the lanes of the mask, each with a value of at most 8 bytes.  Returns the value of \a
+ * lane, or for EMU_BALLOT the mask of lanes with a nonzero value. */
 uint64_t emu_join_warp(emu_join_t what, unsigned mask, uint64_t value, int lane, const char *file,
                        int line);
-/** A fault of the thread that runs; ends the launch. */
+/** Reports a fault of the running thread and ends the launch. */
 [[noreturn]] void emu_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int emu_lane(void);
@@ -142,7 +143,7 @@ static inline T emu_shuffle(unsigned mask, T v, int lane, const char *file, int 
   memcpy(&v, &value, sizeof v);
   return v;
 }
-/* A source beyond the warp is the lane itself, as in CUDA. */
+/* A source lane outside the warp means the lane itself, as in CUDA. */
 template <class T>
 static inline T emu_shuffle_to(unsigned mask, T v, int lane, const char *file, int line)
 {
@@ -173,7 +174,7 @@ static inline void emu_syncwarp(const char *file, int line, unsigned mask = 0xff
 #define __threadfence()         ((void)0)
 #define __threadfence_block()   ((void)0)
 
-/* ---- atomics: of integers, since a sum of floats would depend on the order ---- */
+/* ---- integer atomics; floating-point ones would make sums depend on the order ---- */
 
 template <class T> static inline T emu_integer(T v)
 {
@@ -207,7 +208,7 @@ template <class T> static inline T atomicExch(T *p, T v)
 
 /* ---- intrinsics ---- */
 
-/* macros, since the C library has functions of these names for itself */
+/* macros, since the C library has internal functions with these names */
 #define __expf(v) expf(v)
 #define __logf(v) logf(v)
 
@@ -288,14 +289,15 @@ static inline float __int_as_float(int bits)
   return __uint_as_float((unsigned)bits);
 }
 
-/* ---- low types, to nearest even, the bits of src/ref/ref_low.c ---- */
+/* ---- bf16 and fp16: round to nearest even, same bits as src/ref/ref_low.c ---- */
 
 static inline float emu_f16_float(uint16_t bits)
 {
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
            fraction = bits & 1023;
   if (exponent == 0) return (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
-  exponent = exponent == 31 ? 255 : exponent + 112; /* infinity and NaN, or another bias */
+  exponent = exponent == 31 ? 255 : exponent + 112; /* infinity or NaN; otherwise changes the
+                                                       exponent bias */
   return __uint_as_float(sign | exponent << 23 | fraction << 13);
 }
 static inline uint16_t emu_f16_of(float v)
@@ -303,8 +305,8 @@ static inline uint16_t emu_f16_of(float v)
   uint32_t bits = __float_as_uint(v), size = bits & 0x7fffffff;
   uint16_t sign = bits >> 16 & 0x8000;
   if (v != v) return 0x7e00;
-  if (size >= 0x477ff000) return sign | 0x7c00; /* from 65520 on */
-  if (size < 0x38800000) {                      /* below 2^-14: what 0.5 leaves of it */
+  if (size >= 0x477ff000) return sign | 0x7c00; /* 65520 and above become infinity */
+  if (size < 0x38800000) {                      /* below 2^-14: subnormal, rounded by adding 0.5 */
     return sign | (uint16_t)(__float_as_uint(fabsf(v) + 0.5f) - 0x3f000000);
   }
   return sign | (uint16_t)((size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);

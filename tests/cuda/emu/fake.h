@@ -1,4 +1,4 @@
-/* fake.h  Inside of the fake CUDA runtime (fake_cuda.h).  All of it is done under one lock. */
+/* fake.h Internals of the fake CUDA runtime (fake_cuda.h).  One lock protects all of it. */
 #ifndef FAKE_H
 #define FAKE_H
 #include <cuda_runtime_api.h>
@@ -17,16 +17,16 @@
 
 enum { FAKE_MAX_GPUS = 64 };
 
-/* A piece of work.  Of what it returns, two are not its end: cudaErrorNotReady, nothing could be
- * done; and */
-static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase; /* there is more of it to do */
+/* An action in a stream.  It returns cudaSuccess or an error when it is complete; cudaErrorNotReady
+ * if it could make no progress; FAKE_AGAIN if it made progress but is not complete. */
+static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase;
 typedef std::function<cudaError_t()> fake_action_t;
 
-/* The work of a stream; may outlive it. */
+/* The actions of a stream, which may outlive it. */
 struct fake_line_t;
 struct fake_piece_t {
   fake_action_t action;               /* empty: only waits */
-  std::shared_ptr<fake_line_t> after; /* may be done once this line has done `number` pieces */
+  std::shared_ptr<fake_line_t> after; /* runs after this queue has completed `number` actions */
   int64_t number;
 };
 struct fake_line_t {
@@ -37,7 +37,7 @@ struct fake_line_t {
 
 struct fake_node_t {
   fake_action_t action;
-  std::vector<int> after; /* nodes */
+  std::vector<int> after; /* indices of the nodes it depends on */
 };
 struct fake_capture_t {
   bool valid;
@@ -45,10 +45,10 @@ struct fake_capture_t {
   pthread_t thread;
   enum cudaStreamCaptureMode mode;
   std::vector<fake_node_t> nodes;
-  std::set<cudaStream_t> streams; /* that take part */
+  std::set<cudaStream_t> streams; /* streams that take part in the capture */
 };
 
-/* A point in the work of a line. */
+/* A position in a queue, as an event records it. */
 struct fake_mark_t {
   std::shared_ptr<fake_line_t> line;
   int64_t number;
@@ -60,14 +60,15 @@ struct CUstream_st {
   unsigned flags;
   int priority;
   std::shared_ptr<fake_line_t> line;
-  std::shared_ptr<fake_capture_t> capture; /* or empty */
-  std::vector<int> last;                   /* in a capture: nodes that the next one comes after */
+  std::shared_ptr<fake_capture_t> capture; /* empty: the stream is not capturing */
+  std::vector<int> last;                   /* while capturing: nodes on which the next one
+                                              depends */
 };
 struct CUevent_st {
   int device;
   unsigned flags;
-  std::shared_ptr<fake_mark_t> mark;       /* of the last record */
-  std::shared_ptr<fake_capture_t> capture; /* if that was in one */
+  std::shared_ptr<fake_mark_t> mark;       /* position of the last record */
+  std::shared_ptr<fake_capture_t> capture; /* capture of the last record, or empty */
   std::vector<int> nodes;
 };
 struct CUgraph_st {
@@ -86,15 +87,15 @@ struct fake_memory_t {
 };
 
 struct fake_device_t {
-  cudaError_t broken; /* stays */
-  size_t used;        /* bytes */
+  cudaError_t broken; /* sticky error */
+  size_t used;        /* allocated bytes */
   bool touched;
-  CUstream_st *legacy; /* the stream NULL */
+  CUstream_st *legacy; /* the NULL stream */
 };
 
 struct fake_state_t {
   int gpus;
-  cudaError_t absent; /* why there are none */
+  cudaError_t absent; /* error if there is no device */
   int physical[FAKE_MAX_GPUS];
   size_t memory_bytes;
   enum { INLINE, LATE, RANDOM } order;
@@ -113,19 +114,19 @@ struct fake_state_t {
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
   std::set<cudaGraphExec_t> execs;
-  std::vector<std::shared_ptr<fake_capture_t>> captures; /* that go on */
+  std::vector<std::shared_ptr<fake_capture_t>> captures; /* active captures */
 };
 extern fake_state_t *fake;
 
 /* ---- fake_device.cc ---- */
 
-/* What a function does to captures of the thread that calls it. */
+/* How a function affects captures of the calling thread. */
 enum fake_use_t {
   FAKE_HARMLESS,
-  FAKE_UNSAFE /* forbidden while this thread captures */
+  FAKE_UNSAFE /* forbidden while this thread is capturing */
 };
-/* At the start of every function: the lock, the environment, a device, sticky and injected
- * errors. */
+/* Opens every runtime function: takes the lock, reads the environment, checks for a device, and
+ * returns sticky and injected errors. */
 class fake_call
 {
 public:
@@ -134,7 +135,7 @@ public:
   fake_call(const fake_call &) = delete;
   fake_call &operator=(const fake_call &) = delete;
   cudaError_t rc;
-  /* Remembers an error for cudaGetLastError. */
+  /* Stores an error for cudaGetLastError. */
   cudaError_t done(cudaError_t code);
 
 private:
@@ -144,31 +145,31 @@ private:
   fake_call call(__func__, (use)); \
   if (call.rc != cudaSuccess) return call.done(call.rc)
 
-int fake_current(void); /* device of this thread */
+int fake_current(void); /* the current device of this thread */
 uint64_t fake_draw(void);
 void fake_unlock_a_while(void);
 
 /* ---- fake_stream.cc ---- */
 
-/* NULL: no such stream. */
+/* NULL: there is no such stream. */
 CUstream_st *fake_stream(cudaStream_t s);
 cudaError_t fake_put(CUstream_st *s, const fake_action_t &action);
-/* Waits until the line has done as many pieces. */
+/* Runs actions until the queue has completed `number` of them. */
 cudaError_t fake_run_until(const std::shared_ptr<fake_line_t> &line, int64_t number);
 cudaError_t fake_run_device(int device);
 void fake_invalidate(fake_capture_t *capture);
 
 /* ---- fake_memory.cc ---- */
 
-/* The allocation that p lies in (a device's, pinned or registered), or NULL; *start: where it
- * begins. */
+/* Returns the allocation that contains p (device, pinned or registered memory), or NULL; *start is
+ * its first byte. */
 const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start);
-/* 1 if p looks like the address of something that the host has, but not on its stack. */
+/* Returns 1 if p looks like the address of host memory outside the stack. */
 int fake_is_host_heap(const void *p);
 
 /* ---- fake_graph.cc ---- */
 
-/* Whether the calling thread is capturing so that unsafe calls are forbidden to it. */
+/* Returns the capture that forbids unsafe calls to the calling thread, or NULL. */
 fake_capture_t *fake_capturing(void);
 
 #endif

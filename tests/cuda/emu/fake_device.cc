@@ -1,4 +1,4 @@
-/* Devices, errors, and what every call begins with (fake_cuda.h). */
+/* Devices, errors, and the common start of all runtime functions (fake_cuda.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ static int64_t number(const char *name, int64_t otherwise)
   return text && *text ? strtoll(text, NULL, 0) : otherwise;
 }
 
-/* CUDA_VISIBLE_DEVICES: up to the first that is no device. */
+/* Applies CUDA_VISIBLE_DEVICES up to the first entry that is not a device. */
 static void choose_visible(int present)
 {
   const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -94,7 +94,7 @@ static cudaError_t injected(const char *function)
   return cudaSuccess;
 }
 
-/* Errors after which a context is of no use any more. */
+/* Returns true for errors that make the context unusable. */
 static bool is_fatal(cudaError_t code)
 {
   return code == cudaErrorLaunchFailure || code == cudaErrorIllegalAddress ||
@@ -104,7 +104,7 @@ static bool is_fatal(cudaError_t code)
 
 fake_call::fake_call(const char *function, fake_use_t use, bool needs_device)
 {
-  rc = cudaErrorNotPermitted; /* from work of a stream */
+  rc = cudaErrorNotPermitted; /* called from an action of a stream */
   holds = !locked;
   if (!holds) return;
   pthread_mutex_lock(&lock);

@@ -1,4 +1,4 @@
-/* Captures and graphs (fake_cuda.h). */
+/* Stream capture and graphs (fake_cuda.h). */
 #include <algorithm>
 
 #include "tests/cuda/emu/fake.h"
@@ -40,7 +40,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
   return cudaSuccess;
 }
 
-/* Every node of the capture comes before the end of the stream in which it began. */
+/* Returns true if the origin stream depends on every node of the capture. */
 static bool is_joined(const fake_capture_t *c)
 {
   std::vector<bool> before(c->nodes.size(), false);
@@ -66,7 +66,7 @@ static cudaError_t end_capture(CUstream_st *s, cudaGraph_t *out)
   }
   fake->captures.erase(std::find(fake->captures.begin(), fake->captures.end(), c));
   if (!c->valid) return cudaErrorStreamCaptureInvalidated;
-  c->valid = false; /* for events that were recorded in it */
+  c->valid = false; /* marks events that were recorded in the capture */
   if (!joined) return cudaErrorStreamCaptureUnjoined;
   *out = new CUgraph_st{std::make_shared<std::vector<fake_node_t>>(c->nodes)};
   fake->graphs.insert(*out);
@@ -107,7 +107,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 {
   FAKE_CALL(FAKE_HARMLESS);
   if (!fake->graphs.count(graph) || nodes)
-    return call.done(cudaErrorInvalidValue); /* only counts */
+    return call.done(cudaErrorInvalidValue); /* only the count is implemented */
   *count = graph->nodes->size();
   return cudaSuccess;
 }
@@ -136,7 +136,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
   return cudaSuccess;
 }
 
-/* Launches of it go on. */
+/* Launches in progress continue. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
   FAKE_CALL(FAKE_HARMLESS);
@@ -151,7 +151,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
   return call.done(fake->execs.count(exec) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-/* One launch: what of it is done. */
+/* State of one launch: which nodes are done. */
 struct run_t {
   std::vector<bool> done;
   size_t left;
@@ -164,7 +164,7 @@ static bool is_ready(const fake_node_t &node, const run_t &run)
   return true;
 }
 
-/* One node that may be done now, the first or any. */
+/* Runs one node whose dependencies are done: the first, or a random one. */
 static cudaError_t do_node(const nodes_t &nodes, run_t *run)
 {
   size_t n = nodes->size(), from = 0;
@@ -188,7 +188,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
   CUstream_st *s = fake_stream(stream);
   if (!s || !fake->execs.count(exec) || s->device != exec->device)
     return call.done(cudaErrorInvalidValue);
-  if (s->capture) { /* graphs in graphs are not made here */
+  if (s->capture) { /* graphs inside graphs are not implemented */
     fake_invalidate(s->capture.get());
     return call.done(cudaErrorStreamCaptureUnsupported);
   }

@@ -1,5 +1,5 @@
-/* The fake cuBLASLt: the descriptors as plain structs, a heuristic that offers what a test wants,
- * and the product as three loops, done when its turn comes in the fake runtime's stream. */
+/* A fake cuBLASLt: descriptors are plain structs, the heuristic returns the algorithms that a test
+ * configures, and the GEMM is three loops that run as an action of the fake runtime's stream. */
 #include "tests/cuda/emu/fake_lt.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static cublasStatus_t destroy(void *p)
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* An attribute of `size` bytes; to NULL: not known here. */
+/* Sets an attribute of `size` bytes; fails for an unknown one (to is NULL). */
 static cublasStatus_t set(void *to, size_t size, const void *from, size_t given)
 {
   if (!to || size != given || fails()) return CUBLAS_STATUS_INVALID_VALUE;
@@ -162,9 +162,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/* ---- the product ---- */
+/* ---- GEMM ---- */
 
-/* One run; copied into the stream's work. */
+/* Arguments of one GEMM, copied into the stream. */
 typedef struct job {
   desc_t desc;
   layout_t a, b, d;
@@ -248,7 +248,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
   if (c != d || !is_sound(k, (layout_t *)a, (layout_t *)b, (layout_t *)d))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (k->epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)k->bias % 32 != 16)
-    return CUBLAS_STATUS_INVALID_VALUE; /* it would rely on more than 16 bytes */
+    return CUBLAS_STATUS_INVALID_VALUE; /* would assume an alignment of more than 16 bytes */
   fake_lt.asked = want;
   fake_lt.workspace = p->workspace;
   fake_lt.reduction = p->reduction;
@@ -271,7 +271,7 @@ static int is_aligned(const void *p, uint64_t align)
   return (uintptr_t)p % align == 0;
 }
 
-/* All matrices of a batch. */
+/* Returns 1 if all matrices of the batch are aligned. */
 static int all_aligned(const layout_t *l, const void *p, uint64_t align)
 {
   uint64_t step = (uint64_t)l->step * ct_dtype_size(dtype(l));

@@ -5,7 +5,7 @@
 
 #include "tests/cuda/emu/fake.h"
 
-/* ---- what lies where ---- */
+/* ---- address ranges ---- */
 
 const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
 {
@@ -18,21 +18,21 @@ const fake_memory_t *fake_memory_of(const void *p, const unsigned char **start)
   return at < next->first + next->second.bytes ? &next->second : NULL;
 }
 
-/* The sanitizer's, in a program that has it. */
+/* Provided by the address sanitizer if it is linked in. */
 extern "C" int __asan_address_is_poisoned(const volatile void *p) __attribute__((weak));
 
-/* A word that is the address of something that is there, but not on the stack.  The padding behind
- * an int or a float may be the upper half of some address. */
+/* Returns 1 if the word is the address of mapped memory outside the stack.  Uninitialized padding
+ * after an int or a float may contain parts of old addresses. */
 int fake_is_host_heap(const void *p)
 {
   uintptr_t word = (uintptr_t)p, here = (uintptr_t)&word, page = 4096;
-  if (word < 0x100080000000 || word >> 47) return 0; /* below: nothing, or the sanitizer's own */
+  if (word < 0x100080000000 || word >> 47) return 0; /* unmapped, or the sanitizer's */
   if (word > here - (8 << 20) && word < here + (8 << 20)) return 0;
   if (msync((void *)(word / page * page), 1, MS_ASYNC) != 0) return 0;
   return __asan_address_is_poisoned ? !__asan_address_is_poisoned(p) : (uint32_t)word >= 1 << 16;
 }
 
-/* n bytes at p: inside of what is known there. */
+/* Checks that n bytes at p lie within one known allocation. */
 static cudaError_t check_range(const void *p, size_t n)
 {
   const unsigned char *start;
@@ -70,7 +70,7 @@ static cudaError_t allocate(void **out, size_t bytes, fake_kind_t kind)
   return cudaSuccess;
 }
 
-/* Waits for all work of the device, as CUDA does. */
+/* Frees memory after all work of the device is complete, as CUDA does. */
 static cudaError_t release(void *p, fake_kind_t kind)
 {
   auto m = fake->memory.find((unsigned char *)p);
@@ -174,8 +174,8 @@ static cudaError_t check_copy(const void *dst, const void *src, size_t n, enum c
                                                                       : cudaErrorInvalidValue;
 }
 
-/* From pageable memory is read before the call returns; to pageable memory everything is done by
- * then; the rest is done later. */
+/* Pageable source memory is read before the call returns, and a copy to pageable memory is complete
+ * by then; other copies run later. */
 static cudaError_t copy(CUstream_st *s, void *dst, const void *src, size_t n)
 {
   cudaError_t rc;

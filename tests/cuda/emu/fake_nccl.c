@@ -1,4 +1,4 @@
-/* The functions of the fake NCCL (fake_nccl.h). */
+/* The API functions of the fake NCCL (fake_nccl.h). */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,8 +10,9 @@
 #include "tests/cuda/emu/fake_cuda.h"
 #include "tests/cuda/emu/fake_nccl.h"
 
-static struct ncclComm *comms; /* also aborted ones: work of streams may still point to them */
-static int world_rank;         /* of the newest communicator that is no child */
+static struct ncclComm *comms; /* including aborted ones, to which actions of streams may still
+                                  point */
+static int world_rank;         /* rank in the newest communicator that is not a split */
 static char last_error[256];
 
 /* ---- injected failures ---- */
@@ -26,7 +27,7 @@ static fate_t fate_of(const char *function)
   size_t len = strlen(function);
   long long n;
   int rank, read = 0;
-  if (text && strcmp(text, seen) != 0) { /* another test */
+  if (text && strcmp(text, seen) != 0) { /* the setting of another test */
     snprintf(seen, sizeof seen, "%s", text);
     calls = 0;
   }
@@ -44,7 +45,7 @@ static ncclResult_t refuse(ncclResult_t r, const char *why)
   return r;
 }
 
-/* What a call on a communicator that may not block answers first. */
+/* First result of a call on a nonblocking communicator. */
 static ncclResult_t soon(struct ncclComm *c)
 {
   if (c->blocking) return ncclSuccess;
@@ -52,10 +53,10 @@ static ncclResult_t soon(struct ncclComm *c)
   return ncclInProgress;
 }
 
-/* ---- the GPU that never sleeps ---- */
+/* ---- background progress ---- */
 
-/* A GPU goes on while its process waits for something else, as for MPI; the fake's streams move
- * when they are asked.  So with several ranks somebody asks all the time. */
+/* A GPU makes progress while its process waits elsewhere, for example in MPI. The fake's streams
+ * only run when called, so with several ranks this thread calls them continuously. */
 static pthread_t mover;
 static atomic_int moving;
 
@@ -147,19 +148,19 @@ static void refuse_duplicates(struct ncclComm *c)
     }
 }
 
-/* 1 when all ranks are there. */
+/* Returns 1 when all ranks have joined. */
 static int join(struct ncclComm *c)
 {
   if (c->stuck) return 0;
   for (int r = 0; r < c->size; r++)
     if (!atomic_load(&c->room->seat[r].joined)) return 0;
-  shm_unlink(c->name); /* who first finds all in; nobody needs the name any more */
+  shm_unlink(c->name); /* the first rank that sees all ranks removes the name */
   refuse_duplicates(c);
   c->state = FAKE_READY;
   return 1;
 }
 
-/* 1 when all ranks have told their colors, and the child is made. */
+/* Returns 1 when all ranks have set their colors and the child communicator exists. */
 static int split(struct ncclComm *c)
 {
   char name[sizeof c->name + 48];
@@ -225,7 +226,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
 ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t *out, ncclConfig_t *config)
 {
   fate_t fate = fate_of("ncclCommSplit");
-  (void)config; /* the parent's */
+  (void)config; /* the child inherits the parent's configuration */
   *out = NULL;
   if (fate == FAILS) return ncclSystemError;
   if (c->splits == FAKE_SPLITS || c->child) return refuse(ncclInvalidUsage, "too many splits");
@@ -261,7 +262,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t c)
   return fate_of("ncclCommFinalize") == FAILS ? ncclSystemError : soon(c);
 }
 
-/* The object stays: the runtime's queues and graphs may still hold work of it. */
+/* Keeps the object: queues and graphs of the runtime may still hold its operations. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
   atomic_store(&c->aborted, 1);
@@ -326,7 +327,7 @@ static struct {
   int depth, parts;
   ncclResult_t failed;
   cudaStream_t stream;
-  fake_op_t op; /* messages */
+  fake_op_t op; /* a group of sends and receives */
 } group;
 
 static ncclResult_t enqueue(fake_op_t *op, cudaStream_t stream)
@@ -358,7 +359,7 @@ static ncclResult_t call(const char *function, fake_part_t part, ncclComm_t c, c
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupStart(void); /* the header leaves out the void */
+ncclResult_t ncclGroupStart(void); /* the header lacks `void` in this prototype */
 ncclResult_t ncclGroupStart(void)
 {
   if (group.depth++ == 0) {

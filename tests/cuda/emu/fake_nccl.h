@@ -1,15 +1,16 @@
-/** \file fake_nccl.h  A fake NCCL for the emulated module: what its two files share.
+/** \file fake_nccl.h  A fake NCCL for the emulated CUDA module: declarations that its two files
+ * share.
  *
- * The prototypes are the real header's.  The ranks of a communicator meet in a segment of POSIX
- * shared memory named by the unique id, and hand each other their data in chunks there; an
- * operation is work of the fake runtime's stream (fake_cuda.h) that is asked until its peers are
- * through with it.  Sums are made in the order of the ranks.  Like NCCL it refuses two ranks with
- * the same host (NCCL_HOSTID) and GPU, and a failure of one rank is not told to the others.
+ * The prototypes are those of the real header.  The ranks of a communicator share a POSIX shared
+ * memory segment, named by the unique id, and exchange data there in chunks.  An operation is an
+ * action in a stream of the fake runtime (fake_cuda.h), which is called until all peers have
+ * completed it.  Sums are added in rank order.  Like NCCL, it rejects two ranks with the same host
+ * (NCCL_HOSTID) and GPU, and does not report a failure of one rank to the others.
  *
  *     CTRAIN_FAKE_NCCL_FAIL=function:n:rank[:how]   the n-th call of the function on that
  *                                 rank returns ncclSystemError; how = hang: its operation
- *                                 never ends; async: that, and ncclCommGetAsyncError says
- *                                 ncclRemoteError */
+ *                                 never ends; async: the same, and ncclCommGetAsyncError
+ *                                 returns ncclRemoteError */
 #ifndef FAKE_NCCL_H
 #define FAKE_NCCL_H
 #include <nccl.h>
@@ -28,25 +29,26 @@ typedef enum {
   FAKE_RECV
 } fake_what_t;
 
-/** What all ranks of a collective must have in common. */
+/** Arguments that must be identical on all ranks of a collective. */
 typedef struct fake_header {
   fake_what_t what;
   int type, root;
   size_t count;
 } fake_header_t;
 
-/** What one rank shows to the others. */
+/** The part of the shared segment that one rank writes. */
 typedef struct fake_seat {
   atomic_int joined;
   char host[64], bus[32];
-  atomic_int splits; /* so many colors are there */
+  atomic_int splits; /* number of splits for which the color is set */
   int color[FAKE_SPLITS], key[FAKE_SPLITS];
-  atomic_int_fast64_t posted, taken; /* rounds: my chunk is there; I have all chunks */
+  atomic_int_fast64_t posted, taken; /* rounds for which this rank's chunk is there, and for
+                                        which it has read all chunks */
   fake_header_t header;
   unsigned char data[FAKE_CHUNK];
 } fake_seat_t;
 
-/** From one rank to another. */
+/** Buffer for messages from one rank to another. */
 typedef struct fake_box {
   atomic_int full;
   size_t bytes;
@@ -65,28 +67,28 @@ struct ncclComm {
   char name[96];
   int rank, size, blocking;
   fake_state_t state;
-  int stuck;       /* injected: it never joins */
-  int asked_again; /* answers "in progress" once more */
+  int stuck;       /* 1: injected failure; this rank never joins */
+  int asked_again; /* 1: the next query returns ncclInProgress once */
   atomic_int aborted;
   ncclResult_t async;
   char last[256];
-  int64_t rounds;        /* done here */
-  void *active;          /* operation that is under way */
-  int splits;            /* begun */
-  ncclComm_t *child;     /* where that of the split under way goes, or NULL */
-  struct ncclComm *next; /* of all that live */
+  int64_t rounds;        /* rounds completed on this rank */
+  void *active;          /* operation in progress, or NULL */
+  int splits;            /* number of splits started */
+  ncclComm_t *child;     /* result of the split in progress, or NULL */
+  struct ncclComm *next; /* next in the list of all communicators */
 };
 
 typedef struct fake_part {
-  fake_header_t header; /* root: the peer of a message */
+  fake_header_t header; /* root: the peer of a send or receive */
   const char *send;
   char *recv;
-  size_t at; /* elements done; of a message: bytes */
+  size_t at; /* elements completed; for sends and receives, bytes */
 } fake_part_t;
 
 enum { FAKE_PARTS = 2 * FAKE_RANKS };
 
-/** One operation: a collective, or messages that go at the same time. */
+/** One operation: a collective, or a group of sends and receives. */
 typedef struct fake_op {
   struct ncclComm *comm;
   int parts, posted, hangs;
@@ -94,7 +96,7 @@ typedef struct fake_op {
 } fake_op_t;
 
 size_t fake_type_size(ncclDataType_t t);
-/** Work of a stream on a fake_op_t. */
+/** Runs a fake_op_t as an action of a stream. */
 cudaError_t fake_nccl_work(void *op);
 
 #endif

@@ -1,7 +1,6 @@
-/* What an operation of the fake NCCL does (fake_nccl.h).
- *
- * Collectives go in rounds.  In round k a rank writes its chunk when all have taken round k - 1,
- * and takes the others' when all have posted k. */
+/* Execution of operations of the fake NCCL (fake_nccl.h).  A collective takes several rounds.  In
+ * round k a rank writes its chunk once all ranks have read round k - 1, and reads the others'
+ * chunks once all have written round k. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +57,7 @@ static void post(struct ncclComm *c, const fake_part_t *p)
   atomic_store(&s->posted, c->rounds + 1);
 }
 
-/* Element i of the chunks, added up over the ranks. */
+/* Adds element i of all ranks' chunks. */
 static void sum_element(const struct ncclComm *c, int type, size_t i, char *out)
 {
   double wide = 0;
@@ -105,7 +104,7 @@ static void take(const struct ncclComm *c, const fake_part_t *p)
   }
 }
 
-/* All ranks called the same. */
+/* Returns 1 if all ranks called the same collective with the same arguments. */
 static int agree(struct ncclComm *c, const fake_header_t *h)
 {
   for (int r = 0; r < c->size; r++) {
@@ -138,7 +137,7 @@ static outcome_t collective(struct ncclComm *c, fake_op_t *op)
   return MOVED;
 }
 
-/* ---- messages ---- */
+/* ---- sends and receives ---- */
 
 static outcome_t message(struct ncclComm *c, fake_part_t *p)
 {
@@ -171,9 +170,9 @@ static outcome_t messages(struct ncclComm *c, fake_op_t *op)
   return all;
 }
 
-/* ---- both ---- */
+/* ---- operations ---- */
 
-/* Ready for another launch of its graph. */
+/* Resets the operation for another launch of its graph. */
 static cudaError_t finish(struct ncclComm *c, fake_op_t *op)
 {
   for (int i = 0; i < op->parts; i++)

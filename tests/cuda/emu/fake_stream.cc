@@ -8,9 +8,9 @@
 
 typedef std::shared_ptr<fake_line_t> line_t;
 
-/* ---- doing work ---- */
+/* ---- running actions ---- */
 
-/* The oldest work of a line.  False: there is none that could be done now. */
+/* Runs the oldest action of a queue.  Returns false if it cannot run now. */
 static bool do_first(const line_t &line)
 {
   if (line->work.empty()) return false;
@@ -28,7 +28,7 @@ static bool do_first(const line_t &line)
   return true;
 }
 
-/* The oldest work of some line; false: none could be done. */
+/* Runs the oldest action of any queue; false if none can run. */
 static bool do_any(void)
 {
   size_t n = fake->lines.size(), from = fake_draw() % n;
@@ -37,7 +37,7 @@ static bool do_any(void)
   return false;
 }
 
-/* Late order: no more than the oldest work of a line, or what that waits for. */
+/* Order `late`: runs only the oldest action of a queue, or the one that it waits for. */
 static bool do_needed(const line_t &line)
 {
   if (line->work.empty()) return false;
@@ -73,7 +73,7 @@ static line_t new_line(int device)
   line_t line = std::make_shared<fake_line_t>();
   line->device = device;
   auto &lines = fake->lines;
-  /* those of destroyed streams are kept until their work is done */
+  /* queues of destroyed streams are kept until they are empty */
   lines.erase(std::remove_if(lines.begin(), lines.end(),
                              [](const line_t &l) { return l.use_count() == 1 && l->work.empty(); }),
               lines.end());
@@ -86,7 +86,7 @@ static void put(const line_t &line, const fake_piece_t &piece)
   line->work.push_back(piece);
   line->put++;
   if (fake->order == fake_state_t::INLINE) fake_run_until(line, line->put);
-  /* a device may also be quick */
+  /* the device may also start at once */
   if (fake->order == fake_state_t::RANDOM && fake_draw() & 1) do_any();
 }
 
@@ -129,7 +129,7 @@ static bool is_configuration(dim3 grid, dim3 block)
   return (uint64_t)block.x * block.y * block.z <= 1024;
 }
 
-/* What emu_see_* found, of the launch that follows. */
+/* 1: emu_see_*() found host memory in the arguments of the next launch. */
 static thread_local bool sees_host_memory;
 
 static void tell_host_memory(const char *kernel, const void *p)
@@ -138,7 +138,7 @@ static void tell_host_memory(const char *kernel, const void *p)
   fprintf(stderr, "fake cuda: kernel %s gets a pointer to the host's memory, %p\n", kernel, p);
 }
 
-/* The end of an array is not foreign. */
+/* Returns true for host memory.  The address just after an allocation is accepted. */
 static bool is_foreign(const void *p)
 {
   const unsigned char *start;
@@ -151,8 +151,8 @@ void emu_see_pointer(const char *kernel, const void *p)
   if (p && is_foreign(p)) tell_host_memory(kernel, p);
 }
 
-/* Words of structs may be padding.  Where the address sanitizer maps memory far and wide, what is
- * left in it looks like an address too often. */
+/* Words of a struct may be padding.  With the address sanitizer this check is off: it maps so much
+ * memory that padding looks like an address too often. */
 void emu_see_words(const char *kernel, const void *words, size_t bytes)
 {
   if (emu_has_asan) return;
@@ -246,7 +246,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
   return cudaSuccess;
 }
 
-/* The work goes on. */
+/* Its actions still run. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
   FAKE_CALL(FAKE_HARMLESS);
@@ -260,7 +260,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
   return cudaSuccess;
 }
 
-/* A stream of which one may ask, and for which one may wait. */
+/* Checks that a stream may be queried or waited for: not while it captures. */
 static cudaError_t outside_captures(const CUstream_st *s)
 {
   if (!s) return cudaErrorInvalidResourceHandle;
@@ -277,7 +277,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
   return call.done(rc == cudaSuccess ? fake_run_until(s->line, s->line->put) : rc);
 }
 
-/* Who asks again and again gets to an end. */
+/* Runs some actions on each query, so that polling ends. */
 static cudaError_t asked(const line_t &line, int64_t number)
 {
   int pieces = 1 + (int)(fake_draw() % 64);
@@ -365,7 +365,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   return cudaSuccess;
 }
 
-/* Within a capture it becomes a node: each launch of the graph records it anew. */
+/* In a capture, the record becomes a node, which each launch of the graph executes again. */
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
@@ -387,7 +387,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   }));
 }
 
-/* The stream goes on after an event of a capture, and takes part in that. */
+/* Makes the stream wait for an event of a capture, and join that capture. */
 static cudaError_t join_capture(CUstream_st *s, CUevent_st *event)
 {
   fake_capture_t *capture = event->capture.get();
@@ -413,7 +413,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   CUstream_st *s = fake_stream(stream);
   if (!s || !fake->events.count(event)) return call.done(cudaErrorInvalidResourceHandle);
   if (event->capture) return call.done(join_capture(s, event));
-  if (s->capture) { /* for work that is not in the graph */
+  if (s->capture) { /* the event was recorded outside of the capture */
     if (!event->mark) return cudaSuccess;
     fake_invalidate(s->capture.get());
     return call.done(cudaErrorStreamCaptureIsolation);

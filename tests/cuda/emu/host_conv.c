@@ -1,8 +1,8 @@
-/* Convolutions as plain loops: what cuda/conv/conv_dnn.c is in the emulated module.
- *
- * Like cuDNN's plans they want aligned pointers and scratch memory, into all of which they write.
- * Sums are exact and rounded once to the type; so is the gradient of low weights, before it becomes
- * float32.  A run counts as one of a library: its memory is not the project's. */
+/* Convolutions as plain loops; replaces cuda/conv/conv_dnn.c in the emulated module.  Like cuDNN's
+ * plans, they need aligned pointers and scratch memory, all of which they overwrite.  Sums are
+ * computed in higher precision and rounded once to the result type.  So are gradients of bf16 or
+ * fp16 weights, before conversion to float32.  Memory allocated here is not counted by the
+ * project's allocator, as in a library. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +20,20 @@ struct gpu__conv {
   ct_op_desc_t d;
 };
 
-/* One run; copied into the stream's work.  x, w and y are gradients where the pass makes or takes
- * those. */
+/* Arguments of one run, copied into the stream. x, w and y hold gradients where the pass reads or
+ * writes those. */
 typedef struct job {
   ct_op_desc_t d;
   int pass;
   void *x, *w, *y, *bias, *scratch;
 } job_t;
 
-/* The same with values widened, and sums.  Channels are per group; images have depth 1. */
+/* The same, with operands converted to float32.  Channels are per group; images have depth 1. */
 typedef struct loops {
   const ct_op_desc_t *d;
   int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilate[3];
   int64_t n, groups, ic, oc, taps;
-  float *x, *w, *y; /* NULL: the pass makes it */
+  float *x, *w, *y; /* NULL: result of the pass */
   double *sum;
 } loops_t;
 
@@ -76,7 +76,7 @@ static int64_t w_count(const loops_t *l)
   return l->groups * l->oc * l->ic * l->taps;
 }
 
-/* ---- one output pixel and one tap, for one group: rows of channels ---- */
+/* ---- one output pixel and one kernel tap in one group, over rows of channels ---- */
 
 static void forward(const loops_t *l, int64_t x, int64_t w, int64_t y)
 {
@@ -99,7 +99,7 @@ static void backward_weight(const loops_t *l, int64_t x, int64_t w, int64_t y)
       l->sum[w + i] += (double)l->y[y + o] * l->x[x + i];
 }
 
-/* ---- all of them ---- */
+/* ---- loops over pixels and taps ---- */
 
 typedef void at_fn(const loops_t *l, int64_t x, int64_t w, int64_t y);
 
@@ -110,7 +110,7 @@ static void unfold(int64_t i, const int64_t size[3], int64_t at[3])
   at[0] = i / size[2] / size[1];
 }
 
-/* The input pixel under a tap, or -1 for padding. */
+/* Returns the index of the input pixel under a tap, or -1 in the padding. */
 static int64_t pixel_under(const loops_t *l, const int64_t out[3], const int64_t tap[3])
 {
   int64_t pixel = 0;
@@ -140,7 +140,7 @@ static void each(const loops_t *l, at_fn *at)
   }
 }
 
-/* ---- a run ---- */
+/* ---- running a job ---- */
 
 static float *widen(ct_dtype_t type, const void *from, int64_t n)
 {
@@ -203,7 +203,7 @@ static cudaError_t work(void *args)
   return enough ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* ---- product.h ---- */
+/* ---- functions of product.h ---- */
 
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm)
@@ -248,7 +248,7 @@ int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *
   const ct_op_desc_t *d = &c->d;
   job_t j = {*d, CT_FWD, input(x), input(w), y, input(bias), scratch};
   if (d->u.conv.groups == 1) return enqueue(&j, s);
-  /* as if there were no plan for all of it */
+  /* as if no plan included the bias and the ReLU */
   j.d.u.conv.bias = j.d.u.conv.relu = 0;
   int rc = enqueue(&j, s);
   if (rc != CT_OK || (!d->u.conv.bias && !d->u.conv.relu)) return rc;

@@ -1,8 +1,7 @@
-/* Products of matrices as plain loops: what cuda/gemm_lt.c is in the emulated module.
- *
- * Besides the result it looks after what a library would rely on: that pointers are aligned as the
- * spec says, and that the scratch memory is there, into all of which it writes.  A run counts as
- * one of a library: its memory is not the project's. */
+/* GEMMs as plain loops; replaces cuda/gemm_lt.c in the emulated module.  Also checks what a library
+ * assumes: pointers are aligned as the spec says, and the scratch memory exists (all of it is
+ * overwritten).  Memory allocated here is not counted by the project's allocator, as in a library.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ struct gpu__gemm {
   gpu__gemm_spec_t spec;
 };
 
-/* One run; copied into the stream's work. */
+/* Arguments of one run, copied into the stream. */
 typedef struct job {
   gpu__gemm_spec_t g;
   float factor;
@@ -27,7 +26,7 @@ typedef struct job {
   void *c, *scratch;
 } job_t;
 
-/* Stored [rows,cols], or that transposed, of any type, to dense float32. */
+/* Converts a matrix of any type, stored as [rows,cols] or transposed, to dense float32. */
 static float *widen(ct_dtype_t type, const void *from, int64_t first, int64_t rows, int64_t cols,
                     int64_t ld, int turned)
 {
@@ -38,7 +37,7 @@ static float *widen(ct_dtype_t type, const void *from, int64_t first, int64_t ro
   return to;
 }
 
-/* Row r of C from the products' sums. */
+/* Writes row r of C: applies the epilogue to the sums. */
 static void finish(const job_t *j, const float *sum, int64_t first)
 {
   const gpu__gemm_spec_t *g = &j->g;
@@ -51,8 +50,7 @@ static void finish(const job_t *j, const float *sum, int64_t first)
   }
 }
 
-/* Matrix number `which` of the batch; row by row, so that the inner loop goes along rows of B and
- * C. */
+/* Multiplies matrix number `which` of the batch.  The inner loop runs along rows of B and C. */
 static int multiply(const job_t *j, int64_t which)
 {
   int rc = CT_ERR_NOMEM;

@@ -1,4 +1,4 @@
-/* The plain loops have no handles. */
+/* Library handles of the emulated module: the plain loops need none. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
