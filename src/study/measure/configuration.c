@@ -1,6 +1,5 @@
-/* What the steps of one size need: a world of its own ranks, and all from the configuration to a
- * trainer.  Making it takes longer than many a block of steps, so it stays for the blocks to come,
- * as far as there is memory. */
+/* The setup of one configuration: a sub-communicator of its ranks, data, model and trainer.  Setup
+ * often takes longer than a round of steps, so it is kept for later rounds while memory allows. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,12 +10,12 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 
-/* How many worlds may stay: MPI has about 2000 communicators. */
+/* Maximum number of kept sub-communicators: MPICH has about 2000 communicators. */
 enum { MOST = 64 };
 
-/* ---- one world ---- */
+/* ---- one sub-communicator ---- */
 
-/* The configuration with this point's values. */
+/* Reads the user's configuration file with the batch and threads of this configuration. */
 static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
 {
   enum { KEYS = 3 };
@@ -84,9 +83,9 @@ out:
   return rc;
 }
 
-/* ---- those that stay ---- */
+/* ---- kept sub-communicators ---- */
 
-/* What this process has in memory, in bytes; 0: not known. */
+/* Resident memory of this process in bytes; 0: unknown. */
 static double resident(void)
 {
   long pages = 0;
@@ -143,8 +142,8 @@ out:
   return rc;
 }
 
-/* 1: this rank has no room for it beside the others.  What lies on a device is not in the process's
- * memory: there most of what was free must still be so. */
+/* 1: keeping \a w would exceed the memory limit of this rank.  Device memory is checked separately:
+ * the fraction 1 - k->share of what was free must still be free. */
 static int is_too_much(const ct_scale_worlds_t *k, const ct_scale_world_t *w)
 {
   size_t room = w->s.dev ? w->s.be->mem->room(w->s.dev) : SIZE_MAX;

@@ -1,5 +1,5 @@
-/* A study that is started by hand for several ranks starts them itself: the same command line, by
- * the launcher that this program was built with. */
+/* A study of several ranks that was started without a launcher starts its ranks itself: it executes
+ * the same command line with the mpiexec that this program was built with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { WORDS = 256 };
 
-/* This process's own words, behind those of the launcher. */
+/* Appends the arguments of this process after those of the launcher. */
 static int own_words(char **word, int n)
 {
   int rc = CT_OK;
@@ -45,7 +45,7 @@ static int start_ranks(const ct_args_t *a)
   ct_launch_read(getenv, &launch);
   if (launch.kind != CT_LAUNCH_NONE) return CT_OK;
   CT_TRY(ct_scale_opts(a, 0, &o));
-  if (o.nodes) return CT_OK; /* one rank is one node */
+  if (o.nodes) return CT_OK; /* one node without a launcher */
   for (int i = 0; i < o.nranks; i++)
     most = o.ranks[i] > most ? o.ranks[i] : most;
   if (most == 1) return CT_OK;
@@ -61,7 +61,7 @@ static int start_ranks(const ct_args_t *a)
   CT_TRY(ct_path_join(self, sizeof self, "/proc/self", "exe"));
   ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
   if (len > 0) self[len] = '\0', word[n] = self;
-  ct_cores_widen(bound); /* the launcher hands on the cores that it is started with */
+  ct_cores_widen(bound); /* ranks inherit the core mask of the launcher */
   execvp(word[0], word);
   CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; mpirun -np %d ctrain-hpc scale … does it",
           word[0], most);

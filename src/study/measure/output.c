@@ -1,5 +1,5 @@
-/* The end of a study: a row for each size, with the interval of its median, the efficiency against
- * the smallest size, block by block, and the largest loss by name. */
+/* The table at the end of a study: for each configuration the median step with its interval, the
+ * efficiency relative to the smallest one, paired by rounds, and the largest loss by name. */
 #include <stdio.h>
 #include <string.h>
 

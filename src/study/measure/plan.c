@@ -1,6 +1,6 @@
-/* Which sizes a study has.  Sizes take ranks in one order, so that those of a smaller size are
- * among those of a larger one: one node is filled after another, or ranks are dealt to the nodes in
- * turn (--spread). */
+/* The configurations of a study.  All use ranks in the same order, so the ranks of a smaller one
+ * are a subset of those of a larger one: nodes are filled one after another, or with --spread
+ * ranks are dealt to the nodes round-robin. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- options ---- */
 
-/* "1,2,4" */
+/* Parses "1,2,4". */
 static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_POINTS], int *n)
 {
   int rc = CT_OK;
@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* ---- places ---- */
+/* ---- the order of ranks ---- */
 
 typedef struct spot {
   int rank, node, local;
@@ -124,7 +124,7 @@ void ct_scale_places_clear(ct_scale_places_t *p)
   ct_mem_free(p->node);
 }
 
-/* Nodes that the first n places are on. */
+/* Number of nodes of the first n ranks in the order. */
 static int nodes_of(const ct_scale_places_t *p, int n)
 {
   int nodes = 0;
@@ -139,7 +139,7 @@ static int nodes_of(const ct_scale_places_t *p, int n)
 
 /* ---- sizes ---- */
 
-/* 1, 2, 4 … ranks of a node, then 2, 4 … nodes, and all. */
+/* Default sizes: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all ranks. */
 static int usual_sizes(const ct_topo_t *topo, int *out)
 {
   int n = 0, all = topo->size;
@@ -152,7 +152,7 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
   return n;
 }
 
-/* The sizes in ranks; returns how many. */
+/* The sizes in ranks; *n: their number. */
 static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, int *n)
 {
   int rc = CT_OK;
@@ -193,8 +193,8 @@ static int add(ct_scale_point_t *out, int *n, ct_scale_point_t p)
   return CT_OK;
 }
 
-/* One rank alone at the batch that a rank of this size has, and as many on one node as it has
- * there, side by side without messages. */
+/* Adds the configurations without communication that explain a run: one rank alone with the same
+ * local batch, and as many ranks on one node, each training by itself. */
 static int add_bases(const ct_scale_point_t *run, ct_scale_point_t *out, int *n)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* A study's directory: points.jsonl grows by a line for each block, so that a study that is broken
- * off goes on, and nothing is measured twice. */
+/* A study's directory.  points.jsonl gets a line after each round, so that an interrupted study
+ * resumes without measuring anything twice. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_point_t *p, int block,
   return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;
 }
 
-/* ---- what is there ---- */
+/* ---- earlier results ---- */
 
 static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_point_t *p)
 {

@@ -1,5 +1,6 @@
-/* One block of one size: a world of its own for those who take part, from the configuration to an
- * account of its steps.  The others look now and then whether it is over, without taking a core. */
+/* One round of one configuration: its ranks train in a sub-communicator and measure the time
+ * breakdown of their steps.  The other ranks poll for its end between sleeps, so that their cores
+ * stay idle. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,7 +15,8 @@
 #include "comm/ct_mpi.h"
 #include "telemetry/ct_meter.h"
 
-/* Steps until the machine is warm: windows, until two agree, or so many. */
+/* Warm-up runs windows of steps until the means of two consecutive windows agree within `alike`, at
+ * most WINDOWS of them. */
 enum { WINDOW = 10, WINDOWS = 5 };
 static const double alike = 0.02;
 
@@ -25,11 +27,11 @@ typedef struct steps {
   const ct_sampler_t *order;
   ct_steps_t made;
   ct_account_t *account;
-  ct_meter_t *meter; /* NULL: these steps do not count */
+  ct_meter_t *meter; /* NULL during warm-up */
   int warmup;
 } steps_t;
 
-/* *seconds: its time; < 0: the short last batch of an epoch, which does not count. */
+/* *seconds: duration of the step; < 0 for the short last batch of an epoch, which is excluded. */
 static int one_step(steps_t *w, int count, double *seconds)
 {
   int rc = CT_OK;
@@ -44,7 +46,7 @@ out:
   return rc;
 }
 
-/* Whole steps only; *mean of them, the same on all ranks. */
+/* Runs n steps on whole batches; *mean: their mean duration, identical on all ranks. */
 static int some_steps(steps_t *w, int64_t n, int count, double *mean)
 {
   int rc = CT_OK;
@@ -75,7 +77,7 @@ out:
   return rc;
 }
 
-/* ---- a block ---- */
+/* ---- a round ---- */
 
 static int open_steps(steps_t *w)
 {
@@ -87,7 +89,7 @@ out:
   return rc;
 }
 
-/* Rank 0 of the world: what each rank was busy for. */
+/* Rank 0 of the sub-communicator: mean busy time of each rank. */
 static json_t *busy_list(const ct_account_t *a, int ranks)
 {
   json_t *list = json_array();
@@ -104,7 +106,7 @@ static double gradient_bytes(const ct_graph_t *g)
   return sum * sizeof(float);
 }
 
-/* Steps that count; *energy: of rank 0. */
+/* Runs the measured steps; *energy is set on rank 0. */
 static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
 {
   int rc = CT_OK;
@@ -120,7 +122,7 @@ out:
   return rc;
 }
 
-/* On whole batches; they are of no use to steps afterwards. */
+/* Uses up whole batches of the feed, so no steps may follow. */
 static int add_timeline(steps_t *w, json_t **out)
 {
   int rc = CT_OK;
@@ -161,9 +163,10 @@ out:
   return rc;
 }
 
-/* ---- all of the ranks ---- */
+/* ---- all ranks ---- */
 
-/* Collective.  Until everybody is here, and without taking a core meanwhile. */
+/* Collective.  A barrier that sleeps between polls, so that waiting ranks leave their cores idle.
+ */
 static void meet(const ct_topo_t *topo)
 {
   MPI_Request request;
@@ -178,8 +181,8 @@ static void meet(const ct_topo_t *topo)
   }
 }
 
-/* Collective over the ranks of the point.  Those who worked side by side: means over them; all that
- * an account has are means, so they still add up. */
+/* Collective over the ranks of a CT_STUDY_NEIGHBOURS configuration: averages their time breakdowns.
+ * All members are means, so the parts still add up to the step. */
 static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
 {
   int rc = CT_OK;
@@ -217,7 +220,8 @@ out:
   return rc;
 }
 
-/* *measured: the same on all ranks, and what is wrong with this size alone. */
+/* *measured: the result of this configuration, identical on all ranks; the return code reports
+ * errors that end the whole study. */
 static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
                     const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
                     ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
@@ -241,7 +245,7 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_p
 {
   int rc = CT_OK, measured;
   CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* they were in its way */
+  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* retry without kept ones */
     CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
   CT_TRY(measured);
 out:

@@ -1,5 +1,5 @@
-/* The works of a step as a study keeps them: which share of the time each takes, and how many bytes
- * of gradients are complete behind it. */
+/* The launches of a step as a study stores them: the fraction of the time that each takes, and the
+ * bytes of gradients that it completes. */
 #include "study/measure/ct_scale.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
@@ -21,7 +21,7 @@ static int add_work(void *ctx, const ct_work_time_t *w)
   return rc;
 }
 
-/* The first work that is nothing but backward. */
+/* Index of the first launch that belongs to backward only. */
 static int first_backward(const works_t *all)
 {
   int i = 0;
@@ -30,7 +30,8 @@ static int first_backward(const works_t *all)
   return i;
 }
 
-/* Earlier pieces of a batch (train.accumulate, parallel.shards) send nothing: they are one work. */
+/* All micro-batches but the last (train.accumulate, parallel.shards) send nothing, so they are
+ * stored as one launch. */
 static json_t *as_json(const works_t *all, int pieces, double local_batch, double bucket_bytes)
 {
   double sum = 0;
