@@ -1,6 +1,6 @@
-/* Reading points.jsonl.  Points of one size, whichever launch they come from, are put together:
- * means weighted by steps for the account, which has to add up, and medians of blocks for what is
- * told with an interval. */
+/* Reads points.jsonl.  The rounds of a size are combined, from all starts of the study: the time
+ * breakdown is a mean weighted by steps, so that it adds up; the step time is the median of the
+ * rounds, which has an interval. */
 #include "study/model/ct_study.h"
 
 #include <math.h>
@@ -14,10 +14,10 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* A block is known by its launch and number. */
+/* A round is identified by the number of its start and its own number. */
 enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
 
-/* The line that is read, for errors. */
+/* The current line, with its position for error messages. */
 typedef struct line {
   const char *path;
   int number;
@@ -144,7 +144,7 @@ out:
   return rc;
 }
 
-/* ---- accounts ---- */
+/* ---- time breakdown ---- */
 
 static int read_kinds(const line_t *l, const json_t *account, ct_step_times_t *t)
 {
@@ -279,7 +279,7 @@ out:
   return rc;
 }
 
-/* The head of a launch. */
+/* The line that begins a start of the study. */
 static int read_head(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
@@ -302,7 +302,7 @@ static int read_line(const line_t *l, ct_study_t *s)
   return strcmp(event, "point") == 0 ? read_point(l, s) : CT_OK;
 }
 
-/* A line that a run was writing when it ended is the last one, without its newline. */
+/* A killed study may leave an incomplete last line, without a newline: it is ignored. */
 static int read_lines(char *text, ct_study_t *s)
 {
   int rc = CT_OK, n = 0;
