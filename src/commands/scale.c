@@ -108,7 +108,7 @@ static void tell(const scale_t *s, int i, int block, double seconds)
   const ct_scale_point_t *p = &s->point[i];
   static const char *const what[] = {"", " alone", " side by side"};
   if (s->topo->rank) return;
-  ct_log(CT_LOG_INFO, "block %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms a step",
+  ct_log(CT_LOG_INFO, "round %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms per step",
          block + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
          p->nodes == 1 ? "" : "s", p->batch, 1e3 * seconds);
 }
@@ -206,7 +206,7 @@ static int all_blocks(scale_t *s)
     if (!open) break;
   }
   if (over && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the budget is used up; started again, the study goes on");
+    ct_log(CT_LOG_INFO, "the budget is used up; the same command resumes the study");
 out:
   return rc;
 }

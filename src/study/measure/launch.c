@@ -26,7 +26,7 @@ static int own_words(char **word, int n)
   fclose(f);
   if (bytes == sizeof text) CT_FAIL(CT_ERR_USAGE, "scale: the command line is too long");
   for (char *p = text; p < text + bytes; p += strlen(p) + 1) {
-    if (n >= WORDS - 1) CT_FAIL(CT_ERR_USAGE, "scale: the command line has too many words");
+    if (n >= WORDS - 1) CT_FAIL(CT_ERR_USAGE, "scale: the command line has too many arguments");
     word[n++] = p;
   }
   word[n] = NULL;
@@ -50,8 +50,8 @@ static int start_ranks(const ct_args_t *a)
     most = o.ranks[i] > most ? o.ranks[i] : most;
   if (most == 1) return CT_OK;
   if (!launcher[0])
-    CT_FAIL(CT_ERR_USAGE, "scale: %d ranks need a launcher: mpirun -np %d ctrain-hpc scale …", most,
-            most);
+    CT_FAIL(CT_ERR_USAGE, "scale: %d ranks need a launcher; run: mpirun -np %d ctrain-hpc scale …",
+            most, most);
   snprintf(ranks, sizeof ranks, "%d", most);
   for (char *p = strtok(launcher, " "); p && n < WORDS / 2; p = strtok(NULL, " "))
     word[n++] = p;
@@ -63,7 +63,7 @@ static int start_ranks(const ct_args_t *a)
   if (len > 0) self[len] = '\0', word[n] = self;
   ct_cores_widen(bound); /* ranks inherit the core mask of the launcher */
   execvp(word[0], word);
-  CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; mpirun -np %d ctrain-hpc scale … does it",
+  CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; run: mpirun -np %d ctrain-hpc scale …",
           word[0], most);
 out:
   return rc;

@@ -22,12 +22,11 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
     size_t len = strcspn(text, ",");
     snprintf(word, sizeof word, "%.*s", (int)(len < 15 ? len : 15), text);
     if (ct_text_int(word, &value) != CT_OK || value < 1 || value > 1000000)
-      CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s' is no number from 1 on; expected such as 1,2,4",
-              flag, word);
+      CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s': expected integers from 1 on, as 1,2,4", flag, word);
     if (most && value > most)
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
-    if (*n == CT_SCALE_POINTS) CT_FAIL(CT_ERR_USAGE, "scale: --%s has too many sizes", flag);
+    if (*n == CT_SCALE_POINTS) CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -43,7 +42,7 @@ static int read_number(const ct_args_t *a, const char *flag, double otherwise, d
   *out = otherwise;
   if (!text) return CT_OK;
   if (ct_text_double(text, out) != CT_OK || !(*out >= 0))
-    CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s' is no number from 0 on", flag, text);
+    CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s': expected a number from 0 on", flag, text);
 out:
   return rc;
 }
@@ -162,12 +161,13 @@ static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, i
     out[i] = o->ranks[i];
     if (!o->nodes) continue;
     if (!topo->equal_nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --nodes wants as many ranks on each node; use --ranks");
+      CT_FAIL(CT_ERR_USAGE,
+              "scale: --nodes needs the same number of ranks on each node; use --ranks");
     if (o->ranks[i] > topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d, of %d that there are", o->ranks[i],
+      CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d; nodes of this job: %d", o->ranks[i],
               topo->nodes);
     if (o->spread && o->ranks[i] < topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --spread puts every size on all nodes: --ranks goes with it");
+      CT_FAIL(CT_ERR_USAGE, "scale: --spread uses all nodes for every size; use --ranks instead");
     out[i] *= topo->local_size;
   }
 out:
@@ -187,7 +187,8 @@ static int add(ct_scale_point_t *out, int *n, ct_scale_point_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
   if (*n == CT_SCALE_POINTS)
-    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "scale: more than %d points",
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                      "scale: the study has more than %d configurations; use fewer sizes",
                       CT_SCALE_POINTS);
   out[(*n)++] = p;
   return CT_OK;
@@ -231,7 +232,7 @@ int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scal
                             .batch_rank = o->weak ? batch : 0};
       if (!o->weak && batch < ranks)
         CT_FAIL(CT_ERR_USAGE,
-                "scale: %d ranks share a batch of %" PRId64 " (data.batch): a rank would have none",
+                "scale: %d ranks need at least %d samples, but data.batch is %" PRId64, ranks,
                 ranks, batch);
       CT_TRY(add(out, n, q));
     }

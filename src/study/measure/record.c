@@ -114,8 +114,8 @@ static int check_key(ct_scale_study_t *s, uint64_t key, int *launches)
   *launches = 1 + (int)json_integer_value(json_object_get(study.about, "launch"));
   if (!text || strtoull(text, NULL, 16) != key)
     CT_FAIL(CT_ERR_USAGE,
-            "%s is a study of another configuration, program or machine: its points are no "
-            "blocks of this one; choose another --dir",
+            "%s has a study of another configuration, program or machine, whose results cannot be "
+            "combined with new ones; choose another --dir",
             s->dir);
 out:
   ct_study_clear(&study);

@@ -254,7 +254,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   *out = (ct_scaling_t){.study = study, .base = ct_study_base(study)};
   if (!most || !out->base || !out->base->account.steps)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: a prediction needs an account of the smallest size and of one with several ranks",
+            "%s: a prediction needs the time breakdown of the smallest size and of a size with "
+            "several ranks",
             study->path);
   double error = 0;
   if (next) {
@@ -263,7 +264,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   }
   fit_up_to(out, inside, between, most);
   if (out->gradient_bytes <= 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: a prediction needs `gradient_bytes` of its points", study->path);
+    CT_FAIL(CT_ERR_USAGE, "%s: a prediction needs the key `gradient_bytes` in its points",
+            study->path);
   out->left_out = error;
   out->left_ranks = next ? most : 0;
   out->left_from = next;

@@ -37,7 +37,8 @@ int ct_scaling_links(const char *path, ct_link_t *inside, ct_link_t *between)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   const json_t *list = json_object_get(all, "links");
   if (!json_is_array(list))
-    CT_FAIL(CT_ERR_FORMAT, "%s: no `links` in it, as `bench comm --json` writes them", path);
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: the key `links` is missing; expected the output of `bench comm --json`", path);
   json_array_foreach(list, i, one) CT_TRY(read_link(path, one, inside, between));
 out:
   json_decref(all);

@@ -20,12 +20,12 @@ static int read_list(const char *list, int *ranks, int *n)
     char *end;
     long v = strtol(at, &end, 10);
     if (end == at || (*end && *end != ',') || v < 1 || v > MOST_RANKS || *n == ASKED)
-      CT_FAIL(CT_ERR_USAGE, "'%s' is no list of up to %d numbers of ranks from 1 to %d", list,
-              ASKED, MOST_RANKS);
+      CT_FAIL(CT_ERR_USAGE, "'%s': expected up to %d numbers of ranks from 1 to %d, as 8,16,64",
+              list, ASKED, MOST_RANKS);
     ranks[(*n)++] = (int)v;
     at = *end ? end + 1 : end;
   }
-  if (!*n) CT_FAIL(CT_ERR_USAGE, "an empty list of numbers of ranks");
+  if (!*n) CT_FAIL(CT_ERR_USAGE, "the list of numbers of ranks is empty");
 out:
   return rc;
 }
@@ -77,11 +77,12 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
     ct_scaling_answer_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)
-      CT_TRY(ct_str_add(out, "below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i], ranks,
-                        ct_term_name(ct_terms_largest(&p.terms)),
+      CT_TRY(ct_str_add(out, "efficiency below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i],
+                        ranks, ct_term_name(ct_terms_largest(&p.terms)),
                         ct_term_help(ct_terms_largest(&p.terms))));
     else
-      CT_TRY(ct_str_add(out, "above %.0f %% up to %d ranks\n", 100 * below[i], MOST_RANKS));
+      CT_TRY(
+          ct_str_add(out, "efficiency above %.0f %% up to %d ranks\n", 100 * below[i], MOST_RANKS));
   }
 out:
   return rc;

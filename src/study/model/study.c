@@ -33,7 +33,7 @@ static int number(const line_t *l, const json_t *o, const char *key, double leas
   if (!v || json_is_null(v)) return CT_OK; /* not measured */
   double x = json_number_value(v);
   if (!json_is_number(v) || !isfinite(x) || x < least)
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no number from %g on", l->path, l->number, key, least);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s: expected a number >= %g", l->path, l->number, key, least);
   *out = x;
 out:
   return rc;
@@ -45,7 +45,8 @@ static int count(const line_t *l, const char *key, int otherwise, int *out)
   double v = otherwise;
   CT_TRY(number(l, l->o, key, otherwise < 1 ? 0 : 1, &v));
   if (v > MOST || v != floor(v))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no whole number up to %d", l->path, l->number, key, MOST);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s: expected an integer up to %d", l->path, l->number, key,
+            MOST);
   *out = (int)v;
 out:
   return rc;
@@ -93,7 +94,7 @@ static int kind_of(const line_t *l, int *out)
       *out = i;
       return CT_OK;
     }
-  CT_FAIL(CT_ERR_FORMAT, "%s:%d: kind is '%s', and not run, alone or neighbours", l->path,
+  CT_FAIL(CT_ERR_FORMAT, "%s:%d: kind is '%s'; expected run, alone or neighbours", l->path,
           l->number, text);
 out:
   return rc;
@@ -259,7 +260,7 @@ static int read_timeline(const line_t *l, ct_study_t *s)
   int rc = CT_OK;
   const json_t *works = json_object_get(l->o, "works");
   int n = (int)json_array_size(works);
-  if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a timeline without `works`", l->path, l->number);
+  if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the timeline has no `works`", l->path, l->number);
   ct_mem_free(s->timeline.work);
   s->timeline = (ct_timeline_t){.work = ct_mem_array(n, sizeof *s->timeline.work, "a timeline")};
   if (!s->timeline.work) CT_TRY(CT_ERR_NOMEM);
@@ -313,7 +314,7 @@ static int read_lines(char *text, ct_study_t *s)
     json_t *o = json_loadb(begin, (size_t)(end - begin), JSON_ALLOW_NUL, &why);
     if (!json_is_object(o)) {
       json_decref(o);
-      CT_FAIL(CT_ERR_FORMAT, "%s:%d: no JSON object: %s", s->path, n,
+      CT_FAIL(CT_ERR_FORMAT, "%s:%d: expected a JSON object: %s", s->path, n,
               o ? "another type" : why.text);
     }
     l.o = o;
@@ -363,7 +364,8 @@ int ct_study_read(const char *path, ct_study_t *s)
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct_file_read(s->path, &text, &bytes));
   CT_TRY(read_lines(text, s));
-  if (!s->sizes) CT_FAIL(CT_ERR_FORMAT, "%s: there is no point of a study in it", s->path);
+  if (!s->sizes)
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains no measurements (lines with the event `point`)", s->path);
   qsort(s->size, (size_t)s->sizes, sizeof *s->size, by_size);
   for (int i = 0; i < s->sizes; i++)
     sum_up(&s->size[i]);

@@ -84,7 +84,7 @@ static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
     snprintf(buf, cap, ": the ranks were off-CPU for %.0f %% of the time (core contention)",
              100 * share);
   if (term == CT_TERM_STEADY && a->slowest >= 0)
-    snprintf(buf, cap, ": waiting for rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
+    snprintf(buf, cap, ": rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
              a->slowest_host, *a->slowest_kind ? ", which spends its time in " : "",
              a->slowest_kind);
   size_t n = strlen(buf);
