@@ -1,6 +1,5 @@
-/** \file ct_time_breakdown_lines.h  What a run reports about its ranks: windows of the time
- * breakdown and slow ranks in metrics.jsonl, both in the log, and ranks.csv
- * at the end.  Layer 4. */
+/** \file ct_time_breakdown_lines.h  Reports of a run about its ranks: time breakdown and slow ranks
+ * in the log and, per window of steps, in metrics.jsonl; ranks.csv at the end.  Layer 4. */
 #ifndef CT_ACCOUNT_LINES_H
 #define CT_ACCOUNT_LINES_H
 #include "telemetry/ct_time_breakdown.h"
@@ -13,8 +12,8 @@ typedef struct ct__accounts ct_accounts_t;
  * \a m: borrowed. */
 int ct_accounts_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
                      ct_metrics_t *m, ct_accounts_t **out);
-/** Collective, Hot.  After each step, on so many samples of all ranks; \a step counts from 1.  The
- * first step of a run, in which libraries initialise themselves, is left out.  The last step of a
+/** Collective, Hot.  Call after each step; \a step counts from 1; \a samples: of all ranks.  The
+ * first step of a run, in which libraries initialise themselves, is excluded.  The last step of a
  * window (a multiple of `every`) writes its lines.  CT_ERR_IO: on this rank only. */
 int ct_accounts_step(ct_accounts_t *a, int64_t step, int64_t samples, const ct_step_word_t *word,
                      const ct_step_report_t *r);

@@ -291,7 +291,7 @@ static void names_that_cannot_be(void)
   ct_tensor_t t[] = {{"a", CT_ELEM_F32, 0, NULL, 1}, {"a", CT_ELEM_I8, 0, NULL, 1}};
   ct_weights_out_t *o;
   CT_ASSERT_FAILS(ops->create(path, t, 2, NULL, 0, &o), CT_ERR_FORMAT,
-                  "two tensors of the name 'a'");
+                  "two tensors have the name 'a'");
   t[0].name = "__metadata__";
   CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "'__metadata__'");
   t[0].name = "\xff";
