@@ -140,8 +140,8 @@ static const char *lock_cure(void)
 {
   int at_lock = 0;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_lock, &at_lock);
-  return at_lock ? "; HDF5_USE_FILE_LOCKING in the environment asks for file locks, which "
-                   "this file system does not have or somebody else holds: unset it"
+  return at_lock ? "; HDF5_USE_FILE_LOCKING requests file locks, which this file system lacks or "
+                   "another process holds: unset it"
                  : "";
 }
 

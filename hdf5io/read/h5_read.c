@@ -47,11 +47,10 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
 static void tell_of_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
   if (atomic_exchange(&r->told_of_change, 1)) return;
-  ct_log_all(
-      CT_LOG_WARN,
-      "%s: it, or a file that it takes samples from, was modified after its header was read: "
-      "samples may be mixed from before and after that (files after this one are not told)",
-      s->path);
+  ct_log_all(CT_LOG_WARN,
+             "%s: file or external source changed after it was opened; samples may mix old and new "
+             "data (further files are not reported)",
+             s->path);
 }
 
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
