@@ -82,8 +82,8 @@ static int refuse_ranges(const model_t *m)
     size_t n = strlen(t.name), tail = sizeof end - 1;
     if (n > tail && strcmp(t.name + n - tail, end) == 0)
       CT_FAIL(CT_ERR_USAGE,
-              "%s: was trained with train.qat: first make eight bits of it, by `quantize CONFIG "
-              "--checkpoint %s --output FILE.h5`, and convert that file",
+              "%s: was trained with train.qat: quantize it first by `quantize CONFIG --checkpoint "
+              "%s --output FILE.h5`, and convert that file",
               m->path, m->path);
   }
 out:
@@ -134,7 +134,7 @@ static int tell(const model_t *m, const char *file)
   ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
               file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, more,
               ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
-              m->quantized ? ", in eight bits" : "");
+              m->quantized ? ", int8" : "");
   return ct_app_print(line);
 }
 

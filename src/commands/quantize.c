@@ -289,7 +289,7 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   const ct_model_ask_t ask = {.what = a->rest[0],
                               .checkpoint = ct_args_get(a, "checkpoint"),
                               .key = ct_args_get(a, "key"),
-                              .nothing = "accuracy cannot be told"};
+                              .nothing = "accuracy cannot be measured"};
   CT_TRY(ct_model_config(s, a, &ask, &w));
   CT_TRY(ct_setup_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));

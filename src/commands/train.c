@@ -66,8 +66,8 @@ static int check_same(const run_t *r, const ct_ckpt_found_t *c)
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: holds %d arrays, but this model and optimizer have %d; begin anew with "
-            "'--resume never', or keep both with another run.name%s%s",
+            "%s: holds %d arrays, but this model and optimizer have %d; start over with '--resume "
+            "never', or keep both with another run.name%s%s",
             c->path, have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
   if (changed.len) ct_log(CT_LOG_WARN, "%s is of another configuration: %s", c->path, changed.data);
 out:
@@ -84,7 +84,7 @@ static int check_place(run_t *r, const char *path)
   if (r->at.cursor < 0 || r->at.cursor > samples)
     CT_FAIL(CT_ERR_USAGE,
             "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
-            "%" PRId64 ": give it the data it had, or begin anew with '--resume never'",
+            "%" PRId64 ": give it the data it had, or start over with '--resume never'",
             path, r->at.cursor, samples);
   if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last is on since */
 out:
@@ -98,9 +98,9 @@ static void check_order(run_t *r, const char *path)
   int within = r->at.cursor > 0 && r->at.cursor < ct_sampler_epoch(&r->order);
   if (within && r->at.order != order)
     ct_log(CT_LOG_WARN,
-           "%s was made within an epoch of another order of samples (the chunks of the files, "
-           "data.lanes or data.shuffle are others): up to the end of this epoch some samples come "
-           "twice, and others not at all",
+           "%s was written within an epoch with a different order of samples (other file chunks, "
+           "data.lanes or data.shuffle): until the end of this epoch some samples are used twice "
+           "and others not at all",
            path);
 }
 
@@ -180,7 +180,7 @@ static int warn_of_former(const ct_config_t *c)
   if (ct_file_is_dir(checkpoints) &&
       ct_file_glob(checkpoints, "step-*", &file, &files) == CT_OK) /* fails where there is none */
     ct_log(CT_LOG_WARN,
-           "run.dir is %s, which holds no checkpoint: training begins anew.  But %s holds a run: "
+           "run.dir is %s, which has no checkpoint: training starts over.  But %s has a run: "
            "before 0.2.0 a relative run.dir was taken from the working directory, now from the "
            "directory of the configuration.  To resume that run: --set run.dir=%s",
            c->run.dir, former, written);
@@ -202,14 +202,14 @@ static int resume(run_t *r, const ct_args_t *a)
     CT_TRY(ct_trainer_restore(r->s.trainer, c.ops, c.store, 1, &r->at));
     CT_TRY(check_place(r, c.path));
     check_order(r, c.path);
-    ct_log(CT_LOG_INFO, "goes on from %s: epoch %" PRId64 ", step %" PRId64, c.path,
+    ct_log(CT_LOG_INFO, "resuming from %s: epoch %" PRId64 ", step %" PRId64, c.path,
            r->at.epoch + 1, r->at.step);
   }
   if (!found && !(what && strcmp(what, "never") == 0))
     CT_TRY_ALL(topo, topo->rank == 0 ? warn_of_former(&r->s.cfg) : CT_OK);
   if (!found) CT_TRY(ct_setup_init(&r->s));
   if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
-    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' begins anew");
+    ct_log(CT_LOG_INFO, "training is already complete; '--resume never' starts over");
   if (topo->rank == 0)
     rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step, r->at.best.step);
   CT_TRY_ALL(topo, rc);

@@ -71,7 +71,7 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   if (ct_shape_sample(&last->out) != classes && !by_place)
     CT_FAIL(CT_ERR_SHAPE,
             "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
-            " values, one for each class or target, of a sample or of each of its places",
+            " values, one for each class or target, of a sample or of each of its pixels",
             last->name, last->ops->kind, ct__graph_sample_text(&last->out, shape, sizeof shape),
             classes);
 out:

@@ -60,7 +60,7 @@ typedef struct ct_args {
 #define CT_CONFIG_FLAGS                                                                     \
   {"set", "KEY=VALUE", "set a key of the configuration, such as optim.lr=0.1; repeatable"}, \
   {                                                                                         \
-    "log", "error|warn|info|debug", "what is told, on stderr (default info)"                \
+    "log", "error|warn|info|debug", "log level on stderr (default info)"                    \
   }
 
 /** Local.  argv[0] is the command's name.  CT_ERR_USAGE names the option, and the nearest one. */

@@ -23,7 +23,7 @@ static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
   CT_TRY(ct_match_judge(m, o, path));
-  ct_log(CT_LOG_INFO, "begins from %s: %d of the model's %d arrays", path, m->taken,
+  ct_log(CT_LOG_INFO, "initial weights from %s: %d of the model's %d arrays", path, m->taken,
          s->graph->params);
 out:
   return rc;
@@ -35,7 +35,7 @@ int ct_setup_init(ct_setup_t *s)
   ct_weights_file_t f = {0};
   ct_match_t m = {0};
   if (!s->cfg.init.from[0]) return CT_OK;
-  ct_beat_at("reading weights to begin from", -1);
+  ct_beat_at("reading the initial weights", -1);
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? open_weights(s, &f, &m) : CT_OK);
   CT_TRY(ct_trainer_load(s->trainer, &f, m.from));
 out:

@@ -280,8 +280,8 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
   const char *file = d->ops->file(d->reader, 0);
   CT_TRY(ct_loss_check_targets(&c->loss, d->answer.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
-    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': with "
-                          "a label for each place they are not counted");
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': the "
+                          "classes of per-pixel labels are not counted");
   if (!c->model.classes && !d->classes && !d->info.unlabelled)
     CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
@@ -357,7 +357,7 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
     CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
             ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
   if (!ct_inputs_same(&a->more, &b->more))
-    CT_FAIL(CT_ERR_SHAPE, "further inputs of %s are [%s], but those of %s are [%s]", a_key,
+    CT_FAIL(CT_ERR_SHAPE, "extra inputs of %s are [%s], but those of %s are [%s]", a_key,
             ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
@@ -449,8 +449,8 @@ int ct_setup_model(ct_setup_t *s)
     s->val.places = ct_shape_sample(last) / outputs;
   if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
     CT_FAIL(CT_ERR_UNSUP,
-            "%s: the model gives %" PRId64 " outputs for each place of a sample, but "
-            "predictions are of whole samples; convert writes such a model to ONNX",
+            "%s: the model gives %" PRId64 " outputs per pixel, but predictions are of whole "
+                                           "samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);

@@ -253,8 +253,8 @@ static void room_and_cure(void)
   /* a disk can be full with room to spare; then the numbers alone would be a riddle */
   CT_ASSERT_HAS(
       ct__room_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
-      "needs 2.0 KiB, 4.0 KiB are free, but the file system needs room of its own, or has "
-      "no more files to give (df -i); free space there");
+      "needs 2.0 KiB, 4.0 KiB are free, but the file system reserves some of it, or has "
+      "no free inodes (df -i); free space there");
   CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
                 "needs 2.0 KiB, 1.0 KiB are free; free space there");
 }
@@ -284,7 +284,7 @@ static void only_damaged_ones_are_an_error(void)
   put(dir, "step-00000001.txt", "x");
   put(dir, "step-00000002.txt", "x");
   CT_ASSERT_TEXT(newest(dir), "CT_ERR_FORMAT");
-  CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
+  CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is intact");
 }
 
 /* The newest is whole: that there is no memory to read it now is no reason to go back to an older

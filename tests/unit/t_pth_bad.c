@@ -73,8 +73,9 @@ static const bad_t pickles[] = {
     BAD("has no tensors, neither itself nor in a dict of it; 'w' is os.system",
         DICT("cos\nsystem\n)R")),
     BAD("has no tensors", "\x80\2}q\0X\1\0\0\0ah\0s."), /* it has itself */
-    BAD("tensor 'w': its storage is none of torch.save", DICT(TENSOR("N", "K\0K\2\x85K\1\x85"))),
-    BAD("tensor 'w': its storage is none of torch.save",
+    BAD("tensor 'w': its storage was not written by torch.save",
+        DICT(TENSOR("N", "K\0K\2\x85K\1\x85"))),
+    BAD("tensor 'w': its storage was not written by torch.save",
         DICT(TENSOR("N\x85Q", "K\0K\2\x85K\1\x85"))),
     BAD("tensor 'w': is in a os.system, expected one of",
         DICT(TENSOR(STORAGE("os\nsystem", "0", "\20"), "K\0K\2\x85K\1\x85"))),
@@ -105,7 +106,7 @@ static const bad_t pickles[] = {
         DICT(TENSOR(FLOATS, "K\0J\0\0\0\x40\x85K\0\x85"))),
     BAD("tensor 'w': is made of another number of things", DICT(MAKE "(" FLOATS "K\0tR")),
     BAD("tensor 'w': has a state besides its numbers", DICT(GOOD "}b")),
-    BAD("tensor 'w': is made of what is no tensor",
+    BAD("tensor 'w': is made of an object that is not a tensor",
         DICT("ctorch._utils\n_rebuild_parameter\nN\x88)\x87R")),
     BAD("no tensor that can be read: 'w' (is made by torch._utils._rebuild_parameter)",
         DICT("ctorch._utils\n_rebuild_parameter\n)R")),
@@ -323,9 +324,9 @@ static void other_files(void)
   CT_ASSERT_FAILS(pth->open(in_dir("tar.pth"), NULL, &w), CT_ERR_FORMAT,
                   "tar archive of PyTorch before 0.4");
   put(in_dir("text.pth"), text, strlen(text));
-  CT_ASSERT_FAILS(pth->open(in_dir("text.pth"), NULL, &w), CT_ERR_FORMAT, "is no .pth file");
+  CT_ASSERT_FAILS(pth->open(in_dir("text.pth"), NULL, &w), CT_ERR_FORMAT, "is not a .pth file");
   put(in_dir("empty.pth"), "", 0);
-  CT_ASSERT_FAILS(pth->open(in_dir("empty.pth"), NULL, &w), CT_ERR_FORMAT, "is no .pth file");
+  CT_ASSERT_FAILS(pth->open(in_dir("empty.pth"), NULL, &w), CT_ERR_FORMAT, "is not a .pth file");
   put(in_dir("plain.pth"), "\x80\2}.", 4);
   CT_ASSERT_FAILS(pth->open(in_dir("plain.pth"), NULL, &w), CT_ERR_FORMAT,
                   "pickle that torch.save did not write");

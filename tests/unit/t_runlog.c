@@ -149,7 +149,8 @@ static void mistakes_name_the_line(void)
   ct_runlog_close(&r);
   begin(&r);
   append("[1, 2]\n");
-  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT, "metrics.jsonl:1: is no JSON object");
+  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT,
+                  "metrics.jsonl:1: expected a JSON object");
   ct_runlog_close(&r);
   begin(&r);
   append("{\"event\"\n");

@@ -24,7 +24,7 @@ static void all_wait(void)
                                    .detail = -1,
                                    .doing_s = 100,
                                    .idle_s = 100,
-                                   .doing = "the step word",
+                                   .doing = "the step status",
                                    .seen = "runs"};
   }
 }
@@ -144,13 +144,13 @@ static void all_in_the_same(void)
   for (int r = 0; r < RANKS; r++)
     state[r].detail = 4;
   CT_ASSERT_HAS(sentence(RANKS),
-                "all 20 ranks are in \"the step word 4\": the network or a library is stuck");
+                "all 20 ranks are in \"the step status 4\": the network or a library is stuck");
   CT_ASSERT_INT(v.finding, CT__WATCH_TOGETHER);
   CT_ASSERT_INT(v.late, 0);
   CT_ASSERT_INT(v.other, 0);
   for (int r = 0; r < RANKS; r++)
     busy(r);
-  CT_ASSERT_HAS(sentence(RANKS), "such as a file system, is stuck");
+  CT_ASSERT_HAS(sentence(RANKS), "such as a file system is stuck");
   CT_ASSERT_HAS(sentence(1), "in 100 s; it is in \"forward and backward 4\"; start");
 }
 

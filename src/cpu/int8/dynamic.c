@@ -50,7 +50,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->in = k->product.flat.x.dim[1];
   k->out = k->product.flat.y.dim[1];
   k->rows = k->product.flat.x.dim[0];
-  k->zero = ct_mem_array(k->out, sizeof *k->zero, "weights in eight bits");
+  k->zero = ct_mem_array(k->out, sizeof *k->zero, "int8 weights");
   CT_TRY(k->zero ? CT_OK : CT_ERR_NOMEM);
   info->scratch += byte_room(k);
   info->param_bytes[1] = (size_t)ct_op_param_count(&whole, 1) * sizeof(float);

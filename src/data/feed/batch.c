@@ -25,12 +25,11 @@ static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
  * lost. */
 static int not_finite(const ct_dataset_t *d, int64_t id)
 {
-  return at_sample(d, id,
-                   ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                              "holds a value that is not finite (NaN or infinite)%s",
-                              d->info.missing ? "; numbers that are missing are NaN: data.missing "
-                                                "puts a number in their place"
-                                              : ""));
+  return at_sample(
+      d, id,
+      ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                 "holds a value that is not finite (NaN or infinite)%s",
+                 d->info.missing ? "; missing numbers are NaN: data.missing replaces them" : ""));
 }
 
 static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)

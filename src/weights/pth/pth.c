@@ -80,8 +80,8 @@ static int take_tensors(ct_weights_t *w, int dict)
   }
   CT_TRY(ct_names_list_end(&list, others));
   if (others)
-    CT_TRY(ct_str_add(&w->remark, "%sleaves out what is no tensor: %s", w->remark.len ? ", " : "",
-                      list.data));
+    CT_TRY(ct_str_add(&w->remark, "%sskips values that are not tensors: %s",
+                      w->remark.len ? ", " : "", list.data));
   CT_TRY(remark_unread(w));
   CT_TRY(check_names(w));
 out:
@@ -287,7 +287,7 @@ static int refuse_head(const ct_weights_t *w, const unsigned char *head, int64_t
   if (n > 1 && head[0] == 0x80)
     CT_FAIL(CT_ERR_FORMAT, "%s: pickle that torch.save did not write", w->path);
   CT_FAIL(CT_ERR_FORMAT,
-          "%s: is no .pth file: neither the zip archive nor the pickles of torch.save", w->path);
+          "%s: is not a .pth file: neither the zip archive nor the pickles of torch.save", w->path);
 out:
   return rc;
 }

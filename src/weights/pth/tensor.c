@@ -123,7 +123,7 @@ static int find_storage(in_t *in, int node, int typed)
   int bytes;
   char name[1200];
   if (!ct__pth_storage(&in->w->pickle, node, &key, &class, &count))
-    CT_TRY(refuse(in, "its storage is none of torch.save"));
+    CT_TRY(refuse(in, "its storage was not written by torch.save"));
   if (!ct__pth_storage_type(class, &in->t.type, &bytes) || (strcmp(class, untyped) != 0) != typed)
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is in a %s, expected one of PyTorch's types",
             in->w->path, in->name, class);
@@ -228,7 +228,7 @@ static int take_shape(in_t *in, int offset, int size, int stride)
   const ct_pickle_t *p = &in->w->pickle;
   int64_t dims[CT__PTH_DIMS], steps[CT__PTH_DIMS];
   if (!is(p, offset, CT_PICKLE_INT) || p->node[offset].value < 0)
-    CT_TRY(refuse(in, "its place in the storage is no number from 0 on"));
+    CT_TRY(refuse(in, "its offset in the storage is not a number from 0 on"));
   in->t.offset = p->node[offset].value;
   CT_TRY(take_numbers(in, size, dims, &n));
   CT_TRY(take_numbers(in, stride, steps, &strides));
@@ -269,7 +269,7 @@ static int call(in_t *in, const char *name, int args_node, int depth);
 static int call_node(in_t *in, int node, int depth)
 {
   const ct_pickle_t *p = &in->w->pickle;
-  if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of what is no tensor");
+  if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of an object that is not a tensor");
   if (p->node[node].value) return refuse(in, "has a state besides its numbers");
   return call(in, ct_pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
 }
