@@ -150,7 +150,7 @@ static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
             dir, holder.pid, holder.host, job, holder.since);
   ct_log(CT_LOG_WARN,
          "%s: process %" PRId64 " on %s still seems to hold it; it belongs to this job before its "
-                                "requeue, so this run takes over",
+         "requeue, so this run takes over",
          dir, holder.pid, holder.host);
   int why = ct_file_remove(l->path);
   if (why) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", l->path, strerror(why));

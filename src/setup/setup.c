@@ -450,7 +450,7 @@ int ct_setup_model(ct_setup_t *s)
   if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->places)
     CT_FAIL(CT_ERR_UNSUP,
             "%s: the model gives %" PRId64 " outputs per pixel, but predictions are of whole "
-                                           "samples; convert writes such a model to ONNX",
+            "samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->places);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
