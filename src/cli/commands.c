@@ -10,207 +10,201 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 
-/* Which weights a command looks at, and of a nested file which part. */
-#define CT_MODEL_FLAGS                                                                      \
-  {"checkpoint", "best|latest|FILE",                                                        \
-   "weights: of the run, or of any file (default: the best with checkpoint.best, else the " \
-   "newest)"},                                                                              \
-  {                                                                                         \
-    "key", "NAME", "which dict of a nested .pth file: model, state.ema"                     \
+/* Flags of the commands that read weights; --key selects a part of a nested file. */
+#define CT_MODEL_FLAGS                                                                        \
+  {"checkpoint", "best|latest|FILE",                                                          \
+   "weights: checkpoint of the run, or a file (default: best if there is one, else latest)"}, \
+  {                                                                                           \
+    "key", "NAME", "dict of a nested .pth file, such as model or state.ema"                   \
   }
-#define CT_RUN_FLAG                                                                                \
-  {                                                                                                \
-    "checkpoint", "best|latest",                                                                   \
-        "which one of a run's directory (default: the best with checkpoint.best, else the newest)" \
+#define CT_RUN_FLAG                                                                  \
+  {                                                                                  \
+    "checkpoint", "best|latest",                                                     \
+        "checkpoint of a run directory (default: best if there is one, else latest)" \
   }
 
 static const ct_flag_t train_flags[] = {
     {"resume", "auto|never|FILE|DIR",
-     "auto (default): the run's newest good checkpoint; never; a file; or a run's directory"},
-    {"print-config", NULL, "print the whole configuration, as the run would have it, and end"},
+     "auto (default): the run's newest intact checkpoint; a file; or a run directory"},
+    {"print-config", NULL, "print the complete configuration of the run, and exit"},
     CT_CONFIG_FLAGS,
     {0}};
-static const ct_flag_t eval_flags[] = {
-    CT_MODEL_FLAGS,
-    {"confusion", "FILE.csv", "write how many samples of each class are taken for which"},
-    {"json", NULL, "as JSON"},
-    CT_CONFIG_FLAGS,
-    {0}};
+static const ct_flag_t eval_flags[] = {CT_MODEL_FLAGS,
+                                       {"confusion", "FILE.csv", "write the confusion matrix"},
+                                       {"json", NULL, "as JSON"},
+                                       CT_CONFIG_FLAGS,
+                                       {0}};
 static const ct_flag_t predict_flags[] = {
-    {"input", "X", "image or HDF5 file, folder or pattern; more may follow; default: data.val"},
+    {"input", "X", "image or HDF5 file, directory or glob; repeatable; default: data.val"},
     CT_MODEL_FLAGS,
     {"output", "FILE", "write to FILE.h5 or FILE.csv instead of the standard output"},
-    {"top", "N", "tell the N most probable classes (default 1)"},
-    {"names", "FILE", "names of the classes, a line each"},
+    {"top", "N", "print the N most probable classes (default 1)"},
+    {"names", "FILE", "names of the classes, one per line"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t quantize_flags[] = {
     CT_MODEL_FLAGS,
     {"output", "FILE.h5", "the quantized model"},
-    {"batches", "N", "batches of data.train to calibrate with (default 8)"},
+    {"batches", "N", "number of batches of data.train for calibration (default 8)"},
     {"method", "percentile|minmax|entropy", "how ranges are chosen (default percentile)"},
-    {"percent", "P", "percentile: how many of the numbers lie within (default 99.99)"},
-    {"dynamic", NULL, "only the weights of linear layers, LSTMs and attention; no calibration"},
+    {"percent", "P", "percentile: percentage of values inside the range (default 99.99)"},
+    {"dynamic", NULL, "quantize only weights of linear, LSTM and attention layers; no calibration"},
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t summary_flags[] = {
-    {"ranks", "N", "share the batch among so many ranks in the memory estimate (default 1)"},
-    CT_CONFIG_FLAGS,
-    {0}};
+    {"ranks", "N", "number of ranks for the memory estimate (default 1)"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t doctor_flags[] = {
     {"json", NULL, "as JSON"},
     {"full", NULL, "read all samples (default: up to 4096 of each data set)"},
-    {"steps", "N", "make N steps, to see how long they wait for data (default: none)"},
+    {"steps", "N", "run N steps to measure how long they wait for data (default 0)"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t pack_flags[] = {
     {"images", "FILE", "IDX or NumPy file of samples: F, F.gz, F.npy, F.npz:NAME"},
-    {"labels", "FILE", "the same of labels, or in NumPy's floats of targets"},
-    {"csv", "FILE", "a sample a line: numbers and a label, or targets, plain or gzipped"},
+    {"labels", "FILE", "IDX or NumPy file of labels; NumPy floats are real-valued targets"},
+    {"csv", "FILE", "one sample per line: numbers, then a label or targets; may be gzipped"},
     {"cifar", "PATTERN", "CIFAR-10 or -100, binary or Python files, such as 'data_batch_*'"},
     {"images-from", "DIR", "JPEG and PNG files, DIR/CLASS/NAME.jpg"},
-    {"list", "FILE", "csv file of paths of images and labels, or with --targets of numbers"},
-    {"root", "DIR", "list: where its paths begin (default: .)"},
+    {"list", "FILE", "csv file of image paths with labels, or with targets (--targets)"},
+    {"root", "DIR", "list: directory that its paths are relative to (default: .)"},
     {"tar", "PATTERN", "tar files of KEY.jpg and KEY.cls or KEY.json, such as 'train-*.tar'"},
-    {"encoded", NULL, "keep images as they are (default: decode them)"},
-    {"resize", "S|H,W", "decoded: shorter side to S and the middle cut out, or to H x W"},
-    {"channels", "N", "decoded: 3 (default) or 1"},
+    {"encoded", NULL, "store the encoded images (default: decode them)"},
+    {"resize", "S|H,W", "decoded: resize to H x W, or the shorter side to S and crop the center"},
+    {"channels", "N", "decoded: number of channels, 3 (default) or 1"},
     {"shape", "C,H,W", "csv, NumPy: shape of a sample (default: flat; as it is)"},
     {"label", "last|first|N|fine|coarse",
-     "csv: where it stands, N from 0 (default last); CIFAR-100: fine, coarse"},
+     "csv: column of the label, N from 0 (default last); CIFAR-100: fine, coarse"},
     {"targets", "N", "csv, list: the last N columns are real-valued targets, instead of a label"},
-    {"header", "auto|yes|no", "csv, list: the first line is no sample (auto: if it has no number)"},
-    {"shuffle", "SEED", "put the rows into a random order, which depends on the seed alone"},
-    {"range", "A:B", "then take rows A to B-1, counted from 0; either may be left out"},
-    {"only", "A:B", "then keep only the classes A to B-1, which are counted from 0"},
-    {"split", "PART", "such a part of them (0.9) goes to --output, what is left to --rest"},
-    {"rest", "PATTERN", "shards for what --split leaves"},
-    {"rest-shards", "N", "how many files of it (default 1)"},
-    {"skip-bad", NULL, "leave out what cannot be read (default: list it and write nothing)"},
+    {"header", "auto|yes|no", "csv, list: skip the first line (auto: if it has no number)"},
+    {"shuffle", "SEED", "shuffle the samples; the order depends on the seed alone"},
+    {"range", "A:B", "then keep rows A to B-1, counted from 0; A or B may be omitted"},
+    {"only", "A:B", "then keep only classes A to B-1, renumbered from 0"},
+    {"split", "PART", "fraction written to --output, such as 0.9; the rest goes to --rest"},
+    {"rest", "PATTERN", "shards for the samples that --split leaves"},
+    {"rest-shards", "N", "number of files of --rest (default 1)"},
+    {"skip-bad", NULL, "skip samples that cannot be read (default: list them and write nothing)"},
     {"output", "PATTERN", "shards, such as 'train-%03d.h5'; a plain name for one shard"},
-    {"force", NULL, "replace files that are there (default: refuse)"},
-    {"shards", "N", "how many files (default 1)"},
+    {"force", NULL, "replace existing files (default: refuse)"},
+    {"shards", "N", "number of files (default 1)"},
     {"deflate", "LEVEL", "compression, 0 (none) to 9 (default 4)"},
     {"classes", "N", "number of classes (default: highest label + 1)"},
     {0}};
 static const ct_flag_t inspect_flags[] = {
-    {"stats", NULL, "least and largest number, mean, deviation, and how many are not finite"},
+    {"stats", NULL, "minimum, maximum, mean, standard deviation, and count of non-finite numbers"},
     CT_RUN_FLAG,
-    {"key", "NAME", "which dict of a nested file: model, state.ema"},
+    {"key", "NAME", "dict of a nested file, such as model or state.ema"},
     {"json", NULL, "as JSON"},
     {0}};
 static const ct_flag_t convert_flags[] = {
     CT_RUN_FLAG,
-    {"key", "NAME", "which dict of a nested file: model, state.ema"},
-    {"strip-prefix", "TEXT", "what the file's names begin with, such as module."},
-    {"rename", "OLD=NEW,...", "other names of tensors or layers; '*' in both is any text"},
-    {"config", "FILE", "configuration of the model, for a file that carries none"},
-    {"external-data", NULL, "onnx: weights in a file of their own, OUT.data"},
+    {"key", "NAME", "dict of a nested file, such as model or state.ema"},
+    {"strip-prefix", "TEXT", "prefix to strip from tensor names, such as module."},
+    {"rename", "OLD=NEW,...", "rename tensors or layers; '*' matches any text"},
+    {"config", "FILE", "configuration of the model, for a file that contains none"},
+    {"external-data", NULL, "onnx: write the weights to a separate file, OUT.data"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t bench_flags[] = {
     {"steps", "N", "step, predict, comm: timed steps, passes or calls (default 20); lr: 100"},
-    {"warmup", "N", "step, predict, comm: those before them (default 3)"},
-    {"modes", "LIST", "step: compare modes in one table: of single,ddp,dp,zero, such as ddp,dp"},
-    {"ops", NULL, "step, predict: also time each op on its own, against the device's floor for it"},
-    {"workers", "N", "io: threads of a rank (default: data.workers)"},
-    {"seconds", "S", "io: for how long (default 5)"},
+    {"warmup", "N", "step, predict, comm: untimed ones before them (default 3)"},
+    {"modes", "LIST", "step: modes to compare in a table, of single,ddp,dp,zero"},
+    {"ops", NULL, "step, predict: also time each op alone, and compare it with its roofline"},
+    {"workers", "N", "io: reading threads per rank (default: data.workers)"},
+    {"seconds", "S", "io: duration of the measurement (default 5)"},
     {"from", "RATE", "lr: the first learning rate (default 1e-7)"},
-    {"to", "RATE", "lr: the last one (default 10), if the loss does not diverge before"},
-    {"bytes", "MIN:MAX", "comm: sizes, each four times the one before (default 1K:16M)"},
+    {"to", "RATE", "lr: the last learning rate (default 10); ends earlier if the loss diverges"},
+    {"bytes", "MIN:MAX", "comm: range of message sizes, in steps of x4 (default 1K:16M)"},
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
 static const ct_flag_t report_flags[] = {
-    {"output", "FILE.html", "the page, also -o (default: report.html in the first directory)"},
+    {"output", "FILE.html", "the HTML page, also -o (default: report.html in the first directory)"},
     {"target", "SCORE=VALUE",
-     "runs: also the time until, such as top1=0.9; default: what all reach"},
-    {"predict", "LIST", "what so many ranks would do, such as 64,256,4096"},
-    {"links", "FILE", "what `bench comm --json` found, for a network the study does not tell of"},
-    {"csv", NULL, "print a line per size, or point of a curve; no page without --output"},
-    {"json", NULL, "as JSON; no page without --output"},
+     "runs: report the time to this score, such as top1=0.9; default: one all reach"},
+    {"predict", "LIST", "predict these numbers of ranks, such as 64,256,4096"},
+    {"links", "FILE", "output of `bench comm --json`, for links that the study did not use"},
+    {"csv", NULL, "print CSV: a line per size or point of a curve; no page without --output"},
+    {"json", NULL, "print JSON; no page without --output"},
     {0}};
 
 static const ct_flag_t scale_flags[] = {
-    {"ranks", "LIST", "sizes, such as 1,2,4; default: 1, 2, 4 … of a node, then 2, 4 … nodes, all"},
-    {"nodes", "LIST", "sizes as nodes, with all ranks that were started on each, such as 1,2,3,4"},
-    {"threads", "LIST", "threads of a rank, each with all sizes (default: as the configuration)"},
-    {"weak", NULL, "the batch of a rank stays the same (the default)"},
-    {"strong", NULL, "data.batch is shared among the ranks"},
-    {"spread", NULL, "deal ranks to the nodes in turn; default: fill one node after another"},
-    {"no-bases", NULL, "without points of one rank, and of a node's ranks without messages"},
-    {"blocks", "N", "measure each size at least so often (default 6)"},
-    {"steps", "N", "steps of a size in a round (default 50), after the warm-up"},
-    {"fresh", NULL, "set each size up again in each round, instead of once"},
-    {"error", "PERCENT", "go on until a median is known so well (default 2), at most 5 x blocks"},
-    {"budget", "SECONDS", "begin no further point after so long; 0 (default): no limit"},
-    {"dir", "DIR", "of the study (default scaling/NAME with run.name); an existing one is resumed"},
+    {"ranks", "LIST", "numbers of ranks; default: 1, 2, 4 … of a node, then 2, 4 … nodes, all"},
+    {"nodes", "LIST", "numbers of nodes instead, with all ranks started on each, such as 1,2,4"},
+    {"threads", "LIST", "threads per rank; each size is measured with each (default: cpu.threads)"},
+    {"weak", NULL, "the batch per rank stays the same (the default)"},
+    {"strong", NULL, "the global batch data.batch stays the same"},
+    {"spread", NULL, "deal ranks to nodes round-robin; default: fill one node after another"},
+    {"no-bases", NULL, "skip the measurements without communication"},
+    {"blocks", "N", "least number of rounds; each measures every size once (default 6)"},
+    {"steps", "N", "timed steps of a size per round, after the warm-up (default 50)"},
+    {"fresh", NULL, "set up each size again in each round, instead of once"},
+    {"error", "PERCENT",
+     "until the interval of each median is within PERCENT (2), at most 5 x N rounds"},
+    {"budget", "SECONDS", "start no further measurement after this time; 0 (default): no limit"},
+    {"dir", "DIR", "directory of the study; resumes an existing one (default scaling/NAME)"},
     {"predict", "LIST", "also predict these numbers of ranks, such as 64,256"},
     {"json", NULL, "the table as JSON"},
-    {"submit", "JOBS",
-     "on a login node: so many Slurm jobs, one after another, go on with the study"},
-    {"sbatch", "OPTIONS",
-     "with --submit: for sbatch, such as '--ntasks-per-node=8 --time=2:00:00'"},
-    {"dry-run", NULL, "with --submit: print the command that submits, and do nothing"},
+    {"submit", "JOBS", "on a login node: submit a chain of N Slurm jobs that continue the study"},
+    {"sbatch", "OPTIONS", "with --submit: options of sbatch, such as '--time=2:00:00'"},
+    {"dry-run", NULL, "with --submit: print the submit command without running it"},
     CT_CONFIG_FLAGS,
     {0}};
 
 static const ct_flag_t sweep_flags[] = {
-    {"over", "KEY=VALUES", "V,V,... or, to draw from, lin:A..B or log:A..B; repeatable"},
-    {"random", "N", "draw N different runs; default: all combinations of the values"},
-    {"seed", "S", "with --random: of the draws (default 0); more runs begin with the same ones"},
-    {"dir", "DIR", "of the sweep (default runs/NAME-sweep); an existing one is resumed"},
-    {"retry", NULL, "make runs again that have failed"},
-    {"part", "I/N", "only the runs of part I, counted from 0, of N; of a job array"},
-    {"table", NULL, "run nothing: the table of the sweep whose directory stands for CONFIG"},
+    {"over", "KEY=VALUES", "V,V,...; or a range to draw from, lin:A..B or log:A..B; repeatable"},
+    {"random", "N", "draw N random combinations (default: all combinations)"},
+    {"seed", "S", "with --random: seed of the draws (default 0); a larger N extends the same list"},
+    {"dir", "DIR", "directory of the sweep; resumes an existing one (default runs/NAME-sweep)"},
+    {"retry", NULL, "repeat failed runs"},
+    {"part", "I/N", "run only part I of N, counted from 0, as in a job array"},
+    {"table", NULL, "run nothing; print the table of a sweep, whose directory replaces CONFIG"},
     {"json", NULL, "the table as JSON"},
-    {"submit", "TASKS", "on a login node: a Slurm array of so many tasks shares the runs"},
-    {"sbatch", "OPTIONS",
-     "with --submit: for sbatch, such as '--ntasks-per-node=8 --time=2:00:00'"},
-    {"dry-run", NULL, "with --submit: print the command that submits, and do nothing"},
+    {"submit", "TASKS", "on a login node: submit a Slurm array of TASKS tasks that share the runs"},
+    {"sbatch", "OPTIONS", "with --submit: options of sbatch, such as '--time=2:00:00'"},
+    {"dry-run", NULL, "with --submit: print the submit command without running it"},
     CT_CONFIG_FLAGS,
     {0}};
 
 static const ct_flag_t watch_flags[] = {
-    {"once", NULL, "once, and not until the run ends; so too where the output is no terminal"},
-    {"interval", "SECONDS", "between two looks (default 2)"},
+    {"once", NULL, "print once and end; the default if the output is not a terminal"},
+    {"interval", "SECONDS", "time between two updates (default 2)"},
     {0}};
 
 const ct_command_t ct_commands[] = {
-    {"train", "[CONFIG]", "Trains; without CONFIG as ./ctrain.yaml says", 0, 1, 1, 1, train_flags,
+    {"train", "[CONFIG]", "Trains a model; default CONFIG: ./ctrain.yaml", 0, 1, 1, 1, train_flags,
      ct_cmd_train, ct_config_help, NULL},
-    {"demo", "",
-     "Trains the built-in example, handwritten digits, as the program without a command", 0, 0, 1,
-     1, train_flags, ct_cmd_demo, NULL, NULL},
+    {"demo", "", "Trains the built-in handwritten-digits example; the default without a command", 0,
+     0, 1, 1, train_flags, ct_cmd_demo, NULL, NULL},
     {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1, 0,
      eval_flags, ct_cmd_eval, NULL, NULL},
     {"predict", "CONFIG|MODEL [X ...]",
-     "Tells what a trained model makes of samples: of images, or HDF5 files", 1, 1000000, 1, 0,
+     "Predicts images or the samples of HDF5 files with a trained model", 1, 1000000, 1, 0,
      predict_flags, ct_cmd_predict, NULL, NULL},
-    {"quantize", "CONFIG", "Writes a model with int8 weights; size and accuracy before, after", 1,
-     1, 1, 0, quantize_flags, ct_cmd_quantize, NULL, NULL},
-    {"summary", "CONFIG", "Shows the layers, their parameters and FLOPs, and the memory needed", 1,
+    {"quantize", "CONFIG",
+     "Writes a model with int8 weights; prints size and accuracy before and after", 1, 1, 1, 0,
+     quantize_flags, ct_cmd_quantize, NULL, NULL},
+    {"summary", "CONFIG", "Prints layers, parameters, FLOPs, and the memory that training needs", 1,
      1, 0, 0, summary_flags, ct_cmd_summary, NULL, NULL},
-    {"doctor", "[CONFIG]", "Says if ranks, cores, memory and files are set up well; 1: not so", 0,
-     1, 1, 0, doctor_flags, ct_cmd_doctor, NULL, NULL},
-    {"pack", "", "Makes HDF5 shards from folders or tar files of images, from IDX or csv files", 0,
+    {"doctor", "[CONFIG]", "Checks ranks, cores, memory and files; exit status 1 on problems", 0, 1,
+     1, 0, doctor_flags, ct_cmd_doctor, NULL, NULL},
+    {"pack", "", "Makes HDF5 shards from image directories, tar, IDX, NumPy, CIFAR or csv files", 0,
      0, 1, 0, pack_flags, ct_cmd_pack, NULL, NULL},
-    {"inspect", "FILE", "Lists what a checkpoint, safetensors, .pth or HDF5 file holds", 1, 1, 0, 0,
-     inspect_flags, ct_cmd_inspect, NULL, NULL},
-    {"convert", "IN OUT", "Writes a model file in another format: .h5, .safetensors, .pth, .onnx",
+    {"inspect", "FILE", "Lists the contents of a checkpoint, safetensors, .pth or HDF5 file", 1, 1,
+     0, 0, inspect_flags, ct_cmd_inspect, NULL, NULL},
+    {"convert", "IN OUT", "Converts a model file to another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL, NULL},
     {"report", "STUDY|RUN [...]",
-     "One HTML page: where the time of scaling studies went, or runs beside each other", 1, 1000, 0,
-     0, report_flags, ct_cmd_report, NULL, NULL},
-    {"watch", "RUN", "Shows how a run stands, live in a terminal, from its run directory", 1, 1, 0,
-     0, watch_flags, ct_cmd_watch, NULL, NULL},
+     "Writes an HTML page about scaling studies, or one that compares training runs", 1, 1000, 0, 0,
+     report_flags, ct_cmd_report, NULL, NULL},
+    {"watch", "RUN", "Shows the progress of a run, live, from its run directory", 1, 1, 0, 0,
+     watch_flags, ct_cmd_watch, NULL, NULL},
     {"bench", "step|io|predict|lr CONFIG, or comm",
-     "Measures steps, predictions, reading or messages; lr looks for a learning rate", 1, 2, 1, 0,
+     "Measures steps, prediction, reading or communication; lr: finds a learning rate", 1, 2, 1, 0,
      bench_flags, ct_cmd_bench, NULL, NULL},
-    {"scale", "CONFIG", "Scaling study: many sizes in one launch, with intervals and an account", 1,
+    {"scale", "CONFIG", "Measures and explains scaling over many numbers of ranks in one launch", 1,
      1, 1, 0, scale_flags, ct_cmd_scale, NULL, ct_scale_before_mpi},
-    {"sweep", "CONFIG", "Trains with different settings, and says which were the best", 1, 1, 1, 1,
+    {"sweep", "CONFIG", "Trains with different settings and ranks the results", 1, 1, 1, 1,
      sweep_flags, ct_cmd_sweep, NULL, ct_sweep_before_mpi},
     {0}};
 

@@ -226,7 +226,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_job_facts_t *job = NULL;
   ct_surveys_t *looks = NULL;
   CT_TRY(ct_args_int(a, "steps", 0, 0, 1000000, &steps));
-  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps are those of a CONFIG");
+  if (steps && !a->rests) CT_FAIL(CT_ERR_USAGE, "doctor: --steps needs a CONFIG");
   CT_TRY(config(a, &s));
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);

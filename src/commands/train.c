@@ -83,8 +83,9 @@ static int check_place(run_t *r, const char *path)
   int64_t samples = r->s.data.info.samples, epoch = ct_sampler_epoch(&r->order);
   if (r->at.cursor < 0 || r->at.cursor > samples)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: was made when %" PRId64 " samples of the epoch were done, but data.train has only "
-            "%" PRId64 ": give it the data it had, or start over with '--resume never'",
+            "%s: was written after %" PRId64
+            " samples of an epoch, but data.train has only %" PRId64
+            ": restore the data, or start over with '--resume never'",
             path, r->at.cursor, samples);
   if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last is on since */
 out:

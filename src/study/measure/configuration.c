@@ -131,7 +131,7 @@ int ct_scale_world_begin(ct_scale_worlds_t *k, const ct_topo_t *topo,
   ct_scale_world_t *w = k->world[i];
   *out = w;
   if (w) return CT_OK;
-  w = ct_mem_alloc(sizeof *w, "the world of a size");
+  w = ct_mem_alloc(sizeof *w, "a configuration of the study");
   CT_TRY_ALL(topo, w ? CT_OK : CT_ERR_NOMEM);
   w->before = resident();
   CT_TRY(open_world(topo, places, p, w));

@@ -130,7 +130,7 @@ static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
   ct_energy_read("", &energy);
   ct_launch_read(getenv, &launch);
   ct_topo_library(library, sizeof library);
-  if (different) snprintf(programs, sizeof programs, "%d ranks have others than rank 0", different);
+  if (different) snprintf(programs, sizeof programs, "%d ranks differ from rank 0", different);
   return json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}", "nodes", topo->nodes, "ranks",
                    topo->size, "threads", topo->threads, "MPI", library, "launcher", launch.name,
                    "program and libraries", programs, "energy", energy.from, "node",

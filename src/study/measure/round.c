@@ -176,7 +176,7 @@ static void meet(const ct_topo_t *topo)
     static const long soon = 100000, later = 10000000;
     struct timespec nap = {0, turn < 20 ? soon : later};
     CT_MPI(topo, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    ct_beat_at("the others of a scaling study", -1);
+    ct_beat_at("the other ranks of a scaling study", -1);
     if (!done) nanosleep(&nap, NULL);
   }
 }

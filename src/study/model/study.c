@@ -118,7 +118,7 @@ static int algorithm_of(const line_t *l, int *out)
       *out = names[i].algorithm;
       return CT_OK;
     }
-  CT_FAIL(CT_ERR_FORMAT, "%s:%d: algorithm is '%s', and not auto, halving, exchange or ring",
+  CT_FAIL(CT_ERR_FORMAT, "%s:%d: algorithm is '%s'; expected auto, halving, exchange or ring",
           l->path, l->number, text);
 out:
   return rc;
@@ -128,7 +128,7 @@ static int read_size(const line_t *l, ct_study_size_t *z)
 {
   int rc = CT_OK;
   if (!json_object_get(l->o, "ranks"))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `ranks`", l->path, l->number);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `ranks`", l->path, l->number);
   *z = (ct_study_size_t){.kind = CT_STUDY_RUN};
   CT_TRY(kind_of(l, &z->kind));
   CT_TRY(algorithm_of(l, &z->algorithm));
@@ -227,7 +227,7 @@ static int add_block(const line_t *l, ct_study_size_t *z)
   ct_study_account_t account = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
-  if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `step_s`", l->path, l->number);
+  if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `step_s`", l->path, l->number);
   CT_TRY(count(l, "block", block, &block));
   CT_TRY(count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_account(l, o, &account));
@@ -269,7 +269,8 @@ static int read_timeline(const line_t *l, ct_study_t *s)
     double share = json_number_value(json_array_get(w, 0)),
            bytes = json_number_value(json_array_get(w, 1));
     if (json_array_size(w) != 2 || !(share >= 0) || !(bytes >= 0))
-      CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d] is not [share, bytes]", l->path, l->number, i);
+      CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d]: expected [fraction of the time, bytes]", l->path,
+              l->number, i);
     s->timeline.work[i] = (ct_timeline_work_t){share, bytes};
   }
   s->timeline.works = n;
