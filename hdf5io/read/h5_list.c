@@ -78,8 +78,8 @@ int ct__h5_list_finish(ct__h5_list_t *l)
     l->samples += l->v[i].count;
   }
   if (l->samples == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it%s", l->n ? l->v[0].path : "data",
-            l->n > 1 ? ", nor in the other files" : "");
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples%s", l->n ? l->v[0].path : "data",
+            l->n > 1 ? ", as do the other files" : "");
 out:
   return rc;
 }

@@ -308,8 +308,9 @@ static int check_index(const ct_reader_t *r, int n, const int64_t index[])
 {
   for (int i = 0; i < n; i++)
     if (index[i] < 0 || index[i] >= r->info.samples)
-      return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no sample %lld among %lld",
-                        (long long)index[i], (long long)r->info.samples);
+      return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                        "sample %lld is out of range: there are %lld", (long long)index[i],
+                        (long long)r->info.samples);
   return CT_OK;
 }
 

@@ -408,10 +408,10 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
         continue;
       }
       d->ops->place(d->reader, ids[i], place, sizeof place);
-      CT_FAIL(
-          CT_ERR_DATA,
-          "%s: label %lld is no class number (they count from 0); up to %d classes are expected",
-          place, (long long)labels[i], CT_CLASSES_MAX);
+      CT_FAIL(CT_ERR_DATA,
+              "%s: label %lld is not a class number (classes count from 0); up to %d classes are "
+              "expected",
+              place, (long long)labels[i], CT_CLASSES_MAX);
     }
   }
   d->classes = highest + 1;

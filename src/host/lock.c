@@ -125,7 +125,7 @@ static void name_stranger(int fd, int no_line, char *buf, size_t cap)
   if (f) fclose(f);
   snprintf(buf, cap, ", process %d%s%s%s%s%s%s", (int)by.l_pid, *name ? " (" : "", name,
            *name && *user ? ", " : "", *name ? user : "", *name ? ")" : "",
-           by.l_type == F_RDLCK ? ", which is no run" : "");
+           by.l_type == F_RDLCK ? ", not a run" : "");
 }
 
 /* For a held lock: CT_OK if \a me may take it over; the file is then removed. */

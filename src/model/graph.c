@@ -238,7 +238,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
   ct_yaml_t *map = NULL;
   const ct_layer_ops_t *ops = ct_layer_find(kind);
   CT_TRY(ct_text_format(full, sizeof full, "%s%s", g->prefix, name));
-  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': there is no kind '%s'", name, kind);
+  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': unknown kind '%s'", name, kind);
   if (opts) {
     va_list args;
     va_start(args, opts);

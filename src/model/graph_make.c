@@ -172,9 +172,8 @@ static int unknown_family(const char *name)
   if (!*name) CT_FAIL(CT_ERR_USAGE, "model: give a family (%s) or layers", list);
   const char *nearest = ct_text_nearest(name, names, n);
   if (nearest)
-    CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; did you mean '%s'?", name,
-            nearest);
-  CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; there are %s", name, list);
+    CT_FAIL(CT_ERR_USAGE, "model.family: unknown family '%s'; did you mean '%s'?", name, nearest);
+  CT_FAIL(CT_ERR_USAGE, "model.family: unknown family '%s'; expected one of %s", name, list);
 out:
   return rc;
 }

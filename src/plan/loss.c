@@ -44,7 +44,7 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
   CT_TRY(check_kind(o));
   if (has_ignored && (ct_text_int(o->ignore_index, &ignored) != CT_OK || ignored < INT32_MIN ||
                       ignored > INT32_MAX))
-    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is no label, expected a whole number",
+    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is not a label: expected an integer",
             o->ignore_index);
   *out = (ct_loss_spec_t){.kind = (ct_loss_kind_t)o->kind,
                           .one_hot = o->kind != CT_LOSS_CROSS_ENTROPY && !has_targets,

@@ -155,7 +155,7 @@ static int remember(ct_stragglers_t *s, const ct__pace_t *usual)
 /* Appends the times of a slow host or rank to the log line. */
 static int add_slow(ct_str_t *t, const char *who, const ct__pace_t *p, const ct__pace_t *usual)
 {
-  return ct_str_add(t, "%s by %s, %.1f ms busy a step (compute %.1f, data %.1f); ", who,
+  return ct_str_add(t, "%s by %s, busy for %.1f ms per step (compute %.1f, data %.1f); ", who,
                     ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }

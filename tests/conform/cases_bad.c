@@ -161,7 +161,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                               \
   X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                     \
   X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                     \
-  X(CT_OP_UPSAMPLE, "no multiple", d->y.dim[3] = 8)                                     \
+  X(CT_OP_UPSAMPLE, "not a multiple", d->y.dim[3] = 8)                                  \
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
   X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \

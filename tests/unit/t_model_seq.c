@@ -119,7 +119,7 @@ static void what_does_not_fit_is_refused(void)
     int code;
     const char *text;
   } cases[] = {
-      {"layers: [lstm: {hidden: 4}]", CT_ERR_USAGE, "wants a sequence"},
+      {"layers: [lstm: {hidden: 4}]", CT_ERR_USAGE, "needs a sequence"},
       {"layers: [sequence, attention: {heads: 3}]", CT_ERR_USAGE, "3 heads must divide its 8"},
       {"layers: [sequence, select: {index: 8}]", CT_ERR_USAGE,
        "index 8 is out of range of a sequence of 8"},

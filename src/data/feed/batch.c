@@ -51,7 +51,8 @@ static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
   int is_class = label >= 0 && label < classes;
   if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
   if (d->classes == 0)
-    CT_FAIL(CT_ERR_DATA, "label %lld is no class number (they count from 0)", (long long)label);
+    CT_FAIL(CT_ERR_DATA, "label %lld is not a class number (classes count from 0)",
+            (long long)label);
   CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
           (long long)d->classes - 1, (long long)d->classes);
 out:
