@@ -106,7 +106,7 @@ static int add_what_ifs(const ct_scaling_t *m, int ranks, ct_str_t *out)
                     100 * (with.step_s / as_is.step_s - 1)));
   ask = (ct_scaling_ask_t){.ranks = ranks, .local_batch = 2 * as_is.local_batch};
   CT_TRY(ct_scaling_predict(m, &ask, &with));
-  CT_TRY(ct_str_add(out, "; twice the samples a rank %+.1f %% samples/s\n",
+  CT_TRY(ct_str_add(out, "; twice the samples per rank %+.1f %% samples/s\n",
                     100 * (with.samples_per_s / as_is.samples_per_s - 1)));
 out:
   return rc;

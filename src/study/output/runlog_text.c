@@ -143,7 +143,7 @@ int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, ct_s
   CT_TRY(best_row(r, "eval.r2", "r2", 1, out));
   CT_TRY(set_rows(r, out));
   if (r->waits_data >= 0.05 || r->waits_messages >= 0.05)
-    CT_TRY(ct_str_add(out, "  waits             data %.0f %%, messages %.0f %% of a step\n",
+    CT_TRY(ct_str_add(out, "  waits             data %.0f%%, communication %.0f%% of a step\n",
                       100 * r->waits_data, 100 * r->waits_messages));
   if (r->straggler[0]) CT_TRY(ct_str_add(out, "  slow              %s\n", r->straggler));
   if (r->checkpoint[0]) CT_TRY(ct_str_add(out, "  checkpoint        %s\n", r->checkpoint));
