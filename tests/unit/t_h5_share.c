@@ -120,7 +120,7 @@ static void a_replaced_file_is_told(void)
                     "b.h5: the layout of its samples has changed since the run began");
     if (i == 1)
       CT_ASSERT_FAILS(ops->read(r, 1, (int64_t[]){20}, NULL, y), CT_ERR_FORMAT,
-                      "b.h5: array 'labels' has not the 7 values");
+                      "b.h5: array 'labels' no longer has 7 values");
     ops->close(r);
   }
   ct_mem_free(bytes);

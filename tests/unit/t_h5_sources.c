@@ -550,7 +550,7 @@ static void a_copy_has_a_stamp_of_its_own(void)
   CT_ASSERT_TEXT(text, "");
   set_time(path_of(other, "b.src"), 1000000000);
   said(r, text, sizeof text);
-  CT_ASSERT_HAS(text, "b.src: it, or a file");
+  CT_ASSERT_HAS(text, "b.src: file or external source");
   CT_ASSERT_INT(truncate(path_of(other, "a.src"), 9000), 0);
   CT_ASSERT_FAILS(check_samples(r, 4, (int64_t[]){1, 7, 13, 19}), CT_ERR_IO, "a.src: has 9000 b");
   ops->close(r);

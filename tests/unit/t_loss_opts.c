@@ -95,7 +95,7 @@ static void options_must_fit_model_and_data(void)
        "loss.label_smoothing is for cross_entropy, but loss.kind is mse"},
       {"{kind: bce, class_weights: 1}", 4, CT_ERR_USAGE, "loss.class_weights is for cross_entropy"},
       {"{kind: l1, ignore_index: 3}", 4, CT_ERR_USAGE, "loss.ignore_index is for cross_entropy"},
-      {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is no label"},
+      {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is not a label"},
       {"{ignore_index: 3000000000}", 0, CT_ERR_USAGE, "loss.ignore_index: '3000000000'"},
   };
   ct_graph_t *g = make_model("[flatten, {linear: {out: 4}}]", 4);

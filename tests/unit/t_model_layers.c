@@ -171,7 +171,7 @@ static void wrong_families_are_refused(void)
   static const wrong_t cases[] = {
       {"{}", CT_ERR_USAGE, "m.yaml: model: give a family (mlp, lenet, resnet, "},
       {"family: resnte", CT_ERR_USAGE, "did you mean 'resnet'?"},
-      {"family: transformer", CT_ERR_USAGE, "there are mlp, lenet, resnet"},
+      {"family: transformer", CT_ERR_USAGE, "expected one of mlp, lenet, resnet"},
       {"{family: resnet, depth: 19}", CT_ERR_USAGE,
        "model.depth: resnet has no depth 19; it has 18"},
       {"{family: mlp, layers: [relu]}", CT_ERR_USAGE, "a family or layers, not both"},
@@ -221,7 +221,8 @@ static void adding_from_code_says_the_layer(void)
   char longest[CT_NAME_MAX] = "";
   ct_graph_t *g = empty(image(1, 8, 8));
   memset(longest, 'x', CT_NAME_MAX - 1);
-  CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "conv", -1, -2, NULL), CT_ERR_ARG, "no kind 'conv'");
+  CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "conv", -1, -2, NULL), CT_ERR_ARG,
+                  "unknown kind 'conv'");
   CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "linear", -1, -2, "out: -1"), CT_ERR_USAGE,
                   "linear.out");
   CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "relu", 0, -2, NULL), CT_ERR_ARG,

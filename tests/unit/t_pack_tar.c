@@ -189,7 +189,8 @@ static void a_file_that_is_cut_off_is_refused(void)
     t.bytes = bytes;
     expect_refused(&t, "t.tar");
     if (bytes >= 3 * BLOCK) expect_refused(&t, "'b'");
-    if (bytes >= 2 * BLOCK && bytes < 3 * BLOCK) expect_refused(&t, "'a' without the blocks");
+    if (bytes >= 2 * BLOCK && bytes < 3 * BLOCK)
+      expect_refused(&t, "'a' without the end-of-archive blocks");
   }
   expect_refused(end(&whole), NULL);
 }
@@ -202,7 +203,7 @@ static void archives_that_follow_each_other(void)
     put(&t, "a", '0', "xyz", NULL);
     t.bytes += (size_t)zeros * BLOCK;
     put(&t, "a", '0', "other", NULL);
-    expect_refused(&t, "'a' without the blocks");
+    expect_refused(&t, "'a' without the end-of-archive blocks");
     end(&t);
     ct__tar_t tar;
     ct__tar_member_t m;

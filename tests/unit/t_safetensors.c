@@ -295,10 +295,10 @@ static void names_that_cannot_be(void)
   t[0].name = "__metadata__";
   CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "'__metadata__'");
   t[0].name = "\xff";
-  CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "cannot have a tensor");
+  CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "cannot contain a tensor");
   t[0].name = "x";
   t[0].type = CT_ELEM_F4;
-  CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "not written");
+  CT_ASSERT_FAILS(ops->create(path, t, 1, NULL, 0, &o), CT_ERR_FORMAT, "cannot be written");
   CT_ASSERT_OK(ops->create(path, t + 1, 1, NULL, 0, &o));
   ops->discard(o);
   CT_ASSERT_INT(ct_file_exists(path), 0);

@@ -427,7 +427,7 @@ static void lists_complain(void)
       {"t: [{color_jitter: {hue: -0.1}}]", "hue is a single number below 0"},
       {"t: [{random_erasing: {value: [1, 2]}}]", "value has 2 numbers"},
       {"t: [{random_erasing: {value: noise}}]", "value is 'noise', not a number or 'random'"},
-      {"t: [mixup, to_tensor, mixup]", "transforms.mixup: stands twice"},
+      {"t: [mixup, to_tensor, mixup]", "transforms.mixup: is listed twice"},
       {"t: [{mixup: {alpha: 0}}]", "transforms.mixup.alpha"},
   };
   list_t l;
