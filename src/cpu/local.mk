@@ -19,8 +19,8 @@ libctrain_a_SOURCES += \
   %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
 # … and those of convolution alone
 libctrain_a_SOURCES += \
-  %D%/conv/conv.h %D%/conv/conv.c %D%/conv/direct.h %D%/conv/direct.c %D%/conv/direct_lines.c \
-  %D%/conv/direct_gather.c %D%/conv/direct_gradient.c %D%/conv/onednn.c %D%/conv/lowered.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
+  %D%/conv/conv.h %D%/conv/conv.c \
+  %D%/conv/onednn.c %D%/conv/lowered.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_pixels.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c \
   %D%/conv/few_channels_neon.c \
   %D%/conv/winograd.h %D%/conv/winograd.c %D%/conv/winograd_gradient.c %D%/conv/winograd_loops.h %D%/conv/winograd_body.h %D%/conv/winograd_portable.c \

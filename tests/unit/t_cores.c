@@ -182,7 +182,7 @@ static void progress_thread(void)
 {
   make(2, 4);
   job.async_progress = "MPICH_ASYNC_PROGRESS";
-  expect("async_progress", "MPICH_ASYNC_PROGRESS: a thread of MPI polls",
+  expect("async_progress", "MPICH_ASYNC_PROGRESS: MPI runs a polling thread",
          "unset MPICH_ASYNC_PROGRESS");
   make(2, 3);
   job.async_progress = "MPICH_ASYNC_PROGRESS";

@@ -5,8 +5,8 @@
 
 /* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs. */
 const cpu__ways_t cpu__conv_ways = {
-    .way = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_tiled,
-            &cpu__conv_direct, &cpu__conv_bf16, &cpu__conv_lowered},
+    .way = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_direct,
+            &cpu__conv_bf16, &cpu__conv_lowered},
     .pair = {{CT_C16, CT_C16},
              {CT_C8, CT_C8},
              {CT_PLAIN, CT_C16},

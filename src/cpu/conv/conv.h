@@ -6,7 +6,6 @@
 extern const cpu__op_kind_t cpu__conv;
 extern const cpu__ways_t cpu__conv_ways;
 
-extern const cpu__way_t cpu__conv_tiled;                  /* direct.c */
 extern const cpu__way_t cpu__conv_depthwise;              /* depthwise.c */
 extern const cpu__way_t cpu__conv_by_hand;                /* few_channels.c */
 extern const cpu__way_t cpu__conv_winograd;               /* winograd.c */
