@@ -11,11 +11,11 @@
 #include "base/ct_file.h"
 
 /* Flags of the commands that read weights; --key selects a part of a nested file. */
-#define CT_MODEL_FLAGS                                                                        \
-  {"checkpoint", "best|latest|FILE",                                                          \
-   "weights: checkpoint of the run, or a file (default: best if there is one, else latest)"}, \
-  {                                                                                           \
-    "key", "NAME", "dict of a nested .pth file, such as model or state.ema"                   \
+#define CT_MODEL_FLAGS                                                          \
+  {"checkpoint", "best|latest|FILE",                                            \
+   "weights: checkpoint or file (default: best if there is one, else latest)"}, \
+  {                                                                             \
+    "key", "NAME", "dict of a nested .pth file, such as model or state.ema"     \
   }
 #define CT_RUN_FLAG                                                                  \
   {                                                                                  \
@@ -25,7 +25,7 @@
 
 static const ct_flag_t train_flags[] = {
     {"resume", "auto|never|FILE|DIR",
-     "auto (default): the run's newest intact checkpoint; a file; or a run directory"},
+     "auto (default): newest intact checkpoint; never; a file or run directory"},
     {"print-config", NULL, "print the complete configuration of the run, and exit"},
     CT_CONFIG_FLAGS,
     {0}};
@@ -120,8 +120,7 @@ static const ct_flag_t bench_flags[] = {
     {0}};
 static const ct_flag_t report_flags[] = {
     {"output", "FILE.html", "the HTML page, also -o (default: report.html in the first directory)"},
-    {"target", "SCORE=VALUE",
-     "runs: report the time to this score, such as top1=0.9; default: one all reach"},
+    {"target", "SCORE=VALUE", "runs: report the time to this score, such as top1=0.9"},
     {"predict", "LIST", "predict these numbers of ranks, such as 64,256,4096"},
     {"links", "FILE", "output of `bench comm --json`, for links that the study did not use"},
     {"csv", NULL, "print CSV: a line per size or point of a curve; no page without --output"},
@@ -139,8 +138,7 @@ static const ct_flag_t scale_flags[] = {
     {"blocks", "N", "least number of rounds; each measures every size once (default 6)"},
     {"steps", "N", "timed steps of a size per round, after the warm-up (default 50)"},
     {"fresh", NULL, "set up each size again in each round, instead of once"},
-    {"error", "PERCENT",
-     "until the interval of each median is within PERCENT (2), at most 5 x N rounds"},
+    {"error", "PERCENT", "interval of each median to reach (default 2), in at most 5 x N rounds"},
     {"budget", "SECONDS", "start no further measurement after this time; 0 (default): no limit"},
     {"dir", "DIR", "directory of the study; resumes an existing one (default scaling/NAME)"},
     {"predict", "LIST", "also predict these numbers of ranks, such as 64,256"},
@@ -154,7 +152,7 @@ static const ct_flag_t scale_flags[] = {
 static const ct_flag_t sweep_flags[] = {
     {"over", "KEY=VALUES", "V,V,...; or a range to draw from, lin:A..B or log:A..B; repeatable"},
     {"random", "N", "draw N random combinations (default: all combinations)"},
-    {"seed", "S", "with --random: seed of the draws (default 0); a larger N extends the same list"},
+    {"seed", "S", "with --random: seed (default 0); a larger N extends the same draws"},
     {"dir", "DIR", "directory of the sweep; resumes an existing one (default runs/NAME-sweep)"},
     {"retry", NULL, "repeat failed runs"},
     {"part", "I/N", "run only part I of N, counted from 0, as in a job array"},
@@ -174,34 +172,32 @@ static const ct_flag_t watch_flags[] = {
 const ct_command_t ct_commands[] = {
     {"train", "[CONFIG]", "Trains a model; default CONFIG: ./ctrain.yaml", 0, 1, 1, 1, train_flags,
      ct_cmd_train, ct_config_help, NULL},
-    {"demo", "", "Trains the built-in handwritten-digits example; the default without a command", 0,
-     0, 1, 1, train_flags, ct_cmd_demo, NULL, NULL},
+    {"demo", "", "Trains the built-in handwritten-digits example (the default command)", 0, 0, 1, 1,
+     train_flags, ct_cmd_demo, NULL, NULL},
     {"eval", "CONFIG", "Evaluates a checkpoint: each validation sample exactly once", 1, 1, 1, 0,
      eval_flags, ct_cmd_eval, NULL, NULL},
     {"predict", "CONFIG|MODEL [X ...]",
      "Predicts images or the samples of HDF5 files with a trained model", 1, 1000000, 1, 0,
      predict_flags, ct_cmd_predict, NULL, NULL},
-    {"quantize", "CONFIG",
-     "Writes a model with int8 weights; prints size and accuracy before and after", 1, 1, 1, 0,
+    {"quantize", "CONFIG", "Writes a model with int8 weights; prints size and accuracy", 1, 1, 1, 0,
      quantize_flags, ct_cmd_quantize, NULL, NULL},
     {"summary", "CONFIG", "Prints layers, parameters, FLOPs, and the memory that training needs", 1,
      1, 0, 0, summary_flags, ct_cmd_summary, NULL, NULL},
     {"doctor", "[CONFIG]", "Checks ranks, cores, memory and files; exit status 1 on problems", 0, 1,
      1, 0, doctor_flags, ct_cmd_doctor, NULL, NULL},
-    {"pack", "", "Makes HDF5 shards from image directories, tar, IDX, NumPy, CIFAR or csv files", 0,
-     0, 1, 0, pack_flags, ct_cmd_pack, NULL, NULL},
+    {"pack", "", "Makes HDF5 shards from images, tar, IDX, NumPy, CIFAR or csv files", 0, 0, 1, 0,
+     pack_flags, ct_cmd_pack, NULL, NULL},
     {"inspect", "FILE", "Lists the contents of a checkpoint, safetensors, .pth or HDF5 file", 1, 1,
      0, 0, inspect_flags, ct_cmd_inspect, NULL, NULL},
     {"convert", "IN OUT", "Converts a model file to another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL, NULL},
-    {"report", "STUDY|RUN [...]",
-     "Writes an HTML page about scaling studies, or one that compares training runs", 1, 1000, 0, 0,
-     report_flags, ct_cmd_report, NULL, NULL},
+    {"report", "STUDY|RUN [...]", "Writes an HTML page about scaling studies or training runs", 1,
+     1000, 0, 0, report_flags, ct_cmd_report, NULL, NULL},
     {"watch", "RUN", "Shows the progress of a run, live, from its run directory", 1, 1, 0, 0,
      watch_flags, ct_cmd_watch, NULL, NULL},
     {"bench", "step|io|predict|lr CONFIG, or comm",
-     "Measures steps, prediction, reading or communication; lr: finds a learning rate", 1, 2, 1, 0,
-     bench_flags, ct_cmd_bench, NULL, NULL},
+     "Measures performance; lr: finds a learning rate", 1, 2, 1, 0, bench_flags, ct_cmd_bench, NULL,
+     NULL},
     {"scale", "CONFIG", "Measures and explains scaling over many numbers of ranks in one launch", 1,
      1, 1, 0, scale_flags, ct_cmd_scale, NULL, ct_scale_before_mpi},
     {"sweep", "CONFIG", "Trains with different settings and ranks the results", 1, 1, 1, 1,

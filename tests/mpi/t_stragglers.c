@@ -208,8 +208,8 @@ static void several_hosts_are_named(void)
 {
   if (ct_test_topo.size < 4) return;
   run(40, 1, second_host_computes); /* nodes 3 and 4 */
-  said_has(" W slow ranks in steps 11-20: rank 2 (node3) by compute, 41.0 ms", 1);
-  said_has("data 1.0); rank 3 (node4) by compute, 41.0 ms", 1);
+  said_has(" W slow ranks in steps 11-20: rank 2 (node3) by compute, busy for 41.0 ms", 1);
+  said_has("data 1.0); rank 3 (node4) by compute, busy for 41.0 ms", 1);
   said_has(" W node3,node4: slow at least half", 1);
 }
 
