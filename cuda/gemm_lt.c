@@ -123,7 +123,7 @@ static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
     CT_TRY(GPU_LT_CHECK(status));
   *count = sound_ones(found, *count);
   if (*count == 0)
-    CT_FAIL(CT_ERR_UNSUP, "cuBLASLt has no algorithm for a product %lld x %lld x %lld",
+    CT_FAIL(CT_ERR_UNSUP, "cuBLASLt has no algorithm for a GEMM of %lld x %lld x %lld",
             (long long)g->spec.m, (long long)g->spec.n, (long long)g->spec.k);
 out:
   if (pref) cublasLtMatmulPreferenceDestroy(pref);

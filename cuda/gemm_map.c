@@ -14,12 +14,12 @@ static const char *wrong(const gpu__gemm_spec_t *g)
   if (g->ldb < (g->b_turned ? g->k : g->n)) return "ldb is less than a row of B";
   if (g->ldc < g->n) return "ldc is less than a row of C";
   if (!is_type(g->in) || (g->out != g->in && g->out != CT_F32))
-    return "the types do not go together";
+    return "this combination of types is not supported";
   if (g->bias && (g->batch > 1 || g->out != g->in))
-    return "a bias is of single products whose result is of the type of the factors";
-  if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU is of single, dense products";
+    return "a bias needs a single GEMM whose result has the type of its factors";
+  if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU needs a single, dense GEMM";
   if (g->k == 0 && (g->bias || g->ldc != g->n)) return "an empty sum has no bias and is dense";
-  if (g->adds && (g->bias || g->relu)) return "a product that adds has neither bias nor ReLU";
+  if (g->adds && (g->bias || g->relu)) return "a GEMM that adds to C has neither bias nor ReLU";
   return NULL;
 }
 

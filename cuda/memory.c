@@ -8,13 +8,14 @@ static int no_memory(ct_mem_kind_t kind, size_t bytes)
 {
   size_t left = 0, all = 0;
   if (kind == CT_MEM_STAGING)
-    return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
-                      "no %.1f MB of page-locked host memory (limits of the job, ulimit -l)",
-                      (double)bytes / 1e6);
+    return ct_err_set(
+        CT_ERR_NOMEM, __FILE__, __LINE__,
+        "cannot allocate %.1f MB of page-locked host memory (limits of the job, ulimit -l)",
+        (double)bytes / 1e6);
   (void)cudaGetLastError();
   (void)cudaMemGetInfo(&left, &all);
   return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
-                    "the GPU has no room for %.1f MB more: %.1f MB of %.1f MB are free",
+                    "out of GPU memory: %.1f MB are needed, %.1f MB of %.1f MB are free",
                     (double)bytes / 1e6, (double)left / 1e6, (double)all / 1e6);
 }
 

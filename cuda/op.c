@@ -49,7 +49,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
   if (ct_op_is_int8(d)) {
-    snprintf(why, 128, "the CUDA backend does not compute in eight bits");
+    snprintf(why, 128, "the CUDA backend has no int8 ops");
     return 0;
   }
   const gpu__kind_t *k = kinds[d->kind];
@@ -108,7 +108,7 @@ static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   k = kinds[d->kind];
   if (d->kind != CT_OP_REORDER && !layout_fits(d, k))
-    CT_FAIL(CT_ERR_UNSUP, "%s: the CUDA backend cannot do it in the layout %s",
+    CT_FAIL(CT_ERR_UNSUP, "%s: the CUDA backend does not support the layout %s",
             ct_op_text(d, text, sizeof text), ct_layout_name(d->x.layout));
   op = ct_mem_alloc(k->size, "CUDA op");
   if (!op) return CT_ERR_NOMEM;

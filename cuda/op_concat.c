@@ -8,7 +8,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (d->x.ndim != 3 || d->x.layout == CT_PLAIN) return 1;
-  return gpu__cannot(why, "sequences are joined in the plain layout");
+  return gpu__cannot(why, "sequences can be concatenated in the plain layout only");
 }
 
 static int prepare(ct_op_t *op, ct_op_info_t *info)

@@ -124,7 +124,8 @@ static void clear(ct_op_t *op)
 static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  return d->u.conv.add ? gpu__cannot(why, "the CUDA backend has no convolution with a sum") : 1;
+  return d->u.conv.add ? gpu__cannot(why, "the CUDA backend has no convolution with a residual sum")
+                       : 1;
 }
 
 const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),

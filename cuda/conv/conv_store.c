@@ -70,7 +70,8 @@ static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu
   if (keep && gpu__conv_read(&t, dev->plan_cache, key, out)) return CT_OK;
   if (gpu__conv_tune(dev, p, out) != CT_OK) return gpu__conv_first_algo(&t, p, out);
   if (keep && gpu__conv_write(dev->plan_cache, key, out) != CT_OK && !*warned) {
-    ct_log(CT_LOG_WARN, "what was measured of convolutions is not kept: %s", ct_err_last()->text);
+    ct_log(CT_LOG_WARN, "results of autotuning convolutions are not stored: %s",
+           ct_err_last()->text);
     *warned = 1;
   }
   return CT_OK;

@@ -315,8 +315,8 @@ static void abort_comm(ct_comm_t *c)
   ct_err_info_t last = *ct_err_last();
   if (c->failure.code == CT_OK)
     gpu__nccl_give_up(c, ct_err_set(CT_ERR_COMM, __FILE__, __LINE__,
-                                    "rank %d on %s has given up in the middle of a transfer",
-                                    c->t->rank, c->t->host));
+                                    "rank %d on %s aborted during a transfer", c->t->rank,
+                                    c->t->host));
   ct_err_put(&last);
   free_parts(c, 1);
 }
@@ -327,10 +327,10 @@ static int check(const ct_backend_t *be, const ct_comm_opts_t *o)
   if (be != &gpu__backend)
     CT_FAIL(CT_ERR_UNSUP, "NCCL cannot reach memory of backend '%s'", be->name);
   if (o->fixed_order)
-    CT_FAIL(CT_ERR_UNSUP, "NCCL adds up in an order of its own, not along a binary tree over the "
-                          "ranks; the communicator 'staged' can");
+    CT_FAIL(CT_ERR_UNSUP,
+            "NCCL cannot sum along a binary tree over the ranks; use the communicator 'staged'");
   if (o->wire != CT_F32 && o->wire != CT_BF16)
-    CT_FAIL(CT_ERR_UNSUP, "gradients cannot travel as %s; there are float32 and bfloat16",
+    CT_FAIL(CT_ERR_UNSUP, "gradients cannot be sent as %s; expected float32 or bfloat16",
             ct_dtype_name(o->wire));
 out:
   return rc;

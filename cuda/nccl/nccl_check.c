@@ -62,7 +62,7 @@ void gpu__nccl_kill(ct_comm_t *c)
   until.tv_sec += PATIENCE_S;
   if (pthread_timedjoin_np(thread, NULL, &until) == 0) return;
   (void)pthread_detach(thread);
-  ct_log_all(CT_LOG_DEBUG, "NCCL has not ended its part in %d s", PATIENCE_S);
+  ct_log_all(CT_LOG_DEBUG, "the NCCL call did not complete within %d s", PATIENCE_S);
 }
 
 int gpu__nccl_alive(ct_comm_t *c)

@@ -33,7 +33,7 @@ static const char *unblosc(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h
   (void)d, (void)step;
   size_t plain = 0;
   if (from.n < BLOSC_MIN_HEADER_LENGTH || blosc_cbuffer_validate(from.at, from.n, &plain) < 0)
-    return "it is no chunk of blosc";
+    return "it is not a Blosc chunk";
   if (plain > *bytes) return "it is too long";
   int got = plain > 0 ? blosc_decompress_ctx(from.at, to, *bytes, 1) : 0;
   if (got < 0 || (size_t)got != plain) return cannot;

@@ -172,8 +172,9 @@ int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *t
   ct_io_enter(before);
   ct_io_count(CT_IO_READ, (int64_t)bytes);
   if (rc == CT_ERR_FORMAT) /* the file was longer before */
-    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__, "%s: has no bytes %lld to %lld any more",
-                    path_of(a), (long long)at, (long long)(at + (int64_t)bytes - 1));
+    rc = ct_err_set(CT_ERR_IO, __FILE__, __LINE__,
+                    "%s: bytes %lld to %lld no longer exist; was the file truncated?", path_of(a),
+                    (long long)at, (long long)(at + (int64_t)bytes - 1));
   return rc == CT_OK || !a->elsewhere ? rc : blame(a, rc);
 }
 

@@ -66,8 +66,8 @@ int ct__h5_encoded_offsets(const ct__h5_shard_t *s, hid_t file, const char *inpu
             (long long)s->dims[0]);
   for (int64_t i = 0; i < s->count; i++)
     if (offset[i + 1] < offset[i])
-      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s.offsets' goes backwards behind sample %lld", s->path,
-              input, (long long)i);
+      CT_FAIL(CT_ERR_FORMAT, "%s: array '%s.offsets' decreases after sample %lld", s->path, input,
+              (long long)i);
   *out = at;
   at = NULL;
 out:
@@ -197,7 +197,7 @@ static void find_access(ct__h5_shard_t *s, hid_t array)
   int contiguous = H5Pget_layout(creation) == H5D_CONTIGUOUS;
   s->access = CT__H5_BY_HDF5;
   if (s->encoding == CT__H5_APART)
-    snprintf(s->slow, sizeof s->slow, "is of variable length");
+    snprintf(s->slow, sizeof s->slow, "has variable-length elements");
   else if (contiguous && H5Pget_external_count(creation) == 0)
     s->access = CT__H5_IN_A_ROW;
   else

@@ -74,7 +74,7 @@ int ct__h5_encoded_file(ct_reader_t *r, int64_t index, ct_reader_file_t *to)
   int rc = CT_OK;
   ct__h5_retry_t retry = {0};
   if (index < 0 || index >= r->info.samples)
-    CT_FAIL(CT_ERR_ARG, "there is no sample %lld among %lld", (long long)index,
+    CT_FAIL(CT_ERR_ARG, "sample %lld is out of range: there are %lld", (long long)index,
             (long long)r->info.samples);
   int shard = ct__h5_reader_shard(r, index);
   int64_t i = index - r->shards.v[shard].first;

@@ -78,8 +78,8 @@ int ct__h5_list_finish(ct__h5_list_t *l)
     l->samples += l->v[i].count;
   }
   if (l->samples == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it%s", l->n ? l->v[0].path : "data",
-            l->n > 1 ? ", nor in the other files" : "");
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples%s", l->n ? l->v[0].path : "data",
+            l->n > 1 ? ", as do the other files" : "");
 out:
   return rc;
 }
@@ -122,7 +122,7 @@ static int take_sizes(ct__h5_list_t *l, const char *from, const char *end)
     if (!s->has_sizes) continue;
     size_t bytes = sizes_bytes(s);
     if (s->count < 0 || bytes > (size_t)(end - from))
-      CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
+      CT_FAIL(CT_ERR_ARG, "the list of shards from another rank is truncated");
     s->sizes = ct_mem_array(2 * s->count + 1, sizeof *s->sizes, "the sizes of images");
     if (!s->sizes) CT_TRY(CT_ERR_NOMEM);
     memcpy(s->sizes, from, bytes);
@@ -139,7 +139,7 @@ int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
   if (n >= sizeof shards) memcpy(&shards, from, sizeof shards);
   from += sizeof shards;
   if (shards < 1 || (size_t)shards > n / sizeof *l->v)
-    CT_FAIL(CT_ERR_ARG, "what another rank says of the shards cannot be read");
+    CT_FAIL(CT_ERR_ARG, "the list of shards from another rank is malformed");
   l->v = ct_mem_array(shards, sizeof *l->v, "the shards");
   if (!l->v) CT_TRY(CT_ERR_NOMEM);
   const char *path = from + (size_t)shards * sizeof *l->v;
@@ -150,7 +150,7 @@ int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
     s->sizes = NULL;
     s->class_names = NULL;
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))
-      CT_FAIL(CT_ERR_ARG, "what another rank says of the shards is cut off");
+      CT_FAIL(CT_ERR_ARG, "the list of shards from another rank is truncated");
     CT_TRY(set_names(s, path));
   }
   CT_TRY(take_sizes(l, path, end));

@@ -46,12 +46,11 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
 /* Warns once: a process that modifies one file may modify all, and there may be thousands. */
 static void log_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
-  if (atomic_exchange(&r->change_logged, 1)) return;
-  ct_log_all(
-      CT_LOG_WARN,
-      "%s: it, or a file that it takes samples from, was modified after its header was read: "
-      "samples may be mixed from before and after that (files after this one are not told)",
-      s->path);
+  if (atomic_exchange(&r->told_of_change, 1)) return;
+  ct_log_all(CT_LOG_WARN,
+             "%s: file or external source changed after it was opened; samples may mix old and new "
+             "data (further files are not reported)",
+             s->path);
 }
 
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc)
@@ -309,8 +308,9 @@ static int check_index(const ct_reader_t *r, int n, const int64_t index[])
 {
   for (int i = 0; i < n; i++)
     if (index[i] < 0 || index[i] >= r->info.samples)
-      return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no sample %lld among %lld",
-                        (long long)index[i], (long long)r->info.samples);
+      return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
+                        "sample %lld is out of range: there are %lld", (long long)index[i],
+                        (long long)r->info.samples);
   return CT_OK;
 }
 

@@ -96,11 +96,10 @@ out:
 static void warn_of_files(const ct__h5_list_t *l)
 {
   if (l->n > CT__H5_FILES_OPEN)
-    ct_log(
-        CT_LOG_WARN,
-        "%s and the others are %d files, of which a rank keeps %d open: in random order most reads "
-        "open one; write the data again as fewer, larger files",
-        l->v[0].path, l->n, CT__H5_FILES_OPEN);
+    ct_log(CT_LOG_WARN,
+           "%s: the data set has %d files, but a rank keeps only %d open: in random order most "
+           "reads open a file; repack the data into fewer, larger files",
+           l->v[0].path, l->n, CT__H5_FILES_OPEN);
 }
 
 /* Reported for the first shard. */
@@ -128,8 +127,8 @@ static void warn_of_slow(const ct_reader_t *r)
     const ct__h5_shard_t *s = &r->shards.v[i];
     if (!s->slow[0]) continue;
     ct_log(CT_LOG_WARN,
-           "%s: array '%s' %s, so HDF5 itself reads it: one thread of a rank at a time, whatever "
-           "data.workers says",
+           "%s: array '%s' %s, so it is read by the HDF5 library, by one thread of a rank at a "
+           "time, regardless of data.workers",
            s->path, r->input, s->slow);
     return;
   }
@@ -141,8 +140,8 @@ static void warn_of_chunks(const ct__h5_shard_t *s)
   char size[32];
   if (s->straight || s->block_rows < 2 || ct__h5_shard_block_bytes(s) < LARGE_CHUNK) return;
   ct_log(CT_LOG_WARN,
-         "%s: each sample read costs a block of %lld samples (%s), and the data do not fit in "
-         "data.cache_mb: raise it, or write the data again with smaller chunks",
+         "%s: reading a sample reads a block of %lld samples (%s), and the data do not fit in "
+         "data.cache_mb: raise it, or repack the data with smaller chunks",
          s->path, (long long)s->block_rows,
          ct_text_bytes((double)ct__h5_shard_block_bytes(s), size, sizeof size));
 }

@@ -33,7 +33,7 @@ int ct__h5_retry_again(ct__h5_retry_t *t, int code, double most_s)
     t->wait_s = first_wait_s;
     t->first = *ct_err_last();
     if (most_s > 0)
-      ct_log_all(CT_LOG_WARN, "%s; tried again for %g s (data.retry_s)", t->first.text, most_s);
+      ct_log_all(CT_LOG_WARN, "%s; retrying for up to %g s (data.retry_s)", t->first.text, most_s);
   }
   double left = t->began_s + most_s - now;
   if (left <= 0) {

@@ -89,7 +89,7 @@ static int find_type(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spe
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is of type %s, expected integers or floats", s->path,
             name, ct__h5_type_text(type, text, sizeof text));
   if (!ct__h5_convert_find(type, &s->convert) || s->convert.here != ct_dtype_size(s->x.dtype))
-    snprintf(s->slow, sizeof s->slow, "is of a type that it alone converts");
+    snprintf(s->slow, sizeof s->slow, "has a type that only the library converts");
 out:
   ct__h5_drop(type);
   return rc;
@@ -161,7 +161,7 @@ static void find_chunks(ct__h5_shard_t *s, hid_t creation)
     name_filters(creation, filters, sizeof filters);
     leave_to_hdf5(s, filters);
   }
-  if (s->row_chunks > MAX_CHUNKS) leave_to_hdf5(s, "is cut into too many chunks");
+  if (s->row_chunks > MAX_CHUNKS) leave_to_hdf5(s, "has too many chunks");
   int64_t most = MAX_ROWS / (int64_t)s->row_bytes;
   int is_whole = s->row_chunks == 1 && s->access == CT__H5_IN_CHUNKS;
   if (!is_whole && s->block_rows > most) s->block_rows = most > 0 ? most : 1;
@@ -173,8 +173,8 @@ static void find_access(ct__h5_shard_t *s, hid_t array)
   H5D_layout_t layout = H5Pget_layout(creation);
   s->access = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
   if (layout == H5D_VIRTUAL) leave_to_hdf5(s, "is virtual");
-  if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "lies in raw files");
-  if (s->slow[0] || layout == H5D_COMPACT) s->access = CT__H5_BY_HDF5;
+  if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "is stored in external raw files");
+  if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
   if (layout == H5D_COMPACT) s->slow[0] = 0;
   find_fill(s, array, creation);
   if (layout == H5D_CHUNKED) find_chunks(s, creation);
@@ -316,8 +316,8 @@ int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_a
   CT_TRY(ct__h5_array_open(a, file, s->path, input, "input"));
   if (hash_stored(a->id) != s->stored)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: its samples are stored in another way than when the run began: the file was "
-            "replaced, or this node sees another one",
+            "%s: the layout of its samples has changed since the run began: the file was replaced, "
+            "or this node sees a different file",
             s->path);
   CT_TRY(check_stamp(s, a));
 out:
@@ -455,8 +455,8 @@ int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void 
   space = H5Dget_space(array.id);
   if (H5Sget_simple_extent_npoints(space) != want)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: array '%s' has not the %lld values that it had when the run began: the file was "
-            "replaced, or this node sees another one",
+            "%s: array '%s' no longer has %lld values as when the run began: the file was "
+            "replaced, or this node sees a different file",
             s->path, target, (long long)want);
   CT_TRY(check_stamp(s, &array));
   CT_TRY(ct__h5_array_need(&array, 0, s->count));

@@ -310,7 +310,7 @@ static int need_array(ct__h5_source_t *s, hid_t creation)
 {
   int rc = CT_OK;
   if (s->depth > MOST_DEPTH)
-    CT_FAIL(CT_ERR_FORMAT, "virtual arrays take their samples from each other, more than %d deep",
+    CT_FAIL(CT_ERR_FORMAT, "virtual arrays refer to each other, more than %d levels deep",
             MOST_DEPTH);
   CT_TRY(open_array(s, creation));
   CT_TRY(check_extent(s, creation));

@@ -42,10 +42,11 @@ int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__
                          int *changed)
 {
   if (is->bytes != was->bytes)
-    return ct_err_set(CT_ERR_IO, __FILE__, __LINE__,
-                      "%s: has %lld bytes, but had %lld when it was opened first: it was cut off, "
-                      "replaced or written again during the run, or this node sees another one",
-                      path, (long long)is->bytes, (long long)was->bytes);
+    return ct_err_set(
+        CT_ERR_IO, __FILE__, __LINE__,
+        "%s: has %lld bytes, but had %lld when it was first opened: it was truncated, replaced or "
+        "rewritten during the run, or this node sees a different file",
+        path, (long long)is->bytes, (long long)was->bytes);
   if (was->inode == 0) return CT_OK;
   int is_other = is->inode != was->inode || is->modified_ns != was->modified_ns;
   if (is_other && is->changed_ns > was->taken_ns - SECOND) *changed = 1;

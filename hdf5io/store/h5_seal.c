@@ -103,7 +103,7 @@ int ct__h5_seal_check(const char *path)
   int64_t length = st.st_size - (int64_t)sizeof seal;
   if (length > 0) CT_TRY(read_at(fd, path, &seal, sizeof seal, length));
   if (length <= 0 || !is_seal(&seal))
-    CT_FAIL(CT_ERR_FORMAT, "%s: is no checkpoint of ctrain-hpc, or its end is cut off", path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: is not a ctrain-hpc checkpoint, or is truncated", path);
   snprintf(format, sizeof format, "ctrain-hpc seal %c", seal.mark[15]);
   CT_TRY(ct_format_number(path, format, "ctrain-hpc seal", mark[15] - '0', NULL));
   if (le64toh(seal.length) != (uint64_t)length)

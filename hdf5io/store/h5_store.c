@@ -41,7 +41,7 @@ static int describe_item(const ct_store_t *s, ct__h5_item_t *item)
     goto out;
   }
   if (!ct__h5_type_find(type, &item->shape.dtype) || ndim < 0 || ndim > CT_MAX_DIMS)
-    CT_FAIL(CT_ERR_FORMAT, "%s: item '%s' is no array of numbers in up to %d dims", s->path,
+    CT_FAIL(CT_ERR_FORMAT, "%s: item '%s' is not an array of numbers with up to %d dims", s->path,
             item->name, CT_MAX_DIMS);
   H5Sget_simple_extent_dims(space, dims, NULL);
   item->shape.ndim = ndim;
@@ -106,7 +106,7 @@ static int take_line(ct_store_t *s, const char *line)
   const char *name;
   ct__h5_item_t *item;
   if (!parse_line(line, &is_text, &hash, &name))
-    CT_FAIL(CT_ERR_FORMAT, "%s: the manifest has an odd line '%.80s'", s->path, line);
+    CT_FAIL(CT_ERR_FORMAT, "%s: malformed line in the manifest: '%.80s'", s->path, line);
   CT_TRY(ct__h5_store_add(s, name, is_text, hash, &item));
   ct__h5_lock();
   rc = describe_item(s, item);

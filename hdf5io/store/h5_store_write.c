@@ -57,7 +57,7 @@ static int check_name(const ct_store_t *s, const char *name)
   size_t len = strlen(name);
   if (name[0] != '/' || len < 2 || name[len - 1] == '/' || strchr(name, '\n') ||
       strstr(name, "//") || strcmp(name, CT__H5_STORE_MANIFEST) == 0)
-    CT_FAIL(CT_ERR_ARG, "%s: '%s' is no name for an item: expected /group/name", s->path, name);
+    CT_FAIL(CT_ERR_ARG, "%s: '%s' is not a valid item name: expected /group/name", s->path, name);
 out:
   return rc;
 }
@@ -207,7 +207,7 @@ int ct__h5_store_commit(ct_store_t *s)
 {
   int rc = CT_OK;
   CT_TRY(ct_fault("store.commit"));
-  if (s->broken) CT_FAIL(CT_ERR_IO, "%s: is not written: an item of it failed", s->path);
+  if (s->broken) CT_FAIL(CT_ERR_IO, "%s: not written, because one of its items failed", s->path);
   CT_TRY(write_manifest(s));
   hid_t file = s->file;
   s->file = -1;

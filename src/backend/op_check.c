@@ -29,22 +29,22 @@ static const char *check_int8(const ct_op_desc_t *d)
 {
   int x = d->x.dtype == CT_U8, y = d->y.dtype == CT_U8;
 
-  if (d->passes != CT_FWD) return "eight bits have no gradient";
+  if (d->passes != CT_FWD) return "int8 ops have no backward pass";
   if (d->q.dynamic) {
     if (x || y || d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
-      return "dynamic eight bits are between float32";
+      return "dynamic int8 needs float32 input and output";
     return d->kind == CT_OP_LINEAR || d->kind == CT_OP_LSTM
                ? NULL
-               : "only linear layers and LSTMs have dynamic eight bits";
+               : "only linear layers and LSTMs support dynamic int8";
   }
-  if (!ct_op_is(d->kind, CT_KIND_INT8)) return "it is not computed in eight bits";
-  if (x ? !has_scale(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
-    return "the input in eight bits has no scale";
-  if (y ? !has_scale(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
-    return "the output in eight bits has no scale";
+  if (!ct_op_is(d->kind, CT_KIND_INT8)) return "the op has no int8 version";
+  if (x ? !is_pair(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
+    return "the int8 input has no scale";
+  if (y ? !is_pair(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
+    return "the int8 output has no scale";
   int two =
       d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
-  return two && !has_scale(&d->q.x2) ? "the second input in eight bits has no scale" : NULL;
+  return two && !is_pair(&d->q.x2) ? "the second int8 input has no scale" : NULL;
 }
 
 /* x and y have the same type, except for a cast and for UPDATE, which may write the weights in
@@ -55,10 +55,10 @@ static const char *check_types(const ct_op_desc_t *d)
 
   if (ct_op_is_int8(d)) return check_int8(d);
   if (x == CT_U8 && d->kind == CT_OP_REORDER) {
-    if (d->passes != CT_FWD) return "bytes have no gradient";
+    if (d->passes != CT_FWD) return "int8 tensors have no gradient";
     x = CT_F32;
   }
-  if (!is_number(x) || !is_number(y)) return "ops are of float32, bfloat16 and float16";
+  if (!is_number(x) || !is_number(y)) return "expected float32, bfloat16 or float16";
   if (ct_op_is(d->kind, CT_KIND_FLAT) && x != CT_F32) return "the optimizer works in float32";
   if (x != y && d->kind != CT_OP_REORDER && d->kind != CT_OP_UPDATE)
     return "input and output differ in type";
@@ -71,7 +71,7 @@ static const char *check_passes(const ct_op_desc_t *d)
 
   if (d->passes & ~(CT_FWD | CT_BWD_DATA | CT_BWD_PARAM | stats)) return "unknown pass";
   if (d->passes & stats && (d->kind != CT_OP_BNORM || !d->u.bnorm.sync))
-    return "only a batchnorm with sync leaves its statistics";
+    return "only a synchronized batchnorm outputs its statistics";
   if (ct_op_is(d->kind, CT_KIND_FLAT) && d->passes != CT_FWD) return "it has no backward pass";
   return NULL;
 }
@@ -96,7 +96,8 @@ static const char *check_conv(const ct_op_desc_t *d)
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
     return "a convolution takes N x C x H x W or N x C x D x H x W";
   if (!same_dims(d, 1)) return "input and output differ in batch size";
-  if (d->u.conv.add && d->passes != CT_FWD) return "a sum in a convolution is of inference only";
+  if (d->u.conv.add && d->passes != CT_FWD)
+    return "a convolution with a residual sum is for inference only";
   if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
     return "the channels are not a multiple of the groups";
   for (int i = 0; i < d->x.ndim - 2; i++) {
@@ -120,7 +121,7 @@ static const char *check_bnorm(const ct_op_desc_t *d)
 {
   if (d->x.ndim < 2) return "batch normalisation takes N x C x ...";
   if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
-  if (d->u.bnorm.sync && !d->training) return "statistics of many ranks are of training only";
+  if (d->u.bnorm.sync && !d->training) return "synchronized statistics are for training only";
   return same_shape(d);
 }
 
@@ -182,7 +183,7 @@ static const char *check_concat(const ct_op_desc_t *d)
   int along = ct_op_concat_dim(&d->x);
 
   if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
-  if (d->x.dim[along] >= d->y.dim[along]) return "there is no room for the second input";
+  if (d->x.dim[along] >= d->y.dim[along]) return "the output is too small for the second input";
   for (int i = 0; i < d->x.ndim; i++)
     if (i != along && d->x.dim[i] != d->y.dim[i])
       return along == 1 ? "only the channels may grow" : "only the features may grow";
@@ -234,7 +235,7 @@ static const char *check_select(const ct_op_desc_t *d)
   if (d->x.ndim != 3 || d->y.ndim != 2) return "select takes N x T x D and gives N x D";
   if (!same_dims(d, 1) || d->x.dim[2] != d->y.dim[1])
     return "input and output differ in batch size or features";
-  return index >= -1 && index < d->x.dim[1] ? NULL : "the sequence has no such place";
+  return index >= -1 && index < d->x.dim[1] ? NULL : "the index is out of range of the sequence";
 }
 
 static const char *check_upsample(const ct_op_desc_t *d)
@@ -243,7 +244,7 @@ static const char *check_upsample(const ct_op_desc_t *d)
     return "upsampling takes N x C x H x W or N x C x D x H x W";
   if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
   for (int i = 2; i < d->x.ndim; i++)
-    if (d->y.dim[i] % d->x.dim[i]) return "the output's size is no multiple of the input's";
+    if (d->y.dim[i] % d->x.dim[i]) return "the output's size is not a multiple of the input's";
   return NULL;
 }
 
@@ -261,8 +262,9 @@ static const char *check_loss(const ct_op_desc_t *d)
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
   if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
     return "label smoothing is not in 0 to 1";
-  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim >= 2 ? NULL
-                                                            : "logits are N x classes x places";
+  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim >= 2
+             ? NULL
+             : "expected logits of N x classes x pixels";
 }
 
 static const char *check_gradstat(const ct_op_desc_t *d)
@@ -287,7 +289,7 @@ static const char *check_kind(const ct_op_desc_t *d)
       CT_OP_LIST(X)
 #undef X
   };
-  return (unsigned)d->kind < CT_OP_COUNT ? checks[d->kind](d) : "there is no such op";
+  return (unsigned)d->kind < CT_OP_COUNT ? checks[d->kind](d) : "unknown op";
 }
 
 int ct_op_check(const ct_op_desc_t *d, char why[128])

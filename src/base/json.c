@@ -73,7 +73,7 @@ int ct_json_heal(const char *path)
   if (whole == bytes) goto out;
   fd = ct_file_open(path, O_WRONLY, 0);
   if (fd < 0 || ftruncate(fd, (off_t)whole) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: half a line at its end cannot be removed: %s", path,
+    CT_FAIL(CT_ERR_IO, "%s: an incomplete last line cannot be removed: %s", path,
             ct_file_why(errno));
 out:
   if (fd >= 0) close(fd);

@@ -46,7 +46,7 @@ static void close_algorithm(algorithm_t *w)
 /* Collective over w->t.  Opens the communicator.  fixed_order: forces the exchange algorithm. */
 static int open_algorithm(algorithm_t *w, int fixed_order, int64_t most)
 {
-  static const char what[] = "buffers of bench comm";
+  static const char what[] = "the buffers of bench comm";
   int rc = CT_OK;
   const ct_setup_t *s = w->s;
   const ct_comm_opts_t o = {.fixed_order = fixed_order, .wire = CT_F32};

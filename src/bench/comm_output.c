@@ -95,8 +95,7 @@ int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *o
     n = table_rows(b, i);
     CT_TRY(add_table(&b->row[i], n, out));
   }
-  CT_TRY(ct_str_add(out,
-                    "\nlinks, by the in-place all-reduces: latency of a message, and bandwidth\n"));
+  CT_TRY(ct_str_add(out, "\nlinks, fitted to the in-place all-reduces: latency and bandwidth\n"));
   for (int64_t i = 0, n; i < b->rows; i += n) {
     n = table_rows(b, i);
     if (fit(&b->row[i], n, &line) && isfinite(line.link.bytes_per_s))

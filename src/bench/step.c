@@ -201,7 +201,7 @@ static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
   ct_str_t ops = {0};
   json_t *json = ct_args_get(a, "json") ? json_object() : NULL;
   if (text && ct_args_get(a, "ops"))
-    CT_FAIL(CT_ERR_USAGE, "bench: --ops is of one mode: not with --modes");
+    CT_FAIL(CT_ERR_USAGE, "bench: --ops measures one mode; it cannot be combined with --modes");
   if (text) CT_TRY(read_modes(text, mode, &n));
   for (int i = 0; text && i < n; i++)
     CT_TRY(measure_mode(a, topo, mode[i], &b[i]));

@@ -191,7 +191,7 @@ static int prepare_dir(const ct_ckpt_t *c, const char *path)
   int rc = CT_OK;
   if (!ct_file_exists(c->dir)) {
     CT_TRY(ct_file_mkdirs(c->dir));
-    ct_log(CT_LOG_WARN, "%s was removed while the run goes on; it is made anew", c->dir);
+    ct_log(CT_LOG_WARN, "%s was removed during the run; it was created again", c->dir);
   }
   int64_t space = ct_file_free(c->dir);
   if (space >= 0 && space < ct__space_needed(c->item, c->items, c->text, c->texts))
@@ -382,10 +382,10 @@ int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out,
     rc = ops->open(path, out);
     /* to resume from an older one would discard training done by the newer version */
     if (rc == CT_OK || rc == CT_ERR_NOMEM || rc == CT_ERR_NEWER) goto out;
-    ct_log(CT_LOG_WARN, "checkpoint passed over: %s", ct_err_last()->text);
+    ct_log(CT_LOG_WARN, "skipped a checkpoint: %s", ct_err_last()->text);
   }
   if (n > 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: none of the %d checkpoints is whole; '--resume never' begins anew",
+    CT_FAIL(CT_ERR_FORMAT, "%s: none of the %d checkpoints is intact; '--resume never' starts over",
             dir, n);
 out:
   ct_mem_free(step);
@@ -438,8 +438,7 @@ int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t w
   if (which == CT_CKPT_BEST || (which == CT_CKPT_USUAL && best_is_on))
     CT_TRY(best_of(dir, path, cap));
   if (which == CT_CKPT_BEST && !*path)
-    CT_FAIL(CT_ERR_USAGE, "%s: there is no best checkpoint: with checkpoint.best the run keeps it",
-            dir);
+    CT_FAIL(CT_ERR_USAGE, "%s: there is no best checkpoint: set checkpoint.best to keep one", dir);
   if (*path) goto out;
   CT_TRY(ct_ckpt_newest(dir, ops, &s, path, cap));
   if (!s) *path = '\0';
@@ -520,7 +519,7 @@ int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, 
     CT_TRY(aside_of(aside, sizeof aside, path));
     int why = ct_file_rename(path, aside);
     if (why && why != ENOENT) CT_FAIL(CT_ERR_IO, "%s: cannot be renamed: %s", path, strerror(why));
-    ct_log(CT_LOG_INFO, "%s was set aside as %s: this run goes on from step %" PRId64, path,
+    ct_log(CT_LOG_INFO, "%s was renamed to %s: this run resumes from step %" PRId64, path,
            strrchr(aside, '/') + 1, step);
   }
   if (i == 0) goto out; /* `latest` is already right */

@@ -52,8 +52,8 @@ const char *ct__space_explain(const char *error, int64_t needed, int64_t free, c
   if (free >= 0)
     snprintf(space, sizeof space, ", %s are free", ct_text_bytes((double)free, left, sizeof left));
   if (free >= needed && strstr(error, strerror(ENOSPC)))
-    but = ", but the file system needs room of its own, or has no more files to give (df -i)";
-  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, space, but,
+    but = ", but the file system reserves some of it, or has no free inodes (df -i)";
+  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, room, but,
            *cure ? "; " : "", cure);
   return buf;
 }

@@ -10,7 +10,8 @@
 #include "base/ct_mem.h"
 #include "comm/ct_mpi.h"
 
-static const char comparison[] = "a comparison of all ranks", from_zero[] = "what rank 0 sends";
+static const char comparison[] = "a comparison between ranks",
+                  from_zero[] = "a broadcast from rank 0";
 
 static void allreduce(const ct_topo_t *t, const char *what, void *io, int count, MPI_Datatype type,
                       MPI_Op op)
@@ -37,7 +38,7 @@ static int share_error(const ct_topo_t *t, int code, int culprit)
     info = *ct_err_last();
     if (info.rank < 0) info.rank = culprit;
   }
-  bcast(t, "telling an error to all ranks", &info, sizeof info, culprit);
+  bcast(t, "broadcast of an error", &info, sizeof info, culprit);
   ct_err_put(&info);
   return code;
 }
@@ -47,7 +48,7 @@ int ct_agree(const ct_topo_t *t, int rc)
   struct {
     int code, rank;
   } worst = {rc, t->rank};
-  allreduce(t, "an agreement of all ranks", &worst, 1, MPI_2INT, MPI_MINLOC);
+  allreduce(t, "agreement on an error code", &worst, 1, MPI_2INT, MPI_MINLOC);
   return worst.code == CT_OK ? CT_OK : share_error(t, worst.code, worst.rank);
 }
 
@@ -84,7 +85,7 @@ int ct_agree_bytes(const ct_topo_t *t, int rc, void **data, size_t *bytes)
   CT_TRY_ALL(t, rc);
   uint64_t n = *bytes;
   bcast(t, from_zero, &n, sizeof n, 0);
-  if (t->rank != 0) mine = ct_mem_alloc(n + 1, "what rank 0 sends");
+  if (t->rank != 0) mine = ct_mem_alloc(n + 1, "a broadcast from rank 0");
   CT_TRY_ALL(t, t->rank == 0 || mine ? CT_OK : CT_ERR_NOMEM);
   if (t->rank != 0) {
     *data = mine;
@@ -123,7 +124,7 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
     return;
   }
   MPI_Request request;
-  ct_heartbeat_enter("what rank 0 collects", -1);
+  ct_beat_enter("a gather on rank 0", -1);
   CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
   ct_mpi_wait(t, &request);
 }
@@ -171,7 +172,7 @@ static void take_all(const ct_topo_t *t, int from, ct_agree_part_t take, void *c
 void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
                    void *ctx)
 {
-  if (t->size > 1) ct_heartbeat_enter("what rank 0 collects", -1);
+  if (t->size > 1) ct_beat_enter("a gather on rank 0", -1);
   if (t->rank == 0) take(ctx, 0, mine, bytes);
   for (int r = 1; t->rank == 0 && r < t->size; r++)
     take_all(t, r, take, ctx);
@@ -237,6 +238,6 @@ void ct__step_status_close(ct_topo_t *t)
 int ct_step_agree(const ct_topo_t *t, ct_step_status_t *io)
 {
   io->err_rank = t->rank;
-  allreduce(t, "the step word", io, 1, t->step_type, t->step_op);
+  allreduce(t, "the step status", io, 1, t->step_type, t->step_op);
   return io->err == CT_OK ? CT_OK : share_error(t, (int)io->err, (int)io->err_rank);
 }

@@ -546,7 +546,8 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
   CT_TRY_ALL(c->t, c->be->mem->alloc(c->dev, CT_MEM_DEVICE, bytes, &device));
   CT_TRY(mpi->alloc(c->inner, bytes, &twin));
   if (c->be->mem->pin(c->dev, twin, bytes) != CT_OK)
-    ct_log_all(CT_LOG_DEBUG, "gradients go to the host by slower copies: %s", ct_err_last()->text);
+    ct_log_all(CT_LOG_DEBUG, "gradients are copied to the host more slowly: %s",
+               ct_err_last()->text);
   c->twin[c->twins++] = (twin_t){.device = device, .host = twin, .bytes = bytes};
   *out = device;
   device = NULL;

@@ -70,7 +70,7 @@ int ct_module_load(const char *name, const ct_module_t **out)
   handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) CT_FAIL(CT_ERR_DEVICE, "%s", dlerror());
   *(void **)&entry = dlsym(handle, "ctrain_module");
-  if (!entry) CT_FAIL(CT_ERR_DEVICE, "%s is no module of ctrain-hpc", path);
+  if (!entry) CT_FAIL(CT_ERR_DEVICE, "%s is not a plug-in of ctrain-hpc", path);
   CT_TRY(check(entry(), path));
   *out = entry();
   handle = NULL;

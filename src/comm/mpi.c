@@ -29,7 +29,7 @@ void ct_panic(const ct_topo_t *t, const char *fmt, ...)
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  ct_log_all(CT_LOG_ERROR, "%s%s%s: this cannot be repaired, the run ends", t ? t->host : "",
+  ct_log_all(CT_LOG_ERROR, "%s%s%s: unrecoverable error, aborting", t ? t->host : "",
              t && t->host[0] ? ": " : "", text);
   const ct_panic_hook_t *h = atomic_load(&hook);
   if (h) h->farewell();

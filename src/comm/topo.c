@@ -157,8 +157,7 @@ int ct_topo_open(ct_topo_t *t, int *argc, char ***argv)
   CT_TRY(number_nodes(t));
   CT_TRY(count_threads(t, shared));
   if (provided < MPI_THREAD_FUNNELED)
-    CT_FAIL(CT_ERR_COMM,
-            "the MPI library does not let a program have threads (MPI_THREAD_FUNNELED)");
+    CT_FAIL(CT_ERR_COMM, "the MPI library does not support threads (MPI_THREAD_FUNNELED)");
 out:
   if (shared != MPI_COMM_NULL) MPI_Comm_free(&shared);
   if (rc != CT_OK) ct_topo_close(t);

@@ -30,7 +30,7 @@ int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   CT_TRY(ct_model_path(a->rest[0], ct_args_get(a, "checkpoint"), in, sizeof in));
-  if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "using the model in %s", in);
+  if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "using the model of %s", in);
   if (ct_onnx_is_name(out)) {
     CT_TRY(ct_convert_onnx(in, out, a));
   } else if (!ct_convert_format(out)) {

@@ -82,8 +82,8 @@ static int refuse_ranges(const model_t *m)
     size_t n = strlen(t.name), tail = sizeof end - 1;
     if (n > tail && strcmp(t.name + n - tail, end) == 0)
       CT_FAIL(CT_ERR_USAGE,
-              "%s: was trained with train.qat: quantize it to int8 first, by `quantize CONFIG "
-              "--checkpoint %s --output FILE.h5`, and convert that file",
+              "%s: was trained with train.qat: quantize it first by `quantize CONFIG --checkpoint "
+              "%s --output FILE.h5`, and convert that file",
               m->path, m->path);
   }
 out:

@@ -88,8 +88,8 @@ static int add_tensor(job_t *j, int i, const char *prefix)
   ct_str_t name = {0};
   j->file.ops->tensor(j->file.w, i, t);
   if (ct_elem_bits(t->type) < 8)
-    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which is not written anywhere", j->in, t->name,
-            ct_elem_name(t->type));
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which no output format supports", j->in,
+            t->name, ct_elem_name(t->type));
   CT_TRY(ct_names_change(prefix, &j->rename, t->name, &name));
   ct_elem_t type = type_written(j, t->type);
   j->changed += type != t->type;

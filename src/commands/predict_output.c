@@ -85,8 +85,8 @@ static int check_style(const ct_predict_out_t *p)
   const ct_predict_style_t *o = &p->style;
   if (p->folder && p->pixels < 2)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: a directory is for masks, which need a model with "
-            "per-pixel classes; otherwise the name must end in .h5 or .csv",
+            "predict: --output %s: a directory is for masks, from models with a class per pixel; "
+            "otherwise the name must end in .h5 or .csv",
             o->output);
   if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
     CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
@@ -330,7 +330,7 @@ int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *output
   if (p->style.output || !p->text.len) goto out;
   CT_TRY(ct_app_print(p->text.data));
   ct_str_clear(&p->text);
-  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "the reader of stdout has closed it");
+  if (ct_app_unread()) CT_FAIL(CT_ERR_IO, "the reader of the predictions has closed the output");
 out:
   ct_mem_free(v);
   return rc;

@@ -199,13 +199,13 @@ int ct_cmd_report(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)topo;
   (void)status;
   if (ct_args_get(a, "csv") && ct_args_get(a, "json"))
-    CT_FAIL(CT_ERR_USAGE, "report: give either --csv or --json, not both");
+    CT_FAIL(CT_ERR_USAGE, "report: choose one of --csv and --json");
   for (int i = 0; i < a->rests; i++)
     runs += is_run(a->rest[i]);
   if (runs && runs < a->rests)
     CT_FAIL(CT_ERR_USAGE,
-            "report: %d of %d are directories of runs, which have a metrics.jsonl; "
-            "studies and runs make two pages",
+            "report: %d of %d directories are training runs (with a metrics.jsonl), the others are "
+            "studies; report them separately",
             runs, a->rests);
   CT_TRY(runs ? report_runs(a) : report_studies(a));
 out:

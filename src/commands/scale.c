@@ -110,8 +110,8 @@ static void log_round(const scale_t *s, int i, int round, double seconds)
   const ct_scale_config_t *p = &s->config[i];
   static const char *const what[] = {"", " alone", " side by side"};
   if (s->topo->rank) return;
-  ct_log(CT_LOG_INFO, "block %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms a step",
-         round + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
+  ct_log(CT_LOG_INFO, "round %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms per step",
+         block + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
          p->nodes == 1 ? "" : "s", p->batch, 1e3 * seconds);
 }
 
@@ -208,7 +208,7 @@ static int all_rounds(scale_t *s)
     if (!open) break;
   }
   if (over && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the budget is used up; run the same command again to continue the study");
+    ct_log(CT_LOG_INFO, "the budget is used up; the same command resumes the study");
 out:
   return rc;
 }

@@ -86,8 +86,8 @@ static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
     weights += ct_quant_is_weight(g, i, &channels);
     ranges += ct_observed_is_range(g, i);
   }
-  return ct_str_add(t, "  %-14s fake-quantized to int8: %d weight%s, %d activation%s\n", "rounding",
-                    weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+  return ct_str_add(t, "  %-14s int8 by train.qat: %d weight%s, activations at %d point%s\n",
+                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -129,7 +129,7 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
   if (c->parallel.grad_dtype)
     CT_TRY(ct_str_add(t, "  %-14s as bfloat16 between nodes\n", "traffic"));
   if (c->parallel.bucket_mb == CT_BUCKET_AUTO)
-    CT_TRY(ct_str_add(t, "  %-14s chosen from all-reduces timed at the start\n", "buckets"));
+    CT_TRY(ct_str_add(t, "  %-14s chosen by timing all-reduces when a run starts\n", "buckets"));
   if (c->parallel.zero)
     CT_TRY(ct_str_add(t, "  %-14s each rank has a slice of them (ZeRO-1)\n", "states"));
   if (c->parallel.verify_every)
@@ -208,14 +208,14 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "reduced-precision weights", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "weights in reduced precision", bytes[CT_MEMORY_LOW_WEIGHTS]));
   CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
   CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
   CT_TRY(add_if_any(t, "whole states, for a checkpoint", bytes[CT_MEMORY_WHOLE_STATES]));
-  CT_TRY(add_if_any(t, "batches: one in use, one on its way", bytes[CT_MEMORY_BATCHES]));
-  CT_TRY(add_if_any(t, "what rank 0 deals out and collects", bytes[CT_MEMORY_DEALT]));
+  CT_TRY(add_if_any(t, "batches: one in use, one prefetched", bytes[CT_MEMORY_BATCHES]));
+  CT_TRY(add_if_any(t, "scatter and gather buffers of rank 0", bytes[CT_MEMORY_DEALT]));
   CT_TRY(add_if_any(t, "statistics, norms and the like", others));
   CT_TRY(add_bytes(t, "total", ct_memory_total(m)));
   snprintf(evaluation, sizeof evaluation, "(activations of %d samples in evaluation)",
@@ -256,8 +256,8 @@ static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, i
                          ct_str_t *t)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(t, "\nWhere things live (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < residencies; i++) {
+  CT_TRY(ct_str_add(t, "\nPlacement (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
+  for (int i = 0; i < places; i++) {
     char types[64], spread[64];
     const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));

@@ -66,8 +66,8 @@ static int check_same(const run_t *r, const ct_ckpt_found_t *c)
   CT_TRY(ct_config_differences(&r->s.cfg, old, &changed));
   if (have != want)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: holds %d arrays, but this model and optimizer have %d; start over with "
-            "'--resume never', or keep both with another run.name%s%s",
+            "%s: holds %d arrays, but this model and optimizer have %d; start over with '--resume "
+            "never', or keep both with another run.name%s%s",
             c->path, have, want, changed.len ? ": " : "", changed.len ? changed.data : "");
   if (changed.len) ct_log(CT_LOG_WARN, "%s has another configuration: %s", c->path, changed.data);
 out:
@@ -84,8 +84,9 @@ static int check_place(run_t *r, const char *path)
   int64_t samples = r->s.data.info.samples, epoch = ct_sampler_epoch(&r->order);
   if (r->at.cursor < 0 || r->at.cursor > samples)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: was saved after %" PRId64 " samples of the epoch, but data.train has only %" PRId64
-            ": use the original data, or start over with '--resume never'",
+            "%s: was written after %" PRId64
+            " samples of an epoch, but data.train has only %" PRId64
+            ": restore the data, or start over with '--resume never'",
             path, r->at.cursor, samples);
   if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last was turned on since */
 out:
@@ -99,9 +100,9 @@ static void check_order(run_t *r, const char *path)
   int within = r->at.cursor > 0 && r->at.cursor < ct_sampler_epoch(&r->order);
   if (within && r->at.order != order)
     ct_log(CT_LOG_WARN,
-           "%s was saved within an epoch with another order of samples (the chunks of the files, "
-           "data.lanes or data.shuffle have changed): until the end of this epoch some samples are "
-           "used twice, and others not at all",
+           "%s was written within an epoch with a different order of samples (other file chunks, "
+           "data.lanes or data.shuffle): until the end of this epoch some samples are used twice "
+           "and others not at all",
            path);
 }
 
@@ -183,9 +184,8 @@ static int warn_of_former(const ct_config_t *c)
   if (ct_file_is_dir(checkpoints) &&
       ct_file_glob(checkpoints, "step-*", &file, &files) == CT_OK) /* fails without a match */
     ct_log(CT_LOG_WARN,
-           "run.dir is %s, which holds no checkpoint: training starts from step 0.  But %s holds a "
-           "run: "
-           "before 0.2.0 a relative run.dir was relative to the working directory, now to the "
+           "run.dir is %s, which has no checkpoint: training starts over.  But %s has a run: "
+           "before 0.2.0 a relative run.dir was taken from the working directory, now from the "
            "directory of the configuration.  To resume that run: --set run.dir=%s",
            c->run.dir, former, written);
 out:
@@ -213,7 +213,7 @@ static int resume(run_t *r, const ct_args_t *a)
     CT_TRY_ALL(topo, topo->rank == 0 ? warn_of_former(&r->s.cfg) : CT_OK);
   if (!found) CT_TRY(ct_setup_init(&r->s));
   if (ct_train_is_over(&r->s.cfg.train, &r->early_stop, &r->at))
-    ct_log(CT_LOG_INFO, "nothing is left to train; '--resume never' starts over");
+    ct_log(CT_LOG_INFO, "training is already complete; '--resume never' starts over");
   if (topo->rank == 0)
     rc = ct_ckpt_set_aside(dir, ct_builtin_stores[0], r->at.step, r->at.best.step);
   CT_TRY_ALL(topo, rc);

@@ -322,9 +322,9 @@ static int take_files(const ct__opt_location_t *at, const ct_yaml_t *n, void *ou
   }
   for (const ct_yaml_t *v = count > 0 ? n->child : NULL; v; v = v->next) {
     if (!is_word_of_files(v->key))
-      CT_TRY(ct__opt_fail(at, v,
-                          "'%s' is no name: of letters, digits, '_' and '-', below %d of them",
-                          v->key, CT_OPT_FILES_NAME));
+      CT_TRY(ct__opt_fail(
+          at, v, "'%s' is not a valid name: expected letters, digits, '_' and '-', fewer than %d",
+          v->key, CT_OPT_FILES_NAME));
     f.name[f.n] = ct_mem_strdup(v->key);
     if (!f.name[f.n++]) CT_TRY(CT_ERR_NOMEM);
     CT_TRY(take_paths(at, v, &f.paths[f.n - 1]));

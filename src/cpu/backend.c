@@ -137,7 +137,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   const cpu__op_kind_t *kind = int8 ? cpu__int8_kind(d) : kinds[d->kind];
   if (!kind) {
     snprintf(why, 128, "the CPU backend has no '%s' op%s", ct_op_name(d->kind),
-             int8 ? " in eight bits" : "");
+             int8 ? " in int8" : "");
     return 0;
   }
   if (!int8 && !types_fit(d, why)) return 0;

@@ -20,7 +20,7 @@ static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char 
 {
   if (job->desc->x.dtype != dtype) return cpu__refuse(why, "another type of activations");
   if (dtype == CT_BF16 && job->dev->bf16_rate == 0)
-    return cpu__refuse(why, "the processor does not multiply bfloat16");
+    return cpu__refuse(why, "the processor has no bfloat16 dot products");
   *cost = (cpu__cost_t){ct_op_flops(job->desc, job->pass) / 2, 0};
   return 1;
 }

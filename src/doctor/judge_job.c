@@ -201,8 +201,7 @@ static void batch(const ct_job_facts_t *job, ct_findings_t *out)
              (d->batch / job->ranks + 1) * job->ranks);
     ct__doctor_add(out, CT_FINDING_NOTE, "batch", NULL, cure,
                    "data.batch %" PRId64
-                   " is no multiple of %d ranks: some wait for the others in each "
-                   "step",
+                   " is not a multiple of %d ranks: some wait for the others in each step",
                    d->batch, job->ranks);
   }
   if (d->samples < d->batch) {

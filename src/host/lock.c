@@ -125,7 +125,7 @@ static void name_stranger(int fd, int no_line, char *buf, size_t cap)
   if (f) fclose(f);
   snprintf(buf, cap, ", process %d%s%s%s%s%s%s", (int)by.l_pid, *name ? " (" : "", name,
            *name && *user ? ", " : "", *name ? user : "", *name ? ")" : "",
-           by.l_type == F_RDLCK ? ", which is no run" : "");
+           by.l_type == F_RDLCK ? ", not a run" : "");
 }
 
 /* For a held lock: CT_OK if \a me may take it over; the file is then removed. */
@@ -149,8 +149,8 @@ static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
             " on %s%s, since %s: wait for its end or end it, or choose another run.dir",
             dir, holder.pid, holder.host, job, holder.since);
   ct_log(CT_LOG_WARN,
-         "%s: process %" PRId64 " on %s still seems to hold it; it was of this job "
-         "before the requeue, whose files are taken over",
+         "%s: process %" PRId64 " on %s still seems to hold it; it belongs to this job before its "
+         "requeue, so this run takes over",
          dir, holder.pid, holder.host);
   int why = ct_file_remove(l->path);
   if (why) CT_FAIL(CT_ERR_IO, "%s: cannot be removed: %s", l->path, strerror(why));
@@ -169,7 +169,9 @@ static int try_once(ct_lock_t *l, int *held)
   if (l->fd < 0) CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", l->path, ct_file_why(errno));
   attempt_t a = attempt(l->fd);
   if (a == NO_LOCKS)
-    ct_log(CT_LOG_DEBUG, "%s: no locks on this file system (%s): nothing keeps a second run away",
+    ct_log(CT_LOG_DEBUG,
+           "%s: this file system has no file locks (%s): a second run in this directory would not "
+           "be noticed",
            l->path, strerror(errno));
   /* the previous holder may have removed the file meanwhile: then this lock protects nothing */
   *held = a == HELD || (a == GOT && ct_lock_peek(l) != CT_LOCK_HELD);

@@ -92,10 +92,9 @@ static void take(const char *source, const char *text, ct_walltime_t *w)
   double now = epoch_now(), end;
   if (!text || !*text) return;
   if (ct_text_double(text, &end) != CT_OK || !isfinite(end))
-    ct_log(CT_LOG_WARN, "%s is '%s', no number of seconds since the epoch: it is not heeded",
-           source, text);
+    ct_log(CT_LOG_WARN, "%s is '%s': ignored, not a Unix timestamp", source, text);
   else if (end <= now)
-    ct_log(CT_LOG_WARN, "%s was %s ago, so it is not the end of this job: it is not heeded", source,
+    ct_log(CT_LOG_WARN, "%s was %s ago: ignored, not the end of this job", source,
            ct_text_seconds(now - end, over, sizeof over));
   else
     *w = (ct_walltime_t){.source = source, .end_s = end, .end_clock_s = ct_clock() + (end - now)};

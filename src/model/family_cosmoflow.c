@@ -56,7 +56,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1, stages = stages_of(&g->input);
   if (g->input.ndim != 5 || stages == 0)
-    CT_FAIL(CT_ERR_SHAPE, "wants volumes (C x D x H x W) of at least 2 voxels a side");
+    CT_FAIL(CT_ERR_SHAPE, "needs volumes (C x D x H x W) of at least 2 voxels a side");
   for (int i = 0; i < stages; i++)
     CT_TRY(add_stage(g, &id, i));
   CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));

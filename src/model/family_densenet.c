@@ -75,7 +75,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   const net_t *n = NULL;
   for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
     if (nets[i].depth == o->depth) n = &nets[i];
-  if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
+  if (!n) CT_FAIL(CT_ERR_ARG, "unknown depth %" PRId64, o->depth);
   CT_TRY(ct_graph_prefix(g, "features."));
   CT_TRY(add_conv(g, &id, "conv0", n->first, "kernel: 7, stride: 2, padding: 3"));
   CT_TRY(ct_graph_add(g, &id, "norm0", "batchnorm", id, -2, NULL));

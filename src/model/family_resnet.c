@@ -111,7 +111,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   const net_t *n = find_net(o->depth);
-  if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
+  if (!n) CT_FAIL(CT_ERR_ARG, "unknown depth %" PRId64, o->depth);
   CT_TRY(add_stem(g, &id, n, o->stem));
   for (int s = 0; s < STAGES; s++)
     for (int b = 0; b < n->blocks[s]; b++) {

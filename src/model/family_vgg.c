@@ -75,7 +75,7 @@ static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, int b
   const net_t *n = NULL;
   for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
     if (nets[i].depth == o->depth) n = &nets[i];
-  if (!n) CT_FAIL(CT_ERR_ARG, "there is no depth %" PRId64, o->depth);
+  if (!n) CT_FAIL(CT_ERR_ARG, "unknown depth %" PRId64, o->depth);
   CT_TRY(add_features(g, &id, n, batchnorm));
   CT_TRY(ct_graph_add(g, &id, "avgpool", "adaptive_avgpool", id, -2, "out: 7"));
   CT_TRY(ct_graph_add(g, &id, "flatten", "flatten", id, -2, NULL));

@@ -35,7 +35,7 @@ out:
 static int check(const ct_graph_t *g, const ct_model_opts_t *o)
 {
   int rc = CT_OK;
-  if (g->input.ndim != 4) CT_FAIL(CT_ERR_SHAPE, "wants images (C x H x W)");
+  if (g->input.ndim != 4) CT_FAIL(CT_ERR_SHAPE, "needs images (C x H x W)");
   if (g->input.dim[2] % o->patch || g->input.dim[3] % o->patch)
     CT_FAIL(CT_ERR_SHAPE, "model.patch: %" PRId64 " does not divide the image", o->patch);
   if (o->dim % o->heads)

@@ -71,7 +71,7 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   if (ct_shape_sample(&last->out) != classes && !by_pixel)
     CT_FAIL(CT_ERR_SHAPE,
             "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
-            " values, one for each class or target, of a sample or of each of its places",
+            " values, one for each class or target, of a sample or of each of its pixels",
             last->name, last->ops->kind, ct__graph_sample_text(&last->out, shape, sizeof shape),
             classes);
 out:
@@ -238,7 +238,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
   ct_yaml_t *map = NULL;
   const ct_layer_ops_t *ops = ct_layer_find(kind);
   CT_TRY(ct_text_format(full, sizeof full, "%s%s", g->prefix, name));
-  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': there is no kind '%s'", name, kind);
+  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': unknown kind '%s'", name, kind);
   if (opts) {
     va_list args;
     va_start(args, opts);

@@ -80,10 +80,10 @@ static int read_input(const char *text, ct_inputs_t *in)
     if (end == at + 1 || dim[dims] < 1 || dim[dims] > INT32_MAX) break;
   }
   if (!end || *end || dims == 1 || name == 0 || name >= CT_INPUT_NAME)
-    CT_FAIL(CT_ERR_USAGE,
-            "model.inputs: '%s' is no name with its shape, such as meta=16 or wave=1x64", text);
-  if (in->n == CT_INPUTS_EXTRA)
-    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d further inputs", CT_INPUTS_EXTRA);
+    CT_FAIL(CT_ERR_USAGE, "model.inputs: '%s': expected NAME=SHAPE, such as meta=16 or wave=1x64",
+            text);
+  if (in->n == CT_INPUTS_MORE)
+    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d extra inputs", CT_INPUTS_MORE);
   memcpy(in->name[in->n], text, name);
   in->x[in->n++] = ct_shape_dims(dims, dim);
 out:
@@ -141,13 +141,13 @@ static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const 
   CT_TRY(ct_model_inputs(o, &inputs));
   if (inputs.n && !ct_inputs_same(&inputs, extra))
     CT_FAIL(CT_ERR_USAGE,
-            "model.inputs is [%s], but beside the first input the data gives [%s]: leave it empty "
-            "([]) to take the data's",
-            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(extra, have, sizeof have));
+            "model.inputs is [%s], but the extra inputs of the data are [%s]: leave it empty ([]) "
+            "to take the data's",
+            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(more, have, sizeof have));
   CT_TRY(ct_model_input(o, &noted));
   if (noted.ndim && !ct_shape_same(&noted, input))
     CT_FAIL(CT_ERR_USAGE,
-            "model.input is %s, but samples are %s behind their transforms: leave it empty ([]) to "
+            "model.input is %s, but samples are %s after their transforms: leave it empty ([]) to "
             "take the data's",
             ct__graph_sample_text(&noted, want, sizeof want),
             ct__graph_sample_text(input, have, sizeof have));
@@ -172,9 +172,8 @@ static int unknown_family(const char *name)
   if (!*name) CT_FAIL(CT_ERR_USAGE, "model: give a family (%s) or layers", list);
   const char *nearest = ct_text_nearest(name, names, n);
   if (nearest)
-    CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; did you mean '%s'?", name,
-            nearest);
-  CT_FAIL(CT_ERR_USAGE, "model.family: there is no family '%s'; there are %s", name, list);
+    CT_FAIL(CT_ERR_USAGE, "model.family: unknown family '%s'; did you mean '%s'?", name, nearest);
+  CT_FAIL(CT_ERR_USAGE, "model.family: unknown family '%s'; expected one of %s", name, list);
 out:
   return rc;
 }
@@ -258,10 +257,10 @@ static int check_inputs_read(const ct_graph_t *g)
   for (int k = 0; k < g->extra.n; k++)
     if (!extra[k])
       CT_FAIL(CT_ERR_USAGE,
-              "data.input: '%s' differs in shape from the first array and is an input of its own, "
-              "but no layer reads it: write from: input.%s in model.layers (families have one "
-              "input), or leave it out",
-              g->extra.name[k], g->extra.name[k]);
+              "data.input: '%s' differs in shape from the first array and is an extra input, but "
+              "no layer reads it: write from: input.%s in model.layers (families have one input), "
+              "or leave it out",
+              g->more.name[k], g->more.name[k]);
 out:
   return rc;
 }

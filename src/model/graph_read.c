@@ -106,8 +106,8 @@ static int unknown_input(const ct_graph_t *g, const ct_yaml_t *from, const char 
                    "from: the data gives one input, 'input', and no '%s': name its array in "
                    "data.input",
                    from->text);
-  return fail_at(where, from->line, "from: there is no '%s'; beside 'input' the data gives %s",
-                 from->text, ct_inputs_text(&g->extra, have, sizeof have));
+  return fail_at(where, from->line, "from: there is no '%s'; the extra inputs of the data are %s",
+                 from->text, ct_inputs_text(&g->more, have, sizeof have));
 }
 
 static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)

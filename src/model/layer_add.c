@@ -10,7 +10,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   char a[80], b[80];
   (void)opts;
   if (!ct_shape_same(&in[0], &in[1]))
-    CT_FAIL(CT_ERR_SHAPE, "wants two inputs of one shape, but they are %s and %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs two inputs of one shape, but they are %s and %s",
             ct_shape_text(&in[0], a, sizeof a), ct_shape_text(&in[1], b, sizeof b));
   *out = in[0];
 out:

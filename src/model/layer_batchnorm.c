@@ -22,7 +22,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   (void)opts;
   /* N x H x W would treat rows as channels */
   if (in->ndim == 3)
-    CT_FAIL(CT_ERR_SHAPE, "wants N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   *out = *in;
 out:

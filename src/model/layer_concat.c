@@ -13,7 +13,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   for (int i = 0; i < in[0].ndim; i++)
     fit &= i == along || in[0].dim[i] == in[1].dim[i];
   if (!fit)
-    CT_FAIL(CT_ERR_SHAPE, "wants two inputs that differ in %s only, but they are %s and %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs two inputs that differ in %s only, but they are %s and %s",
             along == 2 ? "features" : "channels", ct_shape_text(&in[0], a, sizeof a),
             ct_shape_text(&in[1], b, sizeof b));
   *out = in[0];

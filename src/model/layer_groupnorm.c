@@ -28,7 +28,7 @@ static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   char shape[80];
   const groupnorm_t *o = opts;
   if (in->ndim == 3)
-    CT_FAIL(CT_ERR_SHAPE, "wants N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   if (in->dim[1] % o->num_groups)
     CT_FAIL(CT_ERR_SHAPE, "num_groups %" PRId64 " must divide its %" PRId64 " channels",
@@ -44,10 +44,10 @@ static int infer_instance(const void *opts, const ct_shape_t *in, ct_shape_t *ou
   char shape[80];
   (void)opts;
   if (in->ndim < 4)
-    CT_FAIL(CT_ERR_SHAPE, "wants N x C x H x W or N x C x D x H x W, but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs N x C x H x W or N x C x D x H x W, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   if (ct_shape_sample(in) == in->dim[1])
-    CT_FAIL(CT_ERR_SHAPE, "wants more than one value of each channel, but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs more than one value of each channel, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   *out = *in;
 out:

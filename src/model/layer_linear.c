@@ -33,7 +33,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   char shape[80];
   if (in->ndim != 2 && in->ndim != 3)
     CT_FAIL(CT_ERR_SHAPE,
-            "wants N x features, but its input is %s: put a `flatten` layer before it",
+            "needs N x features, but its input is %s: put a `flatten` layer before it",
             ct_shape_text(in, shape, sizeof shape));
   *out = ct_shape_dims(in->ndim, in->dim);
   out->dim[in->ndim - 1] = o->out;

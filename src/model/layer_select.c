@@ -19,7 +19,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   const select_t *o = opts;
   CT_TRY(ct__layer_want_sequence(in));
   if (o->index >= in->dim[1])
-    CT_FAIL(CT_ERR_SHAPE, "there is no place %" PRId64 " in a sequence of %" PRId64, o->index,
+    CT_FAIL(CT_ERR_SHAPE, "index %" PRId64 " is out of range of a sequence of %" PRId64, o->index,
             in->dim[1]);
   *out = ct_shape(2, in->dim[0], in->dim[2]);
 out:

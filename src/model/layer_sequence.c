@@ -10,7 +10,7 @@ static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   char shape[80];
   (void)opts;
   if (in->ndim != 4 || in->dim[1] != 1)
-    CT_FAIL(CT_ERR_SHAPE, "wants images of one channel (N x 1 x T x features), but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs images of one channel (N x 1 x T x features), but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   *out = ct_shape(3, in->dim[0], in->dim[2], in->dim[3]);
 out:

@@ -13,7 +13,7 @@ int ct__layer_want_space(const ct_shape_t *in, int space)
   int rc = CT_OK;
   char shape[80];
   if (in->ndim != 2 + space)
-    CT_FAIL(CT_ERR_SHAPE, "wants %s, but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs %s, but its input is %s",
             space == 2 ? "images (N x C x H x W)" : "volumes (N x C x D x H x W)",
             ct_shape_text(in, shape, sizeof shape));
 out:
@@ -25,7 +25,7 @@ int ct__layer_want_sequence(const ct_shape_t *in)
   int rc = CT_OK;
   char shape[80];
   if (in->ndim != 3)
-    CT_FAIL(CT_ERR_SHAPE, "wants a sequence (N x T x features), but its input is %s",
+    CT_FAIL(CT_ERR_SHAPE, "needs a sequence (N x T x features), but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
 out:
   return rc;

@@ -1,7 +1,7 @@
-/* The file: ModelProto with the graph in it.  How long the graph is stands before it, so the
- * lengths of all tensors are summed up first; then they are written one after the other, as a
- * source gives them.  A message of more than 2 GB is none: then the weights go to a file of their
- * own, each at the beginning of a page. */
+/* Writes a ModelProto.  In protobuf the length of a message precedes it, so the length of the graph
+ * is computed before any tensor is written; then the tensors are written one at a time.  Protobuf
+ * messages are limited to 2 GB: weights of larger models go to an external data file, each aligned
+ * to a page. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "base/ct_text.h"
 #include "onnx/onnx.h"
 
-enum { IR_VERSION = 8, OPSET = 17, PAGE = 4096, SMALL = 1024 /* bytes: never in the other file */ };
-/* A quarter of the 2 GB is left to what is no weight. */
+enum { IR_VERSION = 8, OPSET = 17, PAGE = 4096, SMALL = 1024 /* bytes: stays in the .onnx file */ };
+/* Bytes of weights in one message: leaves a quarter of the 2 GB to the rest of the model. */
 static const int64_t most = (int64_t)3 << 29;
 
 enum {
@@ -44,10 +44,10 @@ typedef struct writer {
   const ct_onnx_opts_t *o;
   const ct_onnx_source_t *from;
   ct__onnx_t words;
-  ct_proto_t model, graph; /* what stands before the tensors */
-  int external;
-  ct_out_t file, data; /* data: the weights' own */
-  float *workspace, *value;
+  ct_proto_t model, graph; /* encoded fields before the tensors */
+  int external;            /* 1: weights go to the external data file */
+  ct_out_t file, data;     /* data: the external data file */
+  float *room, *value;
 } writer_t;
 
 int ct_onnx_is_name(const char *path)
@@ -55,7 +55,7 @@ int ct_onnx_is_name(const char *path)
   return ct_format_has_suffix(&format, path);
 }
 
-/* ---- what stands before the tensors ---- */
+/* ---- model and graph without tensors ---- */
 
 static void entry(ct_proto_t *p, int field, const char *key, const char *value)
 {
@@ -77,7 +77,7 @@ static void model_head(writer_t *w)
   if (w->o->config) entry(p, MODEL_METADATA, "config", w->o->config);
 }
 
-/* Batches of any size: the first dim has a name instead of a number. */
+/* A graph input or output.  Its first dimension has a name instead of a size: any batch. */
 static void value(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[])
 {
   int64_t begin = ct_proto_begin(p, field);
@@ -124,7 +124,7 @@ static int64_t page_after(int64_t at)
   return (at + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Where its bytes lie in the other file. */
+/* Adds the position of a tensor in the external data file. */
 static void location(const writer_t *w, const ct__onnx_tensor_t *t, int64_t offset, ct_proto_t *p)
 {
   char number[24];
@@ -137,8 +137,7 @@ static void location(const writer_t *w, const ct__onnx_tensor_t *t, int64_t offs
   ct_proto_int(p, TENSOR_LOCATION, EXTERNAL);
 }
 
-/* What stands before the bytes of a tensor: the field of the graph, with all that it has besides.
- * *apart is where the other file ends. */
+/* Encodes a TensorProto up to its raw data.  *apart: size of the external data file, updated. */
 static int tensor_head(const writer_t *w, const ct__onnx_tensor_t *t, int64_t *apart,
                        ct_proto_t *out)
 {
@@ -161,7 +160,7 @@ static int tensor_head(const writer_t *w, const ct__onnx_tensor_t *t, int64_t *a
   return ct_proto_done(out);
 }
 
-/* The length of the graph's message. */
+/* *out: length of the encoded GraphProto in bytes. */
 static int graph_bytes(const writer_t *w, int64_t *out)
 {
   int rc = CT_OK;
@@ -207,9 +206,9 @@ out:
   return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the file ---- */
 
-/* Room for the largest parameter and the largest tensor, and whether all fit into one message. */
+/* Allocates buffers for the largest parameter and tensor, and decides about external data. */
 static int measure(writer_t *w)
 {
   int rc = CT_OK;

@@ -193,7 +193,7 @@ static int fill_part(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_o
   int weight = t->param - is_bias;
   const ct_param_t *p = &o->g->param[weight];
   int64_t channels = p->spec.shape.dim[0];
-  int8_t *steps = ct_mem_array(p->count, sizeof *steps, "weights in eight bits");
+  int8_t *steps = ct_mem_array(p->count, sizeof *steps, "int8 weights");
   float *scale = ct_mem_array(channels, sizeof *scale, "scales");
   CT_TRY(steps && scale ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(from->get(from->ctx, weight, workspace));

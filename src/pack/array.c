@@ -46,7 +46,7 @@ static int read_header(ct__pack_array_t *a, int64_t bytes)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: its header says %.0f elements of %s, but there are %" PRId64 " bytes", a->path,
             elements, ct_elem_name(a->type), bytes - (int64_t)used);
-  if (elements == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", a->path);
+  if (elements == 0) CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples", a->path);
   a->at += (int64_t)used;
 out:
   ct_mem_free(head);

@@ -69,8 +69,8 @@ static int read_records(cifar_t *c, const char *path, batch_t *b)
   size_t record = PIXELS + labels;
   if (bytes == 0 || bytes % record != 0)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: is no CIFAR file: expected records of %d bytes (CIFAR-10) or %d (CIFAR-100), or a "
-            "pickle",
+            "%s: is not a CIFAR file: expected records of %d bytes (CIFAR-10) or %d (CIFAR-100), "
+            "or a pickle",
             path, PIXELS + 1, PIXELS + 2);
   if (c->coarse && labels == 1) CT_FAIL(CT_ERR_USAGE, "%s: CIFAR-10 has no coarse labels", path);
   b->pixels = p + labels;

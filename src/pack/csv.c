@@ -279,7 +279,7 @@ int ct_pack_open_csv(const char *path, const ct_pack_csv_t *o, ct_pack_source_t 
   if (strlen(c->text) != bytes)
     CT_FAIL(CT_ERR_FORMAT, "%s: contains zero bytes: is it a csv file?", path);
   CT_TRY(read_rows(c, &o->shape, o->label, o->header));
-  if (c->rows == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", path);
+  if (c->rows == 0) CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples", path);
   if (!c->targets) CT_TRY(finish_labels(c));
   fill_source(c, &o->shape, out);
   c = NULL;

@@ -122,7 +122,7 @@ static int add_class(ct__pack_list_t *l, const char *root, const char *name, int
   sort(&dirs);
   for (int64_t i = 0; i < dirs.n; i++)
     CT_TRY(add_dir(l, root, dirs.v[i], label));
-  if (l->n == before) CT_FAIL(CT_ERR_FORMAT, "%s/%s: there is no image in it", root, name);
+  if (l->n == before) CT_FAIL(CT_ERR_FORMAT, "%s/%s: contains no images", root, name);
 out:
   clear(&dirs);
   return rc;

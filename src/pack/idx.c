@@ -123,7 +123,7 @@ int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *o
   if (p->images.dim[0] != p->labels.dim[0])
     CT_FAIL(CT_ERR_FORMAT, "%s has %" PRId64 " samples, but %s has %" PRId64 " labels", images,
             p->images.dim[0], labels, p->labels.dim[0]);
-  if (p->images.dim[0] < 1) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", images);
+  if (p->images.dim[0] < 1) CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples", images);
   fill_source(p, out);
   p = NULL;
 out:

@@ -60,7 +60,7 @@ static int take_targets(reading_t *r, const char **p)
     CT_TRY(take_cell(r, p, cell));
     if (!ct__cells_number(cell, &value))
       CT_FAIL(CT_ERR_FORMAT,
-              "%s:%" PRId64 ": '%.40s' is no target: expected a path and %" PRId64 " numbers%s",
+              "%s:%" PRId64 ": '%.40s' is not a target: expected a path and %" PRId64 " numbers%s",
               r->path, r->line, cell, r->l->targets, ct__cells_hint(cell));
     r->l->target[first + i] = (float)value;
   }
@@ -130,7 +130,7 @@ static int read_lines(reading_t *r, char *next)
     if (lines++ == 0 && take_header(r, line)) continue;
     CT_TRY(take_line(r, line));
   }
-  if (r->l->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no sample in it", r->path);
+  if (r->l->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples", r->path);
 out:
   return rc;
 }

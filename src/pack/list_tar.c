@@ -168,7 +168,7 @@ static int follow_link(reading_t *r, member_t *m)
     m->bytes = (*at)->bytes;
     return CT_OK;
   }
-  return bad_member(r, m, "is a link to a member that is no image or label of this archive");
+  return bad_member(r, m, "is a link to a member that is not an image or label of this archive");
 }
 
 /* ---- labels ---- */
@@ -481,7 +481,7 @@ int ct__pack_list_tar(const char *pattern, ct__pack_list_t *l)
     r.number = i;
     CT_TRY(read_tar(&r, name));
   }
-  if (l->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no image in it", pattern);
+  if (l->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: contains no images", pattern);
   CT_TRY(check_labels(&r, pattern));
   CT_TRY(give_labels(&r, pattern));
 out:

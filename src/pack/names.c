@@ -185,11 +185,13 @@ int ct__pack_names_free(ct__pack_shard_t *shard, int n, int force)
     if (shard[i].number != shard[i].of - 1 || !find_further(&shard[i], path, sizeof path)) continue;
     if (!force)
       CT_FAIL(CT_ERR_USAGE,
-              "output '%s': %s is there, from a pack into more files: remove those, or choose "
-              "another name",
+              "output '%s': %s exists, from an earlier pack into more files: remove those, or "
+              "choose another name",
               shard[i].pattern, path);
     ct_log(CT_LOG_WARN,
-           "%s is there, from a pack into more files: remove it, if it is none of these", path);
+           "%s exists, from an earlier pack into more files: remove it, unless it belongs to this "
+           "data set",
+           path);
   }
   if (there && !force) CT_TRY(ct__pack_find_done(shard, n, 0, &found));
   if (there && !force && !found)

@@ -51,11 +51,9 @@ static int refused(const ct__tar_t *t, const char *name, const char *why)
 
 static int no_end(const ct__tar_t *t)
 {
-  return ct_err_set(
-      CT_ERR_FORMAT, __FILE__, __LINE__,
-      "%s: ends behind '%s' without the blocks of zeros that end an archive: it is cut "
-      "off",
-      t->path, t->last);
+  return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                    "%s: ends after '%s' without the end-of-archive blocks: it is truncated",
+                    t->path, t->last);
 }
 
 /* Parses octal digits up to a blank or NUL, or a GNU binary number. -1: neither. */
@@ -115,7 +113,7 @@ out:
 static int take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
 {
   if (n < 1 || n >= CT_PATH_MAX || memchr(text, 0, (size_t)n))
-    return damaged(t, "has a name that cannot be");
+    return damaged(t, "has an invalid name");
   memcpy(to, text, (size_t)n);
   to[n] = '\0';
   return CT_OK;
@@ -132,7 +130,7 @@ static int take_record(const ct__tar_t *t, const char *key, int64_t n, extra_t *
   if (n <= 5 || n >= 25 || memcmp(key, "size=", 5) != 0) return CT_OK;
   CT_TRY(ct_text_format(size, sizeof size, "%.*s", (int)(n - 5), key + 5));
   if (ct_text_int(size, &out->bytes) != CT_OK || out->bytes < 0)
-    return damaged(t, "has a size that cannot be");
+    return damaged(t, "has an invalid size");
 out:
   return rc;
 }
@@ -150,7 +148,7 @@ static int take_pax(const ct__tar_t *t, const char *text, int64_t bytes, extra_t
     }
     if (length <= digits + 1 || length > bytes - at || text[at + digits] != ' ' ||
         text[at + length - 1] != '\n')
-      return damaged(t, "has a pax record that is none");
+      return damaged(t, "has a malformed pax record");
     CT_TRY(take_record(t, text + at + digits + 1, length - digits - 2, out));
   }
 out:
@@ -162,7 +160,7 @@ static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *ou
   int rc = CT_OK;
   char *text = NULL;
   if (m->type == 'g') return CT_OK; /* for the whole archive */
-  if (m->bytes > MOST_EXTRA) return damaged(t, "has a name that cannot be");
+  if (m->bytes > MOST_EXTRA) return damaged(t, "has an invalid name");
   text = ct_mem_alloc((size_t)m->bytes + 1, "a header of a tar file");
   if (!text) return CT_ERR_NOMEM;
   CT_TRY(ct_file_read_at(t->fd, t->path, m->at, text, (size_t)m->bytes));
@@ -232,7 +230,7 @@ static int take_names(const ct__tar_t *t, const unsigned char *block, const extr
   else
     CT_TRY(ct_text_format(m->link, sizeof m->link, "%.*s", NAME_BYTES, (const char *)block + LINK));
   if (!can_be_printed(m->name) || !can_be_printed(m->link))
-    return damaged(t, "has a name that cannot be");
+    return damaged(t, "has an invalid name");
 out:
   return rc;
 }
@@ -248,12 +246,12 @@ static int take_header(ct__tar_t *t, const unsigned char *block, const extra_t *
   CT_TRY(check_type(t, m));
   m->bytes = number_of(block + SIZE, SIZE_BYTES);
   if (extra->bytes >= 0 && !is_extra(m->type)) m->bytes = extra->bytes;
-  if (m->bytes < 0) return damaged(t, "has a size that cannot be");
+  if (m->bytes < 0) return damaged(t, "has an invalid size");
   if (!has_content(m->type)) m->bytes = 0;
   m->at = t->at + BLOCK;
   if (m->bytes > t->bytes - m->at)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: '%s' of %" PRId64 " bytes reaches behind the end of the file: it is cut off",
+            "%s: '%s' of %" PRId64 " bytes extends past the end of the file, which is truncated",
             t->path, m->name, m->bytes);
   t->at = m->at + (m->bytes + BLOCK - 1) / BLOCK * BLOCK;
 out:

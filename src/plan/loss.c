@@ -44,7 +44,7 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
   CT_TRY(check_kind(o));
   if (has_ignored && (ct_text_int(o->ignore_index, &ignored) != CT_OK || ignored < INT32_MIN ||
                       ignored > INT32_MAX))
-    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is no label, expected a whole number",
+    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index: '%s' is not a label: expected an integer",
             o->ignore_index);
   *out = (ct_loss_spec_t){.kind = (ct_loss_kind_t)o->kind,
                           .one_hot = o->kind != CT_LOSS_CROSS_ENTROPY && !has_targets,
@@ -116,10 +116,10 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
   if (is_xent && ct_loss_pixels(&spec, &last->out) != pixels)
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
-            " labels, one for each of its places: the output must be as high and wide",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels);
-  if (!is_xent && pixels > 1)
-    CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label for each of its places",
+            " labels, one per pixel: the output must have the same height and width",
+            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), places);
+  if (!is_xent && places > 1)
+    CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label per pixel",
             ct_loss_name((ct_loss_kind_t)o->kind));
   CT_TRY(check_weights(o, outputs));
 out:

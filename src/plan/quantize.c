@@ -108,9 +108,9 @@ int ct__plan_quantize(ct_plan_t *p)
   ct_plan_op_t *lowered = p->op;
   if (!p->o.quant) return CT_OK;
   if (p->o.training || p->o.compute != CT_F32)
-    CT_FAIL(CT_ERR_USAGE, "eight bits are for evaluation, and without mixed precision");
+    CT_FAIL(CT_ERR_USAGE, "int8 is for evaluation without mixed precision");
   if (p->o.quant->layers != p->graph->layers)
-    CT_FAIL(CT_ERR_SHAPE, "the numbers of eight bits are of %d layers, the model has %d",
+    CT_FAIL(CT_ERR_SHAPE, "the int8 parameters are for %d layers, but the model has %d",
             p->o.quant->layers, p->graph->layers);
   cast = ct_mem_array(p->values, sizeof *cast, "plan");
   CT_TRY(cast ? CT_OK : CT_ERR_NOMEM);

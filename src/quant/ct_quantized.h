@@ -1,42 +1,41 @@
-/** \file ct_quantized.h  A quantized model between its file, the weights it comes from, and a
- * trainer.
- * Layer 4. */
+/** \file ct_quantized.h  A quantized model: the folded graph, its fake-quantized graph, and their
+ * weights.  Layer 4.  All functions are local. */
 #ifndef CT_QUANTIZED_H
 #define CT_QUANTIZED_H
 #include "model/ct_fold.h"
 #include "model/ct_observe.h"
 
-/** What the trainer of a quantized model computes. */
+/** What the trainer of a quantized model executes. */
 typedef enum {
-  CT_QUANTIZED_OBSERVED, /**< the observed graph, to calibrate or count */
-  CT_QUANTIZED_INT8,     /**< the folded one in eight bits */
-  CT_QUANTIZED_FOLDED    /**< the folded one in float32 */
+  CT_QUANTIZED_OBSERVED, /**< the fake-quantized graph, for calibration and evaluation */
+  CT_QUANTIZED_EIGHT,    /**< the folded graph in int8 */
+  CT_QUANTIZED_FOLDED    /**< the folded graph in float32 */
 } ct_quantized_as_t;
 
-/** A model as `quantize` has it: folded, and observed. */
+/** The state of `quantize`. */
 typedef struct ct_quantized {
-  ct_fold_t fold;
-  ct_observed_t observed; /**< of fold.graph */
-  float **value;          /**< owned: of the parameters of observed.graph, plain */
-  int dynamic;
-  ct_quantized_as_t as; /**< of the trainer */
-  int logits_only;      /**< it computes no loss, as for prediction */
-  ct_quant_t quant;     /**< the numbers of eight bits */
+  ct_fold_t fold;         /**< the model with batchnorms folded into convolutions */
+  ct_observed_t observed; /**< fold.graph with fake-quantization observers */
+  float **value;          /**< owned: parameters of observed.graph as plain float32 */
+  int dynamic;            /**< 1: dynamically quantized */
+  ct_quantized_as_t as;   /**< graph of the trainer */
+  int logits_only;        /**< 1: the trainer computes no loss, as for prediction */
+  ct_quant_t quant;       /**< int8 weights, scales and zero points */
 } ct_quantized_t;
 
-/** Local.  \a whole is borrowed: a model without observers.  Values are 0. */
+/** \a whole is borrowed: a model without observers.  All values are 0.  CT_ERR_NOMEM. */
 int ct_quantized_make(const ct_graph_t *whole, ct_quantized_t *out);
-/** A zeroed one is fine. */
+/** \a q may be zeroed. */
 void ct_quantized_clear(ct_quantized_t *q);
-/** NULL is fine. */
+/** \a q may be NULL. */
 void ct_quantized_free(ct_quantized_t *q);
-/** The weights, folded, and the ranges if there are some, from the parameters plain[] of \a from:
- * of the whole model, or of its observed graph. */
+/** Copies the weights, folded, and the ranges if \a from has them.  \a from: the whole model or its
+ * fake-quantized graph; plain[]: its parameters.  CT_ERR_FORMAT names a missing parameter. */
 int ct_quantized_take(ct_quantized_t *q, const ct_graph_t *from, float *const *plain);
-/** Rounds the weights as eight bits have them. */
+/** Rounds the weights to the values that int8 can represent. */
 int ct_quantized_round(ct_quantized_t *q);
 
-/** What its trainer has. */
+/** The graph that the trainer executes, by q->as. */
 const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q);
 
 #endif

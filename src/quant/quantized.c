@@ -1,4 +1,4 @@
-/* Quantized models: what is in one, and from which weights. */
+/* Quantized models: their graphs, and the conversion of float32 weights. */
 #include "quant/ct_quantized.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ int ct_quantized_take(ct_quantized_t *q, const ct_graph_t *from, float *const *p
   CT_TRY(of ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < whole->params; i++) {
     int at = ct_graph_find_param(from, whole->param[i].name);
-    if (at < 0) CT_FAIL(CT_ERR_FORMAT, "there is no %s", whole->param[i].name);
+    if (at < 0) CT_FAIL(CT_ERR_FORMAT, "parameter %s is missing", whole->param[i].name);
     of[i] = plain[at];
   }
   for (int i = 0; i < g->params; i++) {

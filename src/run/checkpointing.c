@@ -75,7 +75,7 @@ static int end_one_of_many(ct__loop_t *l)
 {
   int rc = end_write(l);
   if (rc == CT_OK || l->o->ckpt->on_error == CT_CKPT_STOP) return rc;
-  ct_log(CT_LOG_WARN, "the checkpoint of step %" PRId64 " is left out: %s", l->saved_step,
+  ct_log(CT_LOG_WARN, "skipped the checkpoint of step %" PRId64 ": %s", l->saved_step,
          ct_err_last()->text);
   return CT_OK;
 }

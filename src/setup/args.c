@@ -41,8 +41,8 @@ static int check_no_key(const ct_args_t *a)
     const char *equal = strchr(a->rest[i], '=');
     if (equal && means_key(a->cmd, a->rest[i], key, sizeof key) && !ct_file_exists(a->rest[i]))
       return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                        "%s: '%s' is no file; for the key %s write --set KEY=VALUE", a->cmd->name,
-                        a->rest[i], key);
+                        "%s: '%s' is not a file; for the key %s write --set KEY=VALUE",
+                        a->cmd->name, a->rest[i], key);
   }
   return CT_OK;
 }

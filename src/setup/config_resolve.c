@@ -168,8 +168,8 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets)
   for (int i = 0; i < c->eval.metrics.n; i++) {
     int kind = ct_score_kind(c->eval.metrics.v[i]);
     if (!kind)
-      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: unknown '%s'; expected " CT_SCORE_KINDS, c->where,
-              c->eval.metrics.v[i]);
+      CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: unknown metric '%s'; expected " CT_SCORE_KINDS,
+              c->where, c->eval.metrics.v[i]);
     CT_TRY(check_score(c, "eval.metrics", kind, has_targets));
   }
   CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, has_targets));

@@ -62,7 +62,7 @@ typedef struct ct_args {
 #define CT_CONFIG_FLAGS                                                                     \
   {"set", "KEY=VALUE", "set a key of the configuration, such as optim.lr=0.1; repeatable"}, \
   {                                                                                         \
-    "log", "error|warn|info|debug", "level of log messages on stderr (default info)"        \
+    "log", "error|warn|info|debug", "log level on stderr (default info)"                    \
   }
 
 /** Local.  Parses the arguments; argv[0] is the command's name.  CT_ERR_USAGE names the wrong

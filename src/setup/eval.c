@@ -38,8 +38,7 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
   }
   out->auc = names(c, early.metric, CT_SCORE_AUC);
   if (out->auc && d->places > 1)
-    CT_FAIL(CT_ERR_USAGE, "%s: auc needs one label per sample, but the data has per-pixel labels",
-            c->where);
+    CT_FAIL(CT_ERR_USAGE, "%s: auc needs one label per sample, not one per pixel", c->where);
   out->softmax = c->loss.kind == CT_LOSS_CROSS_ENTROPY;
   out->sigmoid = c->loss.kind == CT_LOSS_BCE;
   out->r2 = names(c, early.metric, CT_SCORE_R2);

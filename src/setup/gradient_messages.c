@@ -102,7 +102,7 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   o->flat = s->cfg.parallel.allreduce == CT_ALLREDUCE_FLAT;
   if (o->flat && s->topo->size > 1 && !over_mpi(s))
     CT_FAIL(CT_ERR_USAGE,
-            "%s: parallel.allreduce: flat applies to MPI only; %s chooses its own algorithm",
+            "%s: parallel.allreduce: flat is for messages over MPI; %s has its own algorithm",
             s->cfg.where, s->comm_ops->name);
   if (m->recalled && strcmp(m->by, s->comm_ops->name) != 0) *m = (ct_messages_t){0};
   if (m->recalled) {

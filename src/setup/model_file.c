@@ -202,7 +202,7 @@ int ct_model_match(const ct_setup_t *s, const char *key, ct_weights_file_t *w, c
   if (key) rules.key = (char *)(uintptr_t)key;
   CT_TRY(ct_match_reopen(ct_builtin_weights, s->graph, &rules, w, m));
   const char *remark = w->ops->remark(w->w);
-  ct_log(CT_LOG_INFO, "using the model in %s%s%s", w->path, remark ? ": " : "",
+  ct_log(CT_LOG_INFO, "using the model of %s%s%s", w->path, remark ? ": " : "",
          remark ? remark : "");
   CT_TRY(ct_match_judge(m, &rules, w->path));
 out:
@@ -223,7 +223,7 @@ int ct_model_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
   ct_match_t m = {0};
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_model_store(w, &found) : CT_OK);
   if (ct_quantized_is(s->topo, &found)) {
-    if (s->topo->rank == 0) ct_log(CT_LOG_INFO, "using the model in %s", w->path);
+    if (s->topo->rank == 0) ct_log(CT_LOG_INFO, "using the model of %s", w->path);
     CT_TRY(ct_quantized_open(s, &found));
     goto out;
   }

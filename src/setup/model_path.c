@@ -47,8 +47,7 @@ int ct_model_path(const char *what, const char *word, char *path, size_t cap)
   if (word && !ct_model_is_word(word))
     CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: expected best or latest, of the run %s", word, what);
   if (word && !ct_file_is_dir(what))
-    CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: applies to a run's directory, which %s is not", word,
-            what);
+    CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: needs a run directory, but %s is not one", word, what);
   if (!ct_file_is_dir(what)) return ct_ckpt_follow(what, path, cap);
   CT_TRY(ct_weights_foreign(what));
   CT_TRY(ct_path_join(dir, sizeof dir, what, "checkpoints"));

@@ -161,7 +161,7 @@ static int add_pixel_classes(const ct_confusion_t *c, const ct_opt_texts_t *name
 {
   int rc = CT_OK, found = 0;
   double sum = 0;
-  CT_TRY(ct_str_add(out, "\n  class    places   accuracy      iou\n"));
+  CT_TRY(ct_str_add(out, "\n  class    pixels   accuracy      iou\n"));
   for (int64_t k = 0; k < c->classes; k++) {
     int64_t n = ct_confusion_samples(c, k);
     double iou = ct_confusion_iou(c, k), accuracy = n ? ct_prf_class(c, k).recall : 0;
@@ -260,7 +260,7 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
   char time[32];
   ct_str_t t = {0};
   CT_TRY(ct_str_add(&t, "%s: %s\n", c->run.name,
-                    r->stopped ? "stopped early; start it again to resume" : "done"));
+                    r->stopped ? "stopped early; the same command resumes it" : "done"));
   CT_TRY(ct_str_add(&t, "  epochs            %" PRId64 "\n", r->at.epoch));
   CT_TRY(ct_str_add(&t, "  steps             %" PRId64 "\n", r->at.step));
   CT_TRY(ct_str_add(&t, "  ranks             %d\n", ranks));

@@ -282,8 +282,8 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
   const char *file = d->ops->file(d->reader, 0);
   CT_TRY(ct_loss_check_targets(&c->loss, d->dense_target.ndim ? 0 : d->info.targets));
   if (!c->model.classes && !d->classes && by_class)
-    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': "
-                          "per-pixel labels are not counted");
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': the "
+                          "classes of per-pixel labels are not counted");
   if (!c->model.classes && !d->classes && !d->info.unlabelled)
     CT_TRY(ct_dataset_count_classes(d, 0));
   if (!c->model.classes) c->model.classes = d->classes;
@@ -452,9 +452,8 @@ int ct_setup_model(ct_setup_t *s)
     s->val.pixels = ct_shape_sample(last) / outputs;
   if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->pixels)
     CT_FAIL(CT_ERR_UNSUP,
-            "%s: the model has %" PRId64
-            " outputs per pixel, but predictions with this loss are per "
-            "sample; `convert` exports such a model to ONNX",
+            "%s: the model gives %" PRId64 " outputs per pixel, but predictions are of whole "
+            "samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
   rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->pixels);
   if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);

@@ -128,7 +128,7 @@ int ct_submit_add_sbatch(ct_submit_t *c)
     size_t len = strcspn(options, " ");
     if (*options != '-')
       CT_FAIL(CT_ERR_USAGE,
-              "%s: --sbatch: '%.*s' is no option of sbatch; write them as --NAME=VALUE",
+              "%s: --sbatch: '%.*s' is not an option of sbatch; write options as --NAME=VALUE",
               c->a->cmd->name, (int)len, options);
     CT_TRY(add(c, options, len));
     options += len;

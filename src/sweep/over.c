@@ -246,8 +246,7 @@ static int combine(const ct_args_t *a, ct_sweep_plan_t *p)
   int64_t all = 1;
   for (int i = 0; i < p->overs; i++) {
     if (p->over[i].kind != CT_SWEEP_LIST)
-      CT_FAIL(CT_ERR_USAGE,
-              "--over %s: values of a range are drawn at random; set their number with --random N",
+      CT_FAIL(CT_ERR_USAGE, "--over %s: a range needs --random N, the number of values to draw",
               a->over[i]);
     all *= p->over[i].n;
     if (all > CT_SWEEP_RUNS)

@@ -47,7 +47,8 @@ static int read_record(const char *path, json_t *runs)
     json_decref(line);
     CT_TRY(rc);
     if (!whole)
-      CT_FAIL(CT_ERR_FORMAT, "%s:%d: is no run of a sweep, with name, set and state", path, number);
+      CT_FAIL(CT_ERR_FORMAT, "%s:%d: expected a run of a sweep, with name, set and state", path,
+              number);
   }
 out:
   ct_mem_free(text);
@@ -62,7 +63,7 @@ int ct_sweep_read(const char *dir, json_t **out)
   if (!*out) CT_FAIL(CT_ERR_NOMEM, "no memory for a sweep");
   CT_TRY(ct_path_join(path, sizeof path, dir, "base.yaml"));
   if (!ct_file_exists(path))
-    CT_FAIL(CT_ERR_USAGE, "%s is no directory of a sweep: there is no %s", dir, path);
+    CT_FAIL(CT_ERR_USAGE, "%s is not a sweep directory: %s is missing", dir, path);
   CT_TRY(ct_file_glob(dir, "runs*.jsonl", &file, &n));
   for (int i = 0; i < n; i++)
     CT_TRY(read_record(file[i], *out));
@@ -122,8 +123,8 @@ static int check_base(const char *dir, const ct_str_t *base)
   CT_TRY(ct_config_differences(&c, old, &changed));
   if (changed.len)
     CT_FAIL(CT_ERR_USAGE,
-            "%s is a sweep of another configuration: %s; its runs could not be compared with "
-            "those to come: choose another --dir",
+            "%s is a sweep of another configuration: %s; its runs cannot be compared with new "
+            "ones: choose another --dir",
             dir, changed.data);
 out:
   ct_config_clear(&c);

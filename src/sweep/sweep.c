@@ -215,7 +215,7 @@ static int all_runs(const sweep_t *s, int *status)
     CT_TRY(one_run(s, i, status));
   }
   if (*status && s->topo->rank == 0)
-    ct_log(CT_LOG_INFO, "the sweep was stopped; run the same command again to continue it");
+    ct_log(CT_LOG_INFO, "the sweep has stopped; the same command resumes it");
 out:
   return rc;
 }

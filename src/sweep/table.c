@@ -174,8 +174,8 @@ static int add_text(const char *dir, const json_t *order, int kind, ct_str_t *ou
   CT_TRY(add_rows(order, metric, out));
   if (!*of) goto out;
   CT_TRY(ct_str_add(out,
-                    "best: %s, by %s%s\nto continue it: ctrain-hpc train '%s/%s/config.yaml'"
-                    " --set train.epochs=...\n",
+                    "best: %s, by %s%s\nto continue it: ctrain-hpc train '%s/%s/config.yaml' --set "
+                    "train.epochs=...\n",
                     text_of(best, "name"), trained ? "" : "the evaluations' ", metric, dir,
                     text_of(best, "name")));
 out:

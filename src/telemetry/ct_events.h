@@ -14,8 +14,8 @@
 
 typedef struct ct_events ct_events_t;
 
-/** Creates dir/events.out.tfevents.SECONDS.HOST.PID.0.  The run continues after \a step.  \a anew:
- * 1 if an earlier start has already written steps after that. */
+/** Creates dir/events.out.tfevents.SECONDS.HOST.PID.0.  The run resumes after \a step.  \a anew: 1
+ * if an earlier start has already written later steps.  CT_ERR_IO, CT_ERR_NOMEM. */
 int ct_events_open(const char *dir, int64_t step, int anew, ct_events_t **out);
 void ct_events_close(ct_events_t *e);
 

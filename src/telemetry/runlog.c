@@ -201,7 +201,8 @@ static int read_line(ct_runlog_t *r, const char *text, size_t bytes)
   r->line++;
   json_t *line = json_loadb(text, bytes, 0, &why);
   if (!json_is_object(line))
-    rc = ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s", line ? "is no JSON object" : why.text);
+    rc = ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s",
+                    line ? "expected a JSON object" : why.text);
   if (rc == CT_OK) rc = take_line(r, line);
   json_decref(line);
   if (rc != CT_OK && rc != CT_ERR_NEWER) /* its message names the file already */

@@ -1,5 +1,4 @@
-/* Slow ranks: what rank 0 remembers of ranks and hosts over the windows, and the lines about those
- * that are slow. */
+/* Slow ranks: rank 0 keeps statistics of ranks and hosts over the windows, and logs slow ones. */
 #include "telemetry/ct_stragglers.h"
 
 #include <math.h>
@@ -15,8 +14,8 @@
 
 enum {
   IN_A_ROW = 2,    /* consecutive windows in which a rank is slow before it is named */
-  SAY_AGAIN = 10,  /* windows until those that still are slow are named again */
-  LISTED = 4,      /* ranks or hosts in a line */
+  SAY_AGAIN = 10,  /* windows until ranks that are still slow are named again */
+  LISTED = 4,      /* most ranks or hosts in a log line */
   EVENTS_MAX = 16, /* ranks per window in metrics.jsonl */
   HOSTS_MAX = 8    /* hosts in the summary */
 };
@@ -46,7 +45,7 @@ struct ct__stragglers {
   peer_t *peer;
   host_t *host;
   int hosts;
-  int64_t windows, said; /* windows so far; the one that had the last line */
+  int64_t windows, said; /* number of windows so far; the window of the latest log line */
   double usual_s;        /* mean over the windows of the median busy time */
 };
 
@@ -57,7 +56,7 @@ static int is_named(const ct_stragglers_t *s, int r)
 
 /* ---- opening ---- */
 
-/* The host of rank r; by its name without the domain, as Slurm names nodes. */
+/* Index of the host of rank r.  Hosts are named without the domain, as Slurm does. */
 static int host_of(ct_stragglers_t *s, int r)
 {
   host_t *new = &s->host[s->hosts];
@@ -153,12 +152,11 @@ static int remember(ct_stragglers_t *s, const ct__slow_stats_t *usual)
   return news;
 }
 
-/* A host or rank that is named. */
-static int add_slow(ct_str_t *t, const char *who, const ct__slow_stats_t *p,
-                    const ct__slow_stats_t *usual)
+/* Appends the times of a slow host or rank to the log line. */
+static int add_slow(ct_str_t *t, const char *who, const ct__pace_t *p, const ct__pace_t *usual)
 {
-  return ct_str_add(t, "%s by %s, %.1f ms busy a step (compute %.1f, data %.1f); ", who,
-                    ct__slow_stats_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
+  return ct_str_add(t, "%s by %s, busy for %.1f ms per step (compute %.1f, data %.1f); ", who,
+                    ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
 
@@ -247,7 +245,7 @@ static int slowest_first(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* For a run on one host. */
+/* Lists the slow ranks of a run on one host. */
 static int slow_ranks(const ct_stragglers_t *s, ct_str_t *t)
 {
   int rc = CT_OK, n = 0;

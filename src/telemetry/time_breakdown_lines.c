@@ -1,5 +1,5 @@
-/* Reports about the ranks of a run: one line per window, a table of all ranks at the end.  The
- * account gathers; rank 0 alone judges and writes. */
+/* Reports about the ranks of a run: a line per window, and a table of all ranks at the end.  All
+ * ranks take part in gathering the time breakdown; only rank 0 evaluates and writes it. */
 #include "telemetry/ct_time_breakdown_lines.h"
 
 #include <stdio.h>

@@ -43,12 +43,12 @@ static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
 {
   int rc = CT_OK;
   if (strcmp(t->sync_bn, "off") != 0)
-    CT_FAIL(CT_ERR_USAGE, "train.sync_bn is of parallel.mode ddp: with dp each rank normalizes its "
+    CT_FAIL(CT_ERR_USAGE, "train.sync_bn needs parallel.mode ddp: with dp each rank normalizes its "
                           "own samples, as torch.nn.DataParallel");
   if (p->shards || t->accumulate > 1)
     CT_FAIL(CT_ERR_USAGE,
-            "%s cuts the batch into pieces, but with parallel.mode dp rank 0 computes the loss "
-            "of the whole batch at once",
+            "%s splits the batch into micro-batches, but with parallel.mode dp rank 0 computes the "
+            "loss of the whole batch at once",
             p->shards ? "parallel.shards" : "train.accumulate");
   if (p->zero)
     CT_FAIL(CT_ERR_USAGE,
@@ -56,7 +56,7 @@ static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
             "dp rank 0 makes the update alone");
   if (p->grad_dtype)
     CT_FAIL(CT_ERR_USAGE,
-            "parallel.grad_dtype is of parallel.mode ddp: with dp gradients travel as float32");
+            "parallel.grad_dtype needs parallel.mode ddp: with dp gradients are sent as float32");
 out:
   return rc;
 }

@@ -52,13 +52,12 @@ static int no_memory(const ct_trainer_t *t, int n, size_t want)
   size_t left = t->env.be->mem->avail(t->env.dev);
   if (left == SIZE_MAX)
     return CT_ERR_NOMEM; /* the device does not report free memory; keep the error as it is */
-  return ct_err_set(
-      CT_ERR_NOMEM, __FILE__, __LINE__,
-      "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
-      "%.0f samples at a time would fit: lower data.batch, which is over all ranks, or "
-      "cut a rank's part into pieces with train.accumulate",
-      n, (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev),
-      floor((double)left / (double)want * n));
+  return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
+                    "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
+                    "%.0f samples at a time would fit: lower data.batch, which is over all ranks, "
+                    "or split the local batch with train.accumulate",
+                    n, (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev),
+                    floor((double)left / (double)want * n));
 }
 
 static int grow(ct_trainer_t *t, ct_memory_kind_t kind, size_t want, size_t *have, char **p)

@@ -329,7 +329,7 @@ static int expect_no_more(const ct_graph_t *g, const ct_store_ops_t *ops, const 
     if (strncmp(name, ours, strlen(ours)) != 0) continue;
     const char *param = name + strlen(ours), *dot = strrchr(param, '.');
     if (ct_graph_find_param(g, param) < 0 && !(dot && strcmp(dot, counter) == 0))
-      CT_FAIL(CT_ERR_FORMAT, "the checkpoint has '%s', which the model has not", name);
+      CT_FAIL(CT_ERR_FORMAT, "the checkpoint has '%s', which the model lacks", name);
   }
 out:
   return rc;

@@ -63,9 +63,8 @@ static int check_shards(const ct_parallel_opts_t *p, const ct_train_opts_t *t, i
     CT_FAIL(CT_ERR_USAGE, "parallel.shards is %" PRId64 ", which %d ranks cannot share evenly", v,
             ranks);
   if (t->accumulate > 1)
-    CT_FAIL(
-        CT_ERR_USAGE,
-        "parallel.shards and train.accumulate both cut the batch into pieces: give one of them");
+    CT_FAIL(CT_ERR_USAGE, "parallel.shards and train.accumulate both split the batch into "
+                          "micro-batches: give one of them");
   if (strcmp(t->sync_bn, "off") != 0)
     CT_FAIL(CT_ERR_USAGE, "train.sync_bn needs all samples at the same time, but shards "
                           "(parallel.shards) may run one "

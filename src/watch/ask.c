@@ -274,7 +274,7 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
   const ct__watch_card_t *c = &w->card[rank];
   snprintf(text, sizeof text,
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
-           "job's accounting may tell; start it again to go on from the last checkpoint",
+           "job's accounting may tell; restart it to resume from the last checkpoint",
            rank, c->host, c->pid, c->host);
   ct_log_fatal(text); /* before anything else: a launcher that noticed the death may kill this
                          process */

@@ -102,7 +102,7 @@ static void blame(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
     snprintf(buf, cap, "it is in %s", work);
   else if (v->finding == CT__WATCH_TOGETHER)
     snprintf(buf, cap, "all %d ranks are in %s: %s", n, work,
-             state[0].local ? "what they share, such as a file system, is stuck"
+             state[0].local ? "a shared resource such as a file system is stuck"
                             : "the network or a library is stuck");
   else if (v->late > 1)
     snprintf(buf, cap, "%d of %d ranks %s, the first of them rank %d (%s, pid %d)", v->late, n,
@@ -122,7 +122,7 @@ void ct__watch_sentence(const ct__watch_verdict_t *v, const ct__watch_card_t *ca
   char who[WORK_CAP + 200];
   blame(v, card, state, n, who, sizeof who);
   snprintf(buf, cap,
-           "the run hangs: no rank has got any further in %.0f s; %s; start it again to go on from "
+           "the run hangs: no rank has got any further in %.0f s; %s; restart it to resume from "
            "the last checkpoint",
            v->idle_s, who);
 }

@@ -119,10 +119,8 @@ static void check_finalize(ct_watch_t *w)
   double limit_s = atomic_load(&w->limit_s);
   if (ct_stop_asked() && (!limit_s || limit_s > end_s)) limit_s = end_s;
   if (!limit_s || w->idle_s < limit_s) return;
-  ct_log(
-      CT_LOG_WARN,
-      "MPI_Finalize has not come to its end in %.0f s: left without it, when all the rest was done",
-      w->idle_s);
+  ct_log(CT_LOG_WARN, "MPI_Finalize did not return within %.0f s; exiting (all work is complete)",
+         w->idle_s);
   _Exit(atomic_load(&w->status));
 }
 
@@ -471,7 +469,7 @@ void ct_watch_limit(double limit_s)
 void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
-  ct_heartbeat_enter("the end of all ranks", -1);
+  ct_beat_enter("the final barrier", -1);
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   ct_panic_set_hook(NULL);

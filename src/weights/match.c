@@ -218,7 +218,7 @@ static void describe(const matcher_t *x, ct_match_t *m)
 {
   ct_text_fit(m->names, sizeof m->names, "%s%s%s", x->known->what,
               *x->known->what && x->unwrapped ? ", and " : "",
-              x->unwrapped ? "names of a wrapper around the model, which is left out" : "");
+              x->unwrapped ? "prefix of a wrapper module, stripped" : "");
 }
 
 /* If some parameters are missing with the plain names, tries the naming schemes of other
@@ -455,7 +455,7 @@ static int tell_all(const ct_match_t *m, ct_log_level_t level)
   CT_TRY(tell(level, "init: missing in the file", &m->lines[MISSING]));
   CT_TRY(tell(level, "init: of another shape", &m->lines[MISFITS]));
   CT_TRY(tell(level, "init: not in the model", &m->lines[UNEXPECTED]));
-  CT_TRY(tell(CT_LOG_INFO, "init: begins anew", &m->lines[REPLACED]));
+  CT_TRY(tell(CT_LOG_INFO, "init: initialized randomly", &m->lines[REPLACED]));
 out:
   return rc;
 }
@@ -464,12 +464,11 @@ out:
 static const char *advice(const ct_match_t *m, char *text, size_t cap)
 {
   if (m->prefix[0])
-    ct_text_fit(text, cap, "its names begin with '%s': init.strip_prefix leaves that out",
-                m->prefix);
+    ct_text_fit(text, cap, "its names begin with '%s': init.strip_prefix strips it", m->prefix);
   else
     ct_text_fit(text, cap,
-                "init.rename changes names, init.replace says what is to begin anew, "
-                "init.strict: false takes what fits");
+                "init.rename maps names, init.replace lists parameters to initialize randomly, "
+                "init.strict: false loads only what fits");
   return text;
 }
 

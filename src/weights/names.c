@@ -39,15 +39,16 @@ int ct_names_check(const ct_opt_texts_t *rules, const char *key)
   for (int i = 0; i < rules->n; i++) {
     const char *text = rules->v[i], *equal = strchr(text, '=');
     if (!equal || equal == text || !equal[1])
-      CT_FAIL(CT_ERR_USAGE, "%s: '%s' is no rule: expected OLD=NEW, such as backbone.*=*", key,
+      CT_FAIL(CT_ERR_USAGE, "%s: '%s' is not a rule: expected OLD=NEW, such as backbone.*=*", key,
               text);
     if (strchr(equal + 1, '='))
       CT_FAIL(CT_ERR_USAGE, "%s: '%s' has two '=': a rule is OLD=NEW", key, text);
     rule_t r = split(text);
     int from = stars(r.from), to = stars(r.to);
     if (from != to)
-      CT_FAIL(CT_ERR_USAGE, "%s: '%s' has %d '*' before '=' and %d behind: they belong together",
-              key, text, from, to);
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: '%s' has %d '*' before '=' and %d after: the numbers must be equal", key, text,
+              from, to);
     if (from > MAX_STARS)
       CT_FAIL(CT_ERR_USAGE, "%s: '%s' has %d '*', more than %d", key, text, from, MAX_STARS);
   }

@@ -87,8 +87,8 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
 #define BAD_LIST(X)                                                                     \
   X(CT_OP_RELU, "no such op", d->kind = CT_OP_COUNT)                                    \
   X(CT_OP_RELU, "unknown pass", d->passes = 64)                                         \
-  X(CT_OP_BNORM, "with sync", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)       \
-  X(CT_OP_RELU, "with sync", d->passes = CT_FWD | CT_BWD_STATS)                         \
+  X(CT_OP_BNORM, "synchronized", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)    \
+  X(CT_OP_RELU, "synchronized", d->passes = CT_FWD | CT_BWD_STATS)                      \
   X(CT_OP_GRADSTAT, "no backward pass", d->passes = CT_FWD | CT_BWD_DATA)               \
   X(CT_OP_UPDATE, "no backward pass", d->passes = CT_BWD_PARAM)                         \
   X(CT_OP_RELU, "missing dimension", d->x.dim[2] = d->y.dim[2] = 0)                     \
@@ -133,7 +133,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_POOL, "output's size", d->y.dim[2] = 2)                                       \
   X(CT_OP_POOL, "output's size", d->u.pool.global = 1)                                  \
   X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                       \
-  X(CT_OP_CONCAT, "no room", d->y.dim[1] = 4)                                           \
+  X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                         \
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                 \
   X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))    \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
@@ -157,11 +157,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_TOKENS, "1 + H W", d->y.dim[2] = 5)                                           \
   X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                         \
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
-  X(CT_OP_SELECT, "no such place", d->u.select.index = 3)                               \
-  X(CT_OP_SELECT, "no such place", d->u.select.index = -2)                              \
+  X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                \
+  X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                               \
   X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                     \
   X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                     \
-  X(CT_OP_UPSAMPLE, "no multiple", d->y.dim[3] = 8)                                     \
+  X(CT_OP_UPSAMPLE, "not a multiple", d->y.dim[3] = 8)                                  \
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
   X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \

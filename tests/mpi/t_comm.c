@@ -439,7 +439,7 @@ static void a_rank_gives_up(void)
     int rc = ops->reduce(comm, NULL, memory, 100, CT_REDUCE_ALL, &ticket);
     /* it may have given up before this rank got here */
     CU_ASSERT(rc == CT_OK || rc == CT_ERR_COMM);
-    CT_ASSERT_FAILS(rc == CT_OK ? finish(ticket) : rc, CT_ERR_COMM, "has given up");
+    CT_ASSERT_FAILS(rc == CT_OK ? finish(ticket) : rc, CT_ERR_COMM, "aborted during a transfer");
   }
   abandon_comm();
 }

@@ -195,7 +195,8 @@ static void a_rank_gives_up_on_its_group(void)
   ct_group_t *g;
   CT_ASSERT_OK(open_plain());
   CT_ASSERT_OK(ops->group(comm, 0, &g));
-  if (t->rank < t->size - 1) CT_ASSERT_FAILS(sum_in_group(g, 10), CT_ERR_COMM, "has given up");
+  if (t->rank < t->size - 1)
+    CT_ASSERT_FAILS(sum_in_group(g, 10), CT_ERR_COMM, "aborted during a transfer");
   abandon_comm();
 }
 
@@ -291,7 +292,7 @@ static void refused(void)
   ct_comm_t *c;
   ct_comm_opts_t both = {.fixed_order = 1, .wire = CT_BF16}, half = {.wire = CT_F16};
   if (is_nccl())
-    CT_ASSERT_FAILS(ops->open(t, be, dev, &both, &c), CT_ERR_UNSUP, "in an order of its own");
+    CT_ASSERT_FAILS(ops->open(t, be, dev, &both, &c), CT_ERR_UNSUP, "along a binary tree");
   else if (t->size == 3)
     CT_ASSERT_FAILS(ops->open(t, be, dev, &(ct_comm_opts_t){.fixed_order = 1}, &c), CT_ERR_USAGE,
                     "1, 2, 4, 8 … ranks, not 3");

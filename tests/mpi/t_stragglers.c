@@ -148,7 +148,7 @@ static void a_rank_is_named_by_compute(void)
   if (ct_test_topo.size == 1) return;
   run(40, ct_test_topo.size, last_computes);
   snprintf(word, sizeof word,
-           " W slow ranks in steps 11-20: rank %d (node1) by compute, 36.0 ms busy a step "
+           " W slow ranks in steps 11-20: rank %d (node1) by compute, busy for 36.0 ms per step "
            "(compute 35.0, data 1.0); the others 21.0 ms (compute 20.0, data 1.0)\n",
            topo.size - 1);
   said_has(word, 1);
@@ -174,7 +174,7 @@ static void a_rank_is_named_by_data(void)
 {
   if (ct_test_topo.size == 1) return;
   run(20, ct_test_topo.size, last_waits);
-  said_has("by data, 36.0 ms busy a step (compute 20.0, data 16.0); the others", 1);
+  said_has("by data, busy for 36.0 ms per step (compute 20.0, data 16.0); the others", 1);
 }
 
 static times_t second_host_computes(int64_t step)
@@ -189,7 +189,7 @@ static void a_host_is_named_as_one(void)
   if (ct_test_topo.size < 4) return;
   ct_test_topo.job.system.exclude = "sbatch --exclude=";
   run(40, 2, second_host_computes);
-  said_has(" W slow ranks in steps 11-20: node2 by compute, 41.0 ms busy a step (compute "
+  said_has(" W slow ranks in steps 11-20: node2 by compute, busy for 41.0 ms per step (compute "
            "40.0, data 1.0); the others 21.0 ms",
            1);
   said_has("  node2                41.0 ms, 1.95 of the median, slow in 3 of 4 windows\n", 1);
@@ -208,8 +208,8 @@ static void several_hosts_are_named(void)
 {
   if (ct_test_topo.size < 4) return;
   run(40, 1, second_host_computes); /* nodes 3 and 4 */
-  said_has(" W slow ranks in steps 11-20: rank 2 (node3) by compute, 41.0 ms", 1);
-  said_has("data 1.0); rank 3 (node4) by compute, 41.0 ms", 1);
+  said_has(" W slow ranks in steps 11-20: rank 2 (node3) by compute, busy for 41.0 ms", 1);
+  said_has("data 1.0); rank 3 (node4) by compute, busy for 41.0 ms", 1);
   said_has(" W node3,node4: slow at least half", 1);
 }
 

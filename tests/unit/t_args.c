@@ -76,7 +76,8 @@ static void mistakes_name_the_nearest(void)
   check_refused("copy x --lr 0.1", "--lr; for the key optim.lr write --set KEY=VALUE");
   check_refused("copy x --learning-rate=1", "for the key optim.lr write");
   check_refused("copy x --kind=1", "the key optim.kind or schedule.kind or loss.kind write");
-  check_refused("copy optim.lr=0.1", "copy: 'optim.lr=0.1' is no file; for the key optim.lr write");
+  check_refused("copy optim.lr=0.1",
+                "copy: 'optim.lr=0.1' is not a file; for the key optim.lr write");
   check_refused("copy", "an argument is missing: ctrain-hpc copy FILE");
   check_refused("copy x y", "unexpected argument 'y'");
 }

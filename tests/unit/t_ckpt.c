@@ -251,11 +251,10 @@ static void room_and_cure(void)
                  "x: File too large; the checkpoint needs 2.0 KiB, 1.0 KiB are free; raise the "
                  "limit of file sizes (ulimit -f), or choose another run.dir");
   /* a disk can be full with room to spare; then the numbers alone would be a riddle */
-  CT_ASSERT_HAS(
-      ct__space_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
-      "needs 2.0 KiB, 4.0 KiB are free, but the file system needs room of its own, or has "
-      "no more files to give (df -i); free space there");
-  CT_ASSERT_HAS(ct__space_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
+  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
+                "needs 2.0 KiB, 4.0 KiB are free, but the file system reserves some of it, or has "
+                "no free inodes (df -i); free space there");
+  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
                 "needs 2.0 KiB, 1.0 KiB are free; free space there");
 }
 
@@ -284,7 +283,7 @@ static void only_damaged_ones_are_an_error(void)
   put(dir, "step-00000001.txt", "x");
   put(dir, "step-00000002.txt", "x");
   CT_ASSERT_TEXT(newest(dir), "CT_ERR_FORMAT");
-  CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is whole");
+  CT_ASSERT_HAS(ct_err_last()->text, "none of the 2 checkpoints is intact");
 }
 
 /* The newest is whole: that there is no memory to read it now is no reason to go back to an older

@@ -463,7 +463,7 @@ static void data_of_the_run(void)
   job.data.batch = 63;
   job.data.block_bytes = (size_t)GIB;
   judge();
-  expect("batch", CT_FINDING_NOTE, "no multiple of 8 ranks", "data.batch=64");
+  expect("batch", CT_FINDING_NOTE, "not a multiple of 8 ranks", "data.batch=64");
   expect("chunks", CT_FINDING_BAD, "a chunk of data.train is 1.0 GiB", "h5repack");
   job.data.cached = 1;
   judge();

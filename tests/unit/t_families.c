@@ -186,12 +186,12 @@ static void what_does_not_fit_is_refused(void)
 {
   static const struct {
     const char *kind, *opts, *word;
-  } cases[] = {{"conv2d", "out: 4, kernel: 3", "wants images"},
-               {"maxpool", "kernel: 2", "wants images"},
+  } cases[] = {{"conv2d", "out: 4, kernel: 3", "needs images"},
+               {"maxpool", "kernel: 2", "needs images"},
                {"conv3d", "out: 4, kernel: 9", "spans 9x9x9 pixels"},
                {"conv3d", "out: 4, kernel: [1, 2]", "a list of three"},
                {"avgpool3d", "kernel: 2, padding: 2", "more than half"},
-               {"adaptive_avgpool", "out: 2", "wants images"}};
+               {"adaptive_avgpool", "out: 2", "needs images"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     int id = -1;
     ct_graph_t *g = empty(ct_shape(5, 1, 2, 7, 5, 6));

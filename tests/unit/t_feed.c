@@ -261,7 +261,7 @@ static void labels_below_0_are_named(void)
     CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .cursor = 4}, &f));
     CT_ASSERT_FAILS(ct_feed_next(f, &b), CT_ERR_DATA,
                     d.classes ? "fake.h5, sample 5: label -1 is not in 0 to 9 (10 classes)"
-                              : "fake.h5, sample 5: label -1 is no class number");
+                              : "fake.h5, sample 5: label -1 is not a class number");
     ct_feed_close(f);
   }
   ct_dataset_close(&d);
@@ -278,7 +278,7 @@ static void all_labels_are_counted(void)
   CT_ASSERT_INT(d.classes, 78);
   d.reader->bad_label = -1;
   CT_ASSERT_FAILS(ct_dataset_count_classes(&d, 0), CT_ERR_DATA,
-                  "fake.h5, sample 600: label -1 is no class number (they count from 0)");
+                  "fake.h5, sample 600: label -1 is not a class number (classes count from 0)");
   ct_dataset_close(&d);
 }
 

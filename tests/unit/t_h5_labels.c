@@ -187,7 +187,7 @@ static void an_odd_label_is_named(void)
     if (open_labels(dir, y, 5, &d) != CT_OK) return;
     if (i) {
       CT_ASSERT_FAILS(ct_dataset_count_classes(&d, 0), CT_ERR_DATA,
-                      "a.h5, sample 3: label 10000000 is no class number");
+                      "a.h5, sample 3: label 10000000 is not a class number");
     } else {
       count_classes(&d, text, sizeof text);
       CT_ASSERT_HAS(text, "a.h5, sample 3: has label 5, so there are 6 classes for 5 samples");

@@ -117,10 +117,10 @@ static void a_replaced_file_is_told(void)
     write_shard(dir, "b.h5", &others[i], 20);
     if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
     CT_ASSERT_FAILS(ops->read(r, 1, (int64_t[]){20}, x, NULL), CT_ERR_FORMAT,
-                    "b.h5: its samples are stored in another way than when the run began");
+                    "b.h5: the layout of its samples has changed since the run began");
     if (i == 1)
       CT_ASSERT_FAILS(ops->read(r, 1, (int64_t[]){20}, NULL, y), CT_ERR_FORMAT,
-                      "b.h5: array 'labels' has not the 7 values");
+                      "b.h5: array 'labels' no longer has 7 values");
     ops->close(r);
   }
   ct_mem_free(bytes);
@@ -134,7 +134,7 @@ static void what_is_cut_off_is_refused(void)
   ct_reader_spec_t spec = known_of(ct_test_dir(), &bytes);
   size_t all = spec.known_bytes;
   for (spec.known_bytes = 0; spec.known_bytes < all; spec.known_bytes++) {
-    CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_ARG, "what another rank says of the shards");
+    CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_ARG, "the list of shards from another rank");
     if (r) return;
   }
   ct_mem_free(bytes);

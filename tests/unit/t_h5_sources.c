@@ -204,7 +204,7 @@ static void sources_of_sources(void)
   CT_ASSERT_FAILS(open_file(dir, "outer.h5", &r), CT_ERR_IO, "a.src: cannot open: No such file");
   CT_ASSERT_HAS(ct_err_last()->text, "outer.h5: array 'images': source of samples 0 to 39: ");
   write_virtual(dir, "ring.h5", ring, 1);
-  CT_ASSERT_FAILS(open_file(dir, "ring.h5", &r), CT_ERR_FORMAT, "from each other");
+  CT_ASSERT_FAILS(open_file(dir, "ring.h5", &r), CT_ERR_FORMAT, "refer to each other");
 }
 
 /* Images by an unlimited mapping: of whole samples in one file, or of blocks of 10 in numbered
@@ -476,7 +476,7 @@ static void a_modified_file_is_warned_of(void)
     set_time(path_of(dir, names[i % 2]), 1000000000);
     said(r, text, sizeof text);
     if (i != 1) /* the source was not opened before */
-      CT_ASSERT_HAS(text, "v.h5: it, or a file that it takes samples from, was modified");
+      CT_ASSERT_HAS(text, "v.h5: file or external source changed after it was opened");
     said(r, text, sizeof text);
     CT_ASSERT_TEXT(text, "");
     ops->close(r);
@@ -523,7 +523,7 @@ static void another_file_of_the_name_is_warned_of(void)
   CT_ASSERT_INT(rename(path_of(dir, "v.new"), path_of(dir, "v.h5")), 0);
   if (CT_ASSERT_OK(ops->open(&spec, &r)) != CT_OK) return;
   said(r, text, sizeof text);
-  CT_ASSERT_HAS(text, "v.h5: it, or a file that it takes samples from, was modified");
+  CT_ASSERT_HAS(text, "v.h5: file or external source changed after it was opened");
   ops->close(r);
   ct_mem_free(bytes);
 }
@@ -550,7 +550,7 @@ static void a_copy_has_a_stamp_of_its_own(void)
   CT_ASSERT_TEXT(text, "");
   set_time(path_of(other, "b.src"), 1000000000);
   said(r, text, sizeof text);
-  CT_ASSERT_HAS(text, "b.src: it, or a file");
+  CT_ASSERT_HAS(text, "b.src: file or external source");
   CT_ASSERT_INT(truncate(path_of(other, "a.src"), 9000), 0);
   CT_ASSERT_FAILS(check_samples(r, 4, (int64_t[]){1, 7, 13, 19}), CT_ERR_IO, "a.src: has 9000 b");
   ops->close(r);

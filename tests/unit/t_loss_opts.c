@@ -95,7 +95,7 @@ static void options_must_fit_model_and_data(void)
        "loss.label_smoothing is for cross_entropy, but loss.kind is mse"},
       {"{kind: bce, class_weights: 1}", 4, CT_ERR_USAGE, "loss.class_weights is for cross_entropy"},
       {"{kind: l1, ignore_index: 3}", 4, CT_ERR_USAGE, "loss.ignore_index is for cross_entropy"},
-      {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is no label"},
+      {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is not a label"},
       {"{ignore_index: 3000000000}", 0, CT_ERR_USAGE, "loss.ignore_index: '3000000000'"},
   };
   ct_graph_t *g = make_model("[flatten, {linear: {out: 4}}]", 4);
@@ -116,7 +116,7 @@ static void outputs_of_any_shape(void)
   ct_graph_t *g = make_model("[{conv2d: {out: 3, kernel: 1}}]", 12);
   ct_loss_opts_t o = read_opts("{kind: mse}");
   CT_ASSERT_OK(ct_loss_check(&o, g, 12, 12, 1));
-  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0, 4), CT_ERR_USAGE, "a label for each of its places");
+  CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0, 4), CT_ERR_USAGE, "a label per pixel");
   o.kind = CT_LOSS_CROSS_ENTROPY;
   CT_ASSERT_FAILS(ct_loss_check(&o, g, 12, 0, 1), CT_ERR_USAGE,
                   "the last layer 'conv2d1' (conv2d)");

@@ -233,7 +233,7 @@ static void a_prefix_of_most_names_is_found(void)
   r.w.tensor[8].name = "other.bias"; /* not of all */
   CT_ASSERT_OK(match(&r));
   CT_ASSERT_TEXT(r.m.prefix, "model.net.");
-  CT_ASSERT_FAILS(judge(&r), CT_ERR_FORMAT, "begin with 'model.net.': init.strip_prefix leaves");
+  CT_ASSERT_FAILS(judge(&r), CT_ERR_FORMAT, "begin with 'model.net.': init.strip_prefix strips");
   memcpy(r.w.tensor, whole, sizeof whole);
   r.w.tensor[0].name = "model.net.conv.weight"; /* of one */
   CT_ASSERT_OK(match(&r));

@@ -129,7 +129,7 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- relu\n- add:\n  from: [relu1]", CT_ERR_USAGE,
        "m.yaml:4: from: a list must have two names, not 1"},
       {"layers:\n- relu\n- flatten\n- linear: {out: 10}\n  from: input", CT_ERR_USAGE,
-       "m.yaml:4: layer 'linear1' (linear): wants N x features, but its input is 1x3x8x8: put a "
+       "m.yaml:4: layer 'linear1' (linear): needs N x features, but its input is 1x3x8x8: put a "
        "`flatten`"},
       {"layers:\n- relu\n- flatten:\n  from: input\n- linear: {out: 10}", CT_ERR_USAGE,
        "m.yaml:2: layer 'relu1' (relu): no other layer uses its output"},
@@ -140,11 +140,11 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- conv2d: {out: 4, kernel: 3, groups: 2}", CT_ERR_USAGE, "2 groups must divide"},
       {"layers:\n- maxpool: {kernel: [2, 3], padding: [1, 2]}", CT_ERR_USAGE,
        "padding 2 is more than half of its kernel 3"},
-      {"layers:\n- flatten\n- maxpool: {kernel: 2}", CT_ERR_USAGE, "wants images"},
-      {"layers:\n- flatten\n- conv2d: {kernel: 2, out: 2}", CT_ERR_USAGE, "wants images"},
-      {"layers:\n- flatten\n- global_avgpool", CT_ERR_USAGE, "wants images"},
+      {"layers:\n- flatten\n- maxpool: {kernel: 2}", CT_ERR_USAGE, "needs images"},
+      {"layers:\n- flatten\n- conv2d: {kernel: 2, out: 2}", CT_ERR_USAGE, "needs images"},
+      {"layers:\n- flatten\n- global_avgpool", CT_ERR_USAGE, "needs images"},
       {"layers:\n- maxpool: {kernel: 2}\n- add:\n  from: [maxpool1, input]", CT_ERR_USAGE,
-       "wants two inputs of one shape, but they are 1x3x4x4 and 1x3x8x8"},
+       "needs two inputs of one shape, but they are 1x3x4x4 and 1x3x8x8"},
       {"layers:\n- flatten\n- linear: {out: 9}", CT_ERR_USAGE,
        "m.yaml:3: the last layer 'linear1' (linear) gives 9, but the output must be 10 values"},
       {"layers:\n- conv2d: {out: 9, kernel: 7}", CT_ERR_USAGE, "m.yaml:2: the last layer"},
@@ -153,16 +153,16 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- groupnorm: {num_groups: 2}", CT_ERR_USAGE,
        "num_groups 2 must divide its 3 channels"},
       {"layers:\n- global_avgpool\n- instancenorm", CT_ERR_USAGE,
-       "wants more than one value of each channel"},
+       "needs more than one value of each channel"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_wrong(&cases[i], image(3, 8, 8), 10);
   wrong_t group = {"layers:\n- groupnorm: {num_groups: 4}", CT_ERR_USAGE,
-                   "wants N x C, N x C x H x W or"};
+                   "needs N x C, N x C x H x W or"};
   assert_wrong(&group, ct_shape(3, 1, 28, 28), 10);
-  wrong_t instance = {"layers:\n- instancenorm", CT_ERR_USAGE, "wants N x C x H x W or"};
+  wrong_t instance = {"layers:\n- instancenorm", CT_ERR_USAGE, "needs N x C x H x W or"};
   assert_wrong(&instance, ct_shape(2, 1, 28), 10);
-  wrong_t rows = {"layers:\n- batchnorm", CT_ERR_USAGE, "wants N x C, N x C x H x W or"};
+  wrong_t rows = {"layers:\n- batchnorm", CT_ERR_USAGE, "needs N x C, N x C x H x W or"};
   assert_wrong(&rows, ct_shape(3, 1, 28, 28), 10);
 }
 
@@ -171,7 +171,7 @@ static void wrong_families_are_refused(void)
   static const wrong_t cases[] = {
       {"{}", CT_ERR_USAGE, "m.yaml: model: give a family (mlp, lenet, resnet, "},
       {"family: resnte", CT_ERR_USAGE, "did you mean 'resnet'?"},
-      {"family: transformer", CT_ERR_USAGE, "there are mlp, lenet, resnet"},
+      {"family: transformer", CT_ERR_USAGE, "expected one of mlp, lenet, resnet"},
       {"{family: resnet, depth: 19}", CT_ERR_USAGE,
        "model.depth: resnet has no depth 19; it has 18"},
       {"{family: mlp, layers: [relu]}", CT_ERR_USAGE, "a family or layers, not both"},
@@ -187,7 +187,7 @@ static void wrong_families_are_refused(void)
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_wrong(&cases[i],
                  i + 1 < sizeof cases / sizeof cases[0] ? image(3, 8, 8) : image(1, 3, 2), 10);
-  wrong_t features = {"family: resnet", CT_ERR_USAGE, "wants images"};
+  wrong_t features = {"family: resnet", CT_ERR_USAGE, "needs images"};
   assert_wrong(&features, ct_shape(2, 1, 784), 10);
   wrong_t classes = {"family: mlp", CT_ERR_USAGE, "model.classes"};
   assert_wrong(&classes, image(1, 8, 8), 0);
@@ -221,7 +221,8 @@ static void adding_from_code_says_the_layer(void)
   char longest[CT_NAME_MAX] = "";
   ct_graph_t *g = empty(image(1, 8, 8));
   memset(longest, 'x', CT_NAME_MAX - 1);
-  CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "conv", -1, -2, NULL), CT_ERR_ARG, "no kind 'conv'");
+  CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "conv", -1, -2, NULL), CT_ERR_ARG,
+                  "unknown kind 'conv'");
   CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "linear", -1, -2, "out: -1"), CT_ERR_USAGE,
                   "linear.out");
   CT_ASSERT_FAILS(ct_graph_add(g, &id, "a", "relu", 0, -2, NULL), CT_ERR_ARG,

@@ -119,9 +119,10 @@ static void what_does_not_fit_is_refused(void)
     int code;
     const char *text;
   } cases[] = {
-      {"layers: [lstm: {hidden: 4}]", CT_ERR_USAGE, "wants a sequence"},
+      {"layers: [lstm: {hidden: 4}]", CT_ERR_USAGE, "needs a sequence"},
       {"layers: [sequence, attention: {heads: 3}]", CT_ERR_USAGE, "3 heads must divide its 8"},
-      {"layers: [sequence, select: {index: 8}]", CT_ERR_USAGE, "no place 8 in a sequence of 8"},
+      {"layers: [sequence, select: {index: 8}]", CT_ERR_USAGE,
+       "index 8 is out of range of a sequence of 8"},
       {"layers: [tokens, sequence]", CT_ERR_USAGE, "images of one channel"},
       {"layers: [sequence, lstm: {hidden: 4, params: a}, lstm: {hidden: 4, params: a}]",
        CT_ERR_USAGE, "there is a parameter a.weight_ih_l0 already"},

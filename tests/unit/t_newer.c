@@ -116,7 +116,7 @@ static void seals(void)
   CU_ASSERT(is_checkpoint);
   text[bytes - SEAL + 15] = 'x';
   CT_ASSERT_OK(ct_file_write(path, text, bytes));
-  CT_ASSERT_FAILS(ct_store_hdf5.open(path, &s), CT_ERR_FORMAT, "is no checkpoint of ctrain-hpc");
+  CT_ASSERT_FAILS(ct_store_hdf5.open(path, &s), CT_ERR_FORMAT, "is not a ctrain-hpc checkpoint");
   ct_mem_free(text);
 }
 

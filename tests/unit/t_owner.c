@@ -180,7 +180,7 @@ static void who_reads_a_lock_is_named(void)
   CT_ASSERT_INT(byte, 'y');
   snprintf(who, sizeof who, "process %d (t_owner, user ", (int)child);
   CT_ASSERT_FAILS(take(&l), CT_ERR_IO, who);
-  CT_ASSERT_HAS(ct_err_last()->text, "which is no run");
+  CT_ASSERT_HAS(ct_err_last()->text, "not a run");
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
   CT_ASSERT_OK(take(&l));

@@ -103,7 +103,7 @@ static void refused(void)
              {"|O", "(1,)", "holds elements of type '|O'", 8},
              {"<i4", "(3,)", "its header says 3 elements of int32, but there are 8 bytes", 8},
              {"<i4", "()", "has 0 dims, expected 1 to 5", 4},
-             {"<i4", "(0, 2)", "there is no sample in it", 0},
+             {"<i4", "(0, 2)", "contains no samples", 0},
              {"<i4", "(4294967296, 4294967296)", "its header says", 8},
              {"<i4", "(-1,)", "the header is not one that NumPy writes", 4}};
   const char data[8] = {0};
@@ -142,7 +142,7 @@ static void cifar_records(void)
   CT_ASSERT_OK(ct_file_write(path, file, 3073));
   CT_ASSERT_FAILS(ct_pack_open_cifar(path, 1, &in), CT_ERR_USAGE, "no coarse labels");
   CT_ASSERT_OK(ct_file_write(path, file, 3072));
-  CT_ASSERT_FAILS(ct_pack_open_cifar(path, 0, &in), CT_ERR_FORMAT, "is no CIFAR file");
+  CT_ASSERT_FAILS(ct_pack_open_cifar(path, 0, &in), CT_ERR_FORMAT, "is not a CIFAR file");
 }
 
 /* A record of CIFAR-10, with a name a line beside it. */

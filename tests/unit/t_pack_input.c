@@ -116,8 +116,8 @@ static void csv_mistakes_name_the_line(void)
   check_csv_refused("1,nan,1\n", NULL, -1, "f:1: column 1 is not finite");
   check_csv_refused("1,1e39,1\n", NULL, -1, "f:1: column 1 is not finite");
   check_csv_refused("1,2,0\n1,2x,0\n", NULL, -1, "f:2: column 1: '2x,0' is not a number");
-  check_csv_refused("info,label\n", NULL, -1, "there is no sample in it");
-  check_csv_refused("", NULL, -1, "there is no sample in it");
+  check_csv_refused("info,label\n", NULL, -1, "contains no samples");
+  check_csv_refused("", NULL, -1, "contains no samples");
   check_csv_refused("1,2,0\n", NULL, 3, "the label should be number 3");
   check_csv_refused("1,,0\n", NULL, -1, "f:1: column 1: ',0' is not a number");
   check_csv_refused("a,b\n1,2,0\n", NULL, -1, "names 2 columns, but the first row has 3");

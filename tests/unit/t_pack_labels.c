@@ -304,7 +304,7 @@ static void no_sample_is_lost_or_guessed(void)
        "b.cls: the label 'dog' is a name"},
       {{"i/a.png", "", "l/a.cls", "1"}, "no image has a label, but there is l/a.cls"},
       {{"a.png", ""}, "a.png has no label"},
-      {{"a.cls", "1", "b.cls", "1"}, "there is no image"},
+      {{"a.cls", "1", "b.cls", "1"}, "contains no images"},
   };
   ct__pack_list_t l;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -140,28 +140,27 @@ static void what_cannot_be_is_refused(void)
     char type;
     const char *content, *size, *words;
   } bad[] = {
-      {"a", '0', "xyz", "77777777777", "'a' of 8589934591 bytes reaches behind the end"},
-      {"a", '0', "xyz", "00000004000", "'a' of 2048 bytes reaches behind the end"},
-      {"a", '0', "xyz", "0000000000x", "a size that cannot be"},
-      {"a", '0', "xyz", "\xff\xff\xff\xff\xff\xff\xff\xff", "a size that cannot be"},
-      {"a", '0', "xyz", "\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-       "a size that cannot be"},
+      {"a", '0', "xyz", "77777777777", "'a' of 8589934591 bytes extends past the end"},
+      {"a", '0', "xyz", "00000004000", "'a' of 2048 bytes extends past the end"},
+      {"a", '0', "xyz", "0000000000x", "an invalid size"},
+      {"a", '0', "xyz", "\xff\xff\xff\xff\xff\xff\xff\xff", "an invalid size"},
+      {"a", '0', "xyz", "\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "an invalid size"},
       {"", '0', "xyz", NULL, "has no name"},
       {"a", 'S', "xyz", NULL, "sparse"},
-      {"x", 'x', "99 path=abc\n", NULL, "a pax record that is none"},
-      {"x", 'x', "0 path=abc\n", NULL, "a pax record that is none"},
-      {"x", 'x', "3 p", NULL, "a pax record that is none"},
-      {"x", 'x', "path=abc", NULL, "a pax record that is none"},
-      {"x", 'x', "999999999 path=abc\n", NULL, "a pax record that is none"},
-      {"x", 'x', "11 size=-1\n", NULL, "a size that cannot be"},
+      {"x", 'x', "99 path=abc\n", NULL, "a malformed pax record"},
+      {"x", 'x', "0 path=abc\n", NULL, "a malformed pax record"},
+      {"x", 'x', "3 p", NULL, "a malformed pax record"},
+      {"x", 'x', "path=abc", NULL, "a malformed pax record"},
+      {"x", 'x', "999999999 path=abc\n", NULL, "a malformed pax record"},
+      {"x", 'x', "11 size=-1\n", NULL, "an invalid size"},
       {"x", 'x', "26 size=99999999999999999\n", NULL, "is missing"},
-      {"x", 'x', "28 size=9999999999999999999\n", NULL, "a size that cannot be"},
+      {"x", 'x', "28 size=9999999999999999999\n", NULL, "an invalid size"},
       {"x", 'x', "22 GNU.sparse.major=1\n", NULL, "sparse"},
       {"x", 'x', "12 path=abc\n", NULL, "is missing"},
       {"x", 'M', "xyz", NULL, "the rest of a file of another volume"},
       {"x", 'N', "xyz", NULL, "old GNU names"},
-      {"x", 'L', "name", "00100000000", "reaches behind the end"},
-      {"x", 'L', NULL, NULL, "a name that cannot be"},
+      {"x", 'L', "name", "00100000000", "extends past the end"},
+      {"x", 'L', NULL, NULL, "an invalid name"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     made_t t = {.bytes = 0};
@@ -190,7 +189,8 @@ static void a_file_that_is_cut_off_is_refused(void)
     t.bytes = bytes;
     expect_refused(&t, "t.tar");
     if (bytes >= 3 * BLOCK) expect_refused(&t, "'b'");
-    if (bytes >= 2 * BLOCK && bytes < 3 * BLOCK) expect_refused(&t, "'a' without the blocks");
+    if (bytes >= 2 * BLOCK && bytes < 3 * BLOCK)
+      expect_refused(&t, "'a' without the end-of-archive blocks");
   }
   expect_refused(end(&whole), NULL);
 }
@@ -203,7 +203,7 @@ static void archives_that_follow_each_other(void)
     put(&t, "a", '0', "xyz", NULL);
     t.bytes += (size_t)zeros * BLOCK;
     put(&t, "a", '0', "other", NULL);
-    expect_refused(&t, "'a' without the blocks");
+    expect_refused(&t, "'a' without the end-of-archive blocks");
     end(&t);
     ct__tar_t tar;
     ct__tar_member_t m;

@@ -230,11 +230,11 @@ static void wrong_numbers_are_refused(void)
   CT_ASSERT_OK(ct_quant_make(g, &q));
   ct_plan_opts_t o = {.n = 1, .training = 1, .quant = &q};
   CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF), &o, NULL, &p), CT_ERR_USAGE,
-                  "eight bits are for evaluation");
+                  "int8 is for evaluation");
   o.training = 0;
   q.layers--;
   CT_ASSERT_FAILS(ct_plan_make(g, backends[REF], device(REF), &o, NULL, &p), CT_ERR_SHAPE,
-                  "the numbers of eight bits are of");
+                  "the int8 parameters are for");
   ct_quant_clear(&q);
   ct_graph_free(g);
 }

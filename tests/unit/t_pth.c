@@ -352,7 +352,7 @@ static void nothing_half_written(void)
   CT_ASSERT_OK(pth->put(o, 0, 0, 2, x));
   CT_ASSERT_FAILS(pth->put(o, 0, 3, 1, x), CT_ERR_ARG, "not put in their order");
   CT_ASSERT_FAILS(pth->put(o, 0, 2, 3, x), CT_ERR_ARG, "more bytes");
-  CT_ASSERT_FAILS(pth->commit(o), CT_ERR_ARG, "record 'archive/data/0' is not whole");
+  CT_ASSERT_FAILS(pth->commit(o), CT_ERR_ARG, "record 'archive/data/0' is incomplete");
   CT_ASSERT_OK(pth->create(in_dir("d.pth"), &one, 1, NULL, 0, &o));
   CU_ASSERT(ct_file_exists(in_dir("d.pth.tmp")));
   pth->discard(o);

@@ -47,23 +47,23 @@ static const bad_t pickles[] = {
     BAD("opcode 0x69 does not occur in weights that torch.save wrote", "\x80\2(ios\nsystem\n."),
     BAD("opcode 0x95", "\x80\2\x95"),
     BAD("protocol 5, expected 2", "\x80\5N."),
-    BAD("takes a value that is not there", "\x80\2R."),
-    BAD("takes a value that is not there", "\x80\2N(\x85."),
-    BAD("takes a value that is not there", "\x80\2(e."),
-    BAD("a tuple without a beginning", "\x80\2t."),
-    BAD("items without a beginning", "\x80\2]e."),
-    BAD("puts items into what has none", "\x80\2K\1K\2a."),
-    BAD("puts items into what has none", "\x80\2]K\1K\2s."),
+    BAD("takes a value from an empty stack", "\x80\2R."),
+    BAD("takes a value from an empty stack", "\x80\2N(\x85."),
+    BAD("takes a value from an empty stack", "\x80\2(e."),
+    BAD("a tuple without a mark", "\x80\2t."),
+    BAD("items without a mark", "\x80\2]e."),
+    BAD("adds items to an object that has none", "\x80\2K\1K\2a."),
+    BAD("adds items to an object that has none", "\x80\2]K\1K\2s."),
     BAD("a key without a value", "\x80\2}(K\1K\2K\3u."),
-    BAD("asks for an object that was not remembered", "\x80\2h\0."),
-    BAD("asks for an object that was not remembered", "\x80\2Nq\5h\4."),
-    BAD("remembers more than", "\x80\2Nr\xff\xff\xff\xff."),
-    BAD("takes a value that is not there", "\x80\2q\0."),
-    BAD("arguments are no tuple", "\x80\2ca\nb\nNR."),
-    BAD("a state for what has none", "\x80\2NNb."),
-    BAD("a persistent id is no tuple", "\x80\2NQ."),
-    BAD("an OrderedDict of what are no pairs", "\x80\2"
-                                               "ccollections\nOrderedDict\n]]K\1aa\x85R."),
+    BAD("refers to an object that was not memoized", "\x80\2h\0."),
+    BAD("refers to an object that was not memoized", "\x80\2Nq\5h\4."),
+    BAD("memoizes more than", "\x80\2Nr\xff\xff\xff\xff."),
+    BAD("takes a value from an empty stack", "\x80\2q\0."),
+    BAD("arguments are not a tuple", "\x80\2ca\nb\nNR."),
+    BAD("sets the state of an object that has none", "\x80\2NNb."),
+    BAD("a persistent id is not a tuple", "\x80\2NQ."),
+    BAD("an OrderedDict of items that are not pairs", "\x80\2"
+                                                      "ccollections\nOrderedDict\n]]K\1aa\x85R."),
     BAD("is os.system, expected a dict", "\x80\2"
                                          "cos\nsystem\nX\4\0\0\0true\x85R."),
     BAD("is os.sys?em, expected a dict", "\x80\2"
@@ -73,8 +73,9 @@ static const bad_t pickles[] = {
     BAD("has no tensors, neither itself nor in a dict of it; 'w' is os.system",
         DICT("cos\nsystem\n)R")),
     BAD("has no tensors", "\x80\2}q\0X\1\0\0\0ah\0s."), /* it has itself */
-    BAD("tensor 'w': its storage is none of torch.save", DICT(TENSOR("N", "K\0K\2\x85K\1\x85"))),
-    BAD("tensor 'w': its storage is none of torch.save",
+    BAD("tensor 'w': its storage was not written by torch.save",
+        DICT(TENSOR("N", "K\0K\2\x85K\1\x85"))),
+    BAD("tensor 'w': its storage was not written by torch.save",
         DICT(TENSOR("N\x85Q", "K\0K\2\x85K\1\x85"))),
     BAD("tensor 'w': is in a os.system, expected one of",
         DICT(TENSOR(STORAGE("os\nsystem", "0", "\20"), "K\0K\2\x85K\1\x85"))),
@@ -90,22 +91,22 @@ static const bad_t pickles[] = {
     BAD("tensor 'w': reaches past its storage", DICT(TENSOR(FLOATS, "K\0K\2\x85K\20\x85"))),
     BAD("tensor 'w': reaches past its storage",
         DICT(TENSOR(FLOATS, "\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7fK\2\x85K\1\x85"))),
-    BAD("tensor 'w': its size is beyond all measure",
+    BAD("tensor 'w': its size is too large",
         DICT(TENSOR(FLOATS, "K\0K\3\x85\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7f\x85"))),
     BAD("tensor 'w': its size or stride is not of numbers",
         DICT(TENSOR(FLOATS, "K\0J\xff\xff\xff\xff\x85K\1\x85"))),
     BAD("tensor 'w': its size or stride is not of numbers",
         DICT(TENSOR(FLOATS, "K\0K\2\x85J\xff\xff\xff\xff\x85"))),
-    BAD("tensor 'w': its size or stride is no tuple", DICT(TENSOR(FLOATS, "K\0K\2K\1\x85"))),
-    BAD("tensor 'w': its place in the storage is no number",
+    BAD("tensor 'w': its size or stride is not a tuple", DICT(TENSOR(FLOATS, "K\0K\2K\1\x85"))),
+    BAD("tensor 'w': its offset in the storage is not a number",
         DICT(TENSOR(FLOATS, "J\xff\xff\xff\xffK\2\x85K\1\x85"))),
-    BAD("tensor 'w': has not as many strides as dims",
+    BAD("tensor 'w': the number of strides differs from that of dims",
         DICT(TENSOR(FLOATS, "K\0K\2\x85K\1K\1\x86"))),
     BAD("tensor 'w': is expanded to 1073741824 elements from 16",
         DICT(TENSOR(FLOATS, "K\0J\0\0\0\x40\x85K\0\x85"))),
-    BAD("tensor 'w': is made of another number of things", DICT(MAKE "(" FLOATS "K\0tR")),
-    BAD("tensor 'w': has a state besides its numbers", DICT(GOOD "}b")),
-    BAD("tensor 'w': is made of what is no tensor",
+    BAD("tensor 'w': has another number of arguments", DICT(MAKE "(" FLOATS "K\0tR")),
+    BAD("tensor 'w': has attributes besides its numbers", DICT(GOOD "}b")),
+    BAD("tensor 'w': is made of an object that is not a tensor",
         DICT("ctorch._utils\n_rebuild_parameter\nN\x88)\x87R")),
     BAD("no tensor that can be read: 'w' (is made by torch._utils._rebuild_parameter)",
         DICT("ctorch._utils\n_rebuild_parameter\n)R")),
@@ -309,7 +310,8 @@ static void changed_files(void)
   changed("views-old.pth", "little_endianq\2\x88", "little_endianq\2\x89", "big-endian order");
   changed("views-old.pth", "M\xe9\3", "M\xe8\3", "its version is not 1001");
   changed("views-old.pth", "FloatStorage", "Fl\nt\nStorage", "byte");
-  changed("views.pth", "archive/data.pkl", "archive/data.pkk", "is not where the list");
+  changed("views.pth", "archive/data.pkl", "archive/data.pkk",
+          "is not at the offset in the central directory");
   changed("views.pth", "little", "bigger", "record 'archive/byteorder' is damaged");
   changed("views.pth", "_rebuild_tensor_v2", "_rebuild_tensor_v4", "'archive/data.pkl' is damaged");
 }
@@ -323,9 +325,9 @@ static void other_files(void)
   CT_ASSERT_FAILS(pth->open(in_dir("tar.pth"), NULL, &w), CT_ERR_FORMAT,
                   "tar archive of PyTorch before 0.4");
   put(in_dir("text.pth"), text, strlen(text));
-  CT_ASSERT_FAILS(pth->open(in_dir("text.pth"), NULL, &w), CT_ERR_FORMAT, "is no .pth file");
+  CT_ASSERT_FAILS(pth->open(in_dir("text.pth"), NULL, &w), CT_ERR_FORMAT, "is not a .pth file");
   put(in_dir("empty.pth"), "", 0);
-  CT_ASSERT_FAILS(pth->open(in_dir("empty.pth"), NULL, &w), CT_ERR_FORMAT, "is no .pth file");
+  CT_ASSERT_FAILS(pth->open(in_dir("empty.pth"), NULL, &w), CT_ERR_FORMAT, "is not a .pth file");
   put(in_dir("plain.pth"), "\x80\2}.", 4);
   CT_ASSERT_FAILS(pth->open(in_dir("plain.pth"), NULL, &w), CT_ERR_FORMAT,
                   "pickle that torch.save did not write");
@@ -334,7 +336,7 @@ static void other_files(void)
                               "PK\5\6\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0";
   put(in_dir("early.pth"), early, sizeof early);
   CT_ASSERT_FAILS(pth->open(in_dir("early.pth"), NULL, &w), CT_ERR_FORMAT,
-                  "zip archive without the zip64 part it needs");
+                  "zip archive without the zip64 record that it needs");
   CT_ASSERT_FAILS(pth->open(ct_test_dir(), NULL, &w), CT_ERR_IO, "is a directory");
 }
 

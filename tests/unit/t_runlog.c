@@ -149,7 +149,8 @@ static void mistakes_name_the_line(void)
   ct_runlog_close(&r);
   begin(&r);
   append("[1, 2]\n");
-  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT, "metrics.jsonl:1: is no JSON object");
+  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT,
+                  "metrics.jsonl:1: expected a JSON object");
   ct_runlog_close(&r);
   begin(&r);
   append("{\"event\"\n");
@@ -183,7 +184,7 @@ static void how_it_stands_is_told(void)
   CT_ASSERT_HAS(text.data, "step 10/20, epoch 2/5  [################................]  50 %");
   CT_ASSERT_HAS(text.data, "  loss              2            #_\n");
   CT_ASSERT_HAS(text.data, "  top-1             0.5          best 0.75, after step 5\n");
-  CT_ASSERT_HAS(text.data, "waits             data 50 %, messages 10 %");
+  CT_ASSERT_HAS(text.data, "waits             data 50%, communication 10%");
   CT_ASSERT_HAS(text.data, "slow              rank 1 on node7, at step 9");
   CT_ASSERT_HAS(text.data, "best              step-5.h5");
   ct_str_clear(&text);

@@ -214,13 +214,13 @@ static void reads(const char *text, int code, const char *word)
 
 static void bad_lines_are_named(void)
 {
-  reads("", CT_ERR_FORMAT, "no point");
+  reads("", CT_ERR_FORMAT, "no measurements");
   reads("{\"event\":\"study\"}\n[1]\n", CT_ERR_FORMAT, "points.jsonl:2");
   reads("{\"event\":\"point\",\"step_s\":1}\n", CT_ERR_FORMAT, "ranks");
   reads("{\"event\":\"point\",\"ranks\":0}\n", CT_ERR_FORMAT, "ranks");
   reads("{\"event\":\"point\",\"ranks\":2}\n", CT_ERR_FORMAT, "step_s");
   reads("{\"event\":\"point\",\"ranks\":20000000}\n", CT_ERR_FORMAT, "10000000");
-  reads("{\"event\":\"point\",\"ranks\":2.5}\n", CT_ERR_FORMAT, "whole number");
+  reads("{\"event\":\"point\",\"ranks\":2.5}\n", CT_ERR_FORMAT, "integer");
   reads("{\"event\":\"point\",\"ranks\":2,\"step_s\":\"1\"}\n", CT_ERR_FORMAT, "step_s");
   reads("{\"event\":\"point\",\"ranks\":2,\"step_s\":1,\"kind\":\"fun\"}\n", CT_ERR_FORMAT, "fun");
   reads("{\"event\":\"timeline\",\"works\":[[1,2],[3]]}\n", CT_ERR_FORMAT, "works[1]");
@@ -238,7 +238,7 @@ static void half_a_line_is_none(void)
   CT_ASSERT_OK(ct_study_read(path, &study));
   CT_ASSERT_INT(study.sizes, 2);
   CT_ASSERT_TEXT(study.size[1].error, "no nodes");
-  CT_ASSERT_FAILS(ct_scaling_fit(&study, NULL, NULL, &model), CT_ERR_USAGE, "account");
+  CT_ASSERT_FAILS(ct_scaling_fit(&study, NULL, NULL, &model), CT_ERR_USAGE, "time breakdown");
   ct_study_clear(&study);
 }
 

@@ -362,7 +362,7 @@ static void a_disk_that_keeps_something_else(void)
   make_sources(&s);
   disk_spoils = 1;
   CT_ASSERT_FAILS(stage_open(in, s.f, FILES, 0, &stage), CT_ERR_IO,
-                  "other bytes are read than were written: the disk is not to be trusted");
+                  "data read back differ from what was written: the disk may be faulty");
   disk_spoils = 0;
   CT_ASSERT_INT(count_entries(in), 0);
 }

@@ -409,8 +409,9 @@ static void lists_complain(void)
        "x.yaml:3: transforms.normalize: with what is before it makes"},
       {"t: [{normalize: {mean: 0, std: 1e30}}, {normalize: {mean: 0, std: 1e30}}]",
        "transforms.normalize: with what is before it makes"},
-      {"t: [{random_erasing: {value: 1e39}}]", "value: 1e+39 is no number in float32"},
-      {"t: [{random_erasing: {value: [0, 1, -1e300]}}]", "value: -1e+300 is no number in float32"},
+      {"t: [{random_erasing: {value: 1e39}}]", "value: 1e+39 exceeds the largest float32"},
+      {"t: [{random_erasing: {value: [0, 1, -1e300]}}]",
+       "value: -1e+300 exceeds the largest float32"},
       {"t: [{normalize: {mean: [], std: 1}}]", "normalize: mean has 0 values"},
       {"t: [{normalize: {mean: 0, sdt: 1}}]", "sdt: unknown key"},
       {"t: [{random_crop: {size: 11, padding: 1}}]",
@@ -426,7 +427,7 @@ static void lists_complain(void)
       {"t: [{color_jitter: {hue: -0.1}}]", "hue is a single number below 0"},
       {"t: [{random_erasing: {value: [1, 2]}}]", "value has 2 numbers"},
       {"t: [{random_erasing: {value: noise}}]", "value is 'noise', not a number or 'random'"},
-      {"t: [mixup, to_tensor, mixup]", "transforms.mixup: stands twice"},
+      {"t: [mixup, to_tensor, mixup]", "transforms.mixup: is listed twice"},
       {"t: [{mixup: {alpha: 0}}]", "transforms.mixup.alpha"},
   };
   list_t l;

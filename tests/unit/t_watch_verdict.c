@@ -24,7 +24,7 @@ static void all_wait(void)
                                    .detail = -1,
                                    .doing_s = 100,
                                    .idle_s = 100,
-                                   .doing = "the step word",
+                                   .doing = "the step status",
                                    .seen = "runs"};
   }
 }
@@ -73,7 +73,7 @@ static void who_does_not_answer_is_late(void)
   silent(2, "is stopped by a signal (state T)");
   state[4].calls = 40; /* also behind, maybe because of rank 2 */
   CT_ASSERT_HAS(sentence(RANKS), "no rank has got any further in 100 s; rank 2 (node0, pid 1002) "
-                                 "does not answer: it is stopped by a signal (state T); start");
+                                 "does not answer: it is stopped by a signal (state T); restart");
   CT_ASSERT_INT(v.finding, CT__WATCH_SILENT);
   CT_ASSERT_INT(v.late, 1);
   CT_ASSERT_INT(v.named[0], 2);
@@ -108,7 +108,7 @@ static void the_file_is_named(void)
   state[3].detail = 2;
   snprintf(state[3].file, sizeof state[3].file, "/data/a.h5");
   CT_ASSERT_HAS(sentence(RANKS), "rank 3 (node0, pid 1003) is late, in \"forward and backward 2\" "
-                                 "(/data/a.h5); start");
+                                 "(/data/a.h5); restart");
   CT_ASSERT_HAS(line(3), "step 7, in \"forward and backward 2\" (/data/a.h5) for 100 s");
   ct__watch_blocked(card, state, "rank 2 got SIGTERM", 3, text, sizeof text);
   CT_ASSERT_HAS(text, "rank 2 got SIGTERM before the first step, and the start is blocked: rank 3 "
@@ -144,14 +144,14 @@ static void all_in_the_same(void)
   for (int r = 0; r < RANKS; r++)
     state[r].detail = 4;
   CT_ASSERT_HAS(sentence(RANKS),
-                "all 20 ranks are in \"the step word 4\": the network or a library is stuck");
+                "all 20 ranks are in \"the step status 4\": the network or a library is stuck");
   CT_ASSERT_INT(v.finding, CT__WATCH_TOGETHER);
   CT_ASSERT_INT(v.late, 0);
   CT_ASSERT_INT(v.other, 0);
   for (int r = 0; r < RANKS; r++)
     busy(r);
-  CT_ASSERT_HAS(sentence(RANKS), "such as a file system, is stuck");
-  CT_ASSERT_HAS(sentence(1), "in 100 s; it is in \"forward and backward 4\"; start");
+  CT_ASSERT_HAS(sentence(RANKS), "such as a file system is stuck");
+  CT_ASSERT_HAS(sentence(1), "in 100 s; it is in \"forward and backward 4\"; restart");
 }
 
 static void many_are_counted(void)

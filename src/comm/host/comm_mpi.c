@@ -49,22 +49,19 @@ static int check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_opts_
 {
   int rc = CT_OK;
   if (!be->host_memory)
-    CT_FAIL(CT_ERR_UNSUP, "backend '%s' keeps gradients where MPI cannot reach them", be->name);
+    CT_FAIL(CT_ERR_UNSUP, "MPI cannot access the gradients of backend '%s'", be->name);
   if (o->fixed_order && (t->size & (t->size - 1)))
     CT_FAIL(CT_ERR_USAGE, "sums along a binary tree over the ranks need 1, 2, 4, 8 … ranks, not %d",
             t->size);
   if (o->wire != CT_F32 && o->wire != CT_BF16)
-    CT_FAIL(CT_ERR_UNSUP, "gradients cannot travel as %s; there are float32 and bfloat16",
+    CT_FAIL(CT_ERR_UNSUP, "gradients cannot be sent as %s; expected float32 or bfloat16",
             ct_dtype_name(o->wire));
   if (o->fixed_order && o->wire == CT_BF16)
-    CT_FAIL(
-        CT_ERR_USAGE,
-        "gradients that travel as bfloat16 are rounded where they cross nodes, so their sum cannot "
-        "be the same at every number of ranks");
+    CT_FAIL(CT_ERR_USAGE, "gradients sent as bfloat16 are rounded between nodes, so their sum "
+                          "cannot be the same at every number of ranks");
   if (o->flat && o->wire == CT_BF16)
-    CT_FAIL(CT_ERR_USAGE,
-            "gradients that travel as bfloat16 between nodes are summed inside nodes first: "
-            "parallel.allreduce must be hierarchical");
+    CT_FAIL(CT_ERR_USAGE, "gradients sent as bfloat16 between nodes are summed inside nodes first: "
+                          "parallel.allreduce must be hierarchical");
 out:
   return rc;
 }

@@ -155,7 +155,7 @@ int ct__comm_turn(ct_comm_t *c, unsigned turn)
   int rc = CT_OK;
   ct__comm_progress(c);
   if (ct__window_aborted(c->window))
-    CT_FAIL(CT_ERR_COMM, "a rank on %s has given up in the middle of a transfer", c->t->host);
+    CT_FAIL(CT_ERR_COMM, "a rank on %s aborted during a transfer", c->t->host);
   if (c->t->size > 1 && turn % ENTER_MPI_EVERY == 0) enter_mpi(c);
   ct_mpi_relax(turn, CT_MPI_IMPATIENT);
 out:

@@ -61,8 +61,8 @@ static int enough_space(const ct_topo_t *t, size_t bytes)
   double have = (double)fs.f_bavail * (double)fs.f_frsize;
   double want = (double)bytes * t->local_size + (1 << 20); /* plus MPI's own overhead */
   if (want > have)
-    CT_FAIL(CT_ERR_NOMEM, "/dev/shm on %s has room for %.1f MiB, %d ranks want %.1f MiB there",
-            t->host, have / 1048576, t->local_size, want / 1048576);
+    CT_FAIL(CT_ERR_NOMEM, "/dev/shm on %s has %.1f MiB free, but %d ranks need %.1f MiB", t->host,
+            have / 1048576, t->local_size, want / 1048576);
 out:
   return rc;
 }
@@ -102,8 +102,8 @@ static int share(const ct_topo_t *t, segment_t *s)
   CT_TRY_ALL(t, enough_space(t, bytes));
   if (MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, t->node, &part, &s->win)) {
     s->win = MPI_WIN_NULL;
-    rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "MPI has no %zu bytes of shared memory on %s",
-                    bytes, t->host);
+    rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
+                    "MPI cannot allocate %zu bytes of shared memory on %s", bytes, t->host);
   }
   CT_TRY_ALL(t, rc);
   find_parts(t, s);

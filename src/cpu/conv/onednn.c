@@ -169,7 +169,7 @@ static const char *gradient_fault(const cpu__job_t *job)
   if (leaves_padding(job)) return "oneDNN leaves the padding of such a gradient undefined";
   if (job->desc->x.dtype != CT_BF16) return NULL;
   if (skips_rows(job)) return "oneDNN gets the weights' gradient of such a dilated one wrong";
-  if (reads_behind(job)) return "oneDNN reads behind x for such a gradient";
+  if (reads_behind(job)) return "oneDNN reads past the end of x for such a gradient";
   return NULL;
 }
 
@@ -214,7 +214,8 @@ static int direct_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
-  if (job->dev->bf16_rate == 0) return cpu__refuse(why, "the processor does not multiply bfloat16");
+  if (job->dev->bf16_rate == 0)
+    return cpu__refuse(why, "the processor has no bfloat16 dot products");
   if (is_dilated(d) && d->u.conv.groups == d->x.dim[1])
     return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
   /* depthwise is limited by memory bandwidth: half the bytes compensate for slow arithmetic */

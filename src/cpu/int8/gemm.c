@@ -126,13 +126,13 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   const char *reason = NULL;
   cpu__prim_t *prim = NULL;
   if (!cpu__dnnl_has_int8())
-    reason = "the processor has no exact products of bytes (VNNI)";
+    reason = "the processor has no exact int8 dot products (VNNI)";
   else if (d->y.dtype == CT_U8 && relu_of(d) && d->q.y.zero)
-    reason = "behind a ReLU 0 is the least number";
+    reason = "after a ReLU the minimum must be 0";
   else if (adds(d) && d->y.dtype != CT_U8)
-    reason = "only bytes are added to bytes";
+    reason = "an int8 sum needs int8 operands";
   else if (cpu__int8_find(dev, d, &prim) != CT_OK || !prim || strstr(cpu__prim_name(prim), "ref"))
-    reason = "oneDNN has no fast product of these bytes";
+    reason = "oneDNN has no fast int8 GEMM for this case";
   else if (sums_wrongly(d, prim))
     reason = "oneDNN gets such padded groups wrong";
   cpu__prim_free(prim);
@@ -150,7 +150,7 @@ int cpu__int8_gemm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   (void)like;
   k->flat = flat(d);
   CT_TRY(cpu__int8_find(op->dev, d, &prim));
-  if (!prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no product of these bytes");
+  if (!prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no int8 GEMM for this case");
   k->bias = ct_mem_array(2 * outputs, sizeof *k->bias, "bias");
   CT_TRY(k->bias ? CT_OK : CT_ERR_NOMEM);
   k->bias_of = k->bias + outputs;
@@ -189,11 +189,11 @@ static int order_weights(cpu__int8_gemm_t *k, const int8_t *plain)
   const int64_t w[6] = {g, outputs / g, in / g, kernel[0], kernel[1], kernel[2]};
   int dims = d->kind == CT_OP_CONV ? d->x.ndim + (g > 1) : 2;
   ct_mem_free(k->w);
-  k->w = ct_mem_alloc(cpu__md_bytes(to), "weights in eight bits");
+  k->w = ct_mem_alloc(cpu__md_bytes(to), "int8 weights");
   CT_TRY(k->w ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(cpu__md_typed(CT_I8, dims, g > 1 ? w : w + 1, CT_PLAIN, &from));
   CT_TRY(cpu__prim_reorder(k->op.dev->dnnl, from, to, &reorder));
-  scratch = ct_mem_alloc(cpu__prim_scratch(reorder) + 1, "weights in eight bits");
+  scratch = ct_mem_alloc(cpu__prim_scratch(reorder) + 1, "int8 weights");
   CT_TRY(scratch ? CT_OK : CT_ERR_NOMEM);
   void *const at[CPU__ROLES] = {
       [CPU__X] = (void *)(uintptr_t)plain, [CPU__Y] = k->w, [CPU__SCRATCH] = scratch};
@@ -249,7 +249,7 @@ static int seal(cpu__int8_gemm_t *k, const void *own, const float *bias)
   k->prim = NULL;
   k->sealed = 0;
   CT_TRY(find(k->op.dev, &k->flat, scale, &k->prim));
-  if (!k->prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no product of these bytes");
+  if (!k->prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no int8 GEMM for this case");
   CT_TRY(cpu__prim_build(k->op.dev->dnnl, k->prim));
   CT_TRY(order_weights(k, weights_in(&k->flat, own)));
   k->hash = ((const header_t *)own)->hash;

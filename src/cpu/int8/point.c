@@ -92,7 +92,7 @@ static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (d->y.dtype == CT_U8) return 1;
-  snprintf(why, 128, "bytes are put together as bytes");
+  snprintf(why, 128, "int8 can be concatenated with int8 only");
   return 0;
 }
 

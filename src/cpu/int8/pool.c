@@ -32,9 +32,9 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   const ct_quant_params_t *x = &d->q.x, *y = &d->q.y;
   const char *reason = NULL;
   if (!is_average(d) && (d->y.dtype != CT_U8 || x->scale != y->scale || x->zero != y->zero))
-    reason = "a maximum is one of its inputs' bytes";
+    reason = "max pooling keeps scale and zero point";
   else if (d->u.pool.relu && x->zero)
-    reason = "behind a ReLU 0 is the least number";
+    reason = "after a ReLU the minimum must be 0";
   if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;
 }

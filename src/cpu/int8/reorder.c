@@ -21,9 +21,9 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   const char *reason = NULL;
   int x = d->x.dtype == CT_U8, y = d->y.dtype == CT_U8;
   if ((x && cpu__lanes(d->x.layout) > 1) || (y && cpu__lanes(d->y.layout) > 1))
-    reason = "bytes do not lie in blocks of channels";
+    reason = "int8 has no layout in blocks of channels";
   else if (x && y && (d->q.x.scale != d->q.y.scale || d->q.x.zero != d->q.y.zero))
-    reason = "bytes that are moved keep their pair";
+    reason = "a reorder keeps scale and zero point";
   else if (!ct_shape_same(&d->x, &d->y) && !cpu__is_plain(&d->x) && !cpu__is_plain(&d->y))
     reason = "with other dims one side is plain";
   if (reason) snprintf(why, 128, "%s", reason);

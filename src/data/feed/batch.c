@@ -25,12 +25,11 @@ static int at_sample(const ct_dataset_t *d, int64_t id, int rc)
  * lost. */
 static int not_finite(const ct_dataset_t *d, int64_t id)
 {
-  return at_sample(d, id,
-                   ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                              "holds a value that is not finite (NaN or infinite)%s",
-                              d->info.missing ? "; numbers that are missing are NaN: data.missing "
-                                                "puts a number in their place"
-                                              : ""));
+  return at_sample(
+      d, id,
+      ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                 "holds a value that is not finite (NaN or infinite)%s",
+                 d->info.missing ? "; missing numbers are NaN: data.missing replaces them" : ""));
 }
 
 static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
@@ -52,7 +51,8 @@ static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
   int is_class = label >= 0 && label < classes;
   if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
   if (d->classes == 0)
-    CT_FAIL(CT_ERR_DATA, "label %lld is no class number (they count from 0)", (long long)label);
+    CT_FAIL(CT_ERR_DATA, "label %lld is not a class number (classes count from 0)",
+            (long long)label);
   CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
           (long long)d->classes - 1, (long long)d->classes);
 out:

@@ -179,8 +179,8 @@ static int write_piece(const ct_cache_file_t *f, int64_t piece, const char *from
   int rc = CT_OK;
   int64_t space = ct_file_free(f->path);
   CT_TRY(ct_fault("cache.write"));
-  if (space >= 0 && space < f->cache->spare + (int64_t)bytes)
-    CT_FAIL(CT_ERR_IO, "the disk is full but for %" PRId64 " MiB", f->cache->spare >> 20);
+  if (room >= 0 && room < f->cache->spare + (int64_t)bytes)
+    CT_FAIL(CT_ERR_IO, "the disk is full except for %" PRId64 " MiB", f->cache->spare >> 20);
   CT_TRY(ct_file_write_at(f->fd, f->path, piece * CT_CACHE_PIECE, from, bytes));
 out:
   return rc;
@@ -224,7 +224,8 @@ static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_
   int rc = read_cached(f, piece * CT_CACHE_PIECE, p->bytes, all);
   int valid = rc == CT_OK && word_of(p->bytes, all) == word;
   if (!valid)
-    forget(f, piece, word, rc != CT_OK ? ct_err_last()->text : "is not what was written there");
+    forget(f, piece, word,
+           rc != CT_OK ? ct_err_last()->text : "differs from what was written there");
   atomic_store(&f->checked[piece], (char)valid);
   return valid;
 }
@@ -313,10 +314,10 @@ int ct__cache_fill(ct_cache_file_t *f, int64_t piece, int fd, const char *path, 
     CT_TRY(ct_err_prefix(rc, "%s: cannot be filled (" CT__CACHE_CURE "): ", f->path));
   CT_TRY(read_cached(f, piece * CT_CACHE_PIECE, p->bytes, bytes));
   if (word_of(p->bytes, bytes) != word)
-    CT_FAIL(CT_ERR_IO,
-            "%s: other bytes are read than were written: the disk is not to be "
-            "trusted; " CT__CACHE_CURE,
-            f->path);
+    CT_FAIL(
+        CT_ERR_IO,
+        "%s: data read back differ from what was written: the disk may be faulty; " CT__CACHE_CURE,
+        f->path);
   atomic_store_explicit(&f->word[piece], word, memory_order_release);
 out:
   ct__cache_give(f->cache, p);

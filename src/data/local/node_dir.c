@@ -72,7 +72,7 @@ int ct__node_join(ct__node_dir_t *d, const char *key)
     close(d->users);
     d->users = -1;
   }
-  CT_FAIL(CT_ERR_IO, "%s: other runs remove it again and again", d->dir);
+  CT_FAIL(CT_ERR_IO, "%s: other runs keep removing it", d->dir);
 out:
   return rc;
 }
@@ -109,7 +109,7 @@ void ct__node_leave(ct__node_dir_t *d, int keep)
 {
   if (d->users < 0) return;
   if (!d->locks && !keep)
-    ct_log_all(CT_LOG_WARN, "%s stays: without file locks there it is not known who else uses it",
+    ct_log_all(CT_LOG_WARN, "%s is not removed: without file locks, other users of it are unknown",
                d->dir);
   if (d->locks && !keep) ct__node_remove(d->dir, d->users);
   close(d->users);

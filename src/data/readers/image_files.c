@@ -250,7 +250,7 @@ static int images_read(ct_reader_t *r, int n, const int64_t index[], void *x, vo
   uint8_t *to = x;
   for (int i = 0; i < n; i++) {
     if (index[i] < 0 || index[i] >= r->info.samples)
-      CT_FAIL(CT_ERR_ARG, "there is no image %" PRId64 " among %" PRId64, index[i],
+      CT_FAIL(CT_ERR_ARG, "image %" PRId64 " is out of range: there are %" PRId64, index[i],
               r->info.samples);
     if (x) CT_TRY(read_image(r, index[i], to));
     const ct_image_info_t *im = &r->image[index[i]].info;
@@ -266,7 +266,8 @@ static int images_encoded(ct_reader_t *r, int64_t index, ct_reader_file_t *to)
   int rc = CT_OK;
   char *file = NULL;
   if (index < 0 || index >= r->info.samples)
-    CT_FAIL(CT_ERR_ARG, "there is no image %" PRId64 " among %" PRId64, index, r->info.samples);
+    CT_FAIL(CT_ERR_ARG, "image %" PRId64 " is out of range: there are %" PRId64, index,
+            r->info.samples);
   CT_TRY(ct_file_read(images_file(r, (int)index), &file, &to->bytes));
   CT_TRY(ct_mem_grow(&to->v, &to->cap, (int64_t)to->bytes, 1));
   memcpy(to->v, file, to->bytes);

@@ -82,7 +82,8 @@ static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t
   const char *known = spec->known;
   if (spec->known_bytes - *at >= sizeof bytes) memcpy(&bytes, known + *at, sizeof bytes);
   if (bytes < 0 || (uint64_t)bytes > spec->known_bytes - *at - sizeof bytes)
-    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "what rank 0 says of the data is cut off");
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                      "the description of the data from rank 0 is truncated");
   *at += sizeof bytes;
   of_part->known = bytes ? known + *at : NULL;
   of_part->known_bytes = (size_t)bytes;
@@ -144,11 +145,9 @@ static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 static int add_extra(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  ct_inputs_t *in = &r->info.extra;
-  if (in->n == CT_INPUTS_EXTRA)
-    CT_FAIL(CT_ERR_USAGE,
-            "data.input: more than %d arrays beside the first are inputs of their own",
-            CT_INPUTS_EXTRA);
+  ct_inputs_t *in = &r->info.more;
+  if (in->n == CT_INPUTS_MORE)
+    CT_FAIL(CT_ERR_USAGE, "data.input: more than %d extra inputs", CT_INPUTS_MORE);
   if (p->info->varies)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: samples of '%s' differ in size, which only those of the "
@@ -309,7 +308,7 @@ static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
     CT_TRY(r->ops->share(r->part[i].reader, &own[i], &size[i]));
     *n += sizeof(int64_t) + size[i];
   }
-  *bytes = at = ct_mem_alloc(*n, "what other ranks are told of the data");
+  *bytes = at = ct_mem_alloc(*n, "the description of the data");
   if (!at) CT_TRY(CT_ERR_NOMEM);
   memcpy(at, magic, sizeof magic);
   at += sizeof magic;

@@ -220,8 +220,8 @@ static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x,
   int64_t elements = ct_shape_sample(&r->info.x);
   for (int i = 0; i < n; i++) {
     if (index[i] < 0 || index[i] >= r->info.samples)
-      CT_FAIL(CT_ERR_ARG, "there is no synthetic sample %lld among %lld", (long long)index[i],
-              (long long)r->info.samples);
+      CT_FAIL(CT_ERR_ARG, "synthetic sample %lld is out of range: there are %lld",
+              (long long)index[i], (long long)r->info.samples);
     float *sample = x ? (float *)x + i * elements : NULL;
     if (r->info.targets) {
       read_with_targets(r, index[i], sample, y ? (float *)y + i * r->info.targets : NULL);

@@ -39,8 +39,7 @@ static int read_value(erasing_t *o, int64_t channels, const ct__transform_locati
     if (ct_text_double(text, &v) != CT_OK)
       return ct__transform_refuse(at, "value is '%.80s', not a number or 'random'", text);
     if (fabs(v) > FLT_MAX)
-      return ct__transform_refuse(at, "value: %g is no number in float32, whose largest is %.2g", v,
-                                  FLT_MAX);
+      return ct__transform_refuse(at, "value: %g exceeds the largest float32, %.2g", v, FLT_MAX);
     o->fill[c] = (float)v;
   }
   return CT_OK;

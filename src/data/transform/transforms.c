@@ -143,7 +143,7 @@ static int add_mix(build_t *b, ct__transform_t *s)
 {
   ct_transforms_t *t = b->t;
   for (int i = 0; i < t->mixes; i++)
-    if (t->mix[i].kind == s->kind) return ct__transform_refuse(&b->at, "stands twice in the list");
+    if (t->mix[i].kind == s->kind) return ct__transform_refuse(&b->at, "is listed twice");
   if (!b->training) return CT_OK;
   t->mix[t->mixes++] = *s;
   s->o = NULL;
@@ -183,7 +183,7 @@ static void note_map(build_t *b, const ct__transform_kind_t *kind)
   int scales = kind == &ct__transform_to_tensor;
   if (scales && b->mapped && !b->scaled && b->tells)
     ct_log(CT_LOG_WARN,
-           "%s:%d: %s: normalize stands before to_tensor, which divides its result by %g: put "
+           "%s:%d: %s: normalize is before to_tensor, which divides its result by %g: put "
            "to_tensor before it",
            b->at.where, b->at.line, b->at.key, b->at.full);
   for (int c = 0; c < b->map.channels && c < CT_AFFINE_MAX && !scales && !b->mapped; c++) {

@@ -1,6 +1,5 @@
-/* What the steps of one size need: a sub-communicator of its own ranks, and all from the
- * configuration to a trainer.  Making it takes longer than many a round of steps, so it stays for
- * the rounds to come, as far as there is memory. */
+/* The setup of one configuration: a sub-communicator of its ranks, data, model and trainer.  Setup
+ * often takes longer than a round of steps, so it is kept for later rounds while memory allows. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,13 +10,13 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 
-/* How many groups may stay: MPI has about 2000 communicators. */
+/* Maximum number of kept sub-communicators: MPICH has about 2000 communicators. */
 enum { MOST = 64 };
 
-/* ---- one group ---- */
+/* ---- one sub-communicator ---- */
 
-/* The training configuration with the values of this size. */
-static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_config_t *p)
+/* Reads the user's configuration file with the batch and threads of this configuration. */
+static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
 {
   enum { KEYS = 3 };
   int rc = CT_OK, n = a->sets;
@@ -84,9 +83,9 @@ out:
   return rc;
 }
 
-/* ---- those that stay ---- */
+/* ---- kept sub-communicators ---- */
 
-/* What this process has in memory, in bytes; 0: not known. */
+/* Resident memory of this process in bytes; 0: unknown. */
 static double resident(void)
 {
   long pages = 0;
@@ -132,7 +131,7 @@ int ct_scale_group_begin(ct_scale_groups_t *k, const ct_topo_t *topo,
   ct_scale_group_t *w = k->group[i];
   *out = w;
   if (w) return CT_OK;
-  w = ct_mem_alloc(sizeof *w, "the world of a size");
+  w = ct_mem_alloc(sizeof *w, "a configuration of the study");
   CT_TRY_ALL(topo, w ? CT_OK : CT_ERR_NOMEM);
   w->before = resident();
   CT_TRY(open_group(topo, placement, p, w));
@@ -143,9 +142,9 @@ out:
   return rc;
 }
 
-/* 1: this rank has no room for it beside the others.  What lies on a device is not in the process's
- * memory: there most of what was free must still be so. */
-static int is_too_much(const ct_scale_groups_t *k, const ct_scale_group_t *w)
+/* 1: keeping \a w would exceed the memory limit of this rank.  Device memory is checked separately:
+ * the fraction 1 - k->share of what was free must still be free. */
+static int is_too_much(const ct_scale_worlds_t *k, const ct_scale_world_t *w)
 {
   size_t avail = w->s.dev ? w->s.be->mem->avail(w->s.dev) : SIZE_MAX;
   if (k->kept >= MOST || k->bytes + w->bytes > k->limit) return 1;

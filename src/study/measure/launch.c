@@ -1,5 +1,5 @@
-/* A study that is started by hand for several ranks starts them itself: the same command line, by
- * the launcher that this program was built with. */
+/* A study of several ranks that was started without a launcher starts its ranks itself: it executes
+ * the same command line with the mpiexec that this program was built with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { WORDS = 256 };
 
-/* This process's own words, behind those of the launcher. */
+/* Appends the arguments of this process after those of the launcher. */
 static int own_words(char **word, int n)
 {
   int rc = CT_OK;
@@ -26,7 +26,7 @@ static int own_words(char **word, int n)
   fclose(f);
   if (bytes == sizeof text) CT_FAIL(CT_ERR_USAGE, "scale: the command line is too long");
   for (char *p = text; p < text + bytes; p += strlen(p) + 1) {
-    if (n >= WORDS - 1) CT_FAIL(CT_ERR_USAGE, "scale: the command line has too many words");
+    if (n >= WORDS - 1) CT_FAIL(CT_ERR_USAGE, "scale: the command line has too many arguments");
     word[n++] = p;
   }
   word[n] = NULL;
@@ -45,13 +45,13 @@ static int start_ranks(const ct_args_t *a)
   ct_launcher_read(getenv, &started_by);
   if (started_by.kind != CT_LAUNCHER_NONE) return CT_OK;
   CT_TRY(ct_scale_opts(a, 0, &o));
-  if (o.nodes) return CT_OK; /* one rank is one node */
+  if (o.nodes) return CT_OK; /* one node without a launcher */
   for (int i = 0; i < o.nranks; i++)
     most = o.ranks[i] > most ? o.ranks[i] : most;
   if (most == 1) return CT_OK;
   if (!launcher[0])
-    CT_FAIL(CT_ERR_USAGE, "scale: %d ranks need a launcher: mpirun -np %d ctrain-hpc scale …", most,
-            most);
+    CT_FAIL(CT_ERR_USAGE, "scale: %d ranks need a launcher; run: mpirun -np %d ctrain-hpc scale …",
+            most, most);
   snprintf(ranks, sizeof ranks, "%d", most);
   for (char *p = strtok(launcher, " "); p && n < WORDS / 2; p = strtok(NULL, " "))
     word[n++] = p;
@@ -61,9 +61,9 @@ static int start_ranks(const ct_args_t *a)
   CT_TRY(ct_path_join(self, sizeof self, "/proc/self", "exe"));
   ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
   if (len > 0) self[len] = '\0', word[n] = self;
-  ct_cores_widen(bound); /* the launcher hands on the cores that it is started with */
+  ct_cores_widen(bound); /* ranks inherit the core mask of the launcher */
   execvp(word[0], word);
-  CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; mpirun -np %d ctrain-hpc scale … does it",
+  CT_FAIL(CT_ERR_IO, "scale: %s cannot be started: %m; run: mpirun -np %d ctrain-hpc scale …",
           word[0], most);
 out:
   return rc;

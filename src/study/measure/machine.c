@@ -1,5 +1,5 @@
-/* What all nodes of a study are like: a slow clock, a foreign load or ranks bound to the same cores
- * make a size slow, and nobody knows afterwards unless it was written down. */
+/* Records hardware, software, load and core binding of all nodes of a study: low clock rates, other
+ * programs or ranks that share cores explain slow results later. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "comm/ct_agree.h"
 #include "job/ct_launcher.h"
 
-/* Of a rank. */
+/* What a rank sends to rank 0. */
 typedef struct facts {
   char host[64], kernel[64], cores[40];
   int node, bound, online;
@@ -24,9 +24,9 @@ typedef struct facts {
   ct_cpu_t cpu;
 } facts_t;
 
-/* ---- a rank ---- */
+/* ---- one rank ---- */
 
-/* "0-3,8"; what does not fit ends in an ellipsis. */
+/* Writes a core mask as "0-3,8"; a list that does not fit ends in an ellipsis. */
 static void core_list(const unsigned char *mask, char *buf, size_t cap)
 {
   size_t n = 0;
@@ -67,7 +67,7 @@ static void read_facts(const ct_topo_t *topo, facts_t *f)
   ct_cpu_read("", -1, &f->cpu);
 }
 
-/* ---- all of them ---- */
+/* ---- all ranks ---- */
 
 static json_t *words_or_null(const char *text)
 {
@@ -92,7 +92,7 @@ static json_t *node_json(const facts_t *f, json_t *cores)
                    f->memory_gib);
 }
 
-/* A node each, in the order of their numbers, with the cores of each of its ranks. */
+/* One object per node, in the order of node_index, with the cores of each of its ranks. */
 static json_t *nodes_json(const facts_t *all, int ranks, int nodes)
 {
   json_t *list = json_array();
@@ -112,7 +112,7 @@ static json_t *nodes_json(const facts_t *all, int ranks, int nodes)
   return list;
 }
 
-/* Ranks with another program or other libraries than rank 0's. */
+/* Number of ranks whose program or libraries differ from those of rank 0. */
 static int others(const facts_t *all, int ranks)
 {
   int n = 0;
@@ -130,14 +130,14 @@ static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
   ct_energy_read("", &energy);
   ct_launcher_read(getenv, &launcher);
   ct_topo_library(library, sizeof library);
-  if (different) snprintf(programs, sizeof programs, "%d ranks have others than rank 0", different);
+  if (different) snprintf(programs, sizeof programs, "%d ranks differ from rank 0", different);
   return json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}", "nodes", topo->nodes, "ranks",
                    topo->size, "threads", topo->threads, "MPI", library, "launcher", launcher.name,
                    "program and libraries", programs, "energy", energy.from, "node",
                    nodes_json(all, topo->size, topo->nodes));
 }
 
-/* *all: of rank 0, the caller's. */
+/* Collective.  *all: the facts of every rank, on rank 0; freed by the caller; NULL elsewhere. */
 static int gather(const ct_topo_t *topo, facts_t **all)
 {
   int rc = CT_OK;

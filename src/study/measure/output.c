@@ -1,5 +1,5 @@
-/* The end of a study: a row for each size, with the interval of its median, the efficiency against
- * the smallest size, round by round, and the largest loss by name. */
+/* The table at the end of a study: for each configuration the median step with its interval, the
+ * efficiency relative to the smallest one, paired by rounds, and the largest loss by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,8 +34,8 @@ static int add_text(const ct_report_t *r, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(
       ct_str_add(out,
-                 "%s scaling; a block's mean step: median of the blocks, with the interval that\n"
-                 "holds it (95 %%; of 5 blocks 94 %%, of fewer less); thr: threads; n: blocks\n",
+                 "%s scaling; step_ms: median of the rounds' mean steps with its 95 %% confidence\n"
+                 "interval (5 rounds: 94 %%, fewer: less); thr: threads per rank; n: rounds\n",
                  ct_study_is_weak(r->study) ? "weak" : "strong"));
   CT_TRY(ct_str_add(out, "%5s %5s %3s %5s %19s %9s %16s %2s  %s\n", "ranks", "nodes", "thr",
                     "batch", "step_ms", "samples/s", "efficiency_%", "n",
@@ -79,7 +79,7 @@ int ct_scale_print(const ct_scale_study_t *s, const char *predict, int json)
     CT_TRY(add_text(&r, &out));
     if (predict) CT_TRY(ct_scaling_print(&model, predict, &out));
     CT_TRY(
-        ct_str_add(&out, "results in %s; a page of them: ctrain-hpc report %s\n", s->dir, s->dir));
+        ct_str_add(&out, "results: %s; for an HTML page: ctrain-hpc report %s\n", s->dir, s->dir));
   }
   CT_TRY(ct_app_print(out.data));
 out:

@@ -1,6 +1,6 @@
-/* Which sizes a study has.  Sizes take ranks in one order, so that those of a smaller size are
- * among those of a larger one: one node is filled after another, or ranks are dealt to the nodes in
- * turn (--spread). */
+/* The configurations of a study.  All use ranks in the same order, so the ranks of a smaller one
+ * are a subset of those of a larger one: nodes are filled one after another, or with --spread
+ * ranks are dealt to the nodes round-robin. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,8 @@
 
 /* ---- options ---- */
 
-/* "1,2,4" */
-static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_CONFIGS],
-                     int *n)
+/* Parses "1,2,4". */
+static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_POINTS], int *n)
 {
   int rc = CT_OK;
   for (*n = 0; *text; text += *text == ',') {
@@ -23,12 +22,11 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
     size_t len = strcspn(text, ",");
     snprintf(word, sizeof word, "%.*s", (int)(len < 15 ? len : 15), text);
     if (ct_text_int(word, &value) != CT_OK || value < 1 || value > 1000000)
-      CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s' is no number from 1 on; expected such as 1,2,4",
-              flag, word);
+      CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s': expected integers from 1 on, as 1,2,4", flag, word);
     if (most && value > most)
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
-    if (*n == CT_SCALE_CONFIGS) CT_FAIL(CT_ERR_USAGE, "scale: --%s has too many sizes", flag);
+    if (*n == CT_SCALE_POINTS) CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -44,7 +42,7 @@ static int read_number(const ct_args_t *a, const char *flag, double otherwise, d
   *out = otherwise;
   if (!text) return CT_OK;
   if (ct_text_double(text, out) != CT_OK || !(*out >= 0))
-    CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s' is no number from 0 on", flag, text);
+    CT_FAIL(CT_ERR_USAGE, "scale: --%s: '%s': expected a number from 0 on", flag, text);
 out:
   return rc;
 }
@@ -76,7 +74,7 @@ out:
   return rc;
 }
 
-/* ---- places ---- */
+/* ---- the order of ranks ---- */
 
 typedef struct spot {
   int rank, node, local;
@@ -126,8 +124,8 @@ void ct_scale_placement_clear(ct_scale_placement_t *p)
   ct_mem_free(p->node);
 }
 
-/* Nodes that the first n places are on. */
-static int nodes_of(const ct_scale_placement_t *p, int n)
+/* Number of nodes of the first n ranks in the order. */
+static int nodes_of(const ct_scale_places_t *p, int n)
 {
   int nodes = 0;
   for (int i = 0; i < n; i++) {
@@ -141,7 +139,7 @@ static int nodes_of(const ct_scale_placement_t *p, int n)
 
 /* ---- sizes ---- */
 
-/* 1, 2, 4 … ranks of a node, then 2, 4 … nodes, and all. */
+/* Default sizes: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all ranks. */
 static int usual_sizes(const ct_topo_t *topo, int *out)
 {
   int n = 0, all = topo->size;
@@ -154,7 +152,7 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
   return n;
 }
 
-/* The sizes in ranks; returns how many. */
+/* The sizes in ranks; *n: their number. */
 static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, int *n)
 {
   int rc = CT_OK;
@@ -164,12 +162,13 @@ static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, i
     out[i] = o->ranks[i];
     if (!o->nodes) continue;
     if (!topo->equal_nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --nodes wants as many ranks on each node; use --ranks");
+      CT_FAIL(CT_ERR_USAGE,
+              "scale: --nodes needs the same number of ranks on each node; use --ranks");
     if (o->ranks[i] > topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d, of %d that there are", o->ranks[i],
+      CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d; nodes of this job: %d", o->ranks[i],
               topo->nodes);
     if (o->spread && o->ranks[i] < topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --spread puts every size on all nodes: --ranks goes with it");
+      CT_FAIL(CT_ERR_USAGE, "scale: --spread uses all nodes for every size; use --ranks instead");
     out[i] *= topo->local_size;
   }
 out:
@@ -188,16 +187,17 @@ static int is_there(const ct_scale_config_t *p, int n, const ct_scale_config_t *
 static int add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
-  if (*n == CT_SCALE_CONFIGS)
-    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "scale: more than %d points",
-                      CT_SCALE_CONFIGS);
+  if (*n == CT_SCALE_POINTS)
+    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                      "scale: the study has more than %d configurations; use fewer sizes",
+                      CT_SCALE_POINTS);
   out[(*n)++] = p;
   return CT_OK;
 }
 
-/* One rank alone at the batch that a rank of this size has, and as many on one node as it has
- * there, side by side without messages. */
-static int add_bases(const ct_scale_config_t *run, ct_scale_config_t *out, int *n)
+/* Adds the configurations without communication that explain a run: one rank alone with the same
+ * local batch, and as many ranks on one node, each training by itself. */
+static int add_bases(const ct_scale_point_t *run, ct_scale_point_t *out, int *n)
 {
   int rc = CT_OK;
   ct_scale_config_t p = *run;
@@ -233,7 +233,7 @@ int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scal
                              .batch_rank = o->weak ? batch : 0};
       if (!o->weak && batch < ranks)
         CT_FAIL(CT_ERR_USAGE,
-                "scale: %d ranks share a batch of %" PRId64 " (data.batch): a rank would have none",
+                "scale: %d ranks need at least %d samples, but data.batch is %" PRId64, ranks,
                 ranks, batch);
       CT_TRY(add(out, n, q));
     }

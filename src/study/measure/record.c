@@ -1,5 +1,5 @@
-/* A study's directory: points.jsonl grows by a line for each round, so that a study that is broken
- * off goes on, and nothing is measured twice. */
+/* A study's directory.  points.jsonl gets a line after each round, so that an interrupted study
+ * resumes without measuring anything twice. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_config_t *p, int round,
   return rc == CT_OK && b->timeline ? add_timeline(s, b->timeline) : rc;
 }
 
-/* ---- what is there ---- */
+/* ---- earlier results ---- */
 
 static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_config_t *p)
 {
@@ -114,8 +114,8 @@ static int check_key(ct_scale_study_t *s, uint64_t key, int *launches)
   *launches = 1 + (int)json_integer_value(json_object_get(study.about, "launch"));
   if (!text || strtoull(text, NULL, 16) != key)
     CT_FAIL(CT_ERR_USAGE,
-            "%s is a study of another configuration, program or machine: its points are no "
-            "blocks of this one; choose another --dir",
+            "%s has a study of another configuration, program or machine, whose results cannot be "
+            "combined with new ones; choose another --dir",
             s->dir);
 out:
   ct_study_clear(&study);

@@ -1,5 +1,6 @@
-/* One round of one size: a sub-communicator for those who take part, from the configuration to an
- * account of its steps.  The others look now and then whether it is over, without taking a core. */
+/* One round of one configuration: its ranks train in a sub-communicator and measure the time
+ * breakdown of their steps.  The other ranks poll for its end between sleeps, so that their cores
+ * stay idle. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,7 +15,8 @@
 #include "comm/ct_mpi.h"
 #include "telemetry/ct_meter.h"
 
-/* Steps until the machine is warm: windows, until two agree, or so many. */
+/* Warm-up runs windows of steps until the means of two consecutive windows agree within `alike`, at
+ * most WINDOWS of them. */
 enum { WINDOW = 10, WINDOWS = 5 };
 static const double alike = 0.02;
 
@@ -24,12 +26,12 @@ typedef struct steps {
   ct_setup_t *s;
   const ct_sampler_t *order;
   ct_steps_t made;
-  ct_breakdown_t *breakdown;
-  ct_meter_t *meter; /* NULL: these steps do not count */
+  ct_account_t *account;
+  ct_meter_t *meter; /* NULL during warm-up */
   int warmup;
 } steps_t;
 
-/* *seconds: its time; < 0: the short last batch of an epoch, which does not count. */
+/* *seconds: duration of the step; < 0 for the short last batch of an epoch, which is excluded. */
 static int one_step(steps_t *w, int count, double *seconds)
 {
   int rc = CT_OK;
@@ -44,7 +46,7 @@ out:
   return rc;
 }
 
-/* Whole steps only; *mean of them, the same on all ranks. */
+/* Runs n steps on whole batches; *mean: their mean duration, identical on all ranks. */
 static int some_steps(steps_t *w, int64_t n, int count, double *mean)
 {
   int rc = CT_OK;
@@ -87,8 +89,8 @@ out:
   return rc;
 }
 
-/* Rank 0 of the group: what each rank was busy for. */
-static json_t *busy_list(const ct_breakdown_t *a, int ranks)
+/* Rank 0 of the sub-communicator: mean busy time of each rank. */
+static json_t *busy_list(const ct_account_t *a, int ranks)
 {
   json_t *list = json_array();
   for (int r = 0; r < ranks; r++)
@@ -104,7 +106,7 @@ static double gradient_bytes(const ct_graph_t *g)
   return sum * sizeof(float);
 }
 
-/* Steps that count; *energy: of rank 0. */
+/* Runs the measured steps; *energy is set on rank 0. */
 static int counted_steps(steps_t *w, int64_t n, ct_meter_sum_t *energy)
 {
   int rc = CT_OK;
@@ -120,7 +122,7 @@ out:
   return rc;
 }
 
-/* On whole batches; they are of no use to steps afterwards. */
+/* Uses up whole batches of the feed, so no steps may follow. */
 static int add_timeline(steps_t *w, json_t **out)
 {
   int rc = CT_OK;
@@ -161,9 +163,10 @@ out:
   return rc;
 }
 
-/* ---- all of the ranks ---- */
+/* ---- all ranks ---- */
 
-/* Collective.  Until everybody is here, and without taking a core meanwhile. */
+/* Collective.  A barrier that sleeps between polls, so that waiting ranks leave their cores idle.
+ */
 static void meet(const ct_topo_t *topo)
 {
   MPI_Request request;
@@ -173,14 +176,14 @@ static void meet(const ct_topo_t *topo)
     static const long soon = 100000, later = 10000000;
     struct timespec nap = {0, turn < 20 ? soon : later};
     CT_MPI(topo, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    ct_heartbeat_at("the others of a scaling study", -1);
+    ct_beat_at("the other ranks of a scaling study", -1);
     if (!done) nanosleep(&nap, NULL);
   }
 }
 
-/* Collective over the ranks of the point.  Those who worked side by side: means over them; all that
- * an account has are means, so they still add up. */
-static int average(const ct_topo_t *topo, ct_breakdown_sum_t *sum)
+/* Collective over the ranks of a CT_STUDY_NEIGHBOURS configuration: averages their time breakdowns.
+ * All members are means, so the parts still add up to the step. */
+static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
@@ -217,11 +220,11 @@ out:
   return rc;
 }
 
-/* *measured: the same on all ranks, and what is wrong with this size alone. */
-static int try_once(const ct_args_t *a, const ct_topo_t *topo,
-                    const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
-                    const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
-                    ct_scale_round_t *out, int *measured)
+/* *measured: the result of this configuration, identical on all ranks; the return code reports
+ * errors that end the whole study. */
+static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
+                    const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
+                    ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
 {
   int rc = CT_OK;
   ct_scale_group_t *w;
@@ -242,9 +245,9 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
                      ct_scale_round_t *out)
 {
   int rc = CT_OK, measured;
-  CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* they were in its way */
-    CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
+  CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* retry without kept ones */
+    CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
   CT_TRY(measured);
 out:
   return rc;

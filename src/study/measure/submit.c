@@ -1,11 +1,11 @@
-/* A study from a login node: jobs that follow one another, each of which goes on with it. */
+/* --submit: submits a chain of jobs from a login node; each job resumes the study. */
 #include <stdio.h>
 
 #include "study/measure/ct_scale.h"
 #include "setup/ct_submit.h"
 #include "base/ct_err.h"
 
-/* As many nodes as the largest size wants. */
+/* Requests the nodes of the largest configuration, if the user gave --nodes. */
 static int add_nodes(const ct_scale_opts_t *o, ct_submit_t *c)
 {
   char option[32];

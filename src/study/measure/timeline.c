@@ -1,5 +1,5 @@
-/* The launches of a step as a study keeps them: which share of the time each takes, and how many
- * bytes of gradients are complete behind it. */
+/* The launches of a step as a study stores them: the fraction of the time that each takes, and the
+ * bytes of gradients that it completes. */
 #include "study/measure/ct_scale.h"
 #include "base/ct_err.h"
 #include "base/ct_json.h"
@@ -21,8 +21,8 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
   return rc;
 }
 
-/* The first work that is nothing but backward. */
-static int first_backward(const launches_t *all)
+/* Index of the first launch that belongs to backward only. */
+static int first_backward(const works_t *all)
 {
   int i = 0;
   while (i < all->n && (all->launch[i].pass & (CT_FWD | CT_FWD_STATS)))
@@ -30,10 +30,9 @@ static int first_backward(const launches_t *all)
   return i;
 }
 
-/* Earlier micro-batches (train.accumulate, parallel.shards) send nothing: they count as one
- * launch. */
-static json_t *as_json(const launches_t *all, int micro_batches, double local_batch,
-                       double bucket_bytes)
+/* All micro-batches but the last (train.accumulate, parallel.shards) send nothing, so they are
+ * stored as one launch. */
+static json_t *as_json(const works_t *all, int pieces, double local_batch, double bucket_bytes)
 {
   double sum = 0;
   json_t *list = json_array();

@@ -14,24 +14,24 @@
 /* ---- the terms of a step ---- */
 
 /** The terms of a step of a size, compared with the base size.  They add up to the step. */
-#define CT_TERM_LIST(X)                                                                \
-  X(IDEAL, ideal, "useful work, at the speed of the base size")                        \
-  X(SMALL_BATCH, small_batch, "compute less efficient with fewer samples a rank")      \
-  X(SHARING, sharing, "compute slower beside neighbours (memory, clocks, caches)")     \
-  X(INTERFERENCE, interference, "compute slower while messages are under way")         \
-  X(SLOWER, slower_compute, "compute slower than at the base size")                    \
-  X(DATA, data, "waiting for samples")                                                 \
-  X(STEADY, imbalance_steady, "one rank always slower than the others")                \
-  X(RANDOM, imbalance_random, "another rank the slowest in each step")                 \
-  X(LATENCY, latency, "messages: latency")                                             \
-  X(BANDWIDTH, bandwidth, "messages: bytes")                                           \
-  X(TRANSFER, transfer, "messages that do not overlap, else than by latency and rate") \
-  X(MOVE, move, "own work for messages: sums, copies, posting")                        \
-  X(BATCHNORM, batchnorm, "messages of batchnorms over several ranks")                 \
-  X(UPDATE, update, "the optimizer")                                                   \
-  X(WORD, word, "the step word")                                                       \
-  X(SAVE, checkpoint, "copying the state for a checkpoint")                            \
-  X(OTHER, other, "all else between two steps")
+#define CT_TERM_LIST(X)                                                                          \
+  X(IDEAL, ideal, "useful work, at the speed of the base size")                                  \
+  X(SMALL_BATCH, small_batch, "compute: less efficient with fewer samples per rank")             \
+  X(SHARING, sharing, "compute: slowed by the other ranks of the node (memory, clocks, caches)") \
+  X(INTERFERENCE, interference, "compute: slowed by concurrent communication")                   \
+  X(SLOWER, slower_compute, "compute: slower than at the base size")                             \
+  X(DATA, data, "waiting for samples")                                                           \
+  X(STEADY, imbalance_steady, "waiting for one rank that is always slower")                      \
+  X(RANDOM, imbalance_random, "waiting for the slowest rank, another one in each step")          \
+  X(LATENCY, latency, "communication: latency")                                                  \
+  X(BANDWIDTH, bandwidth, "communication: bandwidth")                                            \
+  X(TRANSFER, transfer, "communication that latency and bandwidth do not explain")               \
+  X(MOVE, move, "communication overhead (sums, copies, posting)")                                \
+  X(BATCHNORM, batchnorm, "communication of synchronized batchnorms")                            \
+  X(UPDATE, update, "weight update")                                                             \
+  X(WORD, word, "step status (the all-reduce at the end of a step)")                             \
+  X(SAVE, checkpoint, "copying the state for a checkpoint")                                      \
+  X(OTHER, other, "other time between two steps")
 #define CT_TERM_NAME(upper, lower, help) CT_TERM_##upper,
 typedef enum ct_term { CT_TERM_LIST(CT_TERM_NAME) CT_TERMS } ct_term_t;
 #undef CT_TERM_NAME

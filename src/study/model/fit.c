@@ -1,12 +1,12 @@
-/* From a study to a model of its steps: busy times as measured, latency and rate of each level such
- * that the timeline takes as long as the steps did. */
+/* Fits the model to a study: busy times are as measured; latency and bandwidth of each level are
+ * chosen such that the simulated steps take as long as the measured ones. */
 #include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "study/model/scaling.h"
 
-/* Of a size that tells of messages. */
+/* 1: a measured size with communication. */
 static int tells(const ct_study_size_t *z)
 {
   return z->kind == CT_STUDY_RUN && z->rounds && z->breakdown.steps && z->ranks > 1;
@@ -14,7 +14,7 @@ static int tells(const ct_study_size_t *z)
 
 /* ---- busy times ---- */
 
-/* A size tells more of a busy rank the more of its neighbours work, too. */
+/* 1: a is closer to large runs than b: it has more ranks per node, or else more ranks. */
 static int fuller(const ct_study_size_t *a, const ct_study_size_t *b)
 {
   return a->local_ranks != b->local_ranks ? a->local_ranks > b->local_ranks : a->ranks > b->ranks;
@@ -30,7 +30,7 @@ static void put_busy(ct_scaling_t *m, const ct_study_size_t *z)
   m->busy[at] = (ct_scaling_busy_t){z->local_batch, z->breakdown.mean.kinds.s[CT_TIME_COMPUTE]};
 }
 
-/* One of each local batch: its fullest size. */
+/* Fills m->busy[] with one size for each local batch: the one that is the closest to large runs. */
 static void read_busy(ct_scaling_t *m, int most_ranks)
 {
   const ct_study_t *s = m->study;
@@ -48,7 +48,7 @@ static void read_busy(ct_scaling_t *m, int most_ranks)
   }
 }
 
-/* Of the largest size, and the spread in the mean of all. */
+/* Reads the other members from the largest size; sigma is the mean over all sizes. */
 static void read_rest(ct_scaling_t *m, int most_ranks)
 {
   const ct_study_t *s = m->study;
@@ -74,7 +74,8 @@ static void read_rest(ct_scaling_t *m, int most_ranks)
 
 /* ---- the timeline ---- */
 
-/* Without one from the program: a third of the time is forward, gradients come evenly. */
+/* The default timeline, if the study has none: a third of the time is forward, and backward
+ * completes gradients at a constant rate. */
 static void even_timeline(ct_scaling_t *m)
 {
   enum { N = sizeof m->even / sizeof *m->even };
@@ -95,14 +96,14 @@ static void read_timeline(ct_scaling_t *m)
   if (all <= 0) even_timeline(m);
 }
 
-/* ---- latency and rate ---- */
+/* ---- latency and bandwidth ---- */
 
-/* Which sizes, and of what. */
+/* A fit of one level. */
 typedef struct fit {
   ct_scaling_t *m;
-  int between;     /* of which level: 1, the sizes of several nodes */
-  int most_ranks;  /* larger ones are left out */
-  ct_link_t prior; /* by the benchmark; 0: unknown */
+  int between;     /* 1: between nodes, fitted to sizes of several nodes; 0: inside a node */
+  int most_ranks;  /* larger sizes are excluded */
+  ct_link_t prior; /* measured by `bench comm`; 0: unknown */
 } fit_t;
 
 static int counts(const fit_t *f, const ct_study_size_t *z)
@@ -118,7 +119,7 @@ static int how_many(const fit_t *f)
   return n;
 }
 
-/* Sum of squared relative errors of the steps; *worst: the largest. */
+/* Sum of squared relative errors of the steps; *worst: the largest error. */
 static double errors(const fit_t *f, double *worst)
 {
   const ct_scaling_t *m = f->m;
@@ -147,10 +148,10 @@ static ct_link_t *level(const fit_t *f)
   return f->between ? &f->m->between : &f->m->inside;
 }
 
-/* The timeline itself is right to some percent.  A latency beyond all that is known of networks is
- * no way to explain those: it would grow with the ranks.  So it is taken to be within a factor of
- * three of what is usual, or of what the benchmark found, as far as the steps do not say otherwise
- * (the most probable parameters by Bayes' rule, everything being normal). */
+/* The function to minimise.  The simulation has an error of a few percent, which an unrealistic
+ * latency could compensate; predictions for more ranks would then be wrong.  So the latency has a
+ * prior: within a factor of three of the usual one, or of the measured one (maximum a posteriori,
+ * all distributions normal or lognormal). */
 static double badness(const fit_t *f)
 {
   const double right_to = 0.03, usual_s = 2e-5, rate_to = 0.3, decades = 0.5;
@@ -170,7 +171,8 @@ static double try(const fit_t *f, double rate, double alpha, ct_link_t *best, do
   return b;
 }
 
-/* A coarse grid, then steps that are halved (Hooke and Jeeves 1961), in logarithms. */
+/* Minimises badness() in logarithms: a coarse grid, then pattern search with steps that are halved
+ * (Hooke and Jeeves 1961). */
 static void search(const fit_t *f)
 {
   ct_link_t best = {0, 1e9};
@@ -192,7 +194,7 @@ static void search(const fit_t *f)
   *level(f) = best;
 }
 
-/* How many sizes it was fitted to; with none it is what the benchmark found, or nothing. */
+/* Returns the number of sizes that the level was fitted to; with 0 it is \a prior, or unknown. */
 static int fit_level(ct_scaling_t *m, int between, const ct_link_t *prior, int most_ranks)
 {
   fit_t f = {.m = m, .between = between, .most_ranks = most_ranks};
@@ -218,7 +220,7 @@ static void fit_up_to(ct_scaling_t *m, const ct_link_t *inside, const ct_link_t 
   m->fitted_between = fit_level(m, 1, between, most_ranks);
 }
 
-/* ---- what it is worth ---- */
+/* ---- error of the model ---- */
 
 static int largest_below(const ct_study_t *s, int below)
 {
@@ -229,7 +231,7 @@ static int largest_below(const ct_study_t *s, int below)
   return most;
 }
 
-/* The largest error of the sizes of so many ranks. */
+/* The largest relative error of the predictions for sizes with so many ranks. */
 static double error_at(const ct_scaling_t *m, int ranks)
 {
   double worst = 0;
@@ -252,7 +254,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   *out = (ct_scaling_t){.study = study, .base = ct_study_base(study)};
   if (!most || !out->base || !out->base->breakdown.steps)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: a prediction needs an account of the smallest size and of one with several ranks",
+            "%s: a prediction needs the time breakdown of the smallest size and of a size with "
+            "several ranks",
             study->path);
   double error = 0;
   if (next) {
@@ -261,7 +264,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   }
   fit_up_to(out, inside, between, most);
   if (out->gradient_bytes <= 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: a prediction needs `gradient_bytes` of its points", study->path);
+    CT_FAIL(CT_ERR_USAGE, "%s: a prediction needs the key `gradient_bytes` in its points",
+            study->path);
   out->left_out = error;
   out->left_ranks = next ? most : 0;
   out->left_from = next;

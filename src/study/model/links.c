@@ -1,4 +1,4 @@
-/* What `bench comm --json` found of latency and rate. */
+/* Reads latency and bandwidth from the output of `bench comm --json`. */
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -12,7 +12,7 @@ static int read_link(const char *path, const json_t *o, ct_link_t *inside, ct_li
   const char *level = json_string_value(json_object_get(o, "level"));
   double alpha = json_number_value(json_object_get(o, "alpha_s")),
          rate = json_number_value(json_object_get(o, "bytes_per_s"));
-  if (level && json_is_null(json_object_get(o, "bytes_per_s"))) return CT_OK; /* not to be seen */
+  if (level && json_is_null(json_object_get(o, "bytes_per_s"))) return CT_OK; /* not measurable */
   if (!level || !(alpha >= 0) || !(rate > 0))
     CT_FAIL(CT_ERR_FORMAT, "%s: a link needs level, alpha_s and bytes_per_s", path);
   ct_link_t *to = strcmp(level, "nodes") == 0  ? between
@@ -37,7 +37,8 @@ int ct_scaling_links(const char *path, ct_link_t *inside, ct_link_t *between)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   const json_t *list = json_object_get(all, "links");
   if (!json_is_array(list))
-    CT_FAIL(CT_ERR_FORMAT, "%s: no `links` in it, as `bench comm --json` writes them", path);
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: the key `links` is missing; expected the output of `bench comm --json`", path);
   json_array_foreach(list, i, one) CT_TRY(read_link(path, one, inside, between));
 out:
   json_decref(all);

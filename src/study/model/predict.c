@@ -1,4 +1,4 @@
-/* What a size that was not measured would take, and how sure that is. */
+/* Predicts the step of a size that was not measured, with an error band. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -21,8 +21,8 @@ double ct__scaling_exposed(const ct_scaling_t *m, const ct__scaling_messages_t *
   return ct_timeline_run(&m->timeline, &c) - q->compute_s + word.rounds * alpha;
 }
 
-/* Between two local batches that were measured on the line between them; beyond, on the line
- * through the two nearest; with one only, in proportion. */
+/* Compute time at a local batch: linear between the two nearest measured ones, also outside their
+ * range; proportional to the batch if only one was measured. */
 static double compute_s(const ct_scaling_t *m, double batch)
 {
   const ct_scaling_busy_t *b = m->busy;
@@ -35,7 +35,8 @@ static double compute_s(const ct_scaling_t *m, double batch)
   return fmax(s, 0.25 * b[0].compute_s * fmin(1, batch / b[0].local_batch));
 }
 
-/* A message is work for the rank, too: as much as at the largest size, none with one rank. */
+/* Busy time besides compute: as at the largest size; a single rank has no communication overhead.
+ */
 static double own_s(const ct_scaling_t *m, int ranks)
 {
   double all = ct_step_times_busy(&m->own);
@@ -67,10 +68,10 @@ static int messages(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
                                 .between = m->between};
   if (q->nodes > 1 && q->between.bytes_per_s <= 0)
     CT_FAIL(CT_ERR_USAGE,
-            "no size of the study is on several nodes: %d ranks, which are on %d, "
-            "cannot be predicted",
+            "%d ranks on %d nodes cannot be predicted: no measured size of the study is on several "
+            "nodes",
             a->ranks, a->nodes);
-  if (q->local_ranks > 1 && q->inside.bytes_per_s <= 0) /* part of what was fitted between nodes */
+  if (q->local_ranks > 1 && q->inside.bytes_per_s <= 0) /* included in the fit between nodes */
     q->inside = (ct_link_t){0, INFINITY};
   q->between.alpha_s /= faster;
   q->between.bytes_per_s *= faster;
@@ -109,7 +110,7 @@ static void add_busy(const ct_scaling_t *m, double compute, ct_scaling_predictio
 double ct_scaling_band(const ct_scaling_t *m, int ranks)
 {
   double least = fmax(0.02, m->fit_error), error = fmax(least, fabs(m->left_out));
-  if (!m->left_ranks) /* nothing was left out: nothing is known of how far it reaches */
+  if (!m->left_ranks) /* no size was left out: the error is unknown */
     return least * (1 + fmax(0, log2((double)ranks / m->largest)));
   if (ranks <= m->largest) return error;
   return error *
@@ -157,8 +158,8 @@ out:
   return rc;
 }
 
-/* Doubling until it is below, then halving what lies between. */
-int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_prediction_t *at)
+/* Doubles the nodes until the efficiency is below, then bisects. */
+int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_answer_t *at)
 {
   int low = 0, high = 1; /* in nodes */
   ct_scaling_prediction_t p;

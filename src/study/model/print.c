@@ -1,5 +1,5 @@
-/* What a prediction says, as a table and as JSON: the sizes that were asked for with their bands,
- * where efficiency falls and by what, and what would change it. */
+/* Predictions as a table and as JSON: the requested sizes with error bands, the sizes at which
+ * efficiency drops and why, and the effect of other settings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { ASKED = 64, MOST_RANKS = 1 << 17 };
 
-/* "64,256,4096" */
+/* Parses "64,256,4096". */
 static int read_list(const char *list, int *ranks, int *n)
 {
   int rc = CT_OK;
@@ -20,24 +20,24 @@ static int read_list(const char *list, int *ranks, int *n)
     char *end;
     long v = strtol(at, &end, 10);
     if (end == at || (*end && *end != ',') || v < 1 || v > MOST_RANKS || *n == ASKED)
-      CT_FAIL(CT_ERR_USAGE, "'%s' is no list of up to %d numbers of ranks from 1 to %d", list,
-              ASKED, MOST_RANKS);
+      CT_FAIL(CT_ERR_USAGE, "'%s': expected up to %d numbers of ranks from 1 to %d, as 8,16,64",
+              list, ASKED, MOST_RANKS);
     ranks[(*n)++] = (int)v;
     at = *end ? end + 1 : end;
   }
-  if (!*n) CT_FAIL(CT_ERR_USAGE, "an empty list of numbers of ranks");
+  if (!*n) CT_FAIL(CT_ERR_USAGE, "the list of numbers of ranks is empty");
 out:
   return rc;
 }
 
-/* ---- for people ---- */
+/* ---- the table ---- */
 
 static int add_link(const char *where, const ct_link_t *l, int sizes, ct_str_t *out)
 {
   if (l->bytes_per_s <= 0) return CT_OK;
   if (!sizes)
-    return ct_str_add(out, "; %s %.3g us, %.4g GB/s (by the benchmark)", where, 1e6 * l->alpha_s,
-                      1e-9 * l->bytes_per_s);
+    return ct_str_add(out, "; %s %.3g us, %.4g GB/s (measured by bench comm)", where,
+                      1e6 * l->alpha_s, 1e-9 * l->bytes_per_s);
   return ct_str_add(out, "; %s %.3g us, %.4g GB/s (fitted to %d size%s)", where, 1e6 * l->alpha_s,
                     1e-9 * l->bytes_per_s, sizes, sizes == 1 ? "" : "s");
 }
@@ -50,10 +50,11 @@ static int add_head(const ct_scaling_t *m, ct_str_t *out)
   CT_TRY(add_link("between nodes", &m->between, m->fitted_between, out));
   if (m->left_ranks)
     CT_TRY(ct_str_add(out,
-                      "\nwithout %d ranks it would have been %+.1f %% off there, from up to %d",
-                      m->left_ranks, 100 * m->left_out, m->left_from));
+                      "\nerror of a prediction for %d ranks from sizes of up to %d ranks: %+.1f %%",
+                      m->left_ranks, m->left_from, 100 * m->left_out));
   else
-    CT_TRY(ct_str_add(out, "\none size with several ranks: how far that reaches is not known"));
+    CT_TRY(
+        ct_str_add(out, "\nthe error is unknown: the study has only one size with several ranks"));
   CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
@@ -72,15 +73,16 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
 {
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
-  for (int i = 0; i < 2 && m->left_ranks; i++) { /* of one size nobody knows how far it reaches */
-    ct_scaling_prediction_t p;
+  for (int i = 0; i < 2 && m->left_ranks; i++) { /* one size: the error is unknown */
+    ct_scaling_answer_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)
-      CT_TRY(ct_str_add(out, "below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i], ranks,
-                        ct_term_name(ct_terms_largest(&p.terms)),
+      CT_TRY(ct_str_add(out, "efficiency below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i],
+                        ranks, ct_term_name(ct_terms_largest(&p.terms)),
                         ct_term_help(ct_terms_largest(&p.terms))));
     else
-      CT_TRY(ct_str_add(out, "above %.0f %% up to %d ranks\n", 100 * below[i], MOST_RANKS));
+      CT_TRY(
+          ct_str_add(out, "efficiency above %.0f %% up to %d ranks\n", 100 * below[i], MOST_RANKS));
   }
 out:
   return rc;
@@ -104,7 +106,7 @@ static int add_what_ifs(const ct_scaling_t *m, int ranks, ct_str_t *out)
                     100 * (with.step_s / as_is.step_s - 1)));
   ask = (ct_scaling_ask_t){.ranks = ranks, .local_batch = 2 * as_is.local_batch};
   CT_TRY(ct_scaling_predict(m, &ask, &with));
-  CT_TRY(ct_str_add(out, "; twice the samples a rank %+.1f %% samples/s\n",
+  CT_TRY(ct_str_add(out, "; twice the samples per rank %+.1f %% samples/s\n",
                     100 * (with.samples_per_s / as_is.samples_per_s - 1)));
 out:
   return rc;

@@ -1,6 +1,6 @@
-/* Reading points.jsonl.  Points of one size, whichever launch they come from, are put together:
- * means weighted by steps for the account, which has to add up, and medians of blocks for what is
- * told with an interval. */
+/* Reads points.jsonl.  The rounds of a size are combined, from all starts of the study: the time
+ * breakdown is a mean weighted by steps, so that it adds up; the step time is the median of the
+ * rounds, which has an interval. */
 #include "study/model/ct_study.h"
 
 #include <math.h>
@@ -14,10 +14,10 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* A block is known by its launch and number. */
-enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
+/* A round is identified by the number of its start and its own number. */
+enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
 
-/* The line that is read, for errors. */
+/* The current line, with its position for error messages. */
 typedef struct line {
   const char *path;
   int number;
@@ -33,7 +33,7 @@ static int number(const line_t *l, const json_t *o, const char *key, double leas
   if (!v || json_is_null(v)) return CT_OK; /* not measured */
   double x = json_number_value(v);
   if (!json_is_number(v) || !isfinite(x) || x < least)
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no number from %g on", l->path, l->number, key, least);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s: expected a number >= %g", l->path, l->number, key, least);
   *out = x;
 out:
   return rc;
@@ -45,7 +45,8 @@ static int count(const line_t *l, const char *key, int otherwise, int *out)
   double v = otherwise;
   CT_TRY(number(l, l->o, key, otherwise < 1 ? 0 : 1, &v));
   if (v > MOST || v != floor(v))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s is no whole number up to %d", l->path, l->number, key, MOST);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s: expected an integer up to %d", l->path, l->number, key,
+            MOST);
   *out = (int)v;
 out:
   return rc;
@@ -93,7 +94,7 @@ static int kind_of(const line_t *l, int *out)
       *out = i;
       return CT_OK;
     }
-  CT_FAIL(CT_ERR_FORMAT, "%s:%d: kind is '%s', and not run, alone or neighbours", l->path,
+  CT_FAIL(CT_ERR_FORMAT, "%s:%d: kind is '%s'; expected run, alone or neighbours", l->path,
           l->number, text);
 out:
   return rc;
@@ -117,7 +118,7 @@ static int algorithm_of(const line_t *l, int *out)
       *out = names[i].algorithm;
       return CT_OK;
     }
-  CT_FAIL(CT_ERR_FORMAT, "%s:%d: algorithm is '%s', and not auto, halving, exchange or ring",
+  CT_FAIL(CT_ERR_FORMAT, "%s:%d: algorithm is '%s'; expected auto, halving, exchange or ring",
           l->path, l->number, text);
 out:
   return rc;
@@ -127,7 +128,7 @@ static int read_size(const line_t *l, ct_study_size_t *z)
 {
   int rc = CT_OK;
   if (!json_object_get(l->o, "ranks"))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `ranks`", l->path, l->number);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `ranks`", l->path, l->number);
   *z = (ct_study_size_t){.kind = CT_STUDY_RUN};
   CT_TRY(kind_of(l, &z->kind));
   CT_TRY(algorithm_of(l, &z->algorithm));
@@ -144,7 +145,7 @@ out:
   return rc;
 }
 
-/* ---- accounts ---- */
+/* ---- time breakdown ---- */
 
 static int read_kinds(const line_t *l, const json_t *breakdown, ct_step_times_t *t)
 {
@@ -226,8 +227,8 @@ static int add_round(const line_t *l, ct_study_size_t *z)
   ct_study_breakdown_t breakdown = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
-  if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a point without `step_s`", l->path, l->number);
-  CT_TRY(count(l, "block", round, &round));
+  if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `step_s`", l->path, l->number);
+  CT_TRY(count(l, "block", block, &block));
   CT_TRY(count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
@@ -257,20 +258,20 @@ out:
 static int read_timeline(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
-  const json_t *launches = json_object_get(l->o, "works");
-  int n = (int)json_array_size(launches);
-  if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: a timeline without `works`", l->path, l->number);
-  ct_mem_free(s->timeline.launch);
-  s->timeline =
-      (ct_timeline_t){.launch = ct_mem_array(n, sizeof *s->timeline.launch, "a timeline")};
-  if (!s->timeline.launch) CT_TRY(CT_ERR_NOMEM);
+  const json_t *works = json_object_get(l->o, "works");
+  int n = (int)json_array_size(works);
+  if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the timeline has no `works`", l->path, l->number);
+  ct_mem_free(s->timeline.work);
+  s->timeline = (ct_timeline_t){.work = ct_mem_array(n, sizeof *s->timeline.work, "a timeline")};
+  if (!s->timeline.work) CT_TRY(CT_ERR_NOMEM);
   for (int i = 0; i < n; i++) {
     const json_t *w = json_array_get(launches, (size_t)i);
     double share = json_number_value(json_array_get(w, 0)),
            bytes = json_number_value(json_array_get(w, 1));
     if (json_array_size(w) != 2 || !(share >= 0) || !(bytes >= 0))
-      CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d] is not [share, bytes]", l->path, l->number, i);
-    s->timeline.launch[i] = (ct_timeline_launch_t){share, bytes};
+      CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d]: expected [fraction of the time, bytes]", l->path,
+              l->number, i);
+    s->timeline.work[i] = (ct_timeline_work_t){share, bytes};
   }
   s->timeline.launches = n;
   CT_TRY(count(l, "loss", 0, &s->timeline.loss));
@@ -280,7 +281,7 @@ out:
   return rc;
 }
 
-/* The head of a launch. */
+/* The line that begins a start of the study. */
 static int read_head(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
@@ -303,7 +304,7 @@ static int read_line(const line_t *l, ct_study_t *s)
   return strcmp(event, "point") == 0 ? read_point(l, s) : CT_OK;
 }
 
-/* A line that a run was writing when it ended is the last one, without its newline. */
+/* A killed study may leave an incomplete last line, without a newline: it is ignored. */
 static int read_lines(char *text, ct_study_t *s)
 {
   int rc = CT_OK, n = 0;
@@ -314,7 +315,7 @@ static int read_lines(char *text, ct_study_t *s)
     json_t *o = json_loadb(begin, (size_t)(end - begin), JSON_ALLOW_NUL, &why);
     if (!json_is_object(o)) {
       json_decref(o);
-      CT_FAIL(CT_ERR_FORMAT, "%s:%d: no JSON object: %s", s->path, n,
+      CT_FAIL(CT_ERR_FORMAT, "%s:%d: expected a JSON object: %s", s->path, n,
               o ? "another type" : why.text);
     }
     l.o = o;
@@ -364,7 +365,8 @@ int ct_study_read(const char *path, ct_study_t *s)
   CT_TRY(ct_file_regular(s->path));
   CT_TRY(ct_file_read(s->path, &text, &bytes));
   CT_TRY(read_lines(text, s));
-  if (!s->sizes) CT_FAIL(CT_ERR_FORMAT, "%s: there is no point of a study in it", s->path);
+  if (!s->sizes)
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains no measurements (lines with the event `point`)", s->path);
   qsort(s->size, (size_t)s->sizes, sizeof *s->size, by_size);
   for (int i = 0; i < s->sizes; i++)
     sum_up(&s->size[i]);

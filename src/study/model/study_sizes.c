@@ -1,10 +1,10 @@
-/* What sizes of a study are to each other: medians with an interval, efficiency block by block. */
+/* Medians with intervals, and the efficiency of a size relative to the base, paired by rounds. */
 #include <math.h>
 
 #include "base/ct_clock.h"
 #include "study/model/ct_study.h"
 
-/* The chance that fewer than k of n lie below the median, for k >= 1. */
+/* The probability that fewer than k of n samples are below the median; k >= 1. */
 static double tail(int n, int k)
 {
   double sum = 0;

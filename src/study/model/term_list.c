@@ -1,4 +1,4 @@
-/* The terms of a step by name, and what holds for any of them. */
+/* Names, descriptions, sum and maximum of the terms of a step. */
 #include <stdio.h>
 
 #include "study/model/ct_scaling.h"

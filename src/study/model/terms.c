@@ -1,11 +1,11 @@
-/* The account of a size against the base: kinds of time that the ranks measured, and what is known
- * from points beside it, become terms that add up to its step. */
+/* Splits the step of a size into terms that add up to it, relative to the base size: from the kinds
+ * of time that the ranks measured, and from configurations without communication. */
 #include <math.h>
 
 #include "study/model/ct_scaling.h"
 
-/* Compute that takes longer than its share of the base's: by why, as far as points beside it tell.
- */
+/* Splits the excess of compute over the ideal by cause, as far as configurations without
+ * communication (CT_STUDY_ALONE, CT_STUDY_NEIGHBOURS) were measured. */
 static void split_compute(const ct_study_t *s, const ct_study_size_t *size, double ideal_s,
                           double compute_s, ct_terms_t *t)
 {
@@ -26,7 +26,8 @@ static void split_compute(const ct_study_t *s, const ct_study_size_t *size, doub
   t->s[why] = compute_s - known;
 }
 
-/* What is waited for beyond the last rank: of the gradients, of batchnorms, of the step status. */
+/* Splits the transfer time among gradients, batchnorms and the step status, in proportion to the
+ * times that ranks waited for each. */
 static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t *t)
 {
   const double *k = mean->kinds.s;
@@ -37,7 +38,8 @@ static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t
   t->s[CT_TERM_TRANSFER] = left - t->s[CT_TERM_BATCHNORM] - t->s[CT_TERM_WORD];
 }
 
-/* The model's latency and bytes come out of the messages of gradients, up to what they took. */
+/* Moves the latency and bandwidth that the model predicts from TRANSFER to their own terms, at most
+ * all of it. */
 static void split_messages(const ct_scaling_t *m, const ct_study_size_t *size, ct_terms_t *t)
 {
   ct_scaling_prediction_t p;

@@ -1,7 +1,6 @@
-/* One step, played through: launches take their time, buckets of gradients go their rounds
- * meanwhile.
- * A level is one link that sends one message at a time; what waits for a round's latency leaves it
- * free for other pieces. */
+/* Simulates one step: launches take their time, while buckets of gradients pass through the rounds
+ * of an all-reduce.  A level is one link that sends one message at a time; during the latency of a
+ * round the link is free for other pieces. */
 #include "study/model/ct_timeline.h"
 
 #include <math.h>
@@ -10,10 +9,10 @@ enum { AT_A_TIME = 16, SPANS = 64 };
 
 /* ---- rounds ---- */
 
-/* Some rounds that follow one another on one link, as one. */
+/* Consecutive rounds of an all-reduce on one link, simulated as one. */
 typedef struct span {
   int link;      /* 0: inside a node, 1: between nodes */
-  double factor; /* bytes, per byte of the piece */
+  double factor; /* bytes sent per byte of the piece */
   double rounds;
 } span_t;
 
@@ -22,7 +21,7 @@ typedef struct spans {
   int n;
 } spans_t;
 
-/* Of very many rounds some go together: what matters is their sum. */
+/* Merges rounds so that there are at most SPANS; their sum is what matters. */
 static void add_level(spans_t *all, int link, const ct_timeline_case_t *c, int n)
 {
   int a = c->algorithm >= 0 ? c->algorithm : (int)ct_comm_algorithm(n, (int64_t)c->piece_bytes);
@@ -34,9 +33,9 @@ static void add_level(spans_t *all, int link, const ct_timeline_case_t *c, int n
 
 /* ---- a step ---- */
 
-/* A piece under way. */
+/* A piece of a bucket in flight. */
 typedef struct piece {
-  double bytes, done_s; /* of the span that it is in; < 0: that is yet to begin */
+  double bytes, done_s; /* done_s: end of the current span; < 0: it has not begun */
   int span;
 } piece_t;
 
@@ -45,12 +44,12 @@ typedef struct play {
   spans_t spans;
   piece_t piece[AT_A_TIME];
   int pieces, most;
-  int done, cut;       /* launches that are; those whose gradients are in buckets that were begun */
-  double bucket, left; /* bytes of the one that is gathered; of one that is cut into pieces */
-  double free_s[2];
+  int done, cut;       /* launches that are complete; those whose gradients are in a bucket */
+  double bucket, left; /* bytes of the bucket that is being filled; unsent bytes of a full one */
+  double free_s[2];    /* time from which each link is free */
 } play_t;
 
-/* 1: there is something to be sent. */
+/* 1: there are bytes to send. */
 static int next_bucket(play_t *p, const ct_timeline_t *t)
 {
   while (p->left <= 0 && p->cut < p->done) {
@@ -80,7 +79,7 @@ static void send_span(play_t *p, piece_t *i, double now)
   i->done_s = p->free_s[s->link] + s->rounds * link->alpha_s;
 }
 
-/* The library is entered: what is done goes on. */
+/* A call into MPI: pieces that have completed a span begin the next one. */
 static void enter(play_t *p, const ct_timeline_t *t, double now)
 {
   int left = 0;
@@ -126,7 +125,7 @@ double ct_timeline_run(const ct_timeline_t *t, const ct_timeline_case_t *c)
 
 /* ---- the slowest of many ---- */
 
-/* The integral of 1 - F(x)^n over x > 0, less that of F(x)^n over x < 0. */
+/* The integral of 1 - F(x)^n over x > 0 minus that of F(x)^n over x < 0; F: normal distribution. */
 double ct_timeline_largest_of(int n)
 {
   const double step = 1. / 256, end = 9;

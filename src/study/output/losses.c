@@ -29,10 +29,10 @@ static const char *advice(int term)
     return "a larger data.batch, or fewer ranks with more threads each, so that each rank has more "
            "samples";
   case CT_TERM_SHARING:
-    return "fewer ranks a node, ranks bound to cores (--bind-to core), or the clocks of a full "
+    return "fewer ranks per node, ranks bound to cores (--bind-to core), or the clocks of a full "
            "node: see `doctor`";
   case CT_TERM_INTERFERENCE:
-    return "one core of each rank left to messages (OMP_NUM_THREADS one less)";
+    return "one core of each rank left free for communication (OMP_NUM_THREADS one less)";
   case CT_TERM_SLOWER:
     return "measurements of one rank alone and of a node without communication: they separate a "
            "small batch from shared memory and clocks";
@@ -45,14 +45,14 @@ static const char *advice(int term)
     return "--exclusive, ranks bound to cores, or one core left free: other programs or system "
            "services take cores now and then";
   case CT_TERM_LATENCY:
-    return "larger buckets (parallel.bucket_mb), fewer ranks a node with more threads each";
+    return "larger buckets (parallel.bucket_mb), fewer ranks per node with more threads each";
   case CT_TERM_BANDWIDTH:
     return "more samples per rank, train.accumulate, gradients sent in bfloat16 "
            "(parallel.grad_dtype=bf16), a faster network";
   case CT_TERM_TRANSFER:
     return "`bench comm` to measure the network; other jobs may share its links";
   case CT_TERM_MOVE:
-    return "fewer ranks a node, more threads each";
+    return "fewer ranks per node, more threads each";
   case CT_TERM_BATCHNORM:
     return "batchnorm with statistics of each rank (no SyncBN), or a larger batch";
   case CT_TERM_UPDATE:
@@ -84,7 +84,7 @@ static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
     snprintf(buf, cap, ": the ranks were off-CPU for %.0f %% of the time (core contention)",
              100 * share);
   if (term == CT_TERM_STEADY && a->slowest >= 0)
-    snprintf(buf, cap, ": waiting for rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
+    snprintf(buf, cap, ": rank %d%s%s%s%s", a->slowest, *a->slowest_host ? " on " : "",
              a->slowest_host, *a->slowest_kind ? ", which spends its time in " : "",
              a->slowest_kind);
   size_t n = strlen(buf);

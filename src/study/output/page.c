@@ -245,11 +245,12 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
                     "<h3>How it was measured</h3>\n<p>By the rules of Hoefler and Belli, "
                     "<cite>Scientific Benchmarking of Parallel Computing Systems</cite> (SC15):"
                     "</p><ul>\n"));
-  CT_TRY(ct_str_add(out,
-                    "<li>Base case (rule 1): %d rank%s on %d node%s, %.5g ms a step. Efficiency is "
-                    "100 %% there. Scaling is %s.\n",
-                    base->ranks, base->ranks == 1 ? "" : "s", base->nodes,
-                    base->nodes == 1 ? "" : "s", 1e3 * base->median_s, way));
+  CT_TRY(
+      ct_str_add(out,
+                 "<li>Base case (rule 1): %d rank%s on %d node%s, %.5g ms per step. Efficiency is "
+                 "100 %% there. Scaling is %s.\n",
+                 base->ranks, base->ranks == 1 ? "" : "s", base->nodes, base->nodes == 1 ? "" : "s",
+                 1e3 * base->median_s, way));
   CT_TRY(ct_str_add(
       out, "<li>The table contains all sizes that were tried, including failed ones (rule 2)."
            "\n<li>Costs are arithmetic means, and rates are computed from them; ratios "

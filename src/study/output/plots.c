@@ -30,8 +30,9 @@ int ct__report_rate(const ct_report_t *r, ct_str_t *out)
   ideal[1].y = at[0].y * z[n - 1]->ranks / z[0]->ranks;
   ct__chart_t c = {.heading = "Throughput",
                    .title = "Throughput against ranks",
-                   .description = "Samples a second of each size with its interval, and the ideal "
-                                  "line through the base size; both axes are logarithmic.",
+                   .description =
+                       "Samples per second of each size with its interval, and the ideal "
+                       "line through the base size; both axes are logarithmic.",
                    .height = 340,
                    .x = {.label = "ranks", .log = 1, .whole = 1},
                    .y = {.label = "samples/s", .log = 1}};

@@ -1,4 +1,4 @@
-/* How a run stands, as a few lines for a terminal. */
+/* The progress of a run as a few lines for a terminal. */
 #include "telemetry/ct_runlog.h"
 
 #include <math.h>
@@ -7,15 +7,15 @@
 
 #include "base/ct_err.h"
 
-enum { POINTS = 400 }; /* the widest picture */
+enum { POINTS = 400 }; /* columns of the widest picture */
 
-/* Less than this part of a curve's size is no rise or fall: a rate that stays the same, but for the
- * noise of single steps, is a line in the middle. */
+/* A curve that varies by less than this fraction of its values is drawn as a flat line in the
+ * middle, so that the noise of single steps does not show. */
 #define FLAT_RATE 0.25
 #define FLAT      0.01
 
-/* The last columns of a curve, between its least and its largest value there; each column is the
- * mean of its points. */
+/* Draws a curve, scaled between its least and largest value; each column is the mean of its points.
+ */
 static int picture(const ct_curve_t *c, double flat, int columns, int utf8, ct_str_t *out)
 {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -32,7 +32,8 @@ static int picture(const ct_curve_t *c, double flat, int columns, int utf8, ct_s
     high = fmax(high, mean[i]);
   }
   double span = fmax(high - low, flat * fmax(fabs(high), fabs(low)));
-  if (span > high - low) low -= (span - (high - low)) / 2 - span / 16; /* amid a level */
+  if (span > high - low)
+    low -= (span - (high - low)) / 2 - span / 16; /* to the middle of a level */
   for (int i = 0; i < n; i++) {
     int level = span > 0 ? (int)(7.999 * (mean[i] - low) / span) : 0;
     CT_TRY(utf8 ? ct_str_add(out, "%s", bars[level]) : ct_str_add(out, "%c", ascii[level]));
@@ -41,7 +42,7 @@ out:
   return rc;
 }
 
-/* "  loss          0.0312  ▂▁…"; nothing for a quantity that there is not. */
+/* Appends "  loss          0.0312  ▂▁…"; nothing if the run has no such curve. */
 static int row(const ct_runlog_t *r, const char *curve, const char *label, int columns, int utf8,
                ct_str_t *out)
 {
@@ -56,7 +57,7 @@ out:
   return rc;
 }
 
-/* What was evaluated, with the best value and where it was. */
+/* Appends the last value of an evaluation score, and its best value with the step. */
 static int best_row(const ct_runlog_t *r, const char *curve, const char *label, int more_is_better,
                     ct_str_t *out)
 {
@@ -69,7 +70,7 @@ static int best_row(const ct_runlog_t *r, const char *curve, const char *label, 
                     c->value[best], (long long)c->step[best]);
 }
 
-/* Of eval.sets: "eval.noisy.top1". */
+/* Scores of eval.sets, such as "eval.noisy.top1". */
 static int set_rows(const ct_runlog_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -142,7 +143,7 @@ int ct_runlog_text(const ct_runlog_t *r, int columns, int utf8, double now, ct_s
   CT_TRY(best_row(r, "eval.r2", "r2", 1, out));
   CT_TRY(set_rows(r, out));
   if (r->waits_data >= 0.05 || r->waits_messages >= 0.05)
-    CT_TRY(ct_str_add(out, "  waits             data %.0f %%, messages %.0f %% of a step\n",
+    CT_TRY(ct_str_add(out, "  waits             data %.0f%%, communication %.0f%% of a step\n",
                       100 * r->waits_data, 100 * r->waits_messages));
   if (r->straggler[0]) CT_TRY(ct_str_add(out, "  slow              %s\n", r->straggler));
   if (r->checkpoint[0]) CT_TRY(ct_str_add(out, "  checkpoint        %s\n", r->checkpoint));

@@ -1,5 +1,5 @@
 /* A chart of one step on all ranks, from the trace.json in the directory of points.jsonl: the
- * activity of each rank, and below it its gradients under way. */
+ * activity of each rank, and below it its gradients in flight. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int kind_of(const char *name)
   return -1;
 }
 
-/* Adds a box for the event e of a rank, clipped to the step; kind < 0: gradients under way, drawn
+/* Adds a box for the event e of a rank, clipped to the step; kind < 0: gradients in flight, drawn
  * below the activity of the rank.  The row of rank r begins at -r and ends at -r - 1; x is in
  * milliseconds from the begin of the step. */
 static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double from, double to,
@@ -79,7 +79,7 @@ static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double f
   m.colour = sent ? "#444444" : kind == 5 ? "#dddddd" : ct__colour(kind + 8 * (kind == 1));
   if (!sent) snprintf(m.text, 40, "%s", kind == 5 ? "wait" : name);
   if (to - from <= 2e-5 * (double)strlen(m.text) * (w->to - w->from)) *m.text = '\0';
-  snprintf(m.hint, sizeof m.hint, "rank %d: %s%s, %.4g ms", rank, name, sent ? " under way" : "",
+  snprintf(m.hint, sizeof m.hint, "rank %d: %s%s, %.4g ms", rank, name, sent ? " in flight" : "",
            to - from);
   return ct__series_add(s, &m);
 }
@@ -155,7 +155,7 @@ static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
   }
   ct__chart_t c = {.heading = "One step on all ranks",
                    .description = "A row for each rank: boxes with names for its activity, and "
-                                  "below them dark bars for its gradients under way.",
+                                  "below them dark bars for its gradients in flight.",
                    .width = 860,
                    .height = 70 + fmax(18, 60 - 2 * rows) * rows,
                    .x = {.label = "ms since the begin of the step", .to = 1e-3 * (w->to - w->from)},
@@ -164,7 +164,7 @@ static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
   CT_TRY(ct__chart(&c, &s, 1, out));
   CT_TRY(ct_str_add(out,
                     "<p>%s of <code>trace.json</code>%s. Boxes: activity of a rank; dark bars "
-                    "below: gradients under way. Clocks of the nodes agree to %.4g us.</p>\n",
+                    "below: gradients in flight. Clocks of the nodes agree within %.4g us.</p>\n",
                     w->name, w->ranks > ROWS ? ", the first 32 ranks" : "", bound));
 out:
   ct_mem_free(s.mark);

@@ -159,15 +159,15 @@ static int find_records(ct_weights_t *w, int64_t at)
   CT_TRY(ct_pickle_load(w->fd, w->path, "the list of storages", at, w->bytes, &p, &at));
   CT_TRY(list_uses(w, &uses, &n));
   if (p.node[p.root].kind != CT_PICKLE_LIST)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages is none", w->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages is malformed", w->path);
   for (int c = p.node[p.root].first; c >= 0; c = p.cell[c].next) {
     int key = p.cell[c].node;
     if (p.node[key].kind != CT_PICKLE_TEXT)
-      CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages has what is no text", w->path);
+      CT_FAIL(CT_ERR_FORMAT, "%s: the list of storages has an entry that is not a text", w->path);
     CT_TRY(find_record(w, uses, n, ct_pickle_text(&p, key), &at));
   }
   if (at != w->bytes)
-    CT_FAIL(CT_ERR_FORMAT, "%s: %" PRId64 " bytes behind its last storage, expected none", w->path,
+    CT_FAIL(CT_ERR_FORMAT, "%s: %" PRId64 " bytes after its last storage, expected none", w->path,
             w->bytes - at);
   CT_TRY(ct_zip_sort(&w->zip, w->path));
 out:

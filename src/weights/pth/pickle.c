@@ -107,14 +107,14 @@ static int64_t above(const in_t *in)
 
 static int pop(in_t *in, int *out)
 {
-  if (above(in) < 1) return refuse(in, "takes a value that is not there");
+  if (above(in) < 1) return refuse(in, "takes a value from an empty stack");
   *out = in->stack[--in->depth];
   return CT_OK;
 }
 
 static int top(const in_t *in, int *out)
 {
-  if (above(in) < 1) return refuse(in, "takes a value that is not there");
+  if (above(in) < 1) return refuse(in, "takes a value from an empty stack");
   *out = in->stack[in->depth - 1];
   return CT_OK;
 }
@@ -272,7 +272,7 @@ static int take_slot(in_t *in, int bytes, int64_t *out)
   int rc = CT_OK;
   uint64_t value;
   CT_TRY(take_number(in, bytes, &value));
-  if (value >= MOST_NODES) CT_TRY(refuse(in, "remembers more than 4194304 objects"));
+  if (value >= MOST_NODES) CT_TRY(refuse(in, "memoizes more than 4194304 objects"));
   *out = (int64_t)value;
 out:
   return rc;
@@ -298,7 +298,7 @@ static int op_get(in_t *in, int bytes)
   int64_t slot;
   CT_TRY(take_slot(in, bytes, &slot));
   if (slot >= in->memos || in->memo[slot] < 0)
-    CT_TRY(refuse(in, "asks for an object that was not remembered"));
+    CT_TRY(refuse(in, "refers to an object that was not memoized"));
   CT_TRY(push(in, in->memo[slot]));
 out:
   return rc;
@@ -330,11 +330,11 @@ static int op_tuple(in_t *in, int items)
   int rc = CT_OK, node = 0;
   int64_t n = items;
   if (n < 0) {
-    if (in->marks == 0) CT_TRY(refuse(in, "a tuple without a beginning"));
+    if (in->marks == 0) CT_TRY(refuse(in, "a tuple without a mark"));
     n = above(in);
     in->marks--;
   }
-  if (above(in) < n) CT_TRY(refuse(in, "takes a value that is not there"));
+  if (above(in) < n) CT_TRY(refuse(in, "takes a value from an empty stack"));
   CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_TUPLE, .first = -1, .last = -1}, &node));
   CT_TRY(take_items(in, node, n));
   CT_TRY(push(in, node));
@@ -348,11 +348,11 @@ static int put_items(in_t *in, ct_pickle_kind_t kind, int64_t n)
 {
   int rc = CT_OK, to;
   if (n < 0) {
-    if (in->marks == 0) CT_TRY(refuse(in, "items without a beginning"));
+    if (in->marks == 0) CT_TRY(refuse(in, "items without a mark"));
     n = above(in);
     in->marks--;
   }
-  if (above(in) < n + 1) CT_TRY(refuse(in, "takes a value that is not there"));
+  if (above(in) < n + 1) CT_TRY(refuse(in, "takes a value from an empty stack"));
   if (kind == CT_PICKLE_DICT && n % 2 != 0) CT_TRY(refuse(in, "a key without a value"));
   to = in->stack[in->depth - n - 1];
   if (in->p->node[to].kind == kind) {
@@ -360,7 +360,7 @@ static int put_items(in_t *in, ct_pickle_kind_t kind, int64_t n)
   } else if (in->p->node[to].kind == CT_PICKLE_CALL) {
     in->depth -= n;
   } else {
-    CT_TRY(refuse(in, "puts items into what has none"));
+    CT_TRY(refuse(in, "adds items to an object that has none"));
   }
 out:
   return rc;
@@ -390,7 +390,7 @@ static int ordered_dict(in_t *in, int args, int dict, int *is)
     ct_pickle_kind_t kind = p->node[p->cell[c].node].kind;
     if ((kind != CT_PICKLE_LIST && kind != CT_PICKLE_TUPLE) ||
         p->node[p->cell[c].node].count != 2 || ct_pickle_items(p, p->cell[c].node, 2, pair) != 2)
-      CT_TRY(refuse(in, "an OrderedDict of what are no pairs"));
+      CT_TRY(refuse(in, "an OrderedDict of items that are not pairs"));
     CT_TRY(add_item(in, dict, pair[0]));
     CT_TRY(add_item(in, dict, pair[1]));
   }
@@ -407,7 +407,7 @@ static int op_call(in_t *in, int unused)
   ct_pickle_t *p = in->p;
   CT_TRY(pop(in, &args));
   CT_TRY(pop(in, &callee));
-  if (p->node[args].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "arguments are no tuple"));
+  if (p->node[args].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "arguments are not a tuple"));
   CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_DICT, .first = -1, .last = -1}, &node));
   if (p->node[callee].kind == CT_PICKLE_GLOBAL &&
       strcmp(ct_pickle_text(p, callee), "collections.OrderedDict") == 0)
@@ -429,7 +429,7 @@ static int op_build(in_t *in, int unused)
   if (kind == CT_PICKLE_CALL)
     in->p->node[node].value = (int64_t)state + 1;
   else if (kind != CT_PICKLE_DICT)
-    CT_TRY(refuse(in, "a state for what has none"));
+    CT_TRY(refuse(in, "sets the state of an object that has none"));
 out:
   return rc;
 }
@@ -439,7 +439,7 @@ static int op_storage(in_t *in, int unused)
   (void)unused;
   int rc = CT_OK, id = 0;
   CT_TRY(pop(in, &id));
-  if (in->p->node[id].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "a persistent id is no tuple"));
+  if (in->p->node[id].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "a persistent id is not a tuple"));
   CT_TRY(push_new(in, (ct_pickle_node_t){CT_PICKLE_STORAGE, 0, id, -1, 0}));
 out:
   return rc;

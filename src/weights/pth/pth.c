@@ -74,14 +74,14 @@ static int take_tensors(ct_weights_t *w, int dict)
     else if (w->n == MOST_TENSORS)
       CT_FAIL(CT_ERR_FORMAT, "%s: more than %d tensors", w->path, MOST_TENSORS);
     else if (!name)
-      CT_FAIL(CT_ERR_FORMAT, "%s: the name of a tensor is no text that can be printed", w->path);
+      CT_FAIL(CT_ERR_FORMAT, "%s: the name of a tensor is not printable text", w->path);
     else
       CT_TRY(ct__pth_add(w, ct__pth_value(p, c), name));
   }
   CT_TRY(ct_names_list_end(&list, others));
   if (others)
-    CT_TRY(ct_str_add(&w->remark, "%sleaves out what is no tensor: %s", w->remark.len ? ", " : "",
-                      list.data));
+    CT_TRY(ct_str_add(&w->remark, "%sskips values that are not tensors: %s",
+                      w->remark.len ? ", " : "", list.data));
   CT_TRY(remark_unread(w));
   CT_TRY(check_names(w));
 out:
@@ -106,8 +106,7 @@ static int read_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t 
   if (!text) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_file_read_at(w->fd, w->path, r->at, text, (size_t)r->bytes));
   if (r->crc && libdeflate_crc32(0, text, (size_t)r->bytes) != r->crc)
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is damaged: its checksum is another one", w->path,
-            r->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is damaged: its checksum is wrong", w->path, r->name);
   *out = text;
   text = NULL;
 out:
@@ -203,7 +202,7 @@ static int read_text(ct_weights_t *w, const ct_zip_record_t *r, const char *name
   char *text = NULL;
   CT_TRY(read_record(w, r, MOST_TEXT, &text));
   if (strlen(text) != (size_t)r->bytes || !ct_text_is_utf8(text))
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is no text", w->path, r->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is not text", w->path, r->name);
   CT_TRY(ct_mem_grow((void **)&w->text, &w->text_cap, w->texts + 1, sizeof *w->text));
   w->text[w->texts++] = (ct_weights_text_t){name, text};
   text = NULL;
@@ -287,7 +286,7 @@ static int refuse_head(const ct_weights_t *w, const unsigned char *head, int64_t
   if (n > 1 && head[0] == 0x80)
     CT_FAIL(CT_ERR_FORMAT, "%s: pickle that torch.save did not write", w->path);
   CT_FAIL(CT_ERR_FORMAT,
-          "%s: is no .pth file: neither the zip archive nor the pickles of torch.save", w->path);
+          "%s: is not a .pth file: neither the zip archive nor the pickles of torch.save", w->path);
 out:
   return rc;
 }

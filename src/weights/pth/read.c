@@ -35,7 +35,7 @@ static int read_storage(ct_weights_t *w, const ct__pth_tensor_t *t, int64_t at, 
   sum->crc = libdeflate_crc32(sum->crc, to, (size_t)bytes);
   sum->bytes += bytes;
   if (sum->bytes == r->bytes && sum->crc != r->crc)
-    CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' is damaged: the checksum of record '%s' is another one",
+    CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' is damaged: the checksum of record '%s' is wrong",
             w->path, t->name, r->name);
 out:
   return rc;

@@ -123,7 +123,7 @@ static int find_storage(in_t *in, int node, int typed)
   int bytes;
   char name[1200];
   if (!ct__pth_storage(&in->w->pickle, node, &key, &class, &count))
-    CT_TRY(refuse(in, "its storage is none of torch.save"));
+    CT_TRY(refuse(in, "its storage was not written by torch.save"));
   if (!ct__pth_storage_type(class, &in->t.type, &bytes) || (strcmp(class, untyped) != 0) != typed)
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is in a %s, expected one of PyTorch's types",
             in->w->path, in->name, class);
@@ -174,7 +174,7 @@ static int take_numbers(in_t *in, int node, int64_t out[], int *n)
 {
   int rc = CT_OK, item[CT__PTH_DIMS];
   const ct_pickle_t *p = &in->w->pickle;
-  if (!is(p, node, CT_PICKLE_TUPLE)) CT_TRY(refuse(in, "its size or stride is no tuple"));
+  if (!is(p, node, CT_PICKLE_TUPLE)) CT_TRY(refuse(in, "its size or stride is not a tuple"));
   if (p->node[node].count > CT__PTH_DIMS) CT_TRY(refuse(in, "more than 64 dims"));
   *n = ct_pickle_items(p, node, CT__PTH_DIMS, item);
   for (int i = 0; i < *n; i++) {
@@ -201,7 +201,7 @@ static int measure(in_t *in)
     if (__builtin_mul_overflow(t->count, t->dim[i], &t->count) || t->count > INT64_MAX / 16 ||
         __builtin_mul_overflow(t->dim[i] - 1, t->stride[i], &part) ||
         __builtin_add_overflow(last, part, &last))
-      CT_TRY(refuse(in, "its size is beyond all measure"));
+      CT_TRY(refuse(in, "its size is too large"));
     dense = t->count;
   }
   if (empty) {
@@ -228,11 +228,11 @@ static int take_shape(in_t *in, int offset, int size, int stride)
   const ct_pickle_t *p = &in->w->pickle;
   int64_t dims[CT__PTH_DIMS], steps[CT__PTH_DIMS];
   if (!is(p, offset, CT_PICKLE_INT) || p->node[offset].value < 0)
-    CT_TRY(refuse(in, "its place in the storage is no number from 0 on"));
+    CT_TRY(refuse(in, "its offset in the storage is not a number from 0 on"));
   in->t.offset = p->node[offset].value;
   CT_TRY(take_numbers(in, size, dims, &n));
   CT_TRY(take_numbers(in, stride, steps, &strides));
-  if (n != strides) CT_TRY(refuse(in, "has not as many strides as dims"));
+  if (n != strides) CT_TRY(refuse(in, "the number of strides differs from that of dims"));
   in->t.ndim = n;
   in->t.dim = ct_mem_array(2 * (int64_t)n + 1, sizeof *in->t.dim, "a tensor's dims");
   if (!in->t.dim) CT_TRY(CT_ERR_NOMEM);
@@ -253,7 +253,7 @@ static int rebuild(in_t *in, const int arg[], int args, int version)
 {
   int rc = CT_OK, metadata = version == 3 ? 7 : 6;
   if (args < (version == 3 ? 7 : 4) || args > metadata + 1)
-    CT_TRY(refuse(in, "is made of another number of things than torch.save writes"));
+    CT_TRY(refuse(in, "has another number of arguments than torch.save writes"));
   if (args > metadata && !is(&in->w->pickle, arg[metadata], CT_PICKLE_PLAIN) &&
       in->w->pickle.node[arg[metadata]].count != 0)
     CT_TRY(leave_out(in, "is a", "conjugate or negated view"));
@@ -269,8 +269,8 @@ static int call(in_t *in, const char *name, int args_node, int depth);
 static int call_node(in_t *in, int node, int depth)
 {
   const ct_pickle_t *p = &in->w->pickle;
-  if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of what is no tensor");
-  if (p->node[node].value) return refuse(in, "has a state besides its numbers");
+  if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of an object that is not a tensor");
+  if (p->node[node].value) return refuse(in, "has attributes besides its numbers");
   return call(in, ct_pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
 }
 
@@ -284,7 +284,7 @@ static int call_typed(in_t *in, const int arg[], int args, int depth)
   const ct_pickle_t *p = &in->w->pickle;
   if (args != 4 || !is(p, arg[0], CT_PICKLE_GLOBAL) || !is(p, arg[1], CT_PICKLE_GLOBAL) ||
       !is(p, arg[2], CT_PICKLE_TUPLE))
-    CT_TRY(refuse(in, "is made of other things than torch.save writes"));
+    CT_TRY(refuse(in, "has other arguments than torch.save writes"));
   const char *class = ct_pickle_text(p, arg[1]);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     known |= strcmp(class, plain[i]) == 0;
@@ -299,7 +299,7 @@ static int call(in_t *in, const char *name, int args_node, int depth)
 {
   int rc = CT_OK, arg[MOST_ARGS];
   int args = ct_pickle_items(&in->w->pickle, args_node, MOST_ARGS, arg);
-  if (depth > MOST_CALLS) CT_TRY(refuse(in, "is made of tensors inside each other"));
+  if (depth > MOST_CALLS) CT_TRY(refuse(in, "consists of nested tensors"));
   if (strcmp(name, "torch._utils._rebuild_tensor_v2") == 0 ||
       strcmp(name, "torch._utils._rebuild_tensor") == 0)
     CT_TRY(rebuild(in, arg, args, 2));

@@ -56,18 +56,19 @@ static int read_end64(in_t *in, int64_t at)
   int rc = CT_OK;
   unsigned char locator[CT_ZIP_LOCATOR_BYTES], end[CT_ZIP_END64_BYTES];
   int64_t place;
-  if (at < 0) CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 part it needs", in->path);
+  if (at < 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 record that it needs", in->path);
   CT_TRY(ct_file_read_at(in->fd, in->path, at, locator, sizeof locator));
   if (ct_zip_u32(locator) != CT_ZIP_LOCATOR ||
       !bounded(ct_zip_u64(locator + 8), at - CT_ZIP_END64_BYTES, &place))
-    CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 part it needs", in->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without the zip64 record that it needs", in->path);
   CT_TRY(ct_file_read_at(in->fd, in->path, place, end, sizeof end));
   if (ct_zip_u32(end) != CT_ZIP_END64 || ct_zip_u32(end + 16) || ct_zip_u32(end + 20) ||
       ct_zip_u64(end + 24) != ct_zip_u64(end + 32) ||
       !bounded(ct_zip_u64(end + 32), in->bytes, &in->count) ||
       !bounded(ct_zip_u64(end + 40), place, &in->list_bytes) ||
       !bounded(ct_zip_u64(end + 48), place - in->list_bytes, &in->list))
-    CT_FAIL(CT_ERR_FORMAT, "%s: the zip64 part of its end is damaged", in->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the zip64 end record is damaged", in->path);
 out:
   return rc;
 }
@@ -84,7 +85,8 @@ static int read_end(in_t *in)
   CT_TRY(ct_file_read_at(in->fd, in->path, in->bytes - n, tail, (size_t)n));
   int64_t found = find_end(tail, n), at = in->bytes - n + found;
   if (found < 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is missing: is it whole?",
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: the central directory of the zip archive is missing: is the file truncated?",
             in->path);
   const unsigned char *end = tail + found;
   if (ct_zip_u16(end + 4) || ct_zip_u16(end + 6) || ct_zip_u16(end + 8) != ct_zip_u16(end + 10))
@@ -96,9 +98,10 @@ static int read_end(in_t *in)
     CT_TRY(read_end64(in, at - CT_ZIP_LOCATOR_BYTES));
   if (in->list_bytes > at || in->list > at - in->list_bytes ||
       in->count > in->list_bytes / CT_ZIP_CENTRAL_BYTES)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the central directory of the zip archive is damaged", in->path);
   if (in->list_bytes > LIST_BYTES)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list of the zip archive has %" PRId64 " bytes, at most %d",
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: the central directory of the zip archive has %" PRId64 " bytes, at most %d",
             in->path, in->list_bytes, LIST_BYTES);
 out:
   ct_mem_free(tail);
@@ -140,8 +143,8 @@ static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
   CT_TRY(ct_file_read_at(in->fd, in->path, at, local, bytes));
   if (ct_zip_u32(local) != CT_ZIP_LOCAL || ct_zip_u16(local + 26) != len ||
       memcmp(local + CT_ZIP_LOCAL_BYTES, r->name, len) != 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is not where the list of the archive says", in->path,
-            r->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is not at the offset in the central directory",
+            in->path, r->name);
   r->at = at + (int64_t)bytes + (int64_t)ct_zip_u16(local + 28);
   if (r->at > in->list || r->bytes > in->list - r->at)
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' of %" PRId64 " bytes reaches past its archive",
@@ -176,11 +179,11 @@ static int read_line(in_t *in, const unsigned char *line, int64_t left, int64_t 
 {
   int rc = CT_OK;
   if (left < CT_ZIP_CENTRAL_BYTES || ct_zip_u32(line) != CT_ZIP_CENTRAL)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the central directory of the zip archive is damaged", in->path);
   uint32_t name = ct_zip_u16(line + 28), extra = ct_zip_u16(line + 30);
   *used = CT_ZIP_CENTRAL_BYTES + (int64_t)name + extra + ct_zip_u16(line + 32);
   if (*used > left)
-    CT_FAIL(CT_ERR_FORMAT, "%s: the list at the end of the zip archive is damaged", in->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the central directory of the zip archive is damaged", in->path);
   CT_TRY(ct_mem_grow((void **)&in->zip->record, &in->zip->cap, in->zip->n + 1,
                      sizeof *in->zip->record));
   ct_zip_record_t *r = &in->zip->record[in->zip->n];

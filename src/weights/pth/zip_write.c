@@ -1,7 +1,8 @@
-/* A zip archive is written: each record behind its header, the list at the end.
+/* Writes a zip archive: records, each after its header, then the central directory.
  *
- * A content's checksum is known once it went by; then it is put into the header before it, so that
- * no descriptor stands behind it.  zip64 parts are there only where a number needs them. */
+ * The checksum of a record is known only after its content was written.  It is then stored in the
+ * header, so that no data descriptor is needed.  zip64 fields are written only for numbers that
+ * exceed 32 bits. */
 #include "weights/pth/zip_write.h"
 
 #include <libdeflate.h>
@@ -13,9 +14,9 @@
 #include "base/ct_out.h"
 
 enum { ALIGN = 64, CRC_PLACE = 14 /* in a record's header */, UTF8 = 0x800, HEADER = 128 };
-static const uint64_t WIDE = 0xffffffff; /* numbers from here on stand in the zip64 part */
+static const uint64_t WIDE = 0xffffffff; /* numbers from here on go to the zip64 field */
 
-/* Numbers, little-endian, one behind the other. */
+/* A buffer for a header: consecutive little-endian numbers. */
 typedef struct line {
   unsigned char data[HEADER];
   size_t n;
@@ -23,10 +24,10 @@ typedef struct line {
 
 struct ct__zip_out {
   ct_out_t file;
-  int64_t left;    /* bytes that the last record lacks */
-  uint32_t crc;    /* of what it has */
-  ct_zip_t zip;    /* what was begun */
-  int64_t *header; /* [zip.n] where each record's header is */
+  int64_t left;    /* bytes still to be written to the last record */
+  uint32_t crc;    /* checksum of its content so far */
+  ct_zip_t zip;    /* all records, the last one perhaps incomplete */
+  int64_t *header; /* [zip.n] offset of each record's header */
   int64_t header_cap;
 };
 
@@ -36,7 +37,8 @@ static void number(line_t *l, int bytes, uint64_t value)
     l->data[l->n++] = (unsigned char)(value >> (8 * i));
 }
 
-/* What both a record's header and its line in the list have, from "version needed" on. */
+/* The fields common to a record's header and its entry in the central directory, from "version
+ * needed" on. */
 static void common(line_t *l, const ct_zip_record_t *r, int wide, int extra)
 {
   uint64_t size = (uint64_t)r->bytes;
@@ -44,7 +46,7 @@ static void common(line_t *l, const ct_zip_record_t *r, int wide, int extra)
   number(l, 2, UTF8);
   number(l, 2, 0);    /* stored */
   number(l, 2, 0);    /* time */
-  number(l, 2, 0x21); /* date: 1980-01-01, so that the same weights are the same bytes */
+  number(l, 2, 0x21); /* date: 1980-01-01, so that equal weights give equal files */
   number(l, 4, r->crc);
   number(l, 4, size < WIDE ? size : WIDE);
   number(l, 4, size < WIDE ? size : WIDE);
@@ -57,7 +59,7 @@ static int add_record(ct__zip_out_t *o, const char *name, int64_t bytes)
   int rc = CT_OK;
   ct_zip_t *z = &o->zip;
   if (o->left > 0)
-    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->file.path, z->record[z->n - 1].name);
+    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is incomplete", o->file.path, z->record[z->n - 1].name);
   CT_TRY(ct_mem_grow((void **)&z->record, &z->cap, z->n + 1, sizeof *z->record));
   CT_TRY(ct_mem_grow((void **)&o->header, &o->header_cap, z->n + 1, sizeof *o->header));
   char *copy = ct_mem_strdup(name);
@@ -68,7 +70,7 @@ out:
   return rc;
 }
 
-/* The padding is an extra field of its own, as torch.save() has it. */
+/* Pads the header with an extra field so that the content is aligned, as torch.save() does. */
 static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
 {
   int64_t fixed = o->file.at + CT_ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
@@ -79,7 +81,7 @@ static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
     number(extra, 1, 'Z');
 }
 
-/* The checksum of what went by. */
+/* Stores the checksum of the last record in its header. */
 static int seal(ct__zip_out_t *o)
 {
   int64_t last = o->zip.n - 1;
@@ -118,7 +120,8 @@ int ct__zip_write(ct__zip_out_t *o, const void *from, int64_t bytes)
 {
   int rc = CT_OK;
   if (bytes == 0) goto out;
-  if (bytes > o->left) CT_FAIL(CT_ERR_ARG, "%s: more bytes than its record has", o->file.path);
+  if (bytes > o->left)
+    CT_FAIL(CT_ERR_ARG, "%s: more bytes than the size of the record", o->file.path);
   CT_TRY(ct_out_put(&o->file, from, bytes));
   o->crc = libdeflate_crc32(o->crc, from, (size_t)bytes);
   o->left -= bytes;
@@ -141,7 +144,7 @@ out:
   return rc;
 }
 
-/* ---- the list ---- */
+/* ---- the central directory ---- */
 
 static int write_line(ct__zip_out_t *o, int64_t i)
 {
@@ -158,10 +161,10 @@ static int write_line(ct__zip_out_t *o, int64_t i)
     number(&extra, 8, size);
   if (header >= WIDE) number(&extra, 8, header);
   number(&l, 4, CT_ZIP_CENTRAL);
-  number(&l, 2, wide ? 45 : 20); /* made by */
+  number(&l, 2, wide ? 45 : 20); /* version made by */
   common(&l, r, wide, (int)extra.n);
-  number(&l, 8, 0); /* comment, volume, attributes inside */
-  number(&l, 2, 0); /* attributes outside: 4 bytes */
+  number(&l, 8, 0); /* comment, volume, internal attributes */
+  number(&l, 2, 0); /* external attributes, 4 bytes with the next line */
   number(&l, 4, header < WIDE ? header : WIDE);
   CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
   CT_TRY(ct_out_put(&o->file, r->name, (int64_t)strlen(r->name)));
@@ -173,7 +176,7 @@ out:
 static void end64(line_t *l, uint64_t n, uint64_t list, uint64_t bytes)
 {
   number(l, 4, CT_ZIP_END64);
-  number(l, 8, CT_ZIP_END64_BYTES - 12); /* what follows */
+  number(l, 8, CT_ZIP_END64_BYTES - 12); /* remaining size */
   number(l, 2, 45);
   number(l, 2, 45);
   number(l, 8, 0); /* volumes */
@@ -228,7 +231,7 @@ int ct__zip_commit(ct__zip_out_t *o)
 {
   int rc = CT_OK;
   if (o->left > 0)
-    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is not whole", o->file.path,
+    CT_FAIL(CT_ERR_ARG, "%s: record '%s' is incomplete", o->file.path,
             o->zip.record[o->zip.n - 1].name);
   CT_TRY(write_list(o));
   CT_TRY(ct_out_commit(&o->file));

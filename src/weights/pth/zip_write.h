@@ -6,7 +6,7 @@
 
 typedef struct ct__zip_out ct__zip_out_t;
 
-/** Local. Starts to write path.tmp. CT_ERR_IO */
+/** Local. Creates path.tmp, which ct__zip_commit() renames. CT_ERR_IO, CT_ERR_NOMEM. */
 int ct__zip_create(const char *path, ct__zip_out_t **out);
 /** Local. Starts a record of \a bytes bytes; its content follows by one or more calls of
  * ct__zip_write(). */

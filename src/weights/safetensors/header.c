@@ -86,9 +86,9 @@ static int check_numbers(const char *path, const json_t *o, const char *name, co
   size_t i;
   json_t *v;
   if (!json_is_array(o))
-    CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' is no list of numbers", path, what, name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' is not a list of numbers", path, what, name);
   json_array_foreach(o, i, v) if (!json_is_integer(v) || json_integer_value(v) < 0) CT_FAIL(
-      CT_ERR_FORMAT, "%s: %s of '%s' has something else than integers from 0 on", path, what, name);
+      CT_ERR_FORMAT, "%s: %s of '%s' has other values than integers from 0 on", path, what, name);
 out:
   return rc;
 }
@@ -107,10 +107,10 @@ static int take_shape(const char *path, const json_t *o, entry_t *e)
   {
     e->dim[i] = json_integer_value(v);
     if (__builtin_mul_overflow(count, (uint64_t)e->dim[i], &count))
-      CT_FAIL(CT_ERR_FORMAT, "%s: the shape of '%s' is larger than any memory", path, e->name);
+      CT_FAIL(CT_ERR_FORMAT, "%s: the shape of '%s' is too large", path, e->name);
   }
   if (__builtin_mul_overflow(count, (uint64_t)ct_elem_bits(e->type), &bits))
-    CT_FAIL(CT_ERR_FORMAT, "%s: the shape of '%s' is larger than any memory", path, e->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the shape of '%s' is too large", path, e->name);
   if (bits % 8 != 0)
     CT_FAIL(CT_ERR_FORMAT, "%s: '%s' does not fill whole bytes: %" PRIu64 " elements of %s", path,
             e->name, count, ct_elem_name(e->type));
@@ -191,9 +191,9 @@ static int take_meta(const char *path, json_t *meta, ct__safetensors_list_t *out
   const char *key;
   json_t *v;
   if (json_is_null(meta)) return CT_OK;
-  if (!json_is_object(meta)) CT_FAIL(CT_ERR_FORMAT, "%s: __metadata__ is no object", path);
+  if (!json_is_object(meta)) CT_FAIL(CT_ERR_FORMAT, "%s: __metadata__ is not an object", path);
   json_object_foreach(meta, key, v) if (!json_is_string(v))
-      CT_FAIL(CT_ERR_FORMAT, "%s: '%.100s' in __metadata__ is no text", path, key);
+      CT_FAIL(CT_ERR_FORMAT, "%s: '%.100s' in __metadata__ is not text", path, key);
   if (!out->meta) out->meta = json_incref(meta);
 out:
   return rc;

@@ -50,7 +50,7 @@ static int header_bytes(const part_t *p, size_t *header, int64_t *left)
   uint64_t n = 0;
   if (fstat(p->fd, &st) != 0) CT_FAIL(CT_ERR_IO, "%s: %s", p->path, strerror(errno));
   if (st.st_size < 8)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a file of %lld bytes is no safetensors file", p->path,
+    CT_FAIL(CT_ERR_FORMAT, "%s: %lld bytes are too few for a safetensors file", p->path,
             (long long)st.st_size);
   CT_TRY(ct_file_read_at(p->fd, p->path, 0, head, sizeof head));
   for (int i = 7; i >= 0; i--)

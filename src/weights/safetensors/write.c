@@ -1,7 +1,7 @@
-/* Writing safetensors files, with the reference's bytes: tensors by type, the widest first, and by
- * name; JSON without blanks, padded so that every tensor is aligned.
+/* Writes safetensors files, byte for byte as the reference implementation: tensors sorted by type,
+ * the widest first, then by name; JSON without blanks, padded so that every tensor is aligned.
  *
- * Sizes are known before, so that each tensor is written to its place as it comes. */
+ * Sizes are known in advance, so tensors can be written in any order. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 struct ct_weights_out {
   ct_out_t file;
-  int64_t *at; /* in the file, of each tensor of the list */
-  int *size;   /* bytes of an element */
+  int64_t *at; /* file offset of each tensor of the list */
+  int *size;   /* bytes per element of each tensor */
 };
 
 void ct__safetensors_discard(ct_weights_out_t *o)
@@ -65,18 +65,18 @@ static int check_tensor(const char *path, const ct_tensor_t *t, const ct_tensor_
 {
   int rc = CT_OK;
   if (!ct_text_is_utf8(t->name) || strcmp(t->name, "__metadata__") == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a safetensors file cannot have a tensor of the name '%s'", path,
-            t->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: a safetensors file cannot contain a tensor with the name '%s'",
+            path, t->name);
   if (ct_elem_bits(t->type) % 8 != 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which is not written", path, t->name,
+    CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' has type %s, which cannot be written", path, t->name,
             ct_elem_name(t->type));
   if (before && strcmp(before->name, t->name) == 0)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there are two tensors of the name '%s'", path, t->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: two tensors have the name '%s'", path, t->name);
 out:
   return rc;
 }
 
-/* The header, and where each tensor lies in the data. */
+/* Fills the header, and o->at with the offset of each tensor in the data section. */
 static int layout(ct_weights_out_t *o, const ct_tensor_t *list, const ct_tensor_t **sorted, int n,
                   json_t *header)
 {
@@ -94,7 +94,7 @@ static int layout(ct_weights_out_t *o, const ct_tensor_t *list, const ct_tensor_
   return CT_OK;
 }
 
-/* The length of the JSON, the JSON, and blanks up to a multiple of 8 bytes. */
+/* Writes the length of the JSON, the JSON, and blanks up to a multiple of 8 bytes. */
 static int write_header(ct_weights_out_t *o, int n, const json_t *header)
 {
   int rc = CT_OK;
@@ -105,8 +105,8 @@ static int write_header(ct_weights_out_t *o, int n, const json_t *header)
   if (json_dumpb(header, text + 8, length, JSON_COMPACT) != length || length == 0)
     CT_FAIL(CT_ERR_NOMEM, "no memory for a header");
   if (bytes > CT__SAFETENSORS_HEADER)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a header of %" PRId64 " bytes, expected up to %d", o->file.path,
-            bytes, CT__SAFETENSORS_HEADER);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the header would have %" PRId64 " bytes; the maximum is %d",
+            o->file.path, bytes, CT__SAFETENSORS_HEADER);
   memset(text + 8 + length, ' ', (size_t)bytes - length);
   for (int i = 0; i < n; i++)
     o->at[i] += 8 + bytes;
