@@ -139,7 +139,7 @@ static herr_t find_lock(unsigned n, const H5E_error2_t *e, void *found)
 static const char *lock_cure(void)
 {
   int at_lock = 0;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_lock, &at_lock);
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_lock, &at_lock);
   return at_lock ? "; HDF5_USE_FILE_LOCKING requests file locks, which this file system lacks or "
                    "another process holds: unset it"
                  : "";

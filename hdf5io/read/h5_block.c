@@ -53,9 +53,9 @@ int ct__h5_load_make(ct__h5_load_t *l, const ct__h5_load_sizes_t *n)
   l->raw_cap = n->raw;
   l->raw = ct_mem_alloc(n->raw ? n->raw : 1, "stored chunks");
   l->plain = ct_mem_alloc(n->plain ? n->plain : 1, "a decoded chunk");
-  l->place = ct_mem_array(n->places, sizeof *l->place, "offsets of chunks");
-  l->most_places = n->places;
-  if (!l->raw || !l->plain || !l->place) return CT_ERR_NOMEM;
+  l->extent = ct_mem_array(n->extents, sizeof *l->extent, "offsets of chunks");
+  l->extents_cap = n->extents;
+  if (!l->raw || !l->plain || !l->extent) return CT_ERR_NOMEM;
   return ct__h5_decoder_make(&l->decoder, n->plain ? n->plain : 1);
 }
 

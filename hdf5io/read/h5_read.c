@@ -46,7 +46,7 @@ int ct__h5_reader_shard(const ct_reader_t *r, int64_t index)
 /* Warns once: a process that modifies one file may modify all, and there may be thousands. */
 static void log_change(ct_reader_t *r, const ct__h5_shard_t *s)
 {
-  if (atomic_exchange(&r->told_of_change, 1)) return;
+  if (atomic_exchange(&r->change_logged, 1)) return;
   ct_log_all(CT_LOG_WARN,
              "%s: file or external source changed after it was opened; samples may mix old and new "
              "data (further files are not reported)",

@@ -174,7 +174,7 @@ static void find_access(ct__h5_shard_t *s, hid_t array)
   s->access = layout == H5D_CHUNKED ? CT__H5_IN_CHUNKS : CT__H5_IN_A_ROW;
   if (layout == H5D_VIRTUAL) leave_to_hdf5(s, "is virtual");
   if (H5Pget_external_count(creation) > 0) leave_to_hdf5(s, "is stored in external raw files");
-  if (s->slow[0] || layout == H5D_COMPACT) s->way = CT__H5_BY_HDF5;
+  if (s->slow[0] || layout == H5D_COMPACT) s->access = CT__H5_BY_HDF5;
   if (layout == H5D_COMPACT) s->slow[0] = 0;
   find_fill(s, array, creation);
   if (layout == H5D_CHUNKED) find_chunks(s, creation);

@@ -38,13 +38,13 @@ static const char *check_int8(const ct_op_desc_t *d)
                : "only linear layers and LSTMs support dynamic int8";
   }
   if (!ct_op_is(d->kind, CT_KIND_INT8)) return "the op has no int8 version";
-  if (x ? !is_pair(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
+  if (x ? !has_scale(&d->q.x) : d->kind != CT_OP_REORDER || d->x.dtype != CT_F32)
     return "the int8 input has no scale";
-  if (y ? !is_pair(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
+  if (y ? !has_scale(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
     return "the int8 output has no scale";
   int two =
       d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
-  return two && !is_pair(&d->q.x2) ? "the second int8 input has no scale" : NULL;
+  return two && !has_scale(&d->q.x2) ? "the second int8 input has no scale" : NULL;
 }
 
 /* x and y have the same type, except for a cast and for UPDATE, which may write the weights in

@@ -186,9 +186,9 @@ static int add_all(table_t *t, ct_setup_t *s, const ct_batch_t *b, ct_queue_t *q
     CT_TRY(ct_str_add(t->out,
                       "ops timed alone, %d times in a row; a copy reaches %.0f GB/s, a GEMM in %s "
                       "%.0f GFLOP/s\n%10s %10s %5s %8s %9s\n",
-                      REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->recipe.compute),
+                      REPEATS, t->copy_rate / 1e9, ct_dtype_name(s->step_opts.compute),
                       t->flop_rate / 1e9, "ms", "floor ms", "%", "GB/s", "GFLOP/s"));
-  CT_TRY(ct_trainer_time_works(s->trainer, b, REPEATS, add_work, t));
+  CT_TRY(ct_trainer_time_launches(s->trainer, b, REPEATS, add_launch, t));
   if (!t->list) CT_TRY(add_sums(t));
 out:
   return rc;

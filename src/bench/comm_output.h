@@ -19,7 +19,7 @@ typedef struct ct_bench_comm_row {
 
 typedef struct ct_bench_comm {
   ct_bench_comm_row_t *row; /**< owned; the results */
-  int64_t rows, room;
+  int64_t rows, cap;
 } ct_bench_comm_t;
 
 /** Local.  Appends the results: as tables with the columns of nccl-tests and the fitted links, or

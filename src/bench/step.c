@@ -14,7 +14,7 @@
 typedef struct times {
   int n;
   double *step; /* owned; seconds of each step */
-  ct_account_t *account;
+  ct_breakdown_t *breakdown;
   int64_t sent; /* bytes sent in all steps */
 } times_t;
 

@@ -14,16 +14,16 @@
 typedef struct ct_bench {
   const char *mode; /**< "ddp", …; NULL: the mode of the configuration */
   int ranks, threads, steps;
-  int64_t batch;              /**< global batch size */
-  double median;              /**< median time of a step */
-  double compute;             /**< compute and optimizer update, mean over ranks */
-  double comm_exposed;        /**< communication overhead and waiting, mean over ranks */
-  double other;               /**< other time: compute + comm_exposed + other = account.step_s */
-  ct_account_sum_t account;   /**< time breakdown of a step */
-  double rate;                /**< samples/s */
-  double sent;                /**< bytes sent per step by the rank that sends most */
-  double sent_mean;           /**< bytes sent per step, mean over ranks */
-  size_t activations, arenas; /**< bytes on rank 0, as from ct_trainer_memory() */
+  int64_t batch;                /**< global batch size */
+  double median;                /**< median time of a step */
+  double compute;               /**< compute and optimizer update, mean over ranks */
+  double comm_exposed;          /**< communication overhead and waiting, mean over ranks */
+  double other;                 /**< other time: compute + comm_exposed + other = account.step_s */
+  ct_breakdown_sum_t breakdown; /**< time breakdown of a step */
+  double rate;                  /**< samples/s */
+  double sent;                  /**< bytes sent per step by the rank that sends most */
+  double sent_mean;             /**< bytes sent per step, mean over ranks */
+  size_t activations, arenas;   /**< bytes on rank 0, as from ct_trainer_memory() */
   size_t peak; /**< peak resident set of rank 0 in bytes; 0: unknown, as an earlier mode had a
                     higher one */
 } ct_bench_t;

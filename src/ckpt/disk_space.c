@@ -53,7 +53,7 @@ const char *ct__space_explain(const char *error, int64_t needed, int64_t free, c
     snprintf(space, sizeof space, ", %s are free", ct_text_bytes((double)free, left, sizeof left));
   if (free >= needed && strstr(error, strerror(ENOSPC)))
     but = ", but the file system reserves some of it, or has no free inodes (df -i)";
-  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, room, but,
+  snprintf(buf, cap, "%s; the checkpoint needs %s%s%s%s%s", error, need, space, but,
            *cure ? "; " : "", cure);
   return buf;
 }

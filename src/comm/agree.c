@@ -124,7 +124,7 @@ void ct_agree_gather(const ct_topo_t *t, const void *mine, int bytes, void *all)
     return;
   }
   MPI_Request request;
-  ct_beat_enter("a gather on rank 0", -1);
+  ct_heartbeat_enter("a gather on rank 0", -1);
   CT_MPI(t, MPI_Igather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, t->world, &request));
   ct_mpi_wait(t, &request);
 }
@@ -172,7 +172,7 @@ static void take_all(const ct_topo_t *t, int from, ct_agree_part_t take, void *c
 void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
                    void *ctx)
 {
-  if (t->size > 1) ct_beat_enter("a gather on rank 0", -1);
+  if (t->size > 1) ct_heartbeat_enter("a gather on rank 0", -1);
   if (t->rank == 0) take(ctx, 0, mine, bytes);
   for (int r = 1; t->rank == 0 && r < t->size; r++)
     take_all(t, r, take, ctx);

@@ -20,7 +20,7 @@ out:
 }
 
 /* Marks all layers with int8 weights as dynamically quantized. */
-static void all_dynamic(ct_convert_eight_t *e)
+static void all_dynamic(ct_convert_int8_t *e)
 {
   const ct_graph_t *g = e->model.observed.fold.graph;
   int64_t channels;

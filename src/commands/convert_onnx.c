@@ -24,7 +24,7 @@ typedef struct model {
   ct_graph_t *graph;
   ct_match_t match; /* position of each weight in the file */
   int quantized;    /* 1: a quantized model, read by `eight` */
-  ct_convert_eight_t eight;
+  ct_convert_int8_t int8;
 } model_t;
 
 /* ---- the configuration ---- */
@@ -124,7 +124,7 @@ static int get(void *ctx, int param, float *out)
 
 static int tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], more[600] = ""; /* shape without the
+  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* shape without the
                                                                             batch dimension */
   ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
   if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;

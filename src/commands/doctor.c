@@ -68,7 +68,7 @@ out:
 }
 
 /* Finds out when the job ends, by the same rules as a training run. */
-static int look_at_end(const ct_config_t *c, ct_job_facts_t *job)
+static int check_end(const ct_config_t *c, ct_job_facts_t *job)
 {
   int rc = CT_OK;
   ct_walltime_t end;
@@ -197,8 +197,8 @@ out:
 
 /* Collective.  Opens data and model as a run would.  An error here becomes a fact about the job.
  * \a job: rank 0's, NULL on the other ranks; \a looks: filled in. */
-static int look_at_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
-                       ct_surveys_t *looks)
+static int survey_run(ct_setup_t *s, int full, int64_t steps, ct_job_facts_t *job,
+                      ct_surveys_t *looks)
 {
   ct_doctor_steps_t tried = {0};
   int rc = open_run(s);

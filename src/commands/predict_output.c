@@ -23,7 +23,7 @@ struct ct_predict_out {
   int classes; /* 1: outputs are class scores; the largest are printed */
   int64_t outputs, samples, lost;
   size_t common;       /* length of the directory prefix that all samples share */
-  int64_t places;      /* pixels per sample with a class each; 1: one class per sample */
+  int64_t pixels;      /* pixels per sample with a class each; 1: one class per sample */
   char *names;         /* owned; text of the names file, with newlines replaced by NUL */
   char **name;         /* owned; [outputs], pointers into names; NULL: print numbers */
   int64_t *top;        /* owned; [style.top], the most likely classes */
@@ -193,7 +193,7 @@ static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
 }
 
 /* Appends a line such as "7.png 3 0.9981 5 0.0012". */
-static int add_line(ct_predict_out_t *p, const char *place, const float *v)
+static int add_line(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(&p->text, "%s", location));
@@ -251,7 +251,7 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
   for (int64_t q = 0; q < p->pixels; q++) {
     int64_t best = 0;
     for (int64_t k = 1; k < p->outputs; k++)
-      if (v[k * p->places + q] > v[best * p->places + q]) best = k;
+      if (v[k * p->pixels + q] > v[best * p->pixels + q]) best = k;
     mask[q] = (unsigned char)best; /* masks have at most 256 classes */
     p->share[best] += 1;
   }
@@ -260,7 +260,7 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
 }
 
 /* Writes the mask to DIR/, under the sample's path without the common prefix. */
-static int write_mask(ct_predict_out_t *p, const char *place)
+static int write_mask(ct_predict_out_t *p, const char *location)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];

@@ -185,7 +185,7 @@ static int describe(quantizing_t *z)
 }
 
 /* Calibrates the folded float32 model, then quantizes the weights. */
-static int make_eight_bits(quantizing_t *z)
+static int make_int8(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_setup_t *s = &z->s;

@@ -27,7 +27,7 @@ typedef struct scale {
   char dir[CT_PATH_MAX];
   uint64_t key, seed;
   ct_scale_study_t study; /* rank 0 only */
-  ct_scale_worlds_t worlds;
+  ct_scale_groups_t groups;
   double begun;
   int measured; /* measurements in this launch */
 } scale_t;
@@ -93,7 +93,7 @@ out:
 /* ---- rounds ---- */
 
 /* Returns the next size of a round in random order (the smallest random number first), or -1. */
-static int next_of_block(const scale_t *s, int block, const int *done)
+static int next_of_round(const scale_t *s, int round, const int *done)
 {
   int best = -1;
   uint64_t least = 0;
@@ -111,7 +111,7 @@ static void log_round(const scale_t *s, int i, int round, double seconds)
   static const char *const what[] = {"", " alone", " side by side"};
   if (s->topo->rank) return;
   ct_log(CT_LOG_INFO, "round %d: %d rank%s%s on %d node%s, batch %" PRId64 ": %.4g ms per step",
-         block + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
+         round + 1, p->ranks, p->ranks == 1 ? "" : "s", what[p->kind], p->nodes,
          p->nodes == 1 ? "" : "s", p->batch, 1e3 * seconds);
 }
 
@@ -122,7 +122,7 @@ static void quiet(const scale_t *s, int on)
 }
 
 /* Measures one size.  A size that fails becomes a row with the reason, and the study continues. */
-static int one_point(scale_t *s, int i, int block)
+static int one_config(scale_t *s, int i, int round)
 {
   int rc = CT_OK;
   ct_scale_config_t *p = &s->config[i];
@@ -152,7 +152,7 @@ out:
 }
 
 /* Broadcasts rank 0's results. */
-static int share_points(scale_t *s)
+static int share_configs(scale_t *s)
 {
   int rc = CT_OK;
   void *data = s->config;

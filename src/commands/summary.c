@@ -87,7 +87,7 @@ static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
     ranges += ct_observed_is_range(g, i);
   }
   return ct_str_add(t, "  %-14s int8 by train.qat: %d weight%s, activations at %d point%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", places, places == 1 ? "" : "s");
+                    "rounding", weights, weights == 1 ? "" : "s", pixels, pixels == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -208,7 +208,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
-  CT_TRY(add_if_any(t, "weights in reduced precision", bytes[CT_MEMORY_LOW_WEIGHTS]));
+  CT_TRY(add_if_any(t, "weights in reduced precision", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
   CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
   CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
@@ -257,7 +257,7 @@ static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, i
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nPlacement (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < places; i++) {
+  for (int i = 0; i < pixels; i++) {
     char types[64], spread[64];
     const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));

@@ -449,7 +449,7 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
   r.at.order = ct_setup_order_hash(&r.order);
   CT_TRY(ct_setup_cache(&r.s)); /* last, since it may take long and any other error would waste
                                    that time */
-  ct_beat_at("opening the run directory", -1);
+  ct_heartbeat_at("opening the run directory", -1);
   CT_TRY_ALL(topo, topo->rank == 0 ? open_directory(&r) : CT_OK);
   CT_TRY(train(&r, &result));
   if (result.stopped) *status = CT_EXIT_STOPPED;

@@ -39,7 +39,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   const ct_op_desc_t *d = job->desc;
   int64_t k = job->pass == CT_FWD ? d->x.dim[1] : d->y.dim[1];
   if (d->x.dtype != CT_BF16) return cpu__refuse(why, "another type of activations");
-  if (!cpu__tiles_of_pairs(job->dev))
+  if (!cpu__bf16_dot_tiles(job->dev))
     return cpu__refuse(why, "the processor has no bfloat16 dot products");
   if (job->pass != CT_BWD_PARAM && k % 2) return cpu__refuse(why, "an odd number of features");
   /* oneDNN can use AMX */

@@ -409,11 +409,11 @@ int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit)
         CT_TRY(ct_label_count_add(&count, labels[i]));
         continue;
       }
-      d->ops->place(d->reader, ids[i], place, sizeof place);
+      d->ops->location(d->reader, ids[i], location, sizeof location);
       CT_FAIL(CT_ERR_DATA,
               "%s: label %lld is not a class number (classes count from 0); up to %d classes are "
               "expected",
-              place, (long long)labels[i], CT_CLASSES_MAX);
+              location, (long long)labels[i], CT_CLASSES_MAX);
     }
   }
   d->classes = highest + 1;

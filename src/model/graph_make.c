@@ -82,8 +82,8 @@ static int read_input(const char *text, ct_inputs_t *in)
   if (!end || *end || dims == 1 || name == 0 || name >= CT_INPUT_NAME)
     CT_FAIL(CT_ERR_USAGE, "model.inputs: '%s': expected NAME=SHAPE, such as meta=16 or wave=1x64",
             text);
-  if (in->n == CT_INPUTS_MORE)
-    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d extra inputs", CT_INPUTS_MORE);
+  if (in->n == CT_INPUTS_EXTRA)
+    CT_FAIL(CT_ERR_USAGE, "model.inputs: more than %d extra inputs", CT_INPUTS_EXTRA);
   memcpy(in->name[in->n], text, name);
   in->x[in->n++] = ct_shape_dims(dims, dim);
 out:
@@ -143,7 +143,7 @@ static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const 
     CT_FAIL(CT_ERR_USAGE,
             "model.inputs is [%s], but the extra inputs of the data are [%s]: leave it empty ([]) "
             "to take the data's",
-            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(more, have, sizeof have));
+            ct_inputs_text(&inputs, want, sizeof want), ct_inputs_text(extra, have, sizeof have));
   CT_TRY(ct_model_input(o, &noted));
   if (noted.ndim && !ct_shape_same(&noted, input))
     CT_FAIL(CT_ERR_USAGE,
@@ -260,7 +260,7 @@ static int check_inputs_read(const ct_graph_t *g)
               "data.input: '%s' differs in shape from the first array and is an extra input, but "
               "no layer reads it: write from: input.%s in model.layers (families have one input), "
               "or leave it out",
-              g->more.name[k], g->more.name[k]);
+              g->extra.name[k], g->extra.name[k]);
 out:
   return rc;
 }

@@ -210,9 +210,9 @@ int ct_observed_make(const ct_graph_t *g, ct_observed_t *out)
   int rc = CT_OK;
   observing_t s = {.o = out};
   *out = (ct_observed_t){.from = g};
-  if (g->more.n)
+  if (g->extra.n)
     CT_FAIL(CT_ERR_UNSUP, "networks with extra inputs (input.%s) cannot be quantized",
-            g->more.name[0]);
+            g->extra.name[0]);
   CT_TRY(ct_fold_make(g, &out->fold));
   out->graph = ct_mem_alloc(sizeof *out->graph, "the observed model");
   out->range = ct_mem_array(g->layers, sizeof *out->range, "the observed model");

@@ -107,7 +107,7 @@ static int unknown_input(const ct_graph_t *g, const ct_yaml_t *from, const char 
                    "data.input",
                    from->text);
   return fail_at(where, from->line, "from: there is no '%s'; the extra inputs of the data are %s",
-                 from->text, ct_inputs_text(&g->more, have, sizeof have));
+                 from->text, ct_inputs_text(&g->extra, have, sizeof have));
 }
 
 static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)

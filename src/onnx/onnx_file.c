@@ -47,7 +47,7 @@ typedef struct writer {
   ct_proto_t model, graph; /* encoded fields before the tensors */
   int external;            /* 1: weights go to the external data file */
   ct_out_t file, data;     /* data: the external data file */
-  float *room, *value;
+  float *workspace, *value;
 } writer_t;
 
 int ct_onnx_is_name(const char *path)

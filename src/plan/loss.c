@@ -117,8 +117,8 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
             " labels, one per pixel: the output must have the same height and width",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), places);
-  if (!is_xent && places > 1)
+            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels);
+  if (!is_xent && pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label per pixel",
             ct_loss_name((ct_loss_kind_t)o->kind));
   CT_TRY(check_weights(o, outputs));

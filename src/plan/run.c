@@ -22,7 +22,7 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
     a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
     int written = !g->param[i].spec.buffer && offset < b->map->gradient_bytes;
     if (written && b->gradient) a->dw[slot] = b->gradient + offset;
-    if (b->reduced && !g->param[i].spec.buffer) a->w_low[slot] = b->reduced + offset / 2;
+    if (b->reduced && !g->param[i].spec.buffer) a->w_reduced[slot] = b->reduced + offset / 2;
   }
 }
 

@@ -8,7 +8,7 @@
 /** What the trainer of a quantized model executes. */
 typedef enum {
   CT_QUANTIZED_OBSERVED, /**< the fake-quantized graph, for calibration and evaluation */
-  CT_QUANTIZED_EIGHT,    /**< the folded graph in int8 */
+  CT_QUANTIZED_INT8,     /**< the folded graph in int8 */
   CT_QUANTIZED_FOLDED    /**< the folded graph in float32 */
 } ct_quantized_as_t;
 

@@ -49,7 +49,7 @@ typedef struct ct_setup {
   ct_observed_t observed;
   struct ct_quantized *quantized; /**< owned; the int8 model that the trainer uses, or NULL
                                        (ct_quantized.h) */
-  ct_recipe_t recipe;
+  ct_step_opts_t step_opts;
   float *class_weight; /**< owned; class weights of the loss, or NULL */
   ct_trainer_t *trainer;
   double config_s, data_s, plan_s; /**< start-up time by part, in seconds */
@@ -101,7 +101,7 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o);
 /** Local.  Chooses the bucket size, stores it in s->messages, and returns it in MiB. */
 double ct_setup_bucket_mb(ct_setup_t *s);
 /** Local.  Logs the bucket size if parallel.bucket_mb is `auto`. */
-void ct_setup_tell_messages(const ct_setup_t *s);
+void ct_setup_log_messages(const ct_setup_t *s);
 
 /* ---- data ---- */
 
@@ -117,7 +117,7 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
  * warns where they differ.  \a what names the data in messages. */
 int ct_setup_take_names(ct_config_t *c, const ct_dataset_t *d, const char *what);
 /** Local, rank 0.  Logs how samples of the open data sets are read. */
-void ct_setup_tell_reading(const ct_setup_t *s, int want_train, int want_val);
+void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val);
 /** With data.stage: the ranks of each node copy the open data sets to its local disk and read the
  * copies.  With data.cache_dir: data is kept on the local disk as it is read. */
 int ct_setup_cache(ct_setup_t *s);
@@ -152,8 +152,9 @@ int ct_setup_init(ct_setup_t *s);
  * trainer and must outlive \a out. */
 int ct_setup_steps(ct_setup_t *s, ct_steps_t *out);
 /** Local.  Computes the memory that this rank's trainer will allocate; no communicator is needed.
- * If \a place is not NULL, also describes where it resides: place[CT_PLACES], *places entries. */
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_place_t *place, int *places);
+ * If \a place is not NULL, also describes where it resides: place[CT_RESIDENCIES], *places entries.
+ * */
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *places);
 /** Local.  Determines the metrics of an evaluation of s->val.  Opens *confusion, which the caller
  * closes, if a key needs it or there are few classes, and \a counts is 1.  CT_ERR_USAGE: a metric
  * that the data cannot have. */

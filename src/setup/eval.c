@@ -37,7 +37,7 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
     out->confusion = confusion;
   }
   out->auc = names(c, early.metric, CT_SCORE_AUC);
-  if (out->auc && d->places > 1)
+  if (out->auc && d->pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "%s: auc needs one label per sample, not one per pixel", c->where);
   out->softmax = c->loss.kind == CT_LOSS_CROSS_ENTROPY;
   out->sigmoid = c->loss.kind == CT_LOSS_BCE;

@@ -107,8 +107,8 @@ int ct_setup_messages(ct_setup_t *s, ct_comm_opts_t *o)
   if (m->recalled && strcmp(m->by, s->comm_ops->name) != 0) *m = (ct_messages_t){0};
   if (m->recalled) {
     if (s->cfg.parallel.allreduce == CT_ALLREDUCE_AUTO) o->flat = m->flat && has_two_ways(s, o);
-  } else if (ct_setup_leaves_messages(s) && !s->recipe.way->rank0_deals) {
-    ct_beat_at("timing all-reduces", -1);
+  } else if (ct_setup_leaves_messages(s) && !s->step_opts.strategy->rank0_deals) {
+    ct_heartbeat_at("timing all-reduces", -1);
     CT_TRY(ct_comm_probe(s->comm_ops, s->topo, s->be, s->dev, o, &m->probe));
     CT_TRY(choose_way(s, o));
   }

@@ -61,8 +61,8 @@ int ct_quantized_trainer(ct_setup_t *s, ct_quantized_as_t as, int logits_only)
   ct_quantized_t *q = s->quantized;
   q->as = as;
   q->logits_only = logits_only;
-  s->recipe.qat = 0; /* the weights are already rounded */
-  s->recipe.compute = CT_F32;
+  s->step_opts.qat = 0; /* the weights are already rounded */
+  s->step_opts.compute = CT_F32;
   CT_TRY(share_ranges(s));
   CT_TRY_ALL(s->topo, make_numbers(q));
   CT_TRY(ct_setup_trainer(s, 0));

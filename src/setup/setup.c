@@ -198,8 +198,8 @@ int ct_setup_comm(ct_setup_t *s)
 {
   int rc = CT_OK;
   CT_TRY(agree_on_backend(s));
-  CT_TRY(ct_recipe_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
-                        &s->recipe)); /* cannot fail: the configuration was checked */
+  CT_TRY(ct_step_opts_make(&s->cfg.parallel, &s->cfg.train, s->topo->size,
+                           &s->step_opts)); /* cannot fail: the configuration was checked */
   CT_TRY(choose_comm(s));
   ct_comm_opts_t o = {.fixed_order = s->step_opts.fixed_order,
                       .wire = s->cfg.parallel.grad_dtype ? CT_BF16 : CT_F32};
@@ -339,7 +339,7 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
   ct_agree_sum(s->topo, &known.reader, 1); /* broadcast: known.reader is 0 on the other ranks */
-  ct_beat_at("opening a data set", -1);
+  ct_heartbeat_at("opening a data set", -1);
   if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
@@ -359,9 +359,9 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
   if (!ct_shape_same(&a->x, &b->x))
     CT_FAIL(CT_ERR_SHAPE, "samples of %s are %s, but those of %s are %s", a_key,
             ct_shape_text(&a->x, x, sizeof x), b_key, ct_shape_text(&b->x, y, sizeof y));
-  if (!ct_inputs_same(&a->more, &b->more))
+  if (!ct_inputs_same(&a->extra, &b->extra))
     CT_FAIL(CT_ERR_SHAPE, "extra inputs of %s are [%s], but those of %s are [%s]", a_key,
-            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
+            ct_inputs_text(&a->extra, x, sizeof x), b_key, ct_inputs_text(&b->extra, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
@@ -467,7 +467,7 @@ out:
 }
 
 /* Returns the largest local batch of any rank. */
-static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
+static int largest_local_batch(int64_t batch, int64_t samples, int ranks, int micro_batches)
 {
   int64_t first;
   ct_sampler_t s = {.micro_batches = micro_batches};
@@ -475,7 +475,7 @@ static int largest_share(int64_t batch, int64_t samples, int ranks, int pieces)
 }
 
 /* Returns the largest local batch over data.val and eval.sets. */
-static int largest_eval_share(const ct_setup_t *s)
+static int largest_eval_batch(const ct_setup_t *s)
 {
   int64_t batch = s->cfg.data.eval_batch;
   int most = largest_local_batch(batch, s->val.info.samples, s->topo->size, 1);
@@ -536,7 +536,8 @@ static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
       .quant = s->quantized && s->quantized->as == CT_QUANTIZED_INT8 ? &s->quantized->quant : NULL,
       .inference = s->quantized ? s->quantized->logits_only : s->fold.graph != NULL};
   /* rank 0 sends converted samples when it distributes the batches */
-  if (training && !s->recipe.way->rank0_deals && ct_trainer_takes_bytes(s->be, s->dev, &s->data))
+  if (training && !s->step_opts.strategy->rank0_deals &&
+      ct_trainer_takes_bytes(s->be, s->dev, &s->data))
     env->bytes_of[1] = &s->data;
   /* eval.sets may have other stored types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))

@@ -25,9 +25,9 @@ typedef struct ct__stragglers ct_stragglers_t;
 /** \a every: steps per window; \a sampler: determines the local batches.  Borrows \a a.  *out is
  * NULL on ranks other than 0, and if a batch has fewer samples than there are ranks.  CT_ERR_NOMEM.
  */
-int ct_stragglers_open(const ct_topo_t *topo, const ct_account_t *a, int64_t every,
+int ct_stragglers_open(const ct_topo_t *topo, const ct_breakdown_t *a, int64_t every,
                        const ct_sampler_t *sampler, ct_stragglers_t **out);
-/** Call after ct_account_collect() of a window from step \a from to step \a to, counted from 1.
+/** Call after ct_breakdown_collect() of a window from step \a from to step \a to, counted from 1.
  * CT_ERR_IO: metrics.jsonl cannot be written.  s may be NULL. */
 int ct_stragglers_window(ct_stragglers_t *s, int64_t from, int64_t to, ct_metrics_t *m);
 /** At the end: logs how long the hosts were busy, slowest first, if there are several hosts or a

@@ -31,8 +31,8 @@ enum { CT_BREAKDOWN_BINS = 8 * 30 };
 #define CT_BREAKDOWN_FIRST_S 1e-6
 
 /** One rank: where it runs, and the means over its steps. */
-typedef struct ct_account_rank {
-  const char *host; /**< borrowed from the ct_account_t */
+typedef struct ct_breakdown_rank {
+  const char *host; /**< borrowed from the ct_breakdown_t */
   int node, local_rank;
   ct_step_times_t mean; /**< adds up to step_s */
   ct_step_times_t max;  /**< the largest of any step, for each kind separately */
@@ -66,25 +66,26 @@ typedef struct ct_breakdown_sum {
 typedef struct ct_breakdown ct_breakdown_t;
 
 /** Collective.  Opens an empty time breakdown; rank 0 gathers the hosts of all ranks.  \a window:
- * steps between two calls of ct_account_collect(); 0: unknown.  CT_ERR_NOMEM. */
-int ct_account_open(const ct_topo_t *topo, int64_t window, ct_account_t **out);
+ * steps between two calls of ct_breakdown_collect(); 0: unknown.  CT_ERR_NOMEM. */
+int ct_breakdown_open(const ct_topo_t *topo, int64_t window, ct_breakdown_t **out);
 /** Local.  Excludes the time before this call: call before the first step. */
-void ct_account_begin(ct_account_t *a);
+void ct_breakdown_begin(ct_breakdown_t *a);
 /** Local, Hot.  Call after a ct_trainer_step() that returned CT_OK, with its step status and
  * report. */
-void ct_account_step(ct_account_t *a, const ct_step_word_t *word, const ct_step_report_t *r);
+void ct_breakdown_step(ct_breakdown_t *a, const ct_step_status_t *status,
+                       const ct_step_report_t *r);
 /** Local, Hot.  Includes a step in the search for slow ranks. */
-void ct_account_pace(ct_account_t *a, const ct_step_report_t *r);
+void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r);
 /** Collective, Hot.  Sums up the steps since the last call; gathers about 250 bytes of each rank.
  * Only rank 0 knows the single ranks: on the others the steady imbalance is 0 and `slowest` -1. */
-void ct_account_collect(ct_account_t *a, ct_account_sum_t *out);
+void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out);
 /** Local.  Totals of all collected steps. */
-void ct_account_total(const ct_account_t *a, ct_account_sum_t *out);
+void ct_breakdown_total(const ct_breakdown_t *a, ct_breakdown_sum_t *out);
 /** Local, rank 0.  Totals of all collected steps of one rank. */
-ct_account_rank_t ct_account_of_rank(const ct_account_t *a, int rank);
+ct_breakdown_rank_t ct_breakdown_of_rank(const ct_breakdown_t *a, int rank);
 /** Local, rank 0.  Statistics of a rank in the last window (slow_rank_stats.h); borrowed until the
- * next ct_account_collect(). */
-const struct ct__pace *ct_account_pace_of(const ct_account_t *a, int rank);
+ * next ct_breakdown_collect(). */
+const struct ct__slow_stats *ct_breakdown_stats_of(const ct_breakdown_t *a, int rank);
 /** Local; NULL is fine. */
 void ct_breakdown_close(ct_breakdown_t *a);
 

@@ -1,7 +1,7 @@
 /** \file ct_time_breakdown_lines.h  Reports of a run about its ranks: time breakdown and slow ranks
  * in the log and, per window of steps, in metrics.jsonl; ranks.csv at the end.  Layer 4. */
-#ifndef CT_ACCOUNT_LINES_H
-#define CT_ACCOUNT_LINES_H
+#ifndef CT_TIME_BREAKDOWN_LINES_H
+#define CT_TIME_BREAKDOWN_LINES_H
 #include "telemetry/ct_time_breakdown.h"
 #include "telemetry/ct_metrics.h"
 
@@ -10,8 +10,8 @@ typedef struct ct__breakdown_lines ct_breakdown_lines_t;
 /** Collective.  \a every: steps of a window; 0: no windows, only the totals at the end.
  * \a sampler: looks for slow ranks in steps on its whole batches (ct_stragglers.h); NULL: does not.
  * \a m: borrowed. */
-int ct_accounts_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
-                     ct_metrics_t *m, ct_accounts_t **out);
+int ct_breakdown_lines_open(const ct_topo_t *topo, int64_t every, const ct_sampler_t *sampler,
+                            ct_metrics_t *m, ct_breakdown_lines_t **out);
 /** Collective, Hot.  Call after each step; \a step counts from 1; \a samples: of all ranks.  The
  * first step of a run, in which libraries initialise themselves, is excluded.  The last step of a
  * window (a multiple of `every`) writes its lines.  CT_ERR_IO: on this rank only. */

@@ -153,10 +153,11 @@ static int remember(ct_stragglers_t *s, const ct__slow_stats_t *usual)
 }
 
 /* Appends the times of a slow host or rank to the log line. */
-static int add_slow(ct_str_t *t, const char *who, const ct__pace_t *p, const ct__pace_t *usual)
+static int add_slow(ct_str_t *t, const char *who, const ct__slow_stats_t *p,
+                    const ct__slow_stats_t *usual)
 {
   return ct_str_add(t, "%s by %s, busy for %.1f ms per step (compute %.1f, data %.1f); ", who,
-                    ct__pace_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
+                    ct__slow_stats_is_data(p, usual) ? "data" : "compute", 1e3 * p->busy_s,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
 

@@ -167,7 +167,7 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
       (size_t)ct_step_opts_accumulators(&e->step_opts) * m->trained_bytes;
   bytes[CT_MEMORY_STATES] = (size_t)states * own;
   if (e->step_opts.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
-  if (ct_rule_measures((ct_rule_t)rule))
+  if (ct_rule_needs_norms((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = 2 * (size_t)m->trained * sizeof(double);
   bytes[CT_MEMORY_STATISTICS] = statistics(e);
   bytes[CT_MEMORY_DEALT] = dealt(e);
@@ -179,7 +179,7 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
-  if (e->be->low_weights && e->step_opts.compute != CT_F32)
+  if (e->be->reduced_weights && e->step_opts.compute != CT_F32)
     bytes[CT_MEMORY_REDUCED_WEIGHTS] = m->weight_bytes / 2;
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);

@@ -469,7 +469,7 @@ void ct_watch_limit(double limit_s)
 void ct_watch_end(ct_watch_t *w, int status)
 {
   if (!w) return;
-  ct_beat_enter("the final barrier", -1);
+  ct_heartbeat_enter("the final barrier", -1);
   if (w->ranks > 1) ct_mpi_barrier(w->t, w->t->world);
   if (w->ranks > 1) sigaction(SIGABRT, &before_abort, NULL);
   ct_panic_set_hook(NULL);

@@ -6,7 +6,7 @@
 #include "tests/harness/ct_test.h"
 
 /* Offset of element (n, c, s) in a batch of samples of channels x space. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   int64_t channels = s->dim[1], space = ct_shape_sample(s) / channels;
   int64_t n = i / (channels * space), c = i / space % channels, at = i % space;

@@ -165,7 +165,7 @@ void try_algo(const cpu__algos_t *algos, const cpu__algo_t *algo, const op_case_
 
 /* Computing the expected results takes most of the time: it is done once with the ReLU and once
  * without. */
-void try_all(const cpu__ways_t *ways, const op_case_t *c, tally_t tally[CPU__WAYS_MAX])
+void try_all(const cpu__algos_t *algos, const op_case_t *c, tally_t tally[CPU__ALGOS_MAX])
 {
   op_case_t with[2] = {*c, *c};
   truth_t truth[2];

@@ -64,7 +64,7 @@ static void fill(void)
 }
 
 /* Returns element (i, j) of the expected result; *size is the sum of the absolute values. */
-static double wanted(const cpu__multiply_t *g, int64_t i, int64_t j, double old, double *size)
+static double wanted(const cpu__gemm_t *g, int64_t i, int64_t j, double old, double *size)
 {
   double sum = 0;
   *size = 0;
@@ -98,7 +98,7 @@ static int64_t wrong_elements(const cpu__gemm_t *g)
 }
 
 /* Counts nonzero elements in the padding of the last panel, if the padding of b is 0. */
-static int64_t wrong_padding(const trial_t *t, const cpu__multiply_t *g)
+static int64_t wrong_padding(const trial_t *t, const cpu__gemm_t *g)
 {
   int64_t wrong = 0;
   for (int64_t i = 0; i < g->m && t->c == PANELS; i++)
@@ -120,7 +120,7 @@ static int64_t wrong_sums(const cpu__gemm_t *g)
 }
 
 /* Counts changed elements between and after the rows of c; padding of whole panels may change. */
-static int64_t touched(const trial_t *t, const cpu__multiply_t *g)
+static int64_t touched(const trial_t *t, const cpu__gemm_t *g)
 {
   int64_t wrong = 0, columns = t->c == PANELS ? (t->n + 15) / 16 * 16 : t->n;
   for (int64_t i = 0; i < g->m; i++)

@@ -6,7 +6,7 @@
 #include "tests/harness/ct_test.h"
 
 /* Offset of element i of the plain layout, implemented independently of the backend on purpose. */
-static int64_t place(const ct_shape_t *s, int64_t i)
+static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   if (s->layout == CT_PLAIN) return i;
   int64_t pixels = ct_shape_sample(s) / s->dim[1], at = i % pixels;

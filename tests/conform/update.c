@@ -23,9 +23,9 @@ typedef struct arena {
   int64_t count, all; /* count: of the range; all: with the elements before and after it */
   float *v[ARRAYS];
   double norms[2];
-  ct_dtype_t low_type; /* type of the reduced-precision copy of the weights, where supported;
+  ct_dtype_t reduced_type; /* type of the reduced-precision copy of the weights, where supported;
                           CT_F32: none */
-  uint16_t *low;
+  uint16_t *reduced;
 } arena_t;
 
 static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)

@@ -37,7 +37,7 @@ static void try_cases(const cpu__algos_t *algos, ct_op_kind_t kind, next_case_t 
 }
 
 /* If processor and library support everything, no algorithm may refuse every job. */
-static void check_tallies(const cpu__ways_t *ways, const tally_t tally[CPU__WAYS_MAX])
+static void check_tallies(const cpu__algos_t *algos, const tally_t tally[CPU__ALGOS_MAX])
 {
   int complete = tested.dev->isa == CPU__AVX512 && tested.dev->bf16_rate > 0;
 
@@ -372,7 +372,7 @@ static void the_cheapest_is_chosen(void)
   CU_ASSERT(cpu__choose(&c, 0, blocked, 1 << B).algo == &a);
   CT_ASSERT_NEAR(cpu__choose(&c, 0, plain, 0).cost, 60, 0);
   c.of[0][A][0].each = 40;
-  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).way == &a); /* equal costs: the first one */
+  CU_ASSERT(cpu__choose(&c, 0, blocked, 0).algo == &a); /* equal costs: the first one */
   c.of[0][A][1].each = 55;
   c.of[0][B][0].each = 34;
   CT_ASSERT_INT(cpu__choose(&c, 0, plain, 0).at.x, CT_C16); /* two reorders and 34 */
@@ -476,7 +476,7 @@ static void clear_nothing(cpu__ready_t *ready)
 
 /* Returns the algorithm of the backward pass if the weights are stored as the forward pass needs
  * them. */
-static const cpu__way_t *way_of_backward(const cpu__ways_t *ways)
+static const cpu__algo_t *algo_of_backward(const cpu__algos_t *algos)
 {
   ct_shape_t x = ct_shape(4, 1, 16, 4, 4);
   cpu__passes_op_t op = {.head.dev = tested.dev};

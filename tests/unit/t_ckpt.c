@@ -251,10 +251,10 @@ static void room_and_cure(void)
                  "x: File too large; the checkpoint needs 2.0 KiB, 1.0 KiB are free; raise the "
                  "limit of file sizes (ulimit -f), or choose another run.dir");
   /* a disk can be full with room to spare; then the numbers alone would be a riddle */
-  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
+  CT_ASSERT_HAS(ct__space_explain("x: No space left on device", 2048, 4096, buf, sizeof buf),
                 "needs 2.0 KiB, 4.0 KiB are free, but the file system reserves some of it, or has "
                 "no free inodes (df -i); free space there");
-  CT_ASSERT_HAS(ct__room_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
+  CT_ASSERT_HAS(ct__space_explain("x: No space left on device", 2048, 1024, buf, sizeof buf),
                 "needs 2.0 KiB, 1.0 KiB are free; free space there");
 }
 

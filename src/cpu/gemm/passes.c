@@ -96,7 +96,7 @@ static int add_pass(cpu__passes_op_t *op, const cpu__costs_t *c, int i, cpu__job
   job.pass = 1 << i;
   CT_TRY(find_misfits(op, c, job, &misfits));
   cpu__choice_t choice = cpu__choose(c, i, job.at, misfits);
-  if (!choice.way)
+  if (!choice.algo)
     CT_FAIL(CT_ERR_UNSUP, "the CPU backend has no algorithm for this '%s' op",
             ct_op_name(job.desc->kind));
   job.at = choice.at;

@@ -47,9 +47,9 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   rc = cpu__int8_gemm_prepare(op, like, info);
   op->desc = whole;
   CT_TRY(rc);
-  k->in = k->product.flat.x.dim[1];
-  k->out = k->product.flat.y.dim[1];
-  k->rows = k->product.flat.x.dim[0];
+  k->in = k->gemm.flat.x.dim[1];
+  k->out = k->gemm.flat.y.dim[1];
+  k->rows = k->gemm.flat.x.dim[0];
   k->zero = ct_mem_array(k->out, sizeof *k->zero, "int8 weights");
   CT_TRY(k->zero ? CT_OK : CT_ERR_NOMEM);
   info->scratch += bytes_size(k);

@@ -179,7 +179,7 @@ static int write_piece(const ct_cache_file_t *f, int64_t piece, const char *from
   int rc = CT_OK;
   int64_t space = ct_file_free(f->path);
   CT_TRY(ct_fault("cache.write"));
-  if (room >= 0 && room < f->cache->spare + (int64_t)bytes)
+  if (space >= 0 && space < f->cache->spare + (int64_t)bytes)
     CT_FAIL(CT_ERR_IO, "the disk is full except for %" PRId64 " MiB", f->cache->spare >> 20);
   CT_TRY(ct_file_write_at(f->fd, f->path, piece * CT_CACHE_PIECE, from, bytes));
 out:

@@ -21,7 +21,7 @@
 
 void ct__cache_warn(ct_cache_t *c, const char *path, const char *why)
 {
-  if (atomic_exchange(&c->told, 1)) return;
+  if (atomic_exchange(&c->logged, 1)) return;
   ct_log_all(CT_LOG_WARN, "%s: %s: %s; missing samples are read from the data files", c->key, path,
              why);
 }

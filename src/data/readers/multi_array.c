@@ -145,9 +145,9 @@ static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
 static int add_extra(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
-  ct_inputs_t *in = &r->info.more;
-  if (in->n == CT_INPUTS_MORE)
-    CT_FAIL(CT_ERR_USAGE, "data.input: more than %d extra inputs", CT_INPUTS_MORE);
+  ct_inputs_t *in = &r->info.extra;
+  if (in->n == CT_INPUTS_EXTRA)
+    CT_FAIL(CT_ERR_USAGE, "data.input: more than %d extra inputs", CT_INPUTS_EXTRA);
   if (p->info->varies)
     CT_FAIL(CT_ERR_UNSUP,
             "data.input: samples of '%s' differ in size, which only those of the "

@@ -16,7 +16,7 @@ enum { MOST = 64 };
 /* ---- one sub-communicator ---- */
 
 /* Reads the user's configuration file with the batch and threads of this configuration. */
-static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_point_t *p)
+static int configure(ct_setup_t *s, const ct_args_t *a, const ct_scale_config_t *p)
 {
   enum { KEYS = 3 };
   int rc = CT_OK, n = a->sets;
@@ -144,7 +144,7 @@ out:
 
 /* 1: keeping \a w would exceed the memory limit of this rank.  Device memory is checked separately:
  * the fraction 1 - k->share of what was free must still be free. */
-static int is_too_much(const ct_scale_worlds_t *k, const ct_scale_world_t *w)
+static int is_too_much(const ct_scale_groups_t *k, const ct_scale_group_t *w)
 {
   size_t avail = w->s.dev ? w->s.be->mem->avail(w->s.dev) : SIZE_MAX;
   if (k->kept >= MOST || k->bytes + w->bytes > k->limit) return 1;

@@ -13,7 +13,8 @@
 /* ---- options ---- */
 
 /* Parses "1,2,4". */
-static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_POINTS], int *n)
+static int read_list(const char *flag, const char *text, int most, int out[CT_SCALE_CONFIGS],
+                     int *n)
 {
   int rc = CT_OK;
   for (*n = 0; *text; text += *text == ',') {
@@ -26,7 +27,8 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
     if (most && value > most)
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
-    if (*n == CT_SCALE_POINTS) CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
+    if (*n == CT_SCALE_CONFIGS)
+      CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -125,7 +127,7 @@ void ct_scale_placement_clear(ct_scale_placement_t *p)
 }
 
 /* Number of nodes of the first n ranks in the order. */
-static int nodes_of(const ct_scale_places_t *p, int n)
+static int nodes_of(const ct_scale_placement_t *p, int n)
 {
   int nodes = 0;
   for (int i = 0; i < n; i++) {
@@ -187,17 +189,17 @@ static int is_there(const ct_scale_config_t *p, int n, const ct_scale_config_t *
 static int add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
-  if (*n == CT_SCALE_POINTS)
+  if (*n == CT_SCALE_CONFIGS)
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
                       "scale: the study has more than %d configurations; use fewer sizes",
-                      CT_SCALE_POINTS);
+                      CT_SCALE_CONFIGS);
   out[(*n)++] = p;
   return CT_OK;
 }
 
 /* Adds the configurations without communication that explain a run: one rank alone with the same
  * local batch, and as many ranks on one node, each training by itself. */
-static int add_bases(const ct_scale_point_t *run, ct_scale_point_t *out, int *n)
+static int add_bases(const ct_scale_config_t *run, ct_scale_config_t *out, int *n)
 {
   int rc = CT_OK;
   ct_scale_config_t p = *run;

@@ -26,7 +26,7 @@ typedef struct steps {
   ct_setup_t *s;
   const ct_sampler_t *order;
   ct_steps_t made;
-  ct_account_t *account;
+  ct_breakdown_t *breakdown;
   ct_meter_t *meter; /* NULL during warm-up */
   int warmup;
 } steps_t;
@@ -90,7 +90,7 @@ out:
 }
 
 /* Rank 0 of the sub-communicator: mean busy time of each rank. */
-static json_t *busy_list(const ct_account_t *a, int ranks)
+static json_t *busy_list(const ct_breakdown_t *a, int ranks)
 {
   json_t *list = json_array();
   for (int r = 0; r < ranks; r++)
@@ -176,14 +176,14 @@ static void meet(const ct_topo_t *topo)
     static const long soon = 100000, later = 10000000;
     struct timespec nap = {0, turn < 20 ? soon : later};
     CT_MPI(topo, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    ct_beat_at("the other ranks of a scaling study", -1);
+    ct_heartbeat_at("the other ranks of a scaling study", -1);
     if (!done) nanosleep(&nap, NULL);
   }
 }
 
 /* Collective over the ranks of a CT_STUDY_NEIGHBOURS configuration: averages their time breakdowns.
  * All members are means, so the parts still add up to the step. */
-static int average(const ct_topo_t *topo, ct_account_sum_t *sum)
+static int average(const ct_topo_t *topo, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   double *const value[] = {&sum->step_s,   &sum->busy_s,     &sum->imbalance_s, &sum->steady_s,
@@ -222,9 +222,10 @@ out:
 
 /* *measured: the result of this configuration, identical on all ranks; the return code reports
  * errors that end the whole study. */
-static int try_once(const ct_args_t *a, const ct_topo_t *topo, const ct_scale_places_t *places,
-                    const ct_scale_opts_t *o, const ct_scale_point_t *point, int i,
-                    ct_scale_worlds_t *worlds, ct_scale_block_t *out, int *measured)
+static int try_once(const ct_args_t *a, const ct_topo_t *topo,
+                    const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
+                    const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
+                    ct_scale_round_t *out, int *measured)
 {
   int rc = CT_OK;
   ct_scale_group_t *w;
@@ -245,9 +246,9 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
                      ct_scale_round_t *out)
 {
   int rc = CT_OK, measured;
-  CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_worlds_close(worlds) > 0) /* retry without kept ones */
-    CT_TRY(try_once(a, topo, places, o, point, i, worlds, out, &measured));
+  CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
+  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* retry without kept ones */
+    CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
   CT_TRY(measured);
 out:
   return rc;

@@ -22,7 +22,7 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
 }
 
 /* Index of the first launch that belongs to backward only. */
-static int first_backward(const works_t *all)
+static int first_backward(const launches_t *all)
 {
   int i = 0;
   while (i < all->n && (all->launch[i].pass & (CT_FWD | CT_FWD_STATS)))
@@ -32,7 +32,8 @@ static int first_backward(const works_t *all)
 
 /* All micro-batches but the last (train.accumulate, parallel.shards) send nothing, so they are
  * stored as one launch. */
-static json_t *as_json(const works_t *all, int pieces, double local_batch, double bucket_bytes)
+static json_t *as_json(const launches_t *all, int micro_batches, double local_batch,
+                       double bucket_bytes)
 {
   double sum = 0;
   json_t *list = json_array();

@@ -159,7 +159,7 @@ out:
 }
 
 /* Doubles the nodes until the efficiency is below, then bisects. */
-int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_answer_t *at)
+int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_prediction_t *at)
 {
   int low = 0, high = 1; /* in nodes */
   ct_scaling_prediction_t p;

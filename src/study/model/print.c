@@ -74,7 +74,7 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
   for (int i = 0; i < 2 && m->left_ranks; i++) { /* one size: the error is unknown */
-    ct_scaling_answer_t p;
+    ct_scaling_prediction_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)
       CT_TRY(ct_str_add(out, "efficiency below %.0f %% from %d ranks: %s (%s)\n", 100 * below[i],

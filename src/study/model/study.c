@@ -15,7 +15,7 @@
 #include "base/ct_text.h"
 
 /* A round is identified by the number of its start and its own number. */
-enum { LAUNCH_PAIRS = 1 << 15, BLOCK_PAIRS = 1 << 15, MOST = 10000000 };
+enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The current line, with its position for error messages. */
 typedef struct line {
@@ -228,7 +228,7 @@ static int add_round(const line_t *l, ct_study_size_t *z)
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
   if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `step_s`", l->path, l->number);
-  CT_TRY(count(l, "block", block, &block));
+  CT_TRY(count(l, "block", round, &round));
   CT_TRY(count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
@@ -258,12 +258,13 @@ out:
 static int read_timeline(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;
-  const json_t *works = json_object_get(l->o, "works");
-  int n = (int)json_array_size(works);
+  const json_t *launches = json_object_get(l->o, "works");
+  int n = (int)json_array_size(launches);
   if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the timeline has no `works`", l->path, l->number);
-  ct_mem_free(s->timeline.work);
-  s->timeline = (ct_timeline_t){.work = ct_mem_array(n, sizeof *s->timeline.work, "a timeline")};
-  if (!s->timeline.work) CT_TRY(CT_ERR_NOMEM);
+  ct_mem_free(s->timeline.launch);
+  s->timeline =
+      (ct_timeline_t){.launch = ct_mem_array(n, sizeof *s->timeline.launch, "a timeline")};
+  if (!s->timeline.launch) CT_TRY(CT_ERR_NOMEM);
   for (int i = 0; i < n; i++) {
     const json_t *w = json_array_get(launches, (size_t)i);
     double share = json_number_value(json_array_get(w, 0)),
@@ -271,7 +272,7 @@ static int read_timeline(const line_t *l, ct_study_t *s)
     if (json_array_size(w) != 2 || !(share >= 0) || !(bytes >= 0))
       CT_FAIL(CT_ERR_FORMAT, "%s:%d: works[%d]: expected [fraction of the time, bytes]", l->path,
               l->number, i);
-    s->timeline.work[i] = (ct_timeline_work_t){share, bytes};
+    s->timeline.launch[i] = (ct_timeline_launch_t){share, bytes};
   }
   s->timeline.launches = n;
   CT_TRY(count(l, "loss", 0, &s->timeline.loss));
