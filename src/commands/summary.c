@@ -87,7 +87,7 @@ static int rounding(const ct_config_t *c, const ct_graph_t *g, ct_str_t *t)
     ranges += ct_observed_is_range(g, i);
   }
   return ct_str_add(t, "  %-14s int8 by train.qat: %d weight%s, activations at %d point%s\n",
-                    "rounding", weights, weights == 1 ? "" : "s", pixels, pixels == 1 ? "" : "s");
+                    "rounding", weights, weights == 1 ? "" : "s", ranges, ranges == 1 ? "" : "s");
 }
 
 static int batches(const ct_config_t *c, int ranks, ct_str_t *t)
@@ -257,7 +257,7 @@ static int add_residency(const ct_setup_t *s, const ct_residency_t *residency, i
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(t, "\nPlacement (%s: %s):\n", s->be->name, s->be->describe(s->dev)));
-  for (int i = 0; i < pixels; i++) {
+  for (int i = 0; i < residencies; i++) {
     char types[64], spread[64];
     const ct_residency_t *p = &residency[i];
     CT_TRY(add_types(p->types, types, sizeof types));

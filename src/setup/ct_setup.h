@@ -154,7 +154,7 @@ int ct_setup_steps(ct_setup_t *s, ct_steps_t *out);
 /** Local.  Computes the memory that this rank's trainer will allocate; no communicator is needed.
  * If \a place is not NULL, also describes where it resides: place[CT_RESIDENCIES], *places entries.
  * */
-int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *places);
+int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies);
 /** Local.  Determines the metrics of an evaluation of s->val.  Opens *confusion, which the caller
  * closes, if a key needs it or there are few classes, and \a counts is 1.  CT_ERR_USAGE: a metric
  * that the data cannot have. */

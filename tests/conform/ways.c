@@ -58,18 +58,19 @@ static void every_row_of_convolution(void)
   check_tallies(&cpu__conv_algos, tally);
 }
 
-/* Results above CPU__STREAM_MIN bytes with a partial last block: written with non-temporal stores,
- * in parts. */
-static void rows_that_go_around_the_caches(void)
+/* A result of more than CPU__STREAM_MIN bytes whose last channel block is not full: Winograd writes
+ * it with non-temporal stores, part by part. */
+static void winograd_with_non_temporal_stores(void)
 {
   const cpu__algos_t *algos = &cpu__conv_algos;
   op_case_t c = {.data = DATA_RANDOM};
   ct_shape_t x = ct_shape(4, 1, 40, 300, 300), y = ct_shape(4, 1, 20, 300, 300);
   ct_op_desc_init(&c.desc, CT_OP_CONV, &x, &y);
   c.desc.u.conv.groups = 1;
-  for (int k = 0; k < 2; k++)
-    c.desc.u.conv.kernel[k] = 3,
+  for (int k = 0; k < 2; k++) {
+    c.desc.u.conv.kernel[k] = 3;
     c.desc.u.conv.pad[k] = c.desc.u.conv.stride[k] = c.desc.u.conv.dilate[k] = 1;
+  }
   truth_t t;
   tally_t tally = {{0}};
   int known = 0;
