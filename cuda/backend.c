@@ -15,7 +15,7 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line)
                     "CUDA: %s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-static int probe(char why[128])
+static int backend_probe(char why[128])
 {
   int n = 0;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -84,7 +84,7 @@ static void identify(ct_dev_t *dev, ct_dev_id_t *out)
   *out = dev->id;
 }
 
-static const char *describe(ct_dev_t *dev)
+static const char *backend_describe(ct_dev_t *dev)
 {
   return dev->describe;
 }
@@ -146,10 +146,10 @@ const ct_backend_t gpu__backend = {
     .name = "cuda",
     .reduced_weights = 1,
     .repeats = 1,
-    .probe = probe,
+    .probe = backend_probe,
     .open = open_device,
     .close = close_device,
-    .describe = describe,
+    .describe = backend_describe,
     .identify = identify,
     .joules = gpu__joules,
     .mem = &gpu__mem_ops,

@@ -13,7 +13,7 @@ typedef struct nvml {
 } nvml_t;
 
 /* Loads and initializes NVML, which then stays loaded; 1 on success. */
-static int load(nvml_t *n)
+static int energy_load(nvml_t *n)
 {
   void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!lib) return 0;
@@ -30,7 +30,7 @@ double gpu__joules(ct_dev_t *dev)
   static int there = -1;
   void *device;
   unsigned long long millijoule;
-  if (there < 0) there = load(&nvml);
+  if (there < 0) there = energy_load(&nvml);
   if (!there || nvml.find(dev->id.bus, &device) != 0) return -1;
   return nvml.energy(device, &millijoule) == 0 ? 1e-3 * (double)millijoule : -1;
 }

@@ -52,13 +52,13 @@ out:
   return rc;
 }
 
-static int set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const void *value,
-               size_t size)
+static int gemm_lt_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what,
+                       const void *value, size_t size)
 {
   return GPU_LT_CHECK(cublasLtMatmulDescSetAttribute(desc, what, value, size));
 }
 
-static int describe(gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32)
+static int gemm_lt_describe(gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32)
 {
   int rc = CT_OK;
   int32_t first = p->first.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -69,10 +69,10 @@ static int describe(gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32)
   cublasComputeType_t compute =
       tf32 && p->first.type == CT_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   CT_TRY(GPU_LT_CHECK(cublasLtMatmulDescCreate(&g->desc, compute, CUDA_R_32F)));
-  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
-  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-  CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-  if (p->bias) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
+  CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+  CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+  if (p->bias) CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   CT_TRY(describe_matrix(&p->first, p->batch, &g->first));
   CT_TRY(describe_matrix(&p->second, p->batch, &g->second));
   CT_TRY(describe_matrix(&p->d, p->batch, &g->d));
@@ -130,7 +130,7 @@ out:
   return rc;
 }
 
-static void choose(gpu__gemm_t *g, const cublasLtMatmulHeuristicResult_t *choice)
+static void gemm_lt_choose(gpu__gemm_t *g, const cublasLtMatmulHeuristicResult_t *choice)
 {
   g->algo = choice->algo;
   g->workspace = choice->workspaceSize;
@@ -201,8 +201,8 @@ out:
 
 /* Selects the fastest proposal. Proposals that fail are skipped; without enough memory for
  * benchmarks the first proposal is used. */
-static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
-                    const cublasLtMatmulHeuristicResult_t *found, int count)
+static void gemm_lt_measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
+                            const cublasLtMatmulHeuristicResult_t *found, int count)
 {
   int fastest = 0;
   float least = 0, ms = 0;
@@ -213,14 +213,14 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
     return;
   }
   for (int i = 0; i < count; i++) {
-    choose(g, &found[i]);
+    gemm_lt_choose(g, &found[i]);
     if (bench_run(&b, g, &ms) != CT_OK) continue;
     if (least == 0 || ms < least) {
       least = ms;
       fastest = i;
     }
   }
-  choose(g, &found[fastest]);
+  gemm_lt_choose(g, &found[fastest]);
   bench_close(&b);
   cudaGetLastError(); /* clears the error of one that failed, so that the next kernel does not
                          report it */
@@ -228,7 +228,7 @@ static void measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
 
 /* ---- interface of gemm_conv.h ---- */
 
-static void forget(gpu__gemm_t *g)
+static void gemm_lt_forget(gpu__gemm_t *g)
 {
   if (g->d) cublasLtMatrixLayoutDestroy(g->d);
   if (g->second) cublasLtMatrixLayoutDestroy(g->second);
@@ -238,17 +238,17 @@ static void forget(gpu__gemm_t *g)
   g->desc = NULL;
 }
 
-static int find(gpu__gemm_t *g, const ct_dev_t *dev, int fused)
+static int gemm_lt_find(gpu__gemm_t *g, const ct_dev_t *dev, int fused)
 {
   int rc = CT_OK, count = 0;
   cublasLtMatmulHeuristicResult_t found[CHOICES];
   gpu__gemm_spec_t spec = g->spec;
   spec.bias = g->fused = fused;
   gpu__lt_problem_t p = gpu__gemm_problem(&spec);
-  CT_TRY(describe(g, &p, dev->tf32));
+  CT_TRY(gemm_lt_describe(g, &p, dev->tf32));
   CT_TRY(ask(g, &p, dev->autotune ? CHOICES : 1, found, &count));
-  choose(g, &found[0]);
-  measure(g, &p, found, count);
+  gemm_lt_choose(g, &found[0]);
+  gemm_lt_measure(g, &p, found, count);
 out:
   return rc;
 }
@@ -265,10 +265,10 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **ou
   g->lt = dev->libraries->lt;
   g->spec = *spec;
   if (!gpu__gemm_is_empty(spec)) {
-    rc = find(g, dev, spec->bias);
+    rc = gemm_lt_find(g, dev, spec->bias);
     if (rc == CT_ERR_UNSUP && spec->bias && spec->ldc == spec->n) {
-      forget(g);
-      rc = find(g, dev, 0);
+      gemm_lt_forget(g);
+      rc = gemm_lt_find(g, dev, 0);
     }
     CT_TRY(rc);
     if (g->workspace > 0) *scratch = g->workspace + WORKSPACE_ALIGN;
@@ -283,7 +283,7 @@ out:
 void gpu__gemm_free(gpu__gemm_t *g)
 {
   if (!g) return;
-  forget(g);
+  gemm_lt_forget(g);
   ct_mem_free(g);
 }
 
@@ -306,7 +306,7 @@ int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, co
   uintptr_t end = (uintptr_t)scratch + WORKSPACE_ALIGN - 1;
   void *workspace = g->workspace > 0 ? (void *)(end - end % WORKSPACE_ALIGN) : NULL;
   if (!g->desc) return write_zeros(&g->spec, c, s);
-  if (g->fused) CT_TRY(set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  if (g->fused) CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   CT_TRY(GPU_LT_CHECK(cublasLtMatmul(g->lt, g->desc, &factor, b, g->first, a, g->second, &beta, c,
                                      g->d, c, g->d, &g->algo, workspace, g->workspace, s)));
   const void *behind = g->fused || !g->spec.bias ? NULL : bias;

@@ -45,7 +45,7 @@ int gpu__cannot(char why[128], const char *reason)
   return 0;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
   if (ct_op_is_int8(d)) {
@@ -61,7 +61,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return k->supports ? k->supports(dev, d, why) : 1;
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
@@ -96,15 +96,15 @@ static uint64_t layout_hash(const ct_op_t *op)
   return h;
 }
 
-static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
-                   ct_op_info_t *info)
+static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                      ct_op_info_t *info)
 {
   int rc = CT_OK;
   char why[128], text[160];
   const gpu__kind_t *k;
   ct_op_t *op = NULL;
   *out = NULL;
-  if (!supports(dev, d, why))
+  if (!op_supports(dev, d, why))
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   k = kinds[d->kind];
   if (d->kind != CT_OP_REORDER && !layout_fits(d, k))
@@ -133,7 +133,7 @@ out:
 
 /* ---- running ---- */
 
-static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
+static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
 {
   int rc = ct_op_check_pass(&op->desc, a->pass);
   if (rc != CT_OK) return rc;
@@ -161,7 +161,7 @@ out:
   return rc;
 }
 
-static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+static int op_pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
 {
   int rc = CT_OK;
   const gpu__turn_t *t = &op->turn[param];
@@ -175,7 +175,7 @@ static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void 
   return rc;
 }
 
-static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+static int op_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
 {
   int rc = CT_OK;
   const gpu__turn_t *t = &op->turn[param];
@@ -189,10 +189,10 @@ static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float 
   return rc;
 }
 
-const ct_op_ops_t gpu__op_ops = {.supports = supports,
-                                 .wants = wants,
-                                 .prepare = prepare,
-                                 .run = run,
+const ct_op_ops_t gpu__op_ops = {.supports = op_supports,
+                                 .wants = op_wants,
+                                 .prepare = op_prepare,
+                                 .run = op_run,
                                  .release = release,
-                                 .pack = pack,
-                                 .unpack = unpack};
+                                 .pack = op_pack,
+                                 .unpack = op_unpack};

@@ -2,14 +2,14 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/act.h"
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int act_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)op;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int act_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -26,4 +26,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_act = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = act_prepare, .run = act_run};

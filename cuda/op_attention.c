@@ -103,7 +103,7 @@ out:
   return rc;
 }
 
-static int forward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+static int attention_forward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   size_t size = ct_dtype_size(k->type);
@@ -136,7 +136,7 @@ out:
   return rc;
 }
 
-static int backward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+static int attention_backward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   size_t size = ct_dtype_size(k->type);
@@ -164,8 +164,8 @@ static int attention_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_par
   int rc = CT_OK;
   const attention_op_t *k = (const attention_op_t *)op;
   (void)at;
-  if (a->pass & CT_FWD) CT_TRY(forward(k, a, s));
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(backward(k, a, s));
+  if (a->pass & CT_FWD) CT_TRY(attention_forward(k, a, s));
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(attention_backward(k, a, s));
 out:
   return rc;
 }

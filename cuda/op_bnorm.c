@@ -109,7 +109,7 @@ out:
   return rc;
 }
 
-static int forward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
+static int bnorm_forward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &b->op.desc;
@@ -160,7 +160,7 @@ out:
   return rc;
 }
 
-static int backward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
+static int bnorm_backward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &b->op.desc;
@@ -184,21 +184,22 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int bnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                     cudaStream_t s)
 {
   int rc = CT_OK;
   const bnorm_t *b = (const bnorm_t *)op;
   (void)at;
   if (a->pass & CT_FWD_STATS) CT_TRY(local_stats(b, a, s));
-  if (a->pass & CT_FWD) CT_TRY(forward(b, a, s));
-  if (a->pass & BACK) CT_TRY(backward(b, a, s));
+  if (a->pass & CT_FWD) CT_TRY(bnorm_forward(b, a, s));
+  if (a->pass & BACK) CT_TRY(bnorm_backward(b, a, s));
 out:
   return rc;
 }
 
 /* ---- preparation ---- */
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int bnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (d->x.ndim != 2 && d->x.ndim != 4 && d->x.ndim != 5)
@@ -206,7 +207,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return 1;
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int bnorm_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   bnorm_t *b = (bnorm_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -226,6 +227,6 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 const gpu__kind_t gpu__kind_bnorm = {.size = sizeof(bnorm_t),
                                      .reduced = 1,
                                      .nhwc = 1,
-                                     .supports = supports,
-                                     .prepare = prepare,
-                                     .run = run};
+                                     .supports = bnorm_supports,
+                                     .prepare = bnorm_prepare,
+                                     .run = bnorm_run};

@@ -4,21 +4,22 @@
 #include "cuda/kernels/concat.h"
 
 /* For sequences only the plain layout has contiguous features. */
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (d->x.ndim != 3 || d->x.layout == CT_PLAIN) return 1;
   return gpu__cannot(why, "sequences can be concatenated in the plain layout only");
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int concat_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)op;
   info->takes_dy2 = 1;
   return CT_OK;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int concat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                      cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -38,5 +39,8 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_concat = {
-    .size = sizeof(ct_op_t), .reduced = 1, .supports = supports, .prepare = prepare, .run = run};
+const gpu__kind_t gpu__kind_concat = {.size = sizeof(ct_op_t),
+                                      .reduced = 1,
+                                      .supports = concat_supports,
+                                      .prepare = concat_prepare,
+                                      .run = concat_run};

@@ -49,7 +49,7 @@ static int prepare_dnn(conv_t *c, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int conv_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   int rc = CT_OK;
   conv_t *c = (conv_t *)op;
@@ -71,7 +71,7 @@ static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
   return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_reduced[i];
 }
 
-static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
+static int conv_forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 {
   const ct_op_desc_t *d = &c->op.desc;
   const void *w = weights(c, a, 0), *bias = d->u.conv.bias ? weights(c, a, 1) : NULL;
@@ -80,7 +80,7 @@ static int forward(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
       gpu__depthwise_forward(d->x.dtype, &c->depthwise, a->x, w, bias, d->u.conv.relu, a->y, s));
 }
 
-static int backward_data(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
+static int conv_backward_data(const conv_t *c, const ct_op_args_t *a, cudaStream_t s)
 {
   const void *w = weights(c, a, 0);
   if (c->dnn) return gpu__conv_backward_data(c->dnn, a->dy, w, a->dx, a->scratch, s);
@@ -104,24 +104,25 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int conv_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
 {
   int rc = CT_OK;
   const conv_t *c = (const conv_t *)op;
   (void)at;
-  if (a->pass & CT_FWD) CT_TRY(forward(c, a, s));
-  if (a->pass & CT_BWD_DATA && a->dx) CT_TRY(backward_data(c, a, s));
+  if (a->pass & CT_FWD) CT_TRY(conv_forward(c, a, s));
+  if (a->pass & CT_BWD_DATA && a->dx) CT_TRY(conv_backward_data(c, a, s));
   if (a->pass & CT_BWD_PARAM) CT_TRY(backward_weight(c, a, s));
 out:
   return rc;
 }
 
-static void clear(ct_op_t *op)
+static void conv_clear(ct_op_t *op)
 {
   gpu__conv_free(((conv_t *)op)->dnn);
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int conv_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   return d->u.conv.add ? gpu__cannot(why, "the CUDA backend has no convolution with a residual sum")
@@ -131,7 +132,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),
                                     .reduced = 1,
                                     .nhwc = 1,
-                                    .supports = supports,
-                                    .prepare = prepare,
-                                    .run = run,
-                                    .clear = clear};
+                                    .supports = conv_supports,
+                                    .prepare = conv_prepare,
+                                    .run = conv_run,
+                                    .clear = conv_clear};

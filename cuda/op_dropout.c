@@ -2,7 +2,7 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/dropout.h"
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int dropout_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)op;
   info->inplace_fwd = info->inplace_bwd = 1;
@@ -27,7 +27,8 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
 }
 
 /* The gradient is masked and scaled like the value. */
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int dropout_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                       cudaStream_t s)
 {
   int rc = CT_OK;
   if (a->pass & CT_FWD) CT_TRY(drop(&op->desc, a, at, a->x, a->y, s));
@@ -37,4 +38,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_dropout = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = dropout_prepare, .run = dropout_run};

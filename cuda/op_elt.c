@@ -2,14 +2,14 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/elt.h"
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int elt_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)op;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
   return CT_OK;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int elt_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -24,6 +24,6 @@ out:
 }
 
 const gpu__kind_t gpu__kind_relu = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = elt_prepare, .run = elt_run};
 const gpu__kind_t gpu__kind_add = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = elt_prepare, .run = elt_run};

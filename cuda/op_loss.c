@@ -7,7 +7,7 @@ static int takes_labels(const ct_loss_spec_t *o)
   return o->kind == CT_LOSS_CROSS_ENTROPY || o->one_hot;
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int loss_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   int rc = CT_OK;
   ct_dev_t *dev = op->dev;
@@ -22,7 +22,8 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
@@ -57,4 +58,4 @@ int gpu__check_labels(ct_dev_t *dev)
 }
 
 const gpu__kind_t gpu__kind_loss = {
-    .size = sizeof(ct_op_t), .nhwc = -1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .nhwc = -1, .prepare = loss_prepare, .run = loss_run};

@@ -26,7 +26,7 @@ typedef struct lstm_op {
 
 /* ---- forward ---- */
 
-static int forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+static int lstm_forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   const gpu__lstm_t *c = &k->cells;
@@ -77,7 +77,7 @@ out:
   return rc;
 }
 
-static int backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+static int lstm_backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
   char *scratch = a->scratch, *dgates = scratch + k->at.dgates;
@@ -104,8 +104,8 @@ static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
   int rc = CT_OK;
   const lstm_op_t *k = (const lstm_op_t *)op;
   (void)at;
-  if (a->pass & CT_FWD) CT_TRY(forward(k, a, s));
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(backward(k, a, s));
+  if (a->pass & CT_FWD) CT_TRY(lstm_forward(k, a, s));
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(lstm_backward(k, a, s));
 out:
   return rc;
 }

@@ -9,14 +9,14 @@ typedef struct pool {
   gpu__windows_t windows;
 } pool_t;
 
-static int is_average(const ct_op_desc_t *d)
+static int pool_is_average(const ct_op_desc_t *d)
 {
   return d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
 }
 
 /* ---- support ---- */
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int pool_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   for (int i = 2; i < d->x.ndim; i++)
@@ -48,14 +48,14 @@ static void set_windows(const ct_op_desc_t *d, gpu__windows_t *g)
   }
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int pool_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   pool_t *p = (pool_t *)op;
   const ct_op_desc_t *d = &op->desc;
   set_windows(d, &p->windows);
   if (ct_shape_count(&d->y) == d->y.dim[0] * d->y.dim[1])
     info->y_layout = CT_PLAIN; /* identical to NHWC */
-  if (d->passes & CT_BWD_DATA && !is_average(d))
+  if (d->passes & CT_BWD_DATA && !pool_is_average(d))
     info->saved = (size_t)ct_shape_count(&d->y) * gpu__pool_argmax_size(&p->windows);
   info->takes_dy2 = 1;
   return CT_OK;
@@ -63,9 +63,10 @@ static int prepare(ct_op_t *op, ct_op_info_t *info)
 
 /* ---- execution ---- */
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int pool_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
 {
-  int rc = CT_OK, average = is_average(&op->desc);
+  int rc = CT_OK, average = pool_is_average(&op->desc);
   const gpu__windows_t *g = &((pool_t *)op)->windows;
   const ct_op_desc_t *d = &op->desc;
   void *argmax = d->passes & CT_BWD_DATA ? a->saved : NULL;
@@ -83,7 +84,7 @@ out:
 
 const gpu__kind_t gpu__kind_pool = {.size = sizeof(pool_t),
                                     .reduced = 1,
-                                    .supports = supports,
+                                    .supports = pool_supports,
                                     .nhwc = 1,
-                                    .prepare = prepare,
-                                    .run = run};
+                                    .prepare = pool_prepare,
+                                    .run = pool_run};

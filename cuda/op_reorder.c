@@ -16,7 +16,7 @@ static int known(const ct_shape_t *s)
   return s->layout == CT_PLAIN || s->layout == CT_NHWC;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int reorder_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (!known(&d->x) || !known(&d->y))
@@ -28,15 +28,15 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return 1;
 }
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int reorder_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   const ct_op_desc_t *d = &op->desc;
   info->inplace_fwd = info->inplace_bwd = d->x.layout == d->y.layout && d->x.dtype == d->y.dtype;
   return CT_OK;
 }
 
-static int move(const ct_shape_t *from, const void *x, const ct_shape_t *to, void *y,
-                cudaStream_t s)
+static int reorder_move(const ct_shape_t *from, const void *x, const ct_shape_t *to, void *y,
+                        cudaStream_t s)
 {
   int64_t n = ct_shape_count(from);
   const ct_shape_t *image = from->layout == CT_NHWC ? from : to;
@@ -54,7 +54,7 @@ static int move(const ct_shape_t *from, const void *x, const ct_shape_t *to, voi
                              first ? space : channels, x, y, s));
 }
 
-static int convert(const ct_op_desc_t *d, const ct_op_args_t *a, cudaStream_t s)
+static int reorder_convert(const ct_op_desc_t *d, const ct_op_args_t *a, cudaStream_t s)
 {
   int64_t batch = d->x.dim[0], channels = d->x.dim[1];
   return GPU_CHECK(gpu__from_bytes(d->y.dtype, batch, channels, ct_shape_sample(&d->x) / channels,
@@ -62,17 +62,21 @@ static int convert(const ct_op_desc_t *d, const ct_op_args_t *a, cudaStream_t s)
                                    a->y, s));
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int reorder_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                       cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   (void)at;
-  if (d->x.dtype == CT_U8) return convert(d, a, s);
-  if (a->pass & CT_FWD) CT_TRY(move(&d->x, a->x, &d->y, a->y, s));
-  if (a->pass & CT_BWD_DATA) CT_TRY(move(&d->y, a->dy, &d->x, a->dx, s));
+  if (d->x.dtype == CT_U8) return reorder_convert(d, a, s);
+  if (a->pass & CT_FWD) CT_TRY(reorder_move(&d->x, a->x, &d->y, a->y, s));
+  if (a->pass & CT_BWD_DATA) CT_TRY(reorder_move(&d->y, a->dy, &d->x, a->dx, s));
 out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_reorder = {
-    .size = sizeof(ct_op_t), .reduced = 1, .supports = supports, .prepare = prepare, .run = run};
+const gpu__kind_t gpu__kind_reorder = {.size = sizeof(ct_op_t),
+                                       .reduced = 1,
+                                       .supports = reorder_supports,
+                                       .prepare = reorder_prepare,
+                                       .run = reorder_run};

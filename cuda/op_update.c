@@ -9,13 +9,13 @@ typedef struct flat_op {
   void *work; /* device memory, used by one run at a time: see kernels/update.h */
 } flat_op_t;
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int update_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)info;
   return gpu__mem_ops.alloc(op->dev, CT_MEM_DEVICE, gpu__update_bytes(), &((flat_op_t *)op)->work);
 }
 
-static void clear(ct_op_t *op)
+static void update_clear(ct_op_t *op)
 {
   (void)cudaFree(((flat_op_t *)op)->work);
 }
@@ -30,8 +30,10 @@ static int gradstat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_para
                                  ((flat_op_t *)op)->work, s));
 }
 
-const gpu__kind_t gpu__kind_gradstat = {
-    .size = sizeof(flat_op_t), .prepare = prepare, .run = gradstat_run, .clear = clear};
+const gpu__kind_t gpu__kind_gradstat = {.size = sizeof(flat_op_t),
+                                        .prepare = update_prepare,
+                                        .run = gradstat_run,
+                                        .clear = update_clear};
 
 /* ---- rules ---- */
 
@@ -59,7 +61,7 @@ static int norms_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_
 }
 
 const gpu__kind_t gpu__kind_measure = {
-    .size = sizeof(flat_op_t), .prepare = prepare, .run = norms_run, .clear = clear};
+    .size = sizeof(flat_op_t), .prepare = update_prepare, .run = norms_run, .clear = update_clear};
 
 static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                       cudaStream_t s)
@@ -72,4 +74,4 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params
 }
 
 const gpu__kind_t gpu__kind_update = {
-    .size = sizeof(flat_op_t), .prepare = prepare, .run = update_run, .clear = clear};
+    .size = sizeof(flat_op_t), .prepare = update_prepare, .run = update_run, .clear = update_clear};

@@ -2,7 +2,7 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/upsample.h"
 
-static int prepare(ct_op_t *op, ct_op_info_t *info)
+static int upsample_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   (void)op;
   info->takes_dy2 = 1;
@@ -24,7 +24,8 @@ static gpu__upsample_t sizes_of(const ct_op_desc_t *d)
   return u;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s)
+static int upsample_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                        cudaStream_t s)
 {
   int rc = CT_OK;
   ct_dtype_t t = op->desc.x.dtype;
@@ -37,4 +38,4 @@ out:
 }
 
 const gpu__kind_t gpu__kind_upsample = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .reduced = 1, .prepare = upsample_prepare, .run = upsample_run};

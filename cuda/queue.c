@@ -7,7 +7,7 @@
 #include "base/ct_mem.h"
 #include "cuda/gpu.h"
 
-static int create(ct_dev_t *dev, ct_queue_t **out)
+static int queue_create(ct_dev_t *dev, ct_queue_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
@@ -150,7 +150,7 @@ static void unmark(ct_event_t *ev)
   ct_mem_free(ev);
 }
 
-const ct_queue_ops_t gpu__queue_ops = {.create = create,
+const ct_queue_ops_t gpu__queue_ops = {.create = queue_create,
                                        .destroy = destroy,
                                        .mark = mark,
                                        .after = after,

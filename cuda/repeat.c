@@ -88,7 +88,7 @@ void gpu__repeats_free(gpu__repeats_t *r)
 
 /* ---- recording ---- */
 
-static int note(ct_queue_t *q, const entry_t *e)
+static int repeat_note(ct_queue_t *q, const entry_t *e)
 {
   list_t *l = &q->repeats->now;
   int rc = ct_mem_grow((void **)&l->at, &l->cap, l->n + 1, sizeof *l->at);
@@ -99,20 +99,20 @@ static int note(ct_queue_t *q, const entry_t *e)
 int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   entry_t e = {.what = OP, .u.op = {op, *args}};
-  return note(q, &e);
+  return repeat_note(q, &e);
 }
 
 int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes)
 {
   entry_t e = {.what = COPY, .u.copy = {dst, src, bytes}};
-  return note(q, &e);
+  return repeat_note(q, &e);
 }
 
 int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t bytes)
 {
   entry_t e = {.what = CALL, .u.call = {.fn = fn, .bytes = bytes}};
   memcpy(e.u.call.arg, arg, bytes);
-  if (q->noting) return note(q, &e);
+  if (q->noting) return repeat_note(q, &e);
   return fn(e.u.call.arg, q->stream);
 }
 

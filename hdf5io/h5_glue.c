@@ -36,7 +36,7 @@ static int asks_for_locks(const char *word)
  * is done by the environment variable because HDF5 does not pass a file access property on to the
  * sources of virtual arrays; it would then refuse a source that is already open here without locks,
  * and return zeros. */
-static void prepare(void)
+static void glue_prepare(void)
 {
   const char *asked = getenv("HDF5_USE_FILE_LOCKING");
   snprintf(locking, sizeof locking, "%s", asked ? asked : "");
@@ -45,7 +45,7 @@ static void prepare(void)
 
 void ct_h5_setup(void)
 {
-  pthread_once(&once, prepare);
+  pthread_once(&once, glue_prepare);
 }
 
 void ct__h5_lock(void)
@@ -370,7 +370,7 @@ static int end_rows(rows_t *r)
   return r->ok;
 }
 
-static int read_rows(hid_t array, hid_t type, int64_t first, int64_t rows, void *to)
+static int glue_read_rows(hid_t array, hid_t type, int64_t first, int64_t rows, void *to)
 {
   rows_t r = select_rows(array, type, first, rows);
   r.ok = r.ok && H5Dread(array, r.type, r.memory, r.space, H5P_DEFAULT, to) >= 0;
@@ -379,12 +379,12 @@ static int read_rows(hid_t array, hid_t type, int64_t first, int64_t rows, void 
 
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to)
 {
-  return read_rows(array, ct__h5_type_native(type), first, rows, to);
+  return glue_read_rows(array, ct__h5_type_native(type), first, rows, to);
 }
 
 int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to)
 {
-  return read_rows(array, H5Dget_type(array), first, rows, to);
+  return glue_read_rows(array, H5Dget_type(array), first, rows, to);
 }
 
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from)

@@ -67,7 +67,7 @@ void gpu__conv_free(gpu__conv_t *c)
   ct_mem_free(c);
 }
 
-static int run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t s)
+static int dnn_run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStream_t s)
 {
   gpu__conv_pass_t p = pass_of(c, i);
   return gpu__conv_algo_run(c->dev->libraries->dnn, &p, c->algo[i], &c->memory[i], at, s);
@@ -84,14 +84,14 @@ int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *
 {
   gpu__conv_memory_t at = {
       .x = input(x), .w = input(w), .y = y, .bias = input(bias), .scratch = scratch};
-  return is_empty(&c->d) ? CT_OK : run(c, 0, &at, s);
+  return is_empty(&c->d) ? CT_OK : dnn_run(c, 0, &at, s);
 }
 
 int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
                             cudaStream_t s)
 {
   gpu__conv_memory_t at = {.x = dx, .w = input(w), .y = input(dy), .scratch = scratch};
-  return is_empty(&c->d) ? CT_OK : run(c, 1, &at, s);
+  return is_empty(&c->d) ? CT_OK : dnn_run(c, 1, &at, s);
 }
 
 int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, float *dw,
@@ -100,5 +100,5 @@ int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, flo
   gpu__conv_memory_t at = {.x = input(x), .w = dw, .y = input(dy), .scratch = scratch};
   if (is_empty(&c->d))
     return GPU_CHECK(cudaMemsetAsync(dw, 0, (size_t)gpu__conv_filter_count(&c->d) * sizeof *dw, s));
-  return run(c, 2, &at, s);
+  return dnn_run(c, 2, &at, s);
 }

@@ -19,7 +19,7 @@ int64_t gpu__conv_filter_count(const ct_op_desc_t *d)
   return n;
 }
 
-static gpu__dnn_window_t window(const ct_op_desc_t *d)
+static gpu__dnn_window_t graph_window(const ct_op_desc_t *d)
 {
   gpu__dnn_window_t w = {.dims = d->x.ndim - 2};
   for (int i = 0; i < w.dims; i++) {
@@ -35,7 +35,7 @@ int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int f
 {
   gpu__dnn_graph_t *g = out;
   const ct_op_desc_t *d = p->d;
-  gpu__dnn_window_t win = window(d);
+  gpu__dnn_window_t win = graph_window(d);
   int64_t filter[CT_MAX_DIMS];
   int rc, n = d->x.ndim;
   *g = (gpu__dnn_graph_t){.rc = 0};

@@ -23,7 +23,7 @@ typedef struct search {
                           workspace */
 } search_t;
 
-static void take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
+static void plan_take(search_t *s, gpu__dnn_plan_t *plan, unsigned notes)
 {
   gpu__conv_algo_t algo = {.plan = *plan, .fused = s->fused, .notes = notes};
   if (plan->workspace <= GPU_CONV_WORKSPACE) {
@@ -47,7 +47,7 @@ static int try_configs(search_t *s, const gpu__dnn_graph_t *g, cudnnBackendHeurM
     gpu__dnn_plan_t plan;
     CT_TRY(gpu__dnn_notes(c.at[i], &notes));
     if (notes & forbidden(s->p)) continue;
-    if (gpu__dnn_plan_make(s->t, &c.at[i], &plan) == CT_OK) take(s, &plan, notes);
+    if (gpu__dnn_plan_make(s->t, &c.at[i], &plan) == CT_OK) plan_take(s, &plan, notes);
   }
 out:
   gpu__dnn_configs_clear(&c);

@@ -51,7 +51,8 @@ out:
 }
 
 /* A text with everything that a plan depends on. */
-static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, char key[KEY_CAP])
+static void store_key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p,
+                         char key[KEY_CAP])
 {
   char text[256];
   ct_op_desc_t d = *p->d;
@@ -62,7 +63,8 @@ static void key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, ch
 
 /* ---- selection ---- */
 
-static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu__conv_algo_t *out)
+static int store_choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key,
+                        gpu__conv_algo_t *out)
 {
   gpu__dnn_target_t t = {.handle = dev->libraries->dnn};
   int keep = dev->plan_cache && *dev->plan_cache, *warned = &dev->libraries->conv_plans->warned;
@@ -77,14 +79,15 @@ static int choose(ct_dev_t *dev, const gpu__conv_pass_t *p, const char *key, gpu
   return CT_OK;
 }
 
-static int add(ct_dev_t *dev, gpu__conv_plans_t *plans, const gpu__conv_pass_t *p, const char *key)
+static int store_add(ct_dev_t *dev, gpu__conv_plans_t *plans, const gpu__conv_pass_t *p,
+                     const char *key)
 {
   int rc = CT_OK;
   entry_t *e = ct_mem_alloc(sizeof *e, "plan of a convolution");
   if (!e) return CT_ERR_NOMEM;
   CT_TRY(ct_mem_grow((void **)&plans->entry, &plans->cap, plans->count + 1, sizeof(entry_t *)));
   memcpy(e->key, key, KEY_CAP);
-  CT_TRY(choose(dev, p, key, &e->algo));
+  CT_TRY(store_choose(dev, p, key, &e->algo));
   plans->entry[plans->count++] = e;
   e = NULL;
 out:
@@ -98,13 +101,13 @@ int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_alg
   char key[KEY_CAP] = "";
   if (!dev->libraries->conv_plans) CT_TRY(plans_new(dev, &dev->libraries->conv_plans));
   gpu__conv_plans_t *plans = dev->libraries->conv_plans;
-  key_of(plans, p, key);
+  store_key_of(plans, p, key);
   for (int64_t i = 0; i < plans->count; i++) {
     if (strcmp(plans->entry[i]->key, key)) continue;
     *out = &plans->entry[i]->algo;
     return CT_OK;
   }
-  CT_TRY(add(dev, plans, p, key));
+  CT_TRY(store_add(dev, plans, p, key));
   *out = &plans->entry[plans->count - 1]->algo;
 out:
   return rc;

@@ -62,7 +62,7 @@ static float median(const float t[RUNS])
 }
 
 /* Time in milliseconds; a warm-up run, which may load the kernel, is not counted. */
-static int measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
+static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
 {
   int rc = CT_OK;
   float t[RUNS];
@@ -82,7 +82,7 @@ out:
   return rc;
 }
 
-static int gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)
+static int tune_gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)
 {
   int rc = CT_OK, plain = 0;
   gpu__dnn_target_t t = {.handle = b->dev->libraries->dnn};
@@ -100,7 +100,7 @@ static int fastest(bench_t *b, const gpu__conv_algo_t algo[CANDIDATES], int n)
   int best = -1;
   float least = INFINITY, ms;
   for (int i = 0; i < n; i++) {
-    if (measure(b, &algo[i], &ms) != CT_OK || ms >= least) continue;
+    if (tune_measure(b, &algo[i], &ms) != CT_OK || ms >= least) continue;
     least = ms;
     best = i;
   }
@@ -113,7 +113,7 @@ int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *o
   size_t scratch = 0;
   gpu__conv_algo_t algo[CANDIDATES];
   bench_t b = {.dev = dev, .p = p};
-  CT_TRY(gather(&b, algo, &n));
+  CT_TRY(tune_gather(&b, algo, &n));
   if (n == 0) CT_FAIL(CT_ERR_UNSUP, "nothing to measure");
   for (int i = 0; i < n; i++) {
     size_t wanted = gpu__conv_algo_scratch(p, &algo[i]);

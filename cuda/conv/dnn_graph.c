@@ -26,7 +26,7 @@ void gpu__dnn_free(gpu__dnn_desc_t d)
 }
 
 /* Creates a descriptor owned by the graph; NULL after a failure. */
-static gpu__dnn_desc_t create(gpu__dnn_graph_t *g, cudnnBackendDescriptorType_t type)
+static gpu__dnn_desc_t dnn_graph_create(gpu__dnn_graph_t *g, cudnnBackendDescriptorType_t type)
 {
   gpu__dnn_desc_t d = NULL;
   if (g->rc == CT_OK && g->count == GPU_DNN_DESCS)
@@ -36,8 +36,8 @@ static gpu__dnn_desc_t create(gpu__dnn_graph_t *g, cudnnBackendDescriptorType_t 
   return d;
 }
 
-static void set(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t n, const void *values)
+static void dnn_graph_set(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
+                          cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
   if (g->rc == CT_OK)
     g->rc =
@@ -47,13 +47,13 @@ static void set(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeNam
 static void set_ints(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
                      int64_t n, const int64_t *values)
 {
-  set(g, d, name, CUDNN_TYPE_INT64, n, values);
+  dnn_graph_set(g, d, name, CUDNN_TYPE_INT64, n, values);
 }
 
 static void set_desc(gpu__dnn_graph_t *g, gpu__dnn_desc_t d, cudnnBackendAttributeName_t name,
                      gpu__dnn_desc_t value)
 {
-  set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+  dnn_graph_set(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
 static void finalize(gpu__dnn_graph_t *g, gpu__dnn_desc_t d)
@@ -76,10 +76,10 @@ static cudnnDataType_t data_type(ct_dtype_t t)
   return t == CT_BF16 ? CUDNN_DATA_BFLOAT16 : t == CT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-static gpu__dnn_desc_t tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t type, int ndim,
-                              const int64_t *dim, bool virtual)
+static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t type,
+                                        int ndim, const int64_t *dim, bool virtual)
 {
-  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   int64_t stride[CT_MAX_DIMS], next = dim[1], alignment = 16;
   stride[1] = 1;
   for (int i = ndim - 1; i >= 0; i--) {
@@ -87,12 +87,12 @@ static gpu__dnn_desc_t tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t t
     stride[i] = next;
     next *= dim[i];
   }
-  set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   set_ints(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, ndim, dim);
   set_ints(g, d, CUDNN_ATTR_TENSOR_STRIDES, ndim, stride);
   set_ints(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &id);
   set_ints(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1, &alignment);
-  set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &virtual);
+  dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &virtual);
   finalize(g, d);
   return d;
 }
@@ -100,24 +100,24 @@ static gpu__dnn_desc_t tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t t
 gpu__dnn_desc_t gpu__dnn_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type, int ndim,
                                 const int64_t *dim)
 {
-  return tensor(g, id, data_type(type), ndim, dim, false);
+  return dnn_graph_tensor(g, id, data_type(type), ndim, dim, false);
 }
 
 gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *dim)
 {
-  return tensor(g, 1000 + g->count, CUDNN_DATA_FLOAT, ndim, dim, true);
+  return dnn_graph_tensor(g, 1000 + g->count, CUDNN_DATA_FLOAT, ndim, dim, true);
 }
 
 /* ---- operations ---- */
 
 static gpu__dnn_desc_t window_desc(gpu__dnn_graph_t *g, const gpu__dnn_window_t *w)
 {
-  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   cudnnDataType_t sums = CUDNN_DATA_FLOAT;
   cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   int64_t dims = w->dims;
-  set(g, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
-  set(g, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+  dnn_graph_set(g, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+  dnn_graph_set(g, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
   set_ints(g, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, &dims);
   set_ints(g, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, dims, w->dilate);
   set_ints(g, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, dims, w->stride);
@@ -164,26 +164,26 @@ void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *windo
                    gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y)
 {
   conv_names_t names = conv_names(pass);
-  gpu__dnn_desc_t conv = window_desc(g, window), d = create(g, names.type);
+  gpu__dnn_desc_t conv = window_desc(g, window), d = dnn_graph_create(g, names.type);
   float one = 1, zero = 0;
   set_desc(g, d, names.window, conv);
   set_desc(g, d, names.x, x);
   set_desc(g, d, names.w, w);
   set_desc(g, d, names.y, y);
-  set(g, d, names.alpha, CUDNN_TYPE_FLOAT, 1, &one);
-  set(g, d, names.beta, CUDNN_TYPE_FLOAT, 1, &zero);
+  dnn_graph_set(g, d, names.alpha, CUDNN_TYPE_FLOAT, 1, &one);
+  dnn_graph_set(g, d, names.beta, CUDNN_TYPE_FLOAT, 1, &zero);
   add_op(g, d);
 }
 
 void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)
 {
-  gpu__dnn_desc_t how = create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  gpu__dnn_desc_t how = dnn_graph_create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
   finalize(g, how);
-  gpu__dnn_desc_t d = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
@@ -193,10 +193,11 @@ void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu
 
 int gpu__dnn_finish(gpu__dnn_graph_t *g, const gpu__dnn_target_t *t)
 {
-  g->graph = create(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  g->graph = dnn_graph_create(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (t->handle)
-    set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
-  set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->ops, g->op);
+    dnn_graph_set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
+  dnn_graph_set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->ops,
+                g->op);
   finalize(g, g->graph);
   return g->rc;
 }

@@ -5,7 +5,7 @@
 
 #define TRY(call, what) CT_TRY(GPU_DNN_CHECK((call), what))
 
-static int create(cudnnBackendDescriptorType_t type, gpu__dnn_desc_t *out)
+static int dnn_plan_create(cudnnBackendDescriptorType_t type, gpu__dnn_desc_t *out)
 {
   return GPU_DNN_CHECK(cudnnBackendCreateDescriptor(type, out), "descriptor");
 }
@@ -14,7 +14,7 @@ int gpu__dnn_properties(const char *json, gpu__dnn_desc_t *out)
 {
   int rc = CT_OK;
   gpu__dnn_desc_t d = NULL;
-  CT_TRY(create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d));
   TRY(cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                                (int64_t)strlen(json), json),
       "properties of a device");
@@ -38,7 +38,7 @@ static int ask_heuristics(gpu__dnn_desc_t h, gpu__dnn_configs_t *out)
   if (there > GPU_DNN_CONFIGS) there = GPU_DNN_CONFIGS;
   if (there <= 0) goto out;
   for (; out->count < there; out->count++)
-    CT_TRY(create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->at[out->count]));
+    CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->at[out->count]));
   TRY(cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                there, &got, out->at),
       "heuristics");
@@ -54,7 +54,7 @@ int gpu__dnn_configs(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g,
   int rc = CT_OK;
   gpu__dnn_desc_t h = NULL;
   *out = (gpu__dnn_configs_t){.count = 0};
-  CT_TRY(create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &h));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &h));
   TRY(cudnnBackendSetAttribute(h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
                                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->graph),
       "heuristics");
@@ -85,7 +85,7 @@ int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes)
   cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   int64_t n = 0;
   *notes = 0;
-  CT_TRY(create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
   TRY(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                1, &n, &engine),
       "engine");
@@ -133,7 +133,7 @@ int gpu__dnn_plan_make(const gpu__dnn_target_t *t, gpu__dnn_desc_t *config, gpu_
 {
   int rc = CT_OK;
   gpu__dnn_plan_t p = {.plan = NULL};
-  CT_TRY(create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p.plan));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p.plan));
   CT_TRY(set_target(p.plan, t));
   TRY(cudnnBackendSetAttribute(p.plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, config),
@@ -171,7 +171,7 @@ int gpu__dnn_plan_read(const gpu__dnn_target_t *t, const char *json, gpu__dnn_pl
 {
   int rc = CT_OK;
   gpu__dnn_plan_t p = {.plan = NULL};
-  CT_TRY(create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p.plan));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p.plan));
   CT_TRY(set_target(p.plan, t));
   TRY(cudnnBackendSetAttribute(p.plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
                                CUDNN_TYPE_CHAR, (int64_t)strlen(json), json),
@@ -193,12 +193,12 @@ void gpu__dnn_plan_clear(gpu__dnn_plan_t *p)
 
 /* ---- runs ---- */
 
-static int pack(gpu__dnn_memory_t *m, int n, void *const at[], void *workspace)
+static int dnn_plan_pack(gpu__dnn_memory_t *m, int n, void *const at[], void *workspace)
 {
   int rc = CT_OK;
   static const int64_t id[GPU_DNN_POINTERS] = {1, 2, 3, 4};
   gpu__dnn_memory_clear(m);
-  CT_TRY(create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &m->pack));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &m->pack));
   TRY(cudnnBackendSetAttribute(m->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n,
                                id),
       "memory of a plan");
@@ -221,7 +221,7 @@ int gpu__dnn_run(cudnnHandle_t handle, const gpu__dnn_plan_t *p, gpu__dnn_memory
 {
   int rc = CT_OK;
   if (!m->pack || m->workspace != workspace || memcmp(m->at, at, (size_t)n * sizeof *at))
-    CT_TRY(pack(m, n, at, workspace));
+    CT_TRY(dnn_plan_pack(m, n, at, workspace));
   TRY(cudnnSetStream(handle, s), "stream");
   TRY(cudnnBackendExecute(handle, p->plan, m->pack), "run of a plan");
 out:

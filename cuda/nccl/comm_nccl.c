@@ -114,7 +114,7 @@ out:
 }
 
 /* s NULL: the buffer is ready. */
-static int launch(void *arg, cudaStream_t s)
+static int nccl_launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;
   const work_t *w = arg;
@@ -145,8 +145,8 @@ static void count_reduction(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how
   gpu__nccl_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
 }
 
-static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
-                  int *ticket)
+static int nccl_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                       int *ticket)
 {
   int rc = CT_OK;
   while (c->lowest < CT_COMM_TICKETS && c->transfer[c->lowest].open)
@@ -161,19 +161,19 @@ static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_red
   if (rc == CT_OK) rc = gpu__nccl_event(&x->done);
   if (rc != CT_OK) return gpu__nccl_give_up(c, rc);
   work_t w = {c, buf, n, how, *ticket, -1};
-  if (!after) return launch(&w, NULL);
+  if (!after) return nccl_launch(&w, NULL);
   c->repeated |= after->queue->noting;
-  CT_TRY(gpu__enqueue_call(after->queue, launch, &w, sizeof w));
+  CT_TRY(gpu__enqueue_call(after->queue, nccl_launch, &w, sizeof w));
 out:
   return rc;
 }
 
-static int progress(ct_comm_t *c)
+static int nccl_progress(ct_comm_t *c)
 {
   return gpu__nccl_alive(c); /* NCCL makes progress by itself */
 }
 
-static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
+static int nccl_end(ct_comm_t *c, int ticket, ct_queue_t *q)
 {
   int rc = CT_OK;
   if (ticket < 0 || ticket >= CT_COMM_TICKETS || !c->transfer[ticket].open)
@@ -321,7 +321,7 @@ static void abort_comm(ct_comm_t *c)
   free_parts(c, 1);
 }
 
-static int check(const ct_backend_t *be, const ct_comm_opts_t *o)
+static int nccl_check(const ct_backend_t *be, const ct_comm_opts_t *o)
 {
   int rc = CT_OK;
   if (be != &gpu__backend)
@@ -379,7 +379,7 @@ static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
     c->bf16 = o->wire == CT_BF16 && t->nodes > 1;
   }
   CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(t, check(be, o));
+  CT_TRY_ALL(t, nccl_check(be, o));
   CT_TRY(ct_alarm_open(t, &c->alarm));
   CT_TRY_ALL(t, open_stream(c));
   CT_TRY(open_nccl(c));
@@ -398,11 +398,11 @@ const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
                                       .repeatable = 1,
                                       .open = open_comm,
                                       .alloc = alloc,
-                                      .reduce = reduce,
+                                      .reduce = nccl_reduce,
                                       .slice = slice,
                                       .gather = gpu__nccl_gather,
-                                      .progress = progress,
-                                      .end = end,
+                                      .progress = nccl_progress,
+                                      .end = nccl_end,
                                       .bcast = gpu__nccl_bcast,
                                       .group = gpu__nccl_group,
                                       .group_sum = gpu__nccl_group_sum,

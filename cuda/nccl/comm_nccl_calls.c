@@ -6,7 +6,7 @@
 /* ---- blocking calls ---- */
 
 /* Waits until q's earlier work has completed here and on all other ranks. */
-static int begin(ct_comm_t *c, ct_queue_t *q)
+static int nccl_calls_begin(ct_comm_t *c, ct_queue_t *q)
 {
   int rc = gpu__nccl_alive(c);
   if (rc == CT_OK) rc = gpu__queue_ops.sync(q);
@@ -14,7 +14,7 @@ static int begin(ct_comm_t *c, ct_queue_t *q)
 }
 
 /* Waits until the enqueued work, whose result so far is rc, has completed on all ranks. */
-static int finish(ct_comm_t *c, int rc)
+static int nccl_calls_finish(ct_comm_t *c, int rc)
 {
   if (rc == CT_OK) rc = gpu__wait_stream(c->dev, c->stream);
   if (rc != CT_OK) gpu__nccl_give_up(c, rc);
@@ -40,8 +40,8 @@ static int gather_slices(ct_comm_t *c, float *buf, int64_t n)
 int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK;
-  CT_TRY(begin(c, q));
-  CT_TRY(finish(c, n ? gather_slices(c, buf, n) : CT_OK));
+  CT_TRY(nccl_calls_begin(c, q));
+  CT_TRY(nccl_calls_finish(c, n ? gather_slices(c, buf, n) : CT_OK));
   gpu__nccl_count(c, n * (int64_t)sizeof *buf, c->t->size - 1, c->t->size);
 out:
   return rc;
@@ -50,12 +50,12 @@ out:
 int gpu__nccl_bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
 {
   int rc = CT_OK, own = CT_OK;
-  CT_TRY(begin(c, q));
+  CT_TRY(nccl_calls_begin(c, q));
   if (bytes)
     own = gpu__nccl_done(c, c->nccl,
                          ncclBroadcast(buf, buf, bytes, ncclUint8, root, c->nccl, c->stream),
                          "ncclBroadcast", (int64_t)bytes);
-  CT_TRY(finish(c, own));
+  CT_TRY(nccl_calls_finish(c, own));
   gpu__nccl_count(c, (int64_t)bytes, c->t->size - 1, c->t->size);
 out:
   return rc;
@@ -64,12 +64,12 @@ out:
 int gpu__nccl_reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;
-  CT_TRY(begin(c, q));
+  CT_TRY(nccl_calls_begin(c, q));
   if (n)
     own = gpu__nccl_done(
         c, c->nccl, ncclReduce(buf, buf, (size_t)n, ncclFloat32, ncclSum, 0, c->nccl, c->stream),
         "ncclReduce", n * (int64_t)sizeof *buf);
-  CT_TRY(finish(c, own));
+  CT_TRY(nccl_calls_finish(c, own));
   if (c->t->rank) c->sent += n * (int64_t)sizeof *buf;
 out:
   return rc;
@@ -111,13 +111,13 @@ out:
   return rc;
 }
 
-static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
-                     int from_root)
+static int nccl_calls_move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine,
+                                const int64_t bytes[], int from_root)
 {
   int rc = CT_OK;
   int64_t others = 0;
-  CT_TRY(begin(c, q));
-  CT_TRY(finish(c, enqueue_rows(c, all, mine, bytes, from_root)));
+  CT_TRY(nccl_calls_begin(c, q));
+  CT_TRY(nccl_calls_finish(c, enqueue_rows(c, all, mine, bytes, from_root)));
   for (int r = 1; r < c->t->size; r++)
     others += bytes[r];
   if (from_root == (c->t->rank == 0)) c->sent += from_root ? others : bytes[c->t->rank];
@@ -128,13 +128,13 @@ out:
 int gpu__nccl_scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine,
                       const int64_t bytes[])
 {
-  return move_rows(c, q, (void *)all, mine, bytes, 1);
+  return nccl_calls_move_rows(c, q, (void *)all, mine, bytes, 1);
 }
 
 int gpu__nccl_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all,
                       const int64_t bytes[])
 {
-  return move_rows(c, q, all, (void *)mine, bytes, 0);
+  return nccl_calls_move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
 /* ---- groups ---- */
@@ -208,7 +208,7 @@ typedef struct work {
 } work_t;
 
 /* Runs on the communicator's stream, after earlier transfers. */
-static int launch(void *arg, cudaStream_t s)
+static int nccl_calls_launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;
   const work_t *w = arg;
@@ -233,7 +233,7 @@ int gpu__nccl_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
   if (g->size == 1 || n == 0) return gpu__nccl_alive(g->c);
   work_t w = {g, buf, n, gpu__nccl_wait_open(g->c, 1)};
   g->c->repeated |= q->noting;
-  CT_TRY(gpu__enqueue_call(q, launch, &w, sizeof w));
+  CT_TRY(gpu__enqueue_call(q, nccl_calls_launch, &w, sizeof w));
 out:
   return rc;
 }

@@ -72,8 +72,8 @@ static int take_block(ct__h5_decoder_t *d, uint32_t codec, ct__h5_bytes_t *from,
   return 1;
 }
 
-static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
-                          uint8_t *to, size_t *bytes)
+static const char *filter_bitshuffle_decode(ct__h5_decoder_t *d, const ct__h5_step_t *step,
+                                            ct__h5_bytes_t from, uint8_t *to, size_t *bytes)
 {
   uint8_t *workspace = d->workspace + 2 * d->cap;
   size_t item = step->item, block = step->block, done = 0;
@@ -104,4 +104,4 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
 }
 
 const ct__h5_filter_t ct__h5_filter_bitshuffle = {CT__H5_BITSHUFFLE, .know = know,
-                                                  .decode = decode};
+                                                  .decode = filter_bitshuffle_decode};

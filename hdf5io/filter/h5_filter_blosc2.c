@@ -15,7 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Size of an array in bytes; -1: larger than a chunk. Padding to whole blocks at most doubles each
  * dim; this check stops the library from allocating whatever size a damaged frame states. */
-static int64_t bytes_of(const b2nd_array_t *a, size_t most)
+static int64_t filter_blosc2_bytes_of(const b2nd_array_t *a, size_t most)
 {
   int64_t n = a->sc->typesize, whole;
   if (a->ndim < 1 || a->ndim > B2ND_MAX_DIM || n < 1) return -1;
@@ -36,7 +36,7 @@ static int64_t take_array(blosc2_schunk *frame, uint8_t *to, size_t bytes)
     blosc2_schunk_free(frame);
     return -1;
   }
-  int64_t n = bytes_of(a, bytes);
+  int64_t n = filter_blosc2_bytes_of(a, bytes);
   if (n > 0 && b2nd_get_slice_cbuffer(a, start, a->shape, to, a->shape, n) < 0) n = -1;
   b2nd_free(a); /* also frees the frame */
   return n;
@@ -74,8 +74,8 @@ static int64_t take_chunk(ct__h5_bytes_t from, uint8_t *to, size_t bytes)
   return got == plain ? got : -1;
 }
 
-static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
-                          uint8_t *to, size_t *bytes)
+static const char *filter_blosc2_decode(ct__h5_decoder_t *d, const ct__h5_step_t *step,
+                                        ct__h5_bytes_t from, uint8_t *to, size_t *bytes)
 {
   static const char mark[8] = "b2frame"; /* including its NUL, after two bytes of msgpack */
   (void)d, (void)step;
@@ -88,5 +88,5 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
   return NULL;
 }
 
-const ct__h5_filter_t ct__h5_filter_blosc2 = {CT__H5_BLOSC2, 1, .decode = decode};
+const ct__h5_filter_t ct__h5_filter_blosc2 = {CT__H5_BLOSC2, 1, .decode = filter_blosc2_decode};
 #endif

@@ -46,7 +46,7 @@ static uint32_t swapped(uint32_t sum)
   return (sum & 0x00ff00ffu) << 8 | (sum & 0xff00ff00u) >> 8;
 }
 
-static const char *check(ct__h5_bytes_t *bytes)
+static const char *filter_fletcher_check(ct__h5_bytes_t *bytes)
 {
   if (bytes->n < 4) return "it is too short";
   bytes->n -= 4;
@@ -57,4 +57,5 @@ static const char *check(ct__h5_bytes_t *bytes)
   return stored == sum || stored == swapped(sum) ? NULL : "its checksum (fletcher32) is wrong";
 }
 
-const ct__h5_filter_t ct__h5_filter_fletcher32 = {H5Z_FILTER_FLETCHER32, .check = check};
+const ct__h5_filter_t ct__h5_filter_fletcher32 = {H5Z_FILTER_FLETCHER32,
+                                                  .check = filter_fletcher_check};

@@ -17,8 +17,8 @@ static int know(ct__h5_step_t *step, size_t n, const unsigned *values)
   return n > 0 && step->item > 0;
 }
 
-static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
-                          uint8_t *to, size_t *bytes)
+static const char *filter_shuffle_decode(ct__h5_decoder_t *d, const ct__h5_step_t *step,
+                                         ct__h5_bytes_t from, uint8_t *to, size_t *bytes)
 {
   (void)d;
   if (from.n > *bytes) return "it is too long";
@@ -27,7 +27,8 @@ static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5
   return NULL;
 }
 
-const ct__h5_filter_t ct__h5_filter_shuffle = {H5Z_FILTER_SHUFFLE, .know = know, .decode = decode};
+const ct__h5_filter_t ct__h5_filter_shuffle = {H5Z_FILTER_SHUFFLE, .know = know,
+                                               .decode = filter_shuffle_decode};
 
 /* Elements from `done` to n, one at a time. */
 static void one_by_one(const uint8_t *from, size_t n, size_t item, size_t done, uint8_t *to)

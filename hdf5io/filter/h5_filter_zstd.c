@@ -15,11 +15,11 @@ int ct__h5_unzstd(ct__h5_decoder_t *d, ct__h5_bytes_t from, uint8_t *to, size_t 
 #endif
 }
 
-static const char *decode(ct__h5_decoder_t *d, const ct__h5_step_t *step, ct__h5_bytes_t from,
-                          uint8_t *to, size_t *bytes)
+static const char *filter_zstd_decode(ct__h5_decoder_t *d, const ct__h5_step_t *step,
+                                      ct__h5_bytes_t from, uint8_t *to, size_t *bytes)
 {
   (void)step;
   return ct__h5_unzstd(d, from, to, bytes) ? NULL : "it cannot be decompressed";
 }
 
-const ct__h5_filter_t ct__h5_filter_zstd = {CT__H5_ZSTD, 1, .decode = decode};
+const ct__h5_filter_t ct__h5_filter_zstd = {CT__H5_ZSTD, 1, .decode = filter_zstd_decode};

@@ -148,7 +148,7 @@ typedef struct part {
   int64_t n[CT__H5_MOST_DIMS];
 } part_t;
 
-static part_t cut(const ct__h5_shard_t *s, const hsize_t *start, int64_t first, int64_t rows)
+static part_t block_cut(const ct__h5_shard_t *s, const hsize_t *start, int64_t first, int64_t rows)
 {
   part_t p = {0};
   for (int i = 0; i < s->ndim; i++) {
@@ -162,7 +162,7 @@ static part_t cut(const ct__h5_shard_t *s, const hsize_t *start, int64_t first, 
   return p;
 }
 
-static void fill(const ct__h5_shard_t *s, int64_t n, char *to)
+static void block_fill(const ct__h5_shard_t *s, int64_t n, char *to)
 {
   size_t bytes = s->convert.here;
   for (int64_t i = 0; i < n; i++)
@@ -188,7 +188,7 @@ static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk,
     if (chunk)
       ct__h5_convert(&s->convert, chunk + (size_t)source * s->convert.stored, (size_t)run, dst);
     else
-      fill(s, run, dst);
+      block_fill(s, run, dst);
     int i = last - 1;
     for (; i >= 0 && ++at[i] == p->n[i]; i--)
       at[i] = 0;
@@ -196,8 +196,8 @@ static void scatter(const ct__h5_shard_t *s, const part_t *p, const char *chunk,
   }
 }
 
-static const char *decode(const ct__h5_shard_t *s, ct__h5_load_t *l, const ct__h5_extent_t *extent,
-                          const char *raw, void *to)
+static const char *block_decode(const ct__h5_shard_t *s, ct__h5_load_t *l,
+                                const ct__h5_extent_t *extent, const char *raw, void *to)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_DECOMPRESS);
   const char *why = ct__h5_chunk_decode(&l->decoder, &s->filters, extent->skipped, raw,
@@ -214,19 +214,19 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
   hsize_t start[CT__H5_MOST_DIMS];
   const ct__h5_extent_t *extent = &l->extent[k];
   chunk_start(s, first, k, start);
-  part_t p = cut(s, start, first, rows);
+  part_t p = block_cut(s, start, first, rows);
   int64_t behind = (int64_t)start[0] - first + s->chunk[0];
   if (extent->bytes == 0) {
     scatter(s, &p, NULL, to);
     return NULL;
   }
   if (is_as_in_memory(s) && p.from[0] == 0 && behind <= s->block_rows)
-    return decode(s, l, extent, raw, to + (size_t)p.to[0] * s->row_bytes);
+    return block_decode(s, l, extent, raw, to + (size_t)p.to[0] * s->row_bytes);
   if (s->filters.n == 0 && extent->bytes == (int64_t)s->chunk_bytes) {
     scatter(s, &p, raw, to);
     return NULL;
   }
-  const char *why = decode(s, l, extent, raw, l->plain);
+  const char *why = block_decode(s, l, extent, raw, l->plain);
   if (!why) scatter(s, &p, l->plain, to);
   return why;
 }
@@ -300,7 +300,7 @@ int ct__h5_row_read(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t ro
 {
   int64_t bytes = rows * (int64_t)s->row_bytes;
   if (extent->bytes == 0) {
-    fill(s, bytes / (int64_t)s->convert.here, to);
+    block_fill(s, bytes / (int64_t)s->convert.here, to);
     return CT_OK;
   }
   ct__h5_extent_t all = {extent->at, bytes, 0};

@@ -101,7 +101,7 @@ static int *head_of(ct__h5_cache_t *c, int64_t key)
   return &c->heads[((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & (uint64_t)(c->nheads - 1)];
 }
 
-static int find(ct__h5_cache_t *c, int64_t key)
+static int cache_find(ct__h5_cache_t *c, int64_t key)
 {
   int i = *head_of(c, key);
   while (i != NONE && c->slots[i].key != key)
@@ -109,7 +109,7 @@ static int find(ct__h5_cache_t *c, int64_t key)
   return i;
 }
 
-static void forget(ct__h5_cache_t *c, int i)
+static void cache_forget(ct__h5_cache_t *c, int i)
 {
   slot_t *s = &c->slots[i];
   if (s->key == NONE) return;
@@ -127,7 +127,7 @@ static int take_oldest(ct__h5_cache_t *c, int64_t key)
 {
   int i = c->oldest, *head = head_of(c, key);
   list_remove(c, i);
-  forget(c, i);
+  cache_forget(c, i);
   c->slots[i].key = key;
   c->slots[i].chain = *head;
   c->slots[i].holders = 1;
@@ -141,7 +141,7 @@ ct__h5_block_t ct__h5_cache_hold(ct__h5_cache_t *c, int64_t key)
   int i, load = 0;
   pthread_mutex_lock(&c->lock);
   for (;;) {
-    i = find(c, key);
+    i = cache_find(c, key);
     if (i != NONE && !c->slots[i].loading) {
       if (c->slots[i].holders++ == 0) list_remove(c, i);
       break;
@@ -163,7 +163,7 @@ void ct__h5_cache_loaded(ct__h5_cache_t *c, const ct__h5_block_t *b, int ok)
   slot_t *s = &c->slots[b->slot];
   s->loading = 0;
   if (!ok) {
-    forget(c, b->slot);
+    cache_forget(c, b->slot);
     s->holders = 0;
     list_add_oldest(c, b->slot);
   }

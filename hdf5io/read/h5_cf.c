@@ -334,7 +334,7 @@ static void load_real(const ct__h5_cf_t *c, const char *from, size_t n, part_t *
   } while (0)
 
 /* NaN always counts as missing. */
-static void load(const ct__h5_cf_t *c, const char *from, size_t n, part_t *p)
+static void cf_load(const ct__h5_cf_t *c, const char *from, size_t n, part_t *p)
 {
   memset(p->missing, 0, n);
   if (c->is_float) {
@@ -359,7 +359,7 @@ void ct__h5_cf_apply(const ct__h5_cf_t *c, const void *from, size_t n, float *to
   part_t p;
   for (size_t first = 0, some; first < n; first += some) {
     some = n - first < AT_ONCE ? n - first : AT_ONCE;
-    load(c, (const char *)from + first * (size_t)c->bytes, some, &p);
+    cf_load(c, (const char *)from + first * (size_t)c->bytes, some, &p);
     for (size_t i = 0; i < some; i++) {
       float v = p.missing[i] ? c->fill : (float)(p.real[i] * c->scale + c->offset);
       memcpy((char *)to + (first + i) * sizeof v, &v, sizeof v);
@@ -374,7 +374,7 @@ int64_t ct__h5_cf_labels(const ct__h5_cf_t *c, const void *from, size_t n, int64
   int64_t missing = 0;
   for (size_t first = 0, some; first < n; first += some) {
     some = n - first < AT_ONCE ? n - first : AT_ONCE;
-    load(c, (const char *)from + first * (size_t)c->bytes, some, &p);
+    cf_load(c, (const char *)from + first * (size_t)c->bytes, some, &p);
     for (size_t i = 0; i < some; i++) {
       int64_t v = is_wide_unsigned(c) ? turned((uint64_t)p.whole[i]) : p.whole[i];
       to[first + i] = v;

@@ -17,8 +17,8 @@ enum {
 
 /* Reads a whole array `images.offsets` or `images.sizes` as \a type; *out is allocated. \a columns
  * 0: it has one dim. */
-static int load(const ct__h5_shard_t *s, hid_t file, const char *input, const char *what,
-                ct_dtype_t type, int64_t rows, int columns, void **out)
+static int encoded_load(const ct__h5_shard_t *s, hid_t file, const char *input, const char *what,
+                        ct_dtype_t type, int64_t rows, int columns, void **out)
 {
   int rc = CT_OK;
   char name[300], why[200];
@@ -57,7 +57,7 @@ int ct__h5_encoded_offsets(const ct__h5_shard_t *s, hid_t file, const char *inpu
   int rc = CT_OK;
   void *at = NULL;
   *out = NULL;
-  CT_TRY(load(s, file, input, "offsets", CT_I64, s->count + 1, 0, &at));
+  CT_TRY(encoded_load(s, file, input, "offsets", CT_I64, s->count + 1, 0, &at));
   const int64_t *offset = at;
   if (offset[0] != 0 || offset[s->count] != s->dims[0])
     CT_FAIL(CT_ERR_FORMAT,
@@ -80,7 +80,7 @@ static int load_sizes(ct__h5_shard_t *s, hid_t file, const char *input)
 {
   int rc = CT_OK;
   void *loaded = NULL;
-  CT_TRY(load(s, file, input, "sizes", CT_I32, s->count, SIZES, &loaded));
+  CT_TRY(encoded_load(s, file, input, "sizes", CT_I32, s->count, SIZES, &loaded));
   const int32_t *size = loaded;
   s->sizes = ct_mem_array(2 * s->count + 1, sizeof *s->sizes, "the sizes of images");
   if (!s->sizes) CT_TRY(CT_ERR_NOMEM);

@@ -108,7 +108,8 @@ static int check_size(const ct_reader_t *r, int64_t index, const ct_image_info_t
                       : "as the array of sizes says");
 }
 
-static int decode(const ct_reader_t *r, int64_t index, const ct_reader_file_t *f, uint8_t **x)
+static int encoded_read_decode(const ct_reader_t *r, int64_t index, const ct_reader_file_t *f,
+                               uint8_t **x)
 {
   int rc = CT_OK;
   ct_image_info_t is;
@@ -130,7 +131,7 @@ int ct__h5_encoded_read(ct_reader_t *r, int n, const int64_t index[], uint8_t *x
   ct_reader_file_t f = {0};
   for (int i = 0; i < n; i++) {
     CT_TRY(ct__h5_encoded_file(r, index[i], &f));
-    rc = decode(r, index[i], &f, &x);
+    rc = encoded_read_decode(r, index[i], &f, &x);
     if (rc == CT_OK) continue;
     int shard = ct__h5_reader_shard(r, index[i]);
     ct_err_prefix(rc, "%s, sample %lld: ", r->shards.v[shard].name,

@@ -32,7 +32,7 @@ static int is_held(const ct__h5_file_t *f)
   return atomic_load_explicit(&f->held, memory_order_acquire) > 0;
 }
 
-static ct__h5_file_t *find(ct__h5_files_t *f, int shard)
+static ct__h5_file_t *files_find(ct__h5_files_t *f, int shard)
 {
   for (int i = 0; i < f->n; i++)
     if (f->v[i].shard == shard && !f->v[i].abandoned) return &f->v[i];
@@ -63,7 +63,7 @@ int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_fil
   int rc = CT_OK;
   hid_t file;
   ct_heartbeat_file(path); /* shown by the watch until HDF5's lock is released */
-  *out = find(f, shard);
+  *out = files_find(f, shard);
   if (!*out) {
     CT_TRY(ct__h5_open(path, &file));
     *out = new_entry(f);
@@ -99,7 +99,7 @@ static void abandon_of(hid_t object)
 /* The array may be in another file, if its name is a link. */
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
 {
-  ct__h5_file_t *file = find(f, shard);
+  ct__h5_file_t *file = files_find(f, shard);
   if (!file) return;
   abandon_of(file->file);
   abandon_of(file->array.id);
@@ -109,7 +109,7 @@ void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
 
 void ct__h5_files_shut(ct__h5_files_t *f, int shard)
 {
-  ct__h5_file_t *file = find(f, shard);
+  ct__h5_file_t *file = files_find(f, shard);
   if (file) shut(file);
 }
 

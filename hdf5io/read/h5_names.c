@@ -9,7 +9,7 @@
 #include "hdf5io/read/h5_shard.h"
 
 /* Appends one line; removes line breaks from the text. */
-static int add_line(ct_str_t *out, const char *text, size_t most)
+static int names_add_line(ct_str_t *out, const char *text, size_t most)
 {
   int rc = CT_OK;
   size_t begin = out->len, n = strnlen(text, most);
@@ -30,7 +30,7 @@ static int read_texts(hid_t attr, hid_t type, hid_t space, int64_t n, ct_str_t *
   if (H5Aread(attr, type, all) < 0) goto out; /* classes are then shown as numbers */
   for (int64_t i = 0; i < n && rc == CT_OK; i++) {
     const char *text = variable ? ((char **)(void *)all)[i] : all + (size_t)i * size;
-    rc = add_line(out, text ? text : "", variable ? CT__H5_NAME_MOST : size);
+    rc = names_add_line(out, text ? text : "", variable ? CT__H5_NAME_MOST : size);
   }
   if (variable) H5Dvlen_reclaim(type, space, H5P_DEFAULT, all);
 out:

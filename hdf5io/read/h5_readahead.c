@@ -19,8 +19,9 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
 
 /* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;
  * returns their number, or 0. */
-static int64_t find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
-                    ct__h5_file_t **f, ct__h5_scratch_t *w, const ct__h5_extent_t **extent)
+static int64_t readahead_find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
+                              ct__h5_file_t **f, ct__h5_scratch_t *w,
+                              const ct__h5_extent_t **extent)
 {
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   if (s->access == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
@@ -36,7 +37,7 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
   ct__h5_file_t *f;
   const ct__h5_extent_t *extent;
   ct__h5_reader_lock();
-  int64_t n = find(r, p, first, rows, &f, w, &extent);
+  int64_t n = readahead_find(r, p, first, rows, &f, w, &extent);
   if (n) ct__h5_file_hold(f);
   ct__h5_unlock();
   if (!n) return;

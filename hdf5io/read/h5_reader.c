@@ -43,7 +43,7 @@ out:
 }
 
 /* Retries only after file system errors; a missing name is a configuration error. */
-static int describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
+static int reader_describe(ct_reader_t *r, int shard, const ct_reader_spec_t *spec)
 {
   int rc;
   const char *path = r->shards.v[shard].path;
@@ -68,7 +68,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
     CT_TRY(ct__h5_list_find(&r->shards, spec));
   CT_TRY(ct__h5_files_make(&r->files, r->shards.n, r->nscratch));
   for (int i = 0; i < r->shards.n && !spec->known; i++)
-    CT_TRY(describe(r, i, spec));
+    CT_TRY(reader_describe(r, i, spec));
   CT_TRY(ct__h5_list_finish(&r->shards));
   const ct__h5_shard_t *first = &r->shards.v[0];
   r->sample_bytes = first->row_bytes;

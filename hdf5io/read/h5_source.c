@@ -17,7 +17,7 @@ enum { MOST_DEPTH = 8 }; /* nesting of virtual arrays, which may refer to themse
 
 /* ---- listing ---- */
 
-static int add(ct__h5_sources_t *s, const ct__h5_source_t *source)
+static int source_add(ct__h5_sources_t *s, const ct__h5_source_t *source)
 {
   int rc = ct_mem_grow((void **)&s->v, &s->cap, s->n + 1, sizeof *s->v);
   if (rc == CT_OK) s->v[s->n++] = *source;
@@ -66,14 +66,14 @@ static int add_mapping(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t c
   if (along < 0 || (!has_number(file) && !has_number(array))) {
     if (H5Sget_select_bounds(space, start, other) >= 0)
       narrow(&source, start[0], other[0] == H5S_UNLIMITED ? dims[0] : other[0] + 1);
-    CT_TRY(add(s, &source));
+    CT_TRY(source_add(s, &source));
     goto out;
   }
   for (hsize_t at = start[along]; at < dims[along]; at += other[along]) {
     source.first = like->first;
     source.end = like->end;
     if (along == 0) narrow(&source, at, at + block[0]);
-    CT_TRY(add(s, &source));
+    CT_TRY(source_add(s, &source));
     source.block++;
   }
 out:
@@ -95,7 +95,7 @@ static int add_raw(ct__h5_sources_t *s, const ct__h5_source_t *like, hid_t creat
     source.mapping = (size_t)i;
     source.raw_bytes = (int64_t)offset + (int64_t)size;
     narrow(&source, at / row, (at + size + row - 1) / row);
-    if (size > 0) CT_TRY(add(s, &source));
+    if (size > 0) CT_TRY(source_add(s, &source));
     at += size;
   }
 out:
@@ -104,7 +104,7 @@ out:
 
 /* Lists the sources of an array that is virtual or external itself, or on which source \a like
  * depends. */
-static int list(ct__h5_sources_t *s, const ct__h5_source_t *like)
+static int source_list(ct__h5_sources_t *s, const ct__h5_source_t *like)
 {
   int rc = CT_OK;
   size_t n = 0;
@@ -131,7 +131,7 @@ out:
 int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array)
 {
   const ct__h5_source_t outermost = {.of = array, .raw_bytes = -1, .array = -1, .fd = -1};
-  return list(s, &outermost);
+  return source_list(s, &outermost);
 }
 
 /* ---- searching a file ---- */
@@ -182,7 +182,7 @@ static int find_origin(hid_t of, char *path, size_t cap, char *origin)
   return ct_path_dir(origin, CT_PATH_MAX, path);
 }
 
-static int open_file(hid_t of, const char *name, hid_t *file)
+static int source_open_file(hid_t of, const char *name, hid_t *file)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], real[CT_PATH_MAX], dir[CT_PATH_MAX];
@@ -239,7 +239,7 @@ static int open_array(ct__h5_source_t *s, hid_t creation)
   if (strcmp(name, ".") == 0)
     file = H5Iget_file_id(s->of);
   else
-    CT_TRY(open_file(s->of, name, &file));
+    CT_TRY(source_open_file(s->of, name, &file));
   if (H5Fget_name(file, name, sizeof name) < 0) name[0] = '\0';
   s->path = ct_mem_strdup(name);
   if (!s->path) CT_TRY(CT_ERR_NOMEM);
@@ -350,7 +350,7 @@ out:
   return rc;
 }
 
-static void forget(ct__h5_source_t *s)
+static void source_forget(ct__h5_source_t *s)
 {
   ct__h5_drop(s->array);
   ct_mem_free(s->path);
@@ -395,7 +395,7 @@ static int need(ct__h5_sources_t *all, int i)
   int rc = s->raw_bytes >= 0 ? need_raw(s, creation) : need_array(s, creation);
   ct_heartbeat_progress();
   if (rc != CT_OK) {
-    forget(s); /* search again next time */
+    source_forget(s); /* search again next time */
     return blame(s, rc);
   }
   if (s->array < 0) return CT_OK;
@@ -406,7 +406,7 @@ static int need(ct__h5_sources_t *all, int i)
                            .raw_bytes = -1,
                            .array = -1,
                            .fd = -1};
-  return list(all, &inner);
+  return source_list(all, &inner);
 }
 
 int ct__h5_sources_need(ct__h5_sources_t *s, int64_t first, int64_t rows)
@@ -435,7 +435,7 @@ void ct__h5_sources_clear(ct__h5_sources_t *s)
 {
   drop_creation(s);
   for (int i = 0; i < s->n; i++)
-    forget(&s->v[i]);
+    source_forget(&s->v[i]);
   ct_mem_free(s->v);
   *s = (ct__h5_sources_t){0};
 }

@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-static int read_text(ct_store_t *s, const ct__h5_item_t *item, char **out)
+static int store_read_text(ct_store_t *s, const ct__h5_item_t *item, char **out)
 {
   int rc = CT_OK;
   hid_t array = -1, type = -1;
@@ -124,7 +124,7 @@ static int read_manifest(ct_store_t *s)
   rc = describe_item(s, &manifest);
   ct__h5_unlock();
   CT_TRY(rc);
-  CT_TRY(read_text(s, &manifest, &text));
+  CT_TRY(store_read_text(s, &manifest, &text));
   for (char *line = text, *end; *line; line = end) {
     end = line + strcspn(line, "\n");
     if (*end) *end++ = '\0';
@@ -263,7 +263,7 @@ static int store_get_text(ct_store_t *s, const char *name, char **out)
   const ct__h5_item_t *item = find_item(s, name, 1);
   *out = NULL;
   if (!item) return CT_ERR_FORMAT;
-  CT_TRY(read_text(s, item, out));
+  CT_TRY(store_read_text(s, item, out));
   rc = check_hash(s, item, *out, strlen(*out));
   if (rc != CT_OK) {
     ct_mem_free(*out);

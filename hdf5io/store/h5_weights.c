@@ -3,7 +3,7 @@
 #include "hdf5io/h5_glue.h"
 #include "weights/ct_weights_store.h"
 
-static int open_file(const char *path, const char *key, ct_weights_t **out)
+static int weights_open_file(const char *path, const char *key, ct_weights_t **out)
 {
   return ct_weights_store_open(&ct_store_hdf5, path, key, out);
 }
@@ -16,7 +16,7 @@ static int create_file(const char *path, const ct_tensor_t *list, int n,
 
 const ct_weights_ops_t ct_weights_hdf5 = {
     .format = CT__H5_FORMAT,
-    .open = open_file,
+    .open = weights_open_file,
     .count = ct_weights_store_count,
     .tensor = ct_weights_store_tensor,
     .read = ct_weights_store_read,

@@ -181,8 +181,8 @@ typedef struct text {
   size_t cap, len;
 } text_t;
 
-static void put(text_t *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void put(text_t *t, const char *fmt, ...)
+static void op_put(text_t *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void op_put(text_t *t, const char *fmt, ...)
 {
   if (t->len + 1 >= t->cap) return;
   va_list ap;
@@ -194,7 +194,7 @@ static void put(text_t *t, const char *fmt, ...)
 
 static void put_word(text_t *t, int on, const char *word)
 {
-  if (on) put(t, " %s", word);
+  if (on) op_put(t, " %s", word);
 }
 
 /* Spatial dims of the input. */
@@ -207,7 +207,7 @@ static int space(const ct_op_desc_t *d)
 static void put_each(text_t *t, const char *key, const int v[3], int n)
 {
   for (int i = 0; i < n; i++)
-    put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
+    op_put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
 }
 
 /* " s2", or " s2x1" if the dims differ */
@@ -230,7 +230,7 @@ static void put_conv(text_t *t, const ct_op_desc_t *d)
   put_window(t, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad, space(d));
   if (dilate[0] != 1 || dilate[1] != 1 || (space(d) > 2 && dilate[2] != 1))
     put_short(t, "d", dilate, space(d));
-  if (d->u.conv.groups != 1) put(t, " g%d", d->u.conv.groups);
+  if (d->u.conv.groups != 1) op_put(t, " g%d", d->u.conv.groups);
   put_word(t, d->u.conv.bias, "bias");
   put_word(t, d->u.conv.add, "add");
   put_word(t, d->u.conv.relu, d->u.conv.relu == CT_RELU6 ? "relu6" : "relu");
@@ -265,8 +265,8 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   put_word(t, o->one_hot, "one_hot");
   put_word(t, o->weighted, "weighted");
   put_word(t, o->sample_weighted, "sample_weighted");
-  if (o->label_smoothing != 0) put(t, " smoothing %g", o->label_smoothing);
-  if (o->has_ignored) put(t, " ignores %d", o->ignored);
+  if (o->label_smoothing != 0) op_put(t, " smoothing %g", o->label_smoothing);
+  if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
 }
 
 static int has_output(ct_op_kind_t kind)
@@ -297,17 +297,17 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_ACT:
     put_word(t, 1, ct_act_facts_of(d->u.act.kind)->name);
-    if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) put(t, " %g", d->u.act.alpha);
+    if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) op_put(t, " %g", d->u.act.alpha);
     break;
   case CT_OP_GNORM:
-    put(t, " g%d", d->u.gnorm.groups);
+    op_put(t, " g%d", d->u.gnorm.groups);
     put_word(t, d->u.gnorm.affine, "affine");
     break;
   case CT_OP_ATTENTION:
-    put(t, " %d heads", d->u.attention.heads);
+    op_put(t, " %d heads", d->u.attention.heads);
     break;
   case CT_OP_SELECT:
-    put(t, " %d", d->u.select.index);
+    op_put(t, " %d", d->u.select.index);
     break;
   case CT_OP_UPSAMPLE:
     put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
@@ -322,10 +322,10 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_word(t, d->u.add.relu, "relu");
     break;
   case CT_OP_DROPOUT:
-    put(t, " p%g", d->training ? d->u.dropout.p : 0.0);
+    op_put(t, " p%g", d->training ? d->u.dropout.p : 0.0);
     break;
   case CT_OP_REORDER:
-    put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));
+    op_put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));
     break;
   case CT_OP_MEASURE:
   case CT_OP_UPDATE:
@@ -342,12 +342,12 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
   text_t t = {buf, cap, 0};
 
   if (cap > 0) buf[0] = 0;
-  put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
-  if (has_output(d->kind)) put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
+  op_put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
+  if (has_output(d->kind)) op_put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);
   put_word(&t, d->q.dynamic, "dynamic int8");
-  if (dtypes_shown(d)) put(&t, " %s", ct_dtype_name(d->x.dtype));
-  if (dtypes_shown(d) && d->y.dtype != d->x.dtype) put(&t, " -> %s", ct_dtype_name(d->y.dtype));
+  if (dtypes_shown(d)) op_put(&t, " %s", ct_dtype_name(d->x.dtype));
+  if (dtypes_shown(d) && d->y.dtype != d->x.dtype) op_put(&t, " -> %s", ct_dtype_name(d->y.dtype));
   return buf;
 }
 

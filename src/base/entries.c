@@ -14,7 +14,7 @@ enum { TRIES = 4 }; /* attempts after ESTALE */
 
 /* stat() of the file that has the name now.  Opening the file queries the server; stat() alone may
  * return cached attributes. */
-static int look(const char *path, struct stat *st)
+static int entries_look(const char *path, struct stat *st)
 {
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   int status = fd >= 0 ? fstat(fd, st) : lstat(path, st);
@@ -22,7 +22,7 @@ static int look(const char *path, struct stat *st)
   return status == 0;
 }
 
-static int is_same(const struct stat *a, const struct stat *b)
+static int entries_is_same(const struct stat *a, const struct stat *b)
 {
   return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
          a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -35,7 +35,7 @@ int ct_file_rename(const char *from, const char *to)
   for (int i = 0; i < TRIES; i++) {
     if (rename(from, to) == 0) return 0;
     why = errno;
-    if (known && look(to, &there) && is_same(&ours, &there)) return 0;
+    if (known && entries_look(to, &there) && entries_is_same(&ours, &there)) return 0;
     if (why != ESTALE) break;
   }
   return why;

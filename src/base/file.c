@@ -187,7 +187,7 @@ int ct_file_is_dir(const char *path)
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static const char *kind_of(mode_t mode)
+static const char *file_kind_of(mode_t mode)
 {
   switch (mode & S_IFMT) {
   case S_IFDIR:
@@ -208,7 +208,7 @@ int ct_file_regular(const char *path)
   ct_heartbeat_file(path); /* stat() may hang, too */
   if (stat(path, &st) != 0) CT_TRY(cannot_open(path, errno));
   if (!S_ISREG(st.st_mode))
-    CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, kind_of(st.st_mode));
+    CT_FAIL(CT_ERR_IO, "%s: is %s, expected a regular file", path, file_kind_of(st.st_mode));
 out:
   ct_heartbeat_file(NULL);
   return rc;

@@ -18,7 +18,7 @@ static _Atomic double since_s, progress_s;
 #define STORE(to, value) atomic_store_explicit(&(to), (value), memory_order_relaxed)
 #define LOAD(from)       atomic_load_explicit(&(from), memory_order_relaxed)
 
-static void set(const char *what, int64_t number, int alone)
+static void heartbeat_set(const char *what, int64_t number, int alone)
 {
   STORE(doing, what);
   STORE(detail, number);
@@ -28,13 +28,13 @@ static void set(const char *what, int64_t number, int alone)
 
 void ct_heartbeat_at(const char *what, int64_t number)
 {
-  set(what, number, 1);
+  heartbeat_set(what, number, 1);
 }
 
 void ct_heartbeat_enter(const char *what, int64_t number)
 {
   STORE(calls, LOAD(calls) + 1);
-  set(what, number, 0);
+  heartbeat_set(what, number, 0);
 }
 
 void ct_heartbeat_progress(void)

@@ -28,7 +28,7 @@ void ct_log_setup(int rank, int size, ct_log_level_t threshold)
 }
 
 /* Writes to standard error.  A failure to write the log cannot be reported. */
-static void put(const char *line, size_t len)
+static void log_put(const char *line, size_t len)
 {
   ssize_t n = write(STDERR_FILENO, line, len);
   (void)n;
@@ -51,7 +51,7 @@ static void write_line(ct_log_level_t level, int with_rank, const char *fmt, va_
     if (*p == '\n' || *p == '\r') *p = ' ';
   len += (size_t)head;
   line[len++] = '\n';
-  put(line, len);
+  log_put(line, len);
 }
 
 void ct_log(ct_log_level_t level, const char *fmt, ...)
@@ -79,7 +79,7 @@ void ct_log_fatal(const char *text)
   int n = snprintf(line, sizeof line, "%sctrain-hpc: error: %s", clear, text);
   size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
   line[len++] = '\n'; /* over the end of the text */
-  put(line, len);
+  log_put(line, len);
 }
 
 int ct_log_has_bar(void)
@@ -99,9 +99,9 @@ void ct_log_progress(const char *text)
   char line[512];
   int n = snprintf(line, sizeof line, CLEAR_LINE "%s", text ? text : "");
   if (text) {
-    put(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    log_put(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     atomic_store(&bar_shown, 1);
   } else if (atomic_exchange(&bar_shown, 0)) {
-    put(CLEAR_LINE, strlen(CLEAR_LINE));
+    log_put(CLEAR_LINE, strlen(CLEAR_LINE));
   }
 }

@@ -40,7 +40,7 @@ int ct_out_put(ct_out_t *o, const void *from, int64_t bytes)
 }
 
 /* Network file systems report a full disk when the file is closed. */
-static int close_file(ct_out_t *o)
+static int out_close_file(ct_out_t *o)
 {
   int failed = o->fd >= 0 && close(o->fd) != 0;
   o->fd = -1;
@@ -54,7 +54,7 @@ int ct_out_commit(ct_out_t *o)
   int rc = o->rc;
   if (rc != CT_OK || !o->temporary[0]) goto out;
   ct_heartbeat_file(o->temporary);
-  rc = close_file(o);
+  rc = out_close_file(o);
   ct_heartbeat_file(NULL);
   if (rc == CT_OK) rc = ct_file_commit(o->temporary, o->path);
   o->rc = rc;

@@ -40,7 +40,7 @@ static void absorb(sip_t *s, uint64_t word)
 }
 
 /* Reads up to eight bytes, the lowest first. */
-static uint64_t word_of(const unsigned char *p, size_t bytes)
+static uint64_t sip_word_of(const unsigned char *p, size_t bytes)
 {
   uint64_t word = 0;
   for (size_t i = 0; i < bytes; i++)
@@ -55,8 +55,8 @@ uint64_t ct_sip(const ct_sip_key_t *key, const void *data, size_t bytes)
   sip_t s = {key->k[0] ^ 0x736f6d6570736575U, key->k[1] ^ 0x646f72616e646f6dU,
              key->k[0] ^ 0x6c7967656e657261U, key->k[1] ^ 0x7465646279746573U};
   for (size_t at = 0; at < whole; at += 8)
-    absorb(&s, word_of(p + at, 8));
-  absorb(&s, (uint64_t)bytes << 56 | word_of(p + whole, bytes - whole));
+    absorb(&s, sip_word_of(p + at, 8));
+  absorb(&s, (uint64_t)bytes << 56 | sip_word_of(p + whole, bytes - whole));
   s.v2 ^= 0xff;
   mix(&s, 4);
   return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;

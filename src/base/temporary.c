@@ -16,7 +16,7 @@ static char file[FILES][CT_PATH_MAX]; /* "": free */
 static int next;                      /* the oldest slot, used if none is free */
 
 /* The slot of a path, or NULL. */
-static char *find(const char *path)
+static char *temporary_find(const char *path)
 {
   for (int i = 0; i < FILES; i++)
     if (strcmp(file[i], path) == 0) return file[i];
@@ -27,8 +27,8 @@ void ct_temporary_begin(const char *path)
 {
   if (!*path || strlen(path) >= CT_PATH_MAX) return;
   pthread_mutex_lock(&lock);
-  char *at = find(path);
-  if (!at) at = find("");
+  char *at = temporary_find(path);
+  if (!at) at = temporary_find("");
   if (!at) {
     at = file[next];
     next = (next + 1) % FILES;
@@ -40,7 +40,7 @@ void ct_temporary_begin(const char *path)
 void ct_temporary_end(const char *path)
 {
   pthread_mutex_lock(&lock);
-  char *at = find(path);
+  char *at = temporary_find(path);
   if (at) *at = '\0';
   pthread_mutex_unlock(&lock);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* The name and the parent of a process; 0: not readable. */
-static int look(long pid, char name[64], long *parent)
+static int terminal_look(long pid, char name[64], long *parent)
 {
   char path[64], line[512];
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -46,7 +46,7 @@ int ct_terminal_of_launcher(void)
   enum { LEVELS = 8 }; /* launcher, its proxies, wrappers */
   char name[64];
   long pid = getppid(), parent = 0;
-  for (int i = 0; i < LEVELS && pid > 1 && look(pid, name, &parent); i++, pid = parent)
+  for (int i = 0; i < LEVELS && pid > 1 && terminal_look(pid, name, &parent); i++, pid = parent)
     if (is_launcher(name)) return writes_to_terminal(pid);
   return 0;
 }

@@ -67,7 +67,7 @@ double ct_trace_now(void)
   return ct_trace_is_on() ? ct_clock() : 0;
 }
 
-static void keep(event_t e)
+static void trace_keep(event_t e)
 {
   pthread_mutex_lock(&lock);
   if (lane < 0) lane = lanes++;
@@ -82,22 +82,22 @@ static void keep(event_t e)
 
 void ct_trace_between(const char *name, const char *pass, int64_t number, double begin, double end)
 {
-  if (ct_trace_is_on()) keep((event_t){name, pass, number, begin, end, 0, 0});
+  if (ct_trace_is_on()) trace_keep((event_t){name, pass, number, begin, end, 0, 0});
 }
 
 void ct_trace_span(const char *name, const char *pass, int64_t number, double begin)
 {
-  if (ct_trace_is_on()) keep((event_t){name, pass, number, begin, ct_clock(), 0, 0});
+  if (ct_trace_is_on()) trace_keep((event_t){name, pass, number, begin, ct_clock(), 0, 0});
 }
 
 void ct_trace_flight(const char *name, int64_t number, double begin)
 {
-  if (ct_trace_is_on()) keep((event_t){name, NULL, number, begin, ct_clock(), 0, 1});
+  if (ct_trace_is_on()) trace_keep((event_t){name, NULL, number, begin, ct_clock(), 0, 1});
 }
 
 /* ---- text ---- */
 
-static int add_name(const event_t *e, ct_str_t *out)
+static int trace_add_name(const event_t *e, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "\"name\":\"%s%s%s", e->name, e->pass ? " " : "", e->pass ? e->pass : ""));
@@ -111,7 +111,7 @@ static int add_event(const event_t *e, int pid, int64_t id, double from, double 
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "{"));
-  CT_TRY(add_name(e, out));
+  CT_TRY(trace_add_name(e, out));
   CT_TRY(ct_str_add(out, ",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,", pid, e->lane, 1e6 * from));
   if (!e->flight) {
     CT_TRY(ct_str_add(out, "\"ph\":\"X\",\"dur\":%.3f},\n", 1e6 * (to - from)));
@@ -119,7 +119,7 @@ static int add_event(const event_t *e, int pid, int64_t id, double from, double 
   }
   CT_TRY(ct_str_add(out, "\"ph\":\"b\",\"cat\":\"message\",\"id2\":{\"local\":\"%lld\"}},\n{",
                     (long long)id));
-  CT_TRY(add_name(e, out));
+  CT_TRY(trace_add_name(e, out));
   CT_TRY(ct_str_add(out,
                     ",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"ph\":\"e\",\"cat\":\"message\","
                     "\"id2\":{\"local\":\"%lld\"}},\n",

@@ -126,7 +126,7 @@ static void add_to(total_t *t, double seconds, double floor)
   t->floor += floor;
 }
 
-static int add_line(const ct_launch_time_t *w, double floor, ct_str_t *out)
+static int bench_ops_add_line(const ct_launch_time_t *w, double floor, ct_str_t *out)
 {
   char text[160];
   return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
@@ -154,7 +154,7 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
   double floor = moving > counting ? moving : counting;
   add_to(&t->kind[w->desc->kind][(w->pass & (CT_FWD | CT_FWD_STATS)) == 0], w->seconds, floor);
   add_to(&t->all, w->seconds, floor);
-  return t->list ? add_object(w, floor, t->list) : add_line(w, floor, t->out);
+  return t->list ? add_object(w, floor, t->list) : bench_ops_add_line(w, floor, t->out);
 }
 
 static int add_sum(const total_t *t, const char *pass, const char *name, ct_str_t *out)

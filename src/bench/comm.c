@@ -102,7 +102,7 @@ static float summand(int64_t i, int rank)
   return (float)(i % NUMBERS + rank % RANKS);
 }
 
-static int fill(const algorithm_t *w, ct_comm_call_t call, int64_t n)
+static int comm_fill(const algorithm_t *w, ct_comm_call_t call, int64_t n)
 {
   int gathers = call == CT_COMM_ALL_GATHER;
   int64_t from = 0, to = n;
@@ -152,7 +152,7 @@ static int measure_call(const algorithm_t *w, const plan_t *p, ct_bench_comm_row
 {
   int rc = CT_OK;
   double once;
-  CT_TRY_ALL(w->t, fill(w, out->call, out->count));
+  CT_TRY_ALL(w->t, comm_fill(w, out->call, out->count));
   CT_TRY(time_calls(w, out->call, out->count, 1, &once));
   CT_TRY_ALL(w->t, count_wrong(w, out->call, out->count, &out->wrong));
   ct_agree_sum(w->t, &out->wrong, 1);
@@ -249,7 +249,7 @@ out:
   return rc;
 }
 
-static int measure(const ct_setup_t *s, const plan_t *p, ct_bench_comm_t *b)
+static int comm_measure(const ct_setup_t *s, const plan_t *p, ct_bench_comm_t *b)
 {
   int rc = CT_OK;
   const ct_topo_t *t = s->topo;
@@ -318,7 +318,7 @@ int ct_cmd_bench_comm(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_config_parse(&s.cfg, "{}", 2, "bench comm", a->set, a->sets));
   CT_TRY_ALL(topo, ct_setup_open_device(&s));
   CT_TRY(ct_setup_comm(&s));
-  CT_TRY(measure(&s, &p, &b));
+  CT_TRY(comm_measure(&s, &p, &b));
   if (topo->rank == 0)
     rc = ct_args_get(a, "json") ? ct_bench_comm_json(topo, &b, &out)
                                 : ct_bench_comm_text(topo, &b, &out);

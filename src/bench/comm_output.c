@@ -47,7 +47,7 @@ static int fit(const ct_bench_comm_row_t *row, int64_t n, line_t *out)
 
 /* ---- text ---- */
 
-static double bytes_of(const ct_bench_comm_row_t *r)
+static double output_bytes_of(const ct_bench_comm_row_t *r)
 {
   return (double)r->count * sizeof(float);
 }
@@ -55,7 +55,7 @@ static double bytes_of(const ct_bench_comm_row_t *r)
 /* bandwidth in GB/s */
 static double rate_of(const ct_bench_comm_row_t *r)
 {
-  return bytes_of(r) / r->seconds * 1e-9;
+  return output_bytes_of(r) / r->seconds * 1e-9;
 }
 
 static const char *redop_of(const ct_bench_comm_row_t *r)
@@ -77,8 +77,8 @@ static int add_table(const ct_bench_comm_row_t *row, int64_t n, ct_str_t *out)
                     "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)"));
   for (const ct_bench_comm_row_t *r = row; r < row + n; r++)
     CT_TRY(ct_str_add(out, "%12.0f %11lld %7s %5s  %10s %8s %8s %6s  %10.2f %8.3f %8.3f %6lld\n",
-                      bytes_of(r), (long long)r->count, "float", redop_of(r), "-", "-", "-", "-",
-                      1e6 * r->seconds, rate_of(r),
+                      output_bytes_of(r), (long long)r->count, "float", redop_of(r), "-", "-", "-",
+                      "-", 1e6 * r->seconds, rate_of(r),
                       rate_of(r) * ct_comm_bus_factor(r->call, r->ranks), (long long)r->wrong));
 out:
   return rc;
@@ -113,7 +113,7 @@ static json_t *row_object(const ct_bench_comm_row_t *r)
 {
   return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:s, s:s, s:n, s:{s:f, s:f, s:f, s:I}}",
                    "op", ct_comm_call_name(r->call), "over", r->over, "level", r->level, "ranks",
-                   r->ranks, "nodes", r->nodes, "bytes", (json_int_t)bytes_of(r), "count",
+                   r->ranks, "nodes", r->nodes, "bytes", (json_int_t)output_bytes_of(r), "count",
                    (json_int_t)r->count, "type", "float32", "redop", redop_of(r), "out_of_place",
                    "in_place", "time_s", r->seconds, "algbw_gbs", rate_of(r), "busbw_gbs",
                    rate_of(r) * ct_comm_bus_factor(r->call, r->ranks), "wrong",

@@ -7,7 +7,7 @@
 
 /* Makes the steps.  The first \a before steps use batches that were prefetched and are not counted.
  */
-static int run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
+static int data_wait_run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {
   int rc = CT_OK;
   ct_heartbeat_at("trying some steps", -1);
@@ -37,7 +37,7 @@ int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out)
   CT_TRY(ct_setup_comm(s));
   CT_TRY(ct_setup_trainer(s, 1));
   CT_TRY(ct_setup_steps(s, &made));
-  CT_TRY(run(&made, s->cfg.data.workers + 3, steps, out));
+  CT_TRY(data_wait_run(&made, s->cfg.data.workers + 3, steps, out));
 out:
   ct_steps_close(&made);
   return rc;

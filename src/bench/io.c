@@ -27,7 +27,7 @@ static void take_times(const ct_feed_t *f, int sign, ct_bench_io_t *r)
 
 /* Measures the feed for \a seconds.  The first \a skip batches are not counted, since the feed has
  * prefetched them. */
-static int run(ct_feed_t *f, int skip, double seconds, ct_bench_io_t *r)
+static int io_run(ct_feed_t *f, int skip, double seconds, ct_bench_io_t *r)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
@@ -47,7 +47,8 @@ out:
   return rc;
 }
 
-static int measure(const ct_setup_t *s, const ct_sampler_t *order, double seconds, ct_bench_io_t *r)
+static int io_measure(const ct_setup_t *s, const ct_sampler_t *order, double seconds,
+                      ct_bench_io_t *r)
 {
   int rc = CT_OK;
   ct_feed_t *f = NULL;
@@ -55,13 +56,13 @@ static int measure(const ct_setup_t *s, const ct_sampler_t *order, double second
   CT_TRY(ct_feed_open(
       &s->data, order,
       &(ct_feed_opts_t){.rank = s->topo->rank, .size = s->topo->size, .workers = workers}, &f));
-  CT_TRY(run(f, workers + 2, seconds, r));
+  CT_TRY(io_run(f, workers + 2, seconds, r));
 out:
   ct_feed_close(f);
   return rc;
 }
 
-static void describe(const ct_setup_t *s, ct_bench_io_t *r)
+static void io_describe(const ct_setup_t *s, ct_bench_io_t *r)
 {
   char shape[64];
   int64_t dim[CT_MAX_DIMS] = {1, 1, 1, 1, 1};
@@ -77,7 +78,7 @@ static void describe(const ct_setup_t *s, ct_bench_io_t *r)
   ct_shape_text(&sample, r->to, sizeof r->to);
 }
 
-static int print(const ct_bench_io_t *r, int json)
+static int io_print(const ct_bench_io_t *r, int json)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
@@ -126,7 +127,7 @@ static int report(const ct_setup_t *s, const ct_sampler_t *order, int json, ct_b
   int rc = CT_OK;
   if (s->topo->rank != 0) return rc;
   CT_TRY(mix(s, order, r));
-  CT_TRY(print(r, json));
+  CT_TRY(io_print(r, json));
 out:
   return rc;
 }
@@ -148,8 +149,8 @@ int ct_cmd_bench_io(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_bench_io_t r = {.ranks = topo->size,
                      .threads = s.cfg.data.workers > 0 ? (int)s.cfg.data.workers : 1,
                      .batch = s.cfg.data.batch};
-  describe(&s, &r);
-  CT_TRY_ALL(topo, measure(&s, &order, (double)seconds, &r));
+  io_describe(&s, &r);
+  CT_TRY_ALL(topo, io_measure(&s, &order, (double)seconds, &r));
   add_up(topo, &r);
   CT_TRY_ALL(topo, report(&s, &order, ct_args_get(a, "json") != NULL, &r));
 out:

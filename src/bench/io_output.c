@@ -24,7 +24,7 @@ int64_t ct_bench_io_disk(void)
   return disk;
 }
 
-static double share(const int64_t *ns, int phase)
+static double io_output_share(const int64_t *ns, int phase)
 {
   double all = 0;
   for (int i = 0; i < CT_IO_COUNT; i++)
@@ -39,9 +39,9 @@ static json_t *phases_json(const ct_bench_io_t *b)
   json_t *o = json_object();
   for (int i = 0; i < CT_IO_COUNT; i++)
     json_object_set_new(o, ct_io_name((ct_io_phase_t)i),
-                        json_pack("{s:f, s:f, s:I, s:I}", "share", share(b->ns, i), "seconds",
-                                  1e-9 * (double)b->ns[i], "pieces", (json_int_t)b->times[i],
-                                  "bytes", (json_int_t)b->bytes[i]));
+                        json_pack("{s:f, s:f, s:I, s:I}", "share", io_output_share(b->ns, i),
+                                  "seconds", 1e-9 * (double)b->ns[i], "pieces",
+                                  (json_int_t)b->times[i], "bytes", (json_int_t)b->bytes[i]));
   return o;
 }
 
@@ -84,7 +84,7 @@ static int add_threads(const ct_bench_io_t *b, int phase, ct_str_t *out)
   int rc = CT_OK;
   enum { SHOWN = 8 };
   for (int t = 0; t < b->threads && t < SHOWN && b->threads > 1; t++)
-    CT_TRY(ct_str_add(out, " %5.1f", 100 * share(b->thread_ns[t], phase)));
+    CT_TRY(ct_str_add(out, " %5.1f", 100 * io_output_share(b->thread_ns[t], phase)));
   CT_TRY(ct_str_add(out, "  %s\n", ct_io_help((ct_io_phase_t)phase)));
 out:
   return rc;
@@ -101,7 +101,8 @@ static int add_phase(const ct_bench_io_t *b, int i, double samples, ct_str_t *ou
     snprintf(per_second, sizeof per_second, "%s/s",
              ct_text_bytes((double)b->bytes[i] / seconds, rate, sizeof rate));
   CT_TRY(ct_str_add(out, "    %-10s %5.1f %12.2f %12s", ct_io_name((ct_io_phase_t)i),
-                    100 * share(b->ns, i), samples > 0 ? 1e6 * seconds / samples : 0, per_second));
+                    100 * io_output_share(b->ns, i), samples > 0 ? 1e6 * seconds / samples : 0,
+                    per_second));
   CT_TRY(add_threads(b, i, out));
 out:
   return rc;

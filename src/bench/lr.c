@@ -39,7 +39,7 @@ out:
 
 /* Collective.  Makes the steps; the rates of all parameter groups grow by the same factor.  A NaN
  * or infinite loss ends the test and is no error. */
-static int run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
+static int lr_run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;
   ct_heartbeat_at("trying learning rates", -1);
@@ -68,7 +68,7 @@ static double scale_of(const ct_setup_t *s)
   return o->scale_lr ? (double)s->cfg.data.batch / (double)o->base_batch : 1;
 }
 
-static int print(const ct_lr_range_t *r, double scale, int json)
+static int lr_print(const ct_lr_range_t *r, double scale, int json)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -97,8 +97,9 @@ int ct_cmd_bench_lr(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_init(&s));
   CT_TRY(ct_setup_steps(&s, &steps));
-  CT_TRY(run(&steps, s.cfg.optim.lr, &r, out));
-  CT_TRY_ALL(topo, topo->rank ? CT_OK : print(out, scale_of(&s), ct_args_get(a, "json") != NULL));
+  CT_TRY(lr_run(&steps, s.cfg.optim.lr, &r, out));
+  CT_TRY_ALL(topo,
+             topo->rank ? CT_OK : lr_print(out, scale_of(&s), ct_args_get(a, "json") != NULL));
 out:
   ct_steps_close(&steps);
   ct_setup_close(&s);

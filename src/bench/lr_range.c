@@ -51,7 +51,7 @@ double ct_lr_tenth(const ct_lr_range_t *r)
 
 /* Appends a line of the plot: the smoothed loss between the least (left) and the first (right) one.
  */
-static int add_row(const ct_lr_range_t *r, int i, double top, ct_str_t *out)
+static int lr_range_add_row(const ct_lr_range_t *r, int i, double top, ct_str_t *out)
 {
   enum { WIDE = 40 };
   char line[WIDE + 2];
@@ -93,7 +93,7 @@ int ct_lr_text(const ct_lr_range_t *r, double scale, ct_str_t *out)
     top = fmax(top, r->smooth[i]);
   CT_TRY(ct_str_add(out, "%12s %12s %12s\n", "rate", "loss", "smoothed"));
   for (int i = 0; i < r->n; i += every)
-    CT_TRY(add_row(r, i, top, out));
+    CT_TRY(lr_range_add_row(r, i, top, out));
   CT_TRY(add_suggestions(r, scale, out));
 out:
   return rc;

@@ -36,7 +36,8 @@ static int as_text(const ct_setup_t *s, const ct_passes_t *t, ct_str_t *out)
       ct_text_bytes((double)ct_memory_total(m), arenas, sizeof arenas));
 }
 
-static int print(const ct_args_t *a, ct_setup_t *s, const ct_batch_t *b, const ct_passes_t *t)
+static int predict_print(const ct_args_t *a, ct_setup_t *s, const ct_batch_t *b,
+                         const ct_passes_t *t)
 {
   int rc = CT_OK, is_json = ct_args_get(a, "json") != NULL;
   json_t *o = is_json ? as_object(s, t) : NULL;
@@ -76,7 +77,7 @@ int ct_cmd_bench_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_predict_trainer(&s, NULL, topo->rank == 0 && w.ops ? &w : NULL));
   CT_TRY_ALL(topo, ct_passes_batch(&s, &feed, &batch));
   CT_TRY(ct_passes_run(&s, batch, (int)warmup, (int)passes, &t));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(a, &s, batch, &t) : CT_OK);
+  CT_TRY_ALL(topo, topo->rank == 0 ? predict_print(a, &s, batch, &t) : CT_OK);
 out:
   ct_passes_clear(&t);
   ct_feed_close(feed);

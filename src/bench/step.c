@@ -77,8 +77,8 @@ out:
 
 /* Collective over topo.  Measures one mode, from the configuration to the result.  With --ops, adds
  * the ops as keys of \a json, or as text to \a ops. */
-static int measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, json_t *json,
-                   ct_str_t *ops)
+static int step_measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b, json_t *json,
+                        ct_str_t *ops)
 {
   int rc = CT_OK;
   int64_t steps, warmup;
@@ -154,7 +154,7 @@ static int measure_alone(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *
   alone.world = alone.node = MPI_COMM_NULL;
   alone.rank = alone.local_rank = alone.node_index = 0;
   alone.size = alone.local_size = alone.nodes = alone.equal_nodes = 1;
-  return measure(a, &alone, b, NULL, NULL);
+  return step_measure(a, &alone, b, NULL, NULL);
 }
 
 static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety_t *v,
@@ -171,7 +171,7 @@ static int measure_mode(const ct_args_t *a, const ct_topo_t *topo, const variety
   if (v->alone)
     CT_TRY_ALL(topo, topo->rank == 0 ? measure_alone(&with, topo, b) : CT_OK);
   else
-    CT_TRY(measure(&with, topo, b, NULL, NULL));
+    CT_TRY(step_measure(&with, topo, b, NULL, NULL));
   b->mode = v->name;
   if (!fresh) b->peak = 0;
 out:
@@ -179,7 +179,7 @@ out:
   return rc;
 }
 
-static int print(const ct_bench_t *b, int n, json_t *json, const ct_str_t *ops)
+static int step_print(const ct_bench_t *b, int n, json_t *json, const ct_str_t *ops)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
@@ -205,8 +205,8 @@ static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
   if (text) CT_TRY(read_modes(text, mode, &n));
   for (int i = 0; text && i < n; i++)
     CT_TRY(measure_mode(a, topo, mode[i], &b[i]));
-  if (!text) CT_TRY(measure(a, topo, b, json, &ops));
-  CT_TRY_ALL(topo, topo->rank == 0 ? print(b, n, json, &ops) : CT_OK);
+  if (!text) CT_TRY(step_measure(a, topo, b, json, &ops));
+  CT_TRY_ALL(topo, topo->rank == 0 ? step_print(b, n, json, &ops) : CT_OK);
 out:
   json_decref(json);
   ct_str_clear(&ops);

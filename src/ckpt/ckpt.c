@@ -123,7 +123,7 @@ static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t
 }
 
 /* Content of a small file with a single line; 0: not such a file. */
-static int read_line(const char *path, char line[NAME_CAP])
+static int ckpt_read_line(const char *path, char line[NAME_CAP])
 {
   char *text = NULL;
   size_t bytes;
@@ -140,7 +140,8 @@ static int read_line(const char *path, char line[NAME_CAP])
 static int64_t read_best(const char *dir, const ct_store_ops_t *ops)
 {
   char path[CT_PATH_MAX], name[NAME_CAP];
-  if (ct_path_join(path, sizeof path, dir, "best") != CT_OK || !read_line(path, name)) return -1;
+  if (ct_path_join(path, sizeof path, dir, "best") != CT_OK || !ckpt_read_line(path, name))
+    return -1;
   return step_of(name, ops, "");
 }
 
@@ -255,7 +256,7 @@ out:
 }
 
 /* Checks that the durable file still exists, before older ones are removed. */
-static int look(ct_ckpt_t *c, const char *path)
+static int ckpt_look(ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
   struct stat st;
@@ -270,7 +271,7 @@ static int write_files(ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
   CT_TRY(write_store(c, path));
-  CT_TRY(look(c, path));
+  CT_TRY(ckpt_look(c, path));
   CT_TRY(ct_fault("ckpt.latest"));
   if (c->done.best) {
     CT_TRY(write_pointer(c->dir, "best", c->ops, c->done.step));
@@ -399,7 +400,8 @@ static int follow_pointer(const char *file, char *path, size_t cap)
   char dir[CT_PATH_MAX], name[NAME_CAP];
   const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
   int is_pointer = strcmp(base, "best") == 0 || strcmp(base, "latest") == 0;
-  if (!is_pointer || !read_line(file, name) || strncmp(name, "step-", 5) != 0 || strchr(name, '/'))
+  if (!is_pointer || !ckpt_read_line(file, name) || strncmp(name, "step-", 5) != 0 ||
+      strchr(name, '/'))
     return ct_text_format(path, cap, "%s", file);
   CT_TRY(ct_path_dir(dir, sizeof dir, file));
   CT_TRY(ct_path_join(path, cap, dir, name));

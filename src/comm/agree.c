@@ -200,7 +200,7 @@ static void merge_times(const ct_step_status_t *a, ct_step_status_t *b)
 }
 
 /* An MPI_User_function. */
-static void merge(void *in, void *io, int *n, MPI_Datatype *type)
+static void agree_merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
   (void)type;
   const ct_step_status_t *a = in;
@@ -226,7 +226,7 @@ void ct__step_status_open(ct_topo_t *t)
 {
   CT_MPI(t, MPI_Type_contiguous((int)sizeof(ct_step_status_t), MPI_BYTE, &t->step_type));
   CT_MPI(t, MPI_Type_commit(&t->step_type));
-  CT_MPI(t, MPI_Op_create(merge, 1, &t->step_op));
+  CT_MPI(t, MPI_Op_create(agree_merge, 1, &t->step_op));
 }
 
 void ct__step_status_close(ct_topo_t *t)

@@ -23,7 +23,7 @@ static void give(const ct_topo_t *t, const void *data, int bytes, int to, int ta
   ct_mpi_wait(t, &request);
 }
 
-static void take(const ct_topo_t *t, void *data, int bytes, int from, int tag)
+static void clocks_take(const ct_topo_t *t, void *data, int bytes, int from, int tag)
 {
   MPI_Request request;
   CT_MPI(t, MPI_Irecv(data, bytes, MPI_BYTE, from, tag, t->world, &request));
@@ -36,12 +36,12 @@ static void ping(const ct_topo_t *t, int to, ct_clock_offset_t *best)
   double there;
   double begin = ct_clock();
   give(t, &ask, sizeof ask, to, PING);
-  take(t, &there, sizeof there, to, PING);
+  clocks_take(t, &there, sizeof there, to, PING);
   double end = ct_clock(), bound = (end - begin) / 2;
   if (bound < best->bound_s) *best = (ct_clock_offset_t){there, (begin + end) / 2 - there, bound};
 }
 
-static void measure(const ct_topo_t *t, int to)
+static void clocks_measure(const ct_topo_t *t, int to)
 {
   ask_t ask = {.over = 1, .result.bound_s = 1e9};
   for (int round = 0; round < ROUNDS && ask.result.bound_s > SHORT_S / 2; round++)
@@ -53,7 +53,8 @@ static void measure(const ct_topo_t *t, int to)
 static void answer(const ct_topo_t *t, ct_clock_offset_t *out)
 {
   ask_t ask;
-  for (take(t, &ask, sizeof ask, 0, PING); !ask.over; take(t, &ask, sizeof ask, 0, PING)) {
+  for (clocks_take(t, &ask, sizeof ask, 0, PING); !ask.over;
+       clocks_take(t, &ask, sizeof ask, 0, PING)) {
     double now = ct_clock();
     give(t, &now, sizeof now, 0, PING);
   }
@@ -68,8 +69,8 @@ void ct_clocks_measure(const ct_topo_t *t, ct_clock_offset_t *out)
   ct_heartbeat_enter("comparing the clocks of the nodes", -1);
   for (int node = 1; t->rank == 0 && node < t->nodes; node++) {
     int first;
-    take(t, &first, sizeof first, MPI_ANY_SOURCE, HERE);
-    measure(t, first);
+    clocks_take(t, &first, sizeof first, MPI_ANY_SOURCE, HERE);
+    clocks_measure(t, first);
   }
   if (t->rank > 0 && t->local_rank == 0) {
     give(t, &t->rank, sizeof t->rank, 0, HERE);

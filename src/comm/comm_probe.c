@@ -20,7 +20,7 @@ typedef struct probe {
   double spent_s;
 } probe_t;
 
-static int sum_up(const probe_t *p, int64_t bytes)
+static int probe_sum_up(const probe_t *p, int64_t bytes)
 {
   int rc = CT_OK, ticket;
   int64_t n = bytes / (int64_t)sizeof(float);
@@ -36,7 +36,7 @@ static int time_once(probe_t *p, int64_t bytes, double *seconds)
 {
   int rc = CT_OK;
   double begin = ct_clock();
-  rc = sum_up(p, bytes);
+  rc = probe_sum_up(p, bytes);
   *seconds = ct_clock() - begin;
   CT_TRY_ALL(p->t, rc);
   CT_TRY(ct_agree_doubles(p->t, seconds, 1, 1));

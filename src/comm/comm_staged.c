@@ -192,8 +192,8 @@ static int start_all(ct_comm_t *c)
   return rc;
 }
 
-static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
-                  int *ticket)
+static int staged_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                         int *ticket)
 {
   int rc = CT_OK;
   *ticket = c->unused;
@@ -218,7 +218,7 @@ out:
   return rc;
 }
 
-static int progress(ct_comm_t *c)
+static int staged_progress(ct_comm_t *c)
 {
   int rc = start_arrived(c);
   return first_of(rc, mpi->progress(c->inner));
@@ -253,7 +253,7 @@ out:
   return rc;
 }
 
-static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
+static int staged_end(ct_comm_t *c, int ticket, ct_queue_t *q)
 {
   int rc = CT_OK;
   if (ticket < 0 || ticket >= CT_COMM_TICKETS || c->transfer[ticket].state == FREE)
@@ -284,7 +284,7 @@ static int settle(ct_comm_t *c, ct_queue_t *q)
   return ct_agree(c->t, rc);
 }
 
-static int gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+static int staged_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, spare = NONE;
   int64_t from, to;
@@ -355,8 +355,8 @@ static int copy_row(ct_comm_t *c, ct_queue_t *q, char *mine, size_t at, int down
 }
 
 /* Transfers rows in parts that fit the staging memory. */
-static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
-                     int from_root)
+static int staged_move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine,
+                            const int64_t bytes[], int from_root)
 {
   int rc = CT_OK, own = CT_OK, ranks = c->t->size;
   size_t most = STAGING / (size_t)ranks, longest = 0;
@@ -384,12 +384,13 @@ out:
 
 static int scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine, const int64_t bytes[])
 {
-  return move_rows(c, q, (void *)all, mine, bytes, 1);
+  return staged_move_rows(c, q, (void *)all, mine, bytes, 1);
 }
 
-static int collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all, const int64_t bytes[])
+static int staged_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all,
+                          const int64_t bytes[])
 {
-  return move_rows(c, q, all, (void *)mine, bytes, 0);
+  return staged_move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
 /* In one call if the buffer has a twin, as ct_comm_mpi does. */
@@ -571,7 +572,7 @@ static void close_comm(ct_comm_t *c)
 {
   if (!c) return;
   for (int i = 0; i < CT_COMM_TICKETS; i++)
-    if (c->transfer[i].state != FREE) end(c, i, c->down);
+    if (c->transfer[i].state != FREE) staged_end(c, i, c->down);
   c->be->queue->sync(c->down);
   free_parts(c);
 }
@@ -580,16 +581,16 @@ const ct_comm_ops_t ct_comm_staged = {.size = sizeof(ct_comm_ops_t),
                                       .name = "staged",
                                       .open = open_comm,
                                       .alloc = alloc,
-                                      .reduce = reduce,
+                                      .reduce = staged_reduce,
                                       .slice = slice,
-                                      .gather = gather,
-                                      .progress = progress,
-                                      .end = end,
+                                      .gather = staged_gather,
+                                      .progress = staged_progress,
+                                      .end = staged_end,
                                       .bcast = bcast,
                                       .group = group,
                                       .group_sum = group_sum,
                                       .scatter = scatter,
-                                      .collect = collect,
+                                      .collect = staged_collect,
                                       .reduce_root = reduce_root,
                                       .bytes_sent = bytes_sent,
                                       .waited = ct__comm_waited,

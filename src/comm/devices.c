@@ -27,7 +27,7 @@ out:
 }
 
 /* Device UUIDs are globally unique. */
-static int is_same(const ct_device_row_t *a, const ct_device_row_t *b)
+static int devices_is_same(const ct_device_row_t *a, const ct_device_row_t *b)
 {
   return a->id.uuid[0] && strcmp(a->id.uuid, b->id.uuid) == 0;
 }
@@ -37,7 +37,7 @@ static int is_same_board(const ct_device_row_t *a, const ct_device_row_t *b)
   return a->id.bus[0] && strcmp(a->id.bus, b->id.bus) == 0 && strcmp(a->host, b->host) == 0;
 }
 
-static int refuse(const ct_device_row_t *row, int r, int s)
+static int devices_refuse(const ct_device_row_t *row, int r, int s)
 {
   return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
                     "rank %d on %s and rank %d on %s have the same GPU, %s at %s (%s): start fewer "
@@ -51,8 +51,8 @@ int ct_devices_check(const ct_device_row_t *row, int ranks, int share, int *shar
   *shared = 0;
   for (int r = 0; r < ranks; r++)
     for (int s = r + 1; s < ranks; s++) {
-      int same = is_same(&row[r], &row[s]);
-      if (same && !share) return refuse(row, r, s);
+      int same = devices_is_same(&row[r], &row[s]);
+      if (same && !share) return devices_refuse(row, r, s);
       if (same || is_same_board(&row[r], &row[s])) *shared = 1;
     }
   return rc;

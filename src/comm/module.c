@@ -31,7 +31,7 @@ static int find_beside(const char *name, char *path, size_t cap)
          is_in(lib, name, path, cap);
 }
 
-static int find(const char *name, char *path, size_t cap)
+static int module_find(const char *name, char *path, size_t cap)
 {
   const char *set = secure_getenv("CTRAIN_PLUGIN_DIR");
   if (set && *set) {
@@ -46,10 +46,10 @@ static int find(const char *name, char *path, size_t cap)
 int ct_module_exists(const char *name)
 {
   char path[CT_PATH_MAX];
-  return find(name, path, sizeof path) == CT_OK;
+  return module_find(name, path, sizeof path) == CT_OK;
 }
 
-static int check(const ct_module_t *m, const char *path)
+static int module_check(const ct_module_t *m, const char *path)
 {
   if (m->size == sizeof *m && m->backend_size == CT_MODULE_BACKEND_SIZE &&
       strcmp(m->version, PACKAGE_VERSION) == 0)
@@ -66,12 +66,12 @@ int ct_module_load(const char *name, const ct_module_t **out)
   void *handle = NULL;
   ct_module_fn *entry;
   *out = NULL;
-  CT_TRY(find(name, path, sizeof path));
+  CT_TRY(module_find(name, path, sizeof path));
   handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) CT_FAIL(CT_ERR_DEVICE, "%s", dlerror());
   *(void **)&entry = dlsym(handle, "ctrain_module");
   if (!entry) CT_FAIL(CT_ERR_DEVICE, "%s is not a plug-in of ctrain-hpc", path);
-  CT_TRY(check(entry(), path));
+  CT_TRY(module_check(entry(), path));
   *out = entry();
   handle = NULL;
 out:

@@ -122,7 +122,7 @@ static int get(void *ctx, int param, float *out)
 
 /* ---- the command ---- */
 
-static int tell(const model_t *m, const char *file)
+static int convert_onnx_tell(const model_t *m, const char *file)
 {
   char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* shape without the
                                                                             batch dimension */
@@ -179,7 +179,7 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
   CT_TRY(take_config(&m, a));
   CT_TRY(make_graph(&m));
   CT_TRY(write_onnx(&m, a, out));
-  CT_TRY(tell(&m, out));
+  CT_TRY(convert_onnx_tell(&m, out));
 out:
   close_model(&m);
   return rc;

@@ -103,7 +103,7 @@ out:
   return rc;
 }
 
-static int by_name(const void *a, const void *b)
+static int convert_weights_by_name(const void *a, const void *b)
 {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -115,7 +115,7 @@ static int check_names(const job_t *j)
   CT_TRY(sorted ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < j->n; i++)
     sorted[i] = j->list[i].name;
-  if (j->n > 0) qsort(sorted, (size_t)j->n, sizeof *sorted, by_name);
+  if (j->n > 0) qsort(sorted, (size_t)j->n, sizeof *sorted, convert_weights_by_name);
   for (int i = 1; i < j->n; i++)
     if (strcmp(sorted[i - 1], sorted[i]) == 0)
       CT_FAIL(CT_ERR_USAGE, "%s: two tensors would get the name '%s'", j->in, sorted[i]);
@@ -207,7 +207,7 @@ out:
   return rc;
 }
 
-static int tell(const job_t *j)
+static int convert_weights_tell(const job_t *j)
 {
   int rc = CT_OK;
   char size[32];
@@ -260,7 +260,7 @@ int ct_convert_weights(const char *in, const char *out, const ct_args_t *a)
   CT_TRY(list_tensors(&j, a));
   CT_TRY(take_config(&j, a));
   CT_TRY(write_all(&j));
-  CT_TRY(tell(&j));
+  CT_TRY(convert_weights_tell(&j));
 out:
   close_job(&j);
   return rc;

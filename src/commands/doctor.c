@@ -47,8 +47,8 @@ out:
 }
 
 /* Rank 0.  Prints the report; *bad is the number of findings that must be fixed. */
-static int tell(const ct_args_t *a, const ct_rank_facts_t *all, const ct_job_facts_t *job,
-                int64_t *bad)
+static int doctor_tell(const ct_args_t *a, const ct_rank_facts_t *all, const ct_job_facts_t *job,
+                       int64_t *bad)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -80,7 +80,8 @@ out:
 }
 
 /* Rank 0.  Collects the facts about the job and the run directory. */
-static int begin(const ct_setup_t *s, const ct_doctor_env_t *env, int has_dir, ct_job_facts_t **job)
+static int doctor_begin(const ct_setup_t *s, const ct_doctor_env_t *env, int has_dir,
+                        ct_job_facts_t **job)
 {
   int rc = CT_OK;
   *job = ct_mem_alloc(sizeof **job, "the facts of the job");
@@ -231,11 +232,11 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (ct_setup_open_device(&s) != CT_OK) snprintf(why, sizeof why, "%s", ct_err_last()->text);
   ct_doctor_env_t env = ct_setup_doctor(&s, why);
   CT_TRY(ct_doctor_gather(&env, 1, &all));
-  CT_TRY_ALL(topo, first ? begin(&s, &env, has_directory(a), &job) : CT_OK);
+  CT_TRY_ALL(topo, first ? doctor_begin(&s, &env, has_directory(a), &job) : CT_OK);
   looks = ct_mem_alloc(sizeof *looks, "the data survey");
   CT_TRY(ct_agree(topo, looks ? CT_OK : CT_ERR_NOMEM));
   if (a->rests) CT_TRY(survey_run(&s, ct_args_get(a, "full") != NULL, steps, job, looks));
-  CT_TRY_ALL(topo, first ? tell(a, all, job, &bad) : CT_OK);
+  CT_TRY_ALL(topo, first ? doctor_tell(a, all, job, &bad) : CT_OK);
   ct_agree_sum(topo, &bad, 1);
   if (bad) *status = 1;
 out:

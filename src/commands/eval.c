@@ -52,9 +52,9 @@ static int print_json(const ct_setup_t *s, const char *model, const ct_eval_resu
 }
 
 /* Rank 0.  Prints the results and writes the confusion matrix. */
-static int print(const ct_args_t *a, const ct_setup_t *s, const char *model,
-                 const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
-                 int sets)
+static int eval_print(const ct_args_t *a, const ct_setup_t *s, const char *model,
+                      const ct_eval_result_t *e, const ct_confusion_t *c, const ct_eval_set_t *set,
+                      int sets)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -100,7 +100,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(evaluate_sets(&s, &want, set));
   CT_TRY(ct_evaluate(s.trainer, &s.val, s.cfg.data.eval_batch, (int)s.cfg.data.workers, &want, NULL,
                      &never, &e));
-  if (topo->rank == 0) rc = print(a, &s, w.path, &e, want.confusion, set, s.cfg.eval.sets.n);
+  if (topo->rank == 0) rc = eval_print(a, &s, w.path, &e, want.confusion, set, s.cfg.eval.sets.n);
   CT_TRY(ct_agree(topo, rc));
 out:
   ct_mem_free(set);

@@ -35,7 +35,7 @@ typedef struct widths {
 
 /* Opens a checkpoint (recognized by its seal) with all its groups; opens any other HDF5 file as a
  * collection of arrays. */
-static int open_file(const char *path, const ct_args_t *a, ct_weights_file_t *f)
+static int inspect_open_file(const char *path, const ct_args_t *a, ct_weights_file_t *f)
 {
   int rc = CT_OK, is_checkpoint = 0;
   const char *key = ct_args_get(a, "key");
@@ -53,7 +53,7 @@ out:
   return rc;
 }
 
-static totals_t total(const ct_weights_file_t *f)
+static totals_t inspect_total(const ct_weights_file_t *f)
 {
   totals_t all = {0};
   ct_tensor_t t;
@@ -65,7 +65,7 @@ static totals_t total(const ct_weights_file_t *f)
   return all;
 }
 
-static const char *kind_of(const ct_weights_file_t *f)
+static const char *inspect_kind_of(const ct_weights_file_t *f)
 {
   return f->ops == &ct_weights_hdf5 ? "checkpoint" : f->ops->format.name;
 }
@@ -74,7 +74,7 @@ static const char *kind_of(const ct_weights_file_t *f)
 
 /* Adds a batch of values: combines means and squared deviations of two parts (Chan, Golub, LeVeque
  * 1979). */
-static void add_numbers(stats_t *s, const double *v, int64_t n)
+static void inspect_add_numbers(stats_t *s, const double *v, int64_t n)
 {
   stats_t p = {.min = INFINITY, .max = -INFINITY};
   for (int64_t i = 0; i < n; i++) {
@@ -97,7 +97,7 @@ static void add_numbers(stats_t *s, const double *v, int64_t n)
   s->n += p.n;
 }
 
-static int measure(const ct_weights_file_t *f, int i, const ct_tensor_t *t, stats_t *s)
+static int inspect_measure(const ct_weights_file_t *f, int i, const ct_tensor_t *t, stats_t *s)
 {
   int rc = CT_OK;
   double *bytes = ct_mem_array(PIECE, sizeof *bytes, "a piece of a tensor"),
@@ -108,7 +108,7 @@ static int measure(const ct_weights_file_t *f, int i, const ct_tensor_t *t, stat
     n = t->count - first < PIECE ? t->count - first : PIECE;
     CT_TRY(f->ops->read(f->w, i, first, n, bytes));
     ct_elem_doubles(t->type, bytes, n, numbers);
-    add_numbers(s, numbers, n);
+    inspect_add_numbers(s, numbers, n);
     ct_heartbeat_progress();
   }
 out:
@@ -120,7 +120,7 @@ out:
 /* ---- text ---- */
 
 /* Appends a name; control characters become "?". */
-static int add_name(ct_str_t *out, const char *name, int width)
+static int inspect_add_name(ct_str_t *out, const char *name, int width)
 {
   int rc = CT_OK;
   char *copy = ct_text_utf8_copy(name);
@@ -155,18 +155,18 @@ static int add_stats(ct_str_t *out, const ct_tensor_t *t, const stats_t *s)
                     sqrt(s->m2 / (double)s->n), s->nonfinite);
 }
 
-static int add_line(const ct_weights_file_t *f, int i, widths_t width, int with_stats,
-                    ct_str_t *out)
+static int inspect_add_line(const ct_weights_file_t *f, int i, widths_t width, int with_stats,
+                            ct_str_t *out)
 {
   int rc = CT_OK;
   ct_tensor_t t;
   stats_t s;
   f->ops->tensor(f->w, i, &t);
   CT_TRY(ct_str_add(out, "  "));
-  CT_TRY(add_name(out, t.name, width.name));
+  CT_TRY(inspect_add_name(out, t.name, width.name));
   CT_TRY(ct_str_add(out, "  %-*s  ", width.type, ct_elem_name(t.type)));
   CT_TRY(add_shape(out, &t, with_stats ? 14 : 0));
-  if (with_stats && ct_elem_has_numbers(t.type)) CT_TRY(measure(f, i, &t, &s));
+  if (with_stats && ct_elem_has_numbers(t.type)) CT_TRY(inspect_measure(f, i, &t, &s));
   if (with_stats) CT_TRY(add_stats(out, &t, &s));
   CT_TRY(ct_str_add(out, "\n"));
 out:
@@ -197,14 +197,15 @@ static int print_text(const ct_weights_file_t *f, int with_stats)
   widths_t width = widest(f);
   char size[32];
   const char *remark = f->ops->remark(f->w);
-  totals_t all = total(f);
+  totals_t all = inspect_total(f);
   ct_str_t out = {0};
-  CT_TRY(ct_str_add(&out, "%s: %s, %d array%s of %" PRId64 " numbers, %s%s\n", f->path, kind_of(f),
-                    n, n == 1 ? "" : "s", all.count, ct_text_bytes(all.bytes, size, sizeof size),
+  CT_TRY(ct_str_add(&out, "%s: %s, %d array%s of %" PRId64 " numbers, %s%s\n", f->path,
+                    inspect_kind_of(f), n, n == 1 ? "" : "s", all.count,
+                    ct_text_bytes(all.bytes, size, sizeof size),
                     f->ops->text(f->w, "config") ? ", with its configuration" : ""));
   if (remark) {
     CT_TRY(ct_str_add(&out, "  "));
-    CT_TRY(add_name(&out, remark, 0));
+    CT_TRY(inspect_add_name(&out, remark, 0));
     CT_TRY(ct_str_add(&out, "\n"));
   }
   CT_TRY(ct_str_add(&out, "  %-*s  %-*s  shape", width.name, "name", width.type, "type"));
@@ -213,7 +214,7 @@ static int print_text(const ct_weights_file_t *f, int with_stats)
         ct_str_add(&out, "          %12s %12s %12s %12s  non-finite", "min", "max", "mean", "std"));
   CT_TRY(ct_str_add(&out, "\n"));
   for (int i = 0; i < n; i++)
-    CT_TRY(add_line(f, i, width, with_stats, &out));
+    CT_TRY(inspect_add_line(f, i, width, with_stats, &out));
   CT_TRY(ct_app_print(out.data));
 out:
   ct_str_clear(&out);
@@ -247,7 +248,7 @@ static int json_tensor(const ct_weights_file_t *f, int i, int with_stats, json_t
   json_object_set_new(o, "type", json_string(ct_elem_name(t.type)));
   json_object_set_new(o, "shape", shape);
   if (with_stats && ct_elem_has_numbers(t.type)) {
-    CT_TRY(measure(f, i, &t, &s));
+    CT_TRY(inspect_measure(f, i, &t, &s));
     json_object_set_new(o, "stats", json_stats(&s));
   }
   if (json_array_append(list, o) != 0) CT_FAIL(CT_ERR_NOMEM, "no memory to write JSON");
@@ -263,7 +264,7 @@ static int print_json(const ct_weights_file_t *f, int with_stats)
   json_t *o = json_object(), *list = json_array();
   ct_str_t out = {0};
   json_object_set_new(o, "file", ct_json_words(f->path));
-  json_object_set_new(o, "format", json_string(kind_of(f)));
+  json_object_set_new(o, "format", json_string(inspect_kind_of(f)));
   if (remark) json_object_set_new(o, "remark", ct_json_words(remark));
   if (config) json_object_set_new(o, "config", ct_json_words(config));
   json_object_set(o, "tensors", list);
@@ -284,7 +285,7 @@ int ct_cmd_inspect(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_weights_file_t f = {0};
   (void)topo;
   (void)status;
-  CT_TRY(open_file(a->rest[0], a, &f));
+  CT_TRY(inspect_open_file(a->rest[0], a, &f));
   CT_TRY((ct_args_get(a, "json") ? print_json : print_text)(&f, ct_args_get(a, "stats") != NULL));
 out:
   ct_weights_close(&f);

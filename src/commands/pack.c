@@ -86,7 +86,7 @@ out:
   return rc;
 }
 
-static int read_header(const ct_args_t *a, ct_pack_header_t *out)
+static int pack_read_header(const ct_args_t *a, ct_pack_header_t *out)
 {
   static const char *const words[] = {"auto", "yes", "no"};
   int rc = CT_OK, i = 0;
@@ -114,7 +114,7 @@ static int read_images(const ct_args_t *a, ct_pack_images_t *o)
                           .encoded = ct_args_get(a, "encoded") != NULL};
   CT_TRY(ct_args_int(a, "channels", 3, 1, 3, &channels));
   CT_TRY(ct_args_int(a, "targets", 0, 1, 1000000, &o->targets));
-  CT_TRY(read_header(a, &o->header));
+  CT_TRY(pack_read_header(a, &o->header));
   CT_TRY(read_resize(ct_args_get(a, "resize"), o));
   o->channels = (int)channels;
   if (channels == 2) CT_FAIL(CT_ERR_USAGE, "pack: --channels must be 1 or 3, not 2");
@@ -202,7 +202,7 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
   const char *csv = ct_args_get(a, "csv"), *images = ct_args_get(a, "images");
   const char *labels = ct_args_get(a, "labels");
   CT_TRY(check_no_images(a));
-  CT_TRY(read_header(a, &o.header));
+  CT_TRY(pack_read_header(a, &o.header));
   if (ct_args_get(a, "cifar")) return open_cifar(a, ct_args_get(a, "cifar"), out);
   CT_TRY(read_shape(ct_args_get(a, "shape"), &o.shape));
   if (!csv && images && labels && ct_pack_is_npy(images)) return open_npy(a, &o.shape, out);
@@ -270,7 +270,8 @@ out:
   return rc;
 }
 
-static int tell(const ct_pack_source_t *src, const ct_pack_job_t *job, const ct_pack_result_t *r)
+static int pack_tell(const ct_pack_source_t *src, const ct_pack_job_t *job,
+                     const ct_pack_result_t *r)
 {
   int rc = CT_OK;
   char shape[64];
@@ -308,7 +309,7 @@ int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
   else
     CT_TRY_ALL(topo, open_input(a, &src));
   CT_TRY(ct_pack_run(topo, &src, &job, &result));
-  CT_TRY_ALL(topo, topo->rank ? CT_OK : tell(&src, &job, &result));
+  CT_TRY_ALL(topo, topo->rank ? CT_OK : pack_tell(&src, &job, &result));
 out:
   if (src.close) src.close(src.state);
   return rc;

@@ -193,7 +193,7 @@ static int add_class(ct_predict_out_t *p, const char *before, int64_t k)
 }
 
 /* Appends a line such as "7.png 3 0.9981 5 0.0012". */
-static int add_line(ct_predict_out_t *p, const char *location, const float *v)
+static int predict_output_add_line(ct_predict_out_t *p, const char *location, const float *v)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(&p->text, "%s", location));
@@ -284,7 +284,8 @@ static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *location
   if (is_file(p, ".h5")) return CT_OK;
   if (p->folder) return write_mask(p, location);
   ct_predict_top(p->share, p->outputs, p->style.top, p->top);
-  return is_file(p, ".csv") ? add_csv(p, location, p->share) : add_line(p, location, p->share);
+  return is_file(p, ".csv") ? add_csv(p, location, p->share)
+                            : predict_output_add_line(p, location, p->share);
 }
 
 /* Records a sample that could not be read; in arrays its row is NaN and -1. */
@@ -308,7 +309,7 @@ static int take_one(ct_predict_out_t *p, int64_t sample, const float *v)
     p->first[sample] = p->top[0];
     return CT_OK;
   }
-  return is_file(p, ".csv") ? add_csv(p, location, v) : add_line(p, location, v);
+  return is_file(p, ".csv") ? add_csv(p, location, v) : predict_output_add_line(p, location, v);
 }
 
 int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs, const char *lost)

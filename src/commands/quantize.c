@@ -171,7 +171,7 @@ out:
   return rc;
 }
 
-static int describe(quantizing_t *z)
+static int quantize_describe(quantizing_t *z)
 {
   char *to = z->how;
   size_t cap = sizeof z->how;
@@ -199,7 +199,7 @@ static int make_int8(quantizing_t *z)
   CT_TRY(evaluate(z, &z->after));
   drop_trainer(s);
   CT_TRY(time_passes(z, CT_QUANTIZED_INT8, &z->after));
-  CT_TRY_ALL(s->topo, describe(z));
+  CT_TRY_ALL(s->topo, quantize_describe(z));
 out:
   return rc;
 }
@@ -259,7 +259,7 @@ out:
 }
 
 /* Rank 0.  Writes the file and prints the report. */
-static int finish(quantizing_t *z)
+static int quantize_finish(quantizing_t *z)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -271,7 +271,7 @@ out:
   return rc;
 }
 
-static void clear(quantizing_t *z)
+static void quantize_clear(quantizing_t *z)
 {
   ct_setup_close(&z->s);
   for (int i = 0; z->plain && i < z->params; i++)
@@ -297,9 +297,9 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_setup_model(s));
   CT_TRY(peek_trained(&z, ask.key, &w));
   CT_TRY(make_int8(&z));
-  CT_TRY_ALL(topo, topo->rank == 0 ? finish(&z) : CT_OK);
+  CT_TRY_ALL(topo, topo->rank == 0 ? quantize_finish(&z) : CT_OK);
 out:
-  clear(&z);
+  quantize_clear(&z);
   ct_weights_close(&w);
   return rc;
 }

@@ -37,7 +37,7 @@ out:
   return rc;
 }
 
-static int add_text(const ct_report_t *r, const char *predict, ct_str_t *out)
+static int report_add_text(const ct_report_t *r, const char *predict, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_report_text(r, out));
@@ -63,7 +63,7 @@ out:
   return rc;
 }
 
-static int print(const ct_args_t *a, const ct_report_t *r, int n)
+static int report_print(const ct_args_t *a, const ct_report_t *r, int n)
 {
   int rc = CT_OK;
   const char *predict = ct_args_get(a, "predict");
@@ -74,7 +74,7 @@ static int print(const ct_args_t *a, const ct_report_t *r, int n)
     CT_TRY(add_json(r, n, predict, &out));
   else
     for (int i = 0; i < n; i++)
-      CT_TRY(add_text(&r[i], predict, &out));
+      CT_TRY(report_add_text(&r[i], predict, &out));
   CT_TRY(ct_app_print(out.data));
 out:
   ct_str_clear(&out);
@@ -129,7 +129,7 @@ static int report_studies(const ct_args_t *a)
     CT_TRY(ct_scaling_links(ct_args_get(a, "links"), &links.inside, &links.between));
   for (; n < a->rests; n++)
     CT_TRY(open_item(a->rest[n], &links, &item[n], &report[n]));
-  CT_TRY(print(a, report, n));
+  CT_TRY(report_print(a, report, n));
   if (wants_page(a)) CT_TRY(page_of_studies(a, report, n));
 out:
   for (int i = 0; i < n; i++)

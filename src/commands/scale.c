@@ -48,7 +48,7 @@ out:
 
 /* Computes the key of a study: all its measurements have the same configuration, program and
  * machine. */
-static int key_of(scale_t *s, const ct_config_t *c)
+static int scale_key_of(scale_t *s, const ct_config_t *c)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -63,7 +63,7 @@ out:
   return rc;
 }
 
-static int prepare(scale_t *s)
+static int scale_prepare(scale_t *s)
 {
   int rc = CT_OK;
   int64_t batch;
@@ -84,7 +84,7 @@ static int prepare(scale_t *s)
   CT_TRY(dir ? ct_text_format(s->dir, sizeof s->dir, "%s", dir)
              : ct_text_format(s->dir, sizeof s->dir, "scaling/%s", c->run.name));
   s->seed = (uint64_t)c->run.seed;
-  CT_TRY(key_of(s, c));
+  CT_TRY(scale_key_of(s, c));
 out:
   ct_setup_close(&setup);
   return rc;
@@ -224,7 +224,7 @@ int ct_cmd_scale(const ct_args_t *a, const ct_topo_t *topo, int *status)
   s->topo = topo;
   s->begun = ct_clock();
   CT_TRY(ct_scale_opts(a, topo->size, &s->o));
-  CT_TRY(prepare(s));
+  CT_TRY(scale_prepare(s));
   CT_TRY(ct_scale_machine(topo, &machine));
   CT_TRY_ALL(topo, topo->rank ? CT_OK
                               : ct_scale_open(s->dir, &s->o, topo, s->key, machine, s->config, s->n,

@@ -158,7 +158,7 @@ out:
   return rc;
 }
 
-static int describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *out)
+static int summary_describe(const ct_config_t *c, const ct_graph_t *g, int ranks, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "\nTraining:\n"));
@@ -318,7 +318,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   as_if.size = as_if.local_size = (int)ranks;
   CT_TRY(open_run(&s, a));
   CT_TRY(ct_graph_summary(s.graph, &text));
-  CT_TRY(describe(&s.cfg, s.graph, (int)ranks, &text));
+  CT_TRY(summary_describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
   CT_TRY(ct_setup_memory(&s, &memory, residency, &residencies));
   CT_TRY(add_residency(&s, residency, residencies, &text));

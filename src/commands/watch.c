@@ -38,7 +38,7 @@ static int columns_of_terminal(void)
 }
 
 /* Draws the status; on a terminal it replaces the previous one. */
-static int draw(const ct_runlog_t *r, int live)
+static int watch_draw(const ct_runlog_t *r, int live)
 {
   int rc = CT_OK;
   ct_str_t text = {0};
@@ -76,7 +76,7 @@ static int follow(ct_runlog_t *r, int64_t every_s)
       CT_TRY(wait_for(r, &told));
       continue;
     }
-    CT_TRY(draw(r, 1));
+    CT_TRY(watch_draw(r, 1));
     if (r->end[0] || ct_runlog_is_killed(r)) break;
   }
 out:
@@ -98,7 +98,7 @@ int ct_cmd_watch(const ct_args_t *a, const ct_topo_t *topo, int *status)
   }
   CT_TRY(ct_runlog_more(&r, &lines));
   if (r.run == 0) CT_FAIL(CT_ERR_FORMAT, "%s/metrics.jsonl: no run has begun yet", r.dir);
-  CT_TRY(draw(&r, 0));
+  CT_TRY(watch_draw(&r, 0));
 out:
   ct_runlog_close(&r);
   return rc;

@@ -40,7 +40,7 @@ const char *ct__opt_choice(const char *choices, int i, int *len)
 }
 
 /* Index of a text among the words of a row's choices; -1: none. */
-static int word_of(const ct_opt_t *row, const char *text)
+static int opt_value_word_of(const ct_opt_t *row, const char *text)
 {
   int len = 0;
   const char *word;
@@ -51,7 +51,7 @@ static int word_of(const ct_opt_t *row, const char *text)
 
 int ct__opt_is_word(const ct_opt_t *row, const char *text)
 {
-  return word_of(row, text) >= 0;
+  return opt_value_word_of(row, text) >= 0;
 }
 
 int ct__opt_has_range(const ct_opt_t *row)
@@ -136,7 +136,7 @@ static int take_double(const ct__opt_location_t *at, const ct_yaml_t *n, void *o
 {
   double value;
   char expected[64] = "a number";
-  int word = ct__opt_is_plain(n) ? word_of(at->row, n->text) : -1;
+  int word = ct__opt_is_plain(n) ? opt_value_word_of(at->row, n->text) : -1;
   if (word >= 0) {
     *(double *)out = -1 - word;
     return CT_OK;
@@ -188,7 +188,7 @@ static int take_choice(const ct__opt_location_t *at, const ct_yaml_t *n, void *o
   return ct__opt_wrong_type(at, n, expected);
 }
 
-static const char *text_of(const ct_yaml_t *n)
+static const char *opt_value_text_of(const ct_yaml_t *n)
 {
   return ct__opt_is_plain(n) && ct__opt_is_null(n->text) ? "" : n->text;
 }
@@ -198,10 +198,10 @@ static void clear_text(void *text)
   ct_mem_free(*(char **)text);
 }
 
-static int take_text(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
+static int opt_value_take_text(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   if (n->kind != CT_YAML_SCALAR) return ct__opt_wrong_type(at, n, "text");
-  char *text = ct_mem_strdup(text_of(n));
+  char *text = ct_mem_strdup(opt_value_text_of(n));
   if (!text) return CT_ERR_NOMEM;
   clear_text(out);
   *(char **)out = text;
@@ -212,9 +212,9 @@ static int take_name(const ct__opt_location_t *at, const ct_yaml_t *n, void *out
 {
   static const char what[] = "a plain name: not empty, '.' or '..', without '/' and control "
                              "characters, of up to 255 bytes";
-  if (n->kind != CT_YAML_SCALAR || !ct_text_is_name(text_of(n)))
+  if (n->kind != CT_YAML_SCALAR || !ct_text_is_name(opt_value_text_of(n)))
     return ct__opt_wrong_type(at, n, what);
-  return take_text(at, n, out);
+  return opt_value_take_text(at, n, out);
 }
 
 /* Expands the variables in a text; *path is the result. */
@@ -231,7 +231,7 @@ static int expand_path(const ct__opt_location_t *at, const ct_yaml_t *n, char **
 
 static int take_path(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
-  int rc = take_text(at, n, out);
+  int rc = opt_value_take_text(at, n, out);
   return rc == CT_OK ? expand_path(at, n, out) : rc;
 }
 
@@ -270,7 +270,7 @@ static int take_texts(const ct__opt_location_t *at, const ct_yaml_t *n, void *ou
       rc = ct__opt_wrong_type(at, item, "text or a list of texts");
       goto out;
     }
-    t.v[t.n] = ct_mem_strdup(text_of(item));
+    t.v[t.n] = ct_mem_strdup(opt_value_text_of(item));
     if (!t.v[t.n++]) CT_TRY(CT_ERR_NOMEM);
   }
   clear_texts(out);
@@ -406,7 +406,7 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_INT] = {"INTEGER", sizeof(int64_t), take_int, NULL},
     [CT_OPT_T_DOUBLE] = {"NUMBER", sizeof(double), take_double, NULL},
     [CT_OPT_T_BOOL] = {"true|false", sizeof(int), take_bool, NULL},
-    [CT_OPT_T_TEXT] = {"TEXT", sizeof(char *), take_text, clear_text},
+    [CT_OPT_T_TEXT] = {"TEXT", sizeof(char *), opt_value_take_text, clear_text},
     [CT_OPT_T_NAME] = {"NAME", sizeof(char *), take_name, clear_text},
     [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* the words are the help */
     [CT_OPT_T_TEXTS] = {"TEXT or LIST", sizeof(ct_opt_texts_t), take_texts, clear_texts},

@@ -68,7 +68,7 @@ static int next_event(reader_t *r, yaml_event_t *e)
                     why);
 }
 
-static int line_of(const yaml_event_t *e)
+static int yaml_parse_line_of(const yaml_event_t *e)
 {
   return (int)e->start_mark.line + 1;
 }
@@ -137,12 +137,12 @@ static void forget_anchors(reader_t *r)
 }
 
 /* Number of values in a tree; *height: levels below its root. */
-static int measure(const ct_yaml_t *n, int *height)
+static int yaml_parse_measure(const ct_yaml_t *n, int *height)
 {
   int values = 1, below;
   *height = 0;
   for (const ct_yaml_t *c = n->child; c; c = c->next) {
-    values += measure(c, &below);
+    values += yaml_parse_measure(c, &below);
     if (below + 1 > *height) *height = below + 1;
   }
   return values;
@@ -153,7 +153,7 @@ static int copy_value(reader_t *r, const ct_yaml_t *from, int line, int depth, c
 {
   int height;
   *out = NULL;
-  r->copied += measure(from, &height);
+  r->copied += yaml_parse_measure(from, &height);
   if (r->copied > MAX_COPIED) return fail_at(r, line, "aliases stand for more than 100000 values");
   if (depth + height > CT__YAML_DEPTH) return fail_at(r, line, "too many levels of nesting");
   *out = ct_yaml_copy(from);
@@ -169,7 +169,7 @@ static int note_anchor(reader_t *r, const yaml_event_t *e, const ct_yaml_t *valu
   r->anchors = a;
   a->name = ct_mem_strdup((const char *)anchor_of(e));
   if (!a->name) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(copy_value(r, value, line_of(e), 0, &a->value));
+  CT_TRY(copy_value(r, value, yaml_parse_line_of(e), 0, &a->value));
 out:
   return rc;
 }
@@ -178,10 +178,11 @@ static int follow_alias(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t
 {
   const char *name = (const char *)e->data.alias.anchor;
   for (const anchor_t *a = r->anchors; a; a = a->older)
-    if (strcmp(a->name, name) == 0) return copy_value(r, a->value, line_of(e), depth, out);
+    if (strcmp(a->name, name) == 0)
+      return copy_value(r, a->value, yaml_parse_line_of(e), depth, out);
   return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                    "%s:%d: '*%.100s' has no anchor '&%.100s' before it", r->name, line_of(e), name,
-                    name);
+                    "%s:%d: '*%.100s' has no anchor '&%.100s' before it", r->name,
+                    yaml_parse_line_of(e), name, name);
 }
 
 /* ---- merging ---- */
@@ -205,7 +206,7 @@ out:
 
 /* Keys of a map override those of the maps in its `<<`, of which earlier ones override later ones.
  */
-static int merge(reader_t *r, ct_yaml_t *into, const ct_yaml_t *merged, int depth)
+static int yaml_parse_merge(reader_t *r, ct_yaml_t *into, const ct_yaml_t *merged, int depth)
 {
   int rc = CT_OK;
   if (merged->kind != CT_YAML_LIST) return merge_map(r, into, merged, merged->line, depth);
@@ -232,14 +233,15 @@ static int parse_scalar(const reader_t *r, const yaml_event_t *e, ct_yaml_t **ou
   if (!is_binary(e)) return CT_OK;
   (*out)->quoted = 1;
   if (ct_text_unbase64((*out)->text, &len) != CT_OK || strlen((*out)->text) != len)
-    CT_FAIL(CT_ERR_USAGE, "%s:%d: '!!binary' is not base64 of a text", r->name, line_of(e));
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: '!!binary' is not base64 of a text", r->name,
+            yaml_parse_line_of(e));
 out:
   return rc;
 }
 
 static int check_key(const reader_t *r, const yaml_event_t *e)
 {
-  int rc = CT_OK, line = line_of(e);
+  int rc = CT_OK, line = yaml_parse_line_of(e);
   const char *why = is_binary(e)                  ? no_tags
                     : anchor_of(e)                ? "an anchor ('&name') cannot stand at a key"
                     : e->type == YAML_ALIAS_EVENT ? "an alias ('*name') cannot be a key"
@@ -295,7 +297,7 @@ static int parse_pair(reader_t *r, const yaml_event_t *key, int depth, ct_yaml_t
   CT_TRY(check_key(r, key));
   CT_TRY(next_event(r, &e));
   CT_TRY(parse_value(r, &e, depth, out));
-  (*out)->line = line_of(key);
+  (*out)->line = yaml_parse_line_of(key);
   (*out)->key = ct_mem_strdup((const char *)key->data.scalar.value);
   if (!(*out)->key) rc = CT_ERR_NOMEM;
 out:
@@ -338,7 +340,7 @@ static int parse_children(reader_t *r, ct_yaml_t *parent, int depth)
     yaml_event_delete(&e);
   }
   CT_TRY(check_unique(r, parent));
-  if (merged) CT_TRY(merge(r, parent, merged, depth));
+  if (merged) CT_TRY(yaml_parse_merge(r, parent, merged, depth));
 out:
   ct_yaml_free(merged);
   yaml_event_delete(&e);
@@ -359,12 +361,12 @@ static int parse_value(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t 
   int rc = CT_OK;
   ct_yaml_t *n = NULL;
   const char *why = refused(e);
-  if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, line_of(e), why);
+  if (why) CT_FAIL(CT_ERR_USAGE, "%s:%d: %s", r->name, yaml_parse_line_of(e), why);
   if (depth > CT__YAML_DEPTH)
-    CT_FAIL(CT_ERR_USAGE, "%s:%d: more than %d levels of nesting", r->name, line_of(e),
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: more than %d levels of nesting", r->name, yaml_parse_line_of(e),
             CT__YAML_DEPTH);
   CT_TRY(parse_node(r, e, depth, &n));
-  n->line = line_of(e);
+  n->line = yaml_parse_line_of(e);
   if (anchor_of(e)) CT_TRY(note_anchor(r, e, n));
   *out = n;
   n = NULL;
@@ -381,7 +383,7 @@ static int parse_stream(reader_t *r, int depth, ct_yaml_t **out)
     yaml_event_t e;
     CT_TRY(next_event(r, &e));
     yaml_event_type_t type = e.type;
-    int line = line_of(&e);
+    int line = yaml_parse_line_of(&e);
     int is_value = type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
                    type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT;
     if (is_value) rc = parse_value(r, &e, depth, out);

@@ -190,7 +190,7 @@ static cpu__dense_t out_of_heads(const attention_op_t *k)
   return (cpu__dense_t){k->n * k->t, k->d, k->d};
 }
 
-static void forward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
+static void attention_forward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
 {
   const ct_dev_t *dev = k->head.dev;
   cpu__dense_forward(dev, into_heads(k), a->x, a->w[0], a->w[1], b->qkv);
@@ -198,7 +198,7 @@ static void forward(const attention_op_t *k, const buffers_t *b, const ct_op_arg
   cpu__dense_forward(dev, out_of_heads(k), b->c, a->w[2], a->w[3], a->y);
 }
 
-static void backward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
+static void attention_backward(const attention_op_t *k, const buffers_t *b, const ct_op_args_t *a)
 {
   const ct_dev_t *dev = k->head.dev;
   cpu__dense_t in = into_heads(k), out = out_of_heads(k);
@@ -217,8 +217,8 @@ static int attention_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const attention_op_t *k = (const attention_op_t *)op;
   buffers_t b = buffers(k, a);
-  if (a->pass & CT_FWD) forward(k, &b, a);
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(k, &b, a);
+  if (a->pass & CT_FWD) attention_forward(k, &b, a);
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) attention_backward(k, &b, a);
   return CT_OK;
 }
 

@@ -16,7 +16,7 @@ static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
   return dev->bf16_rate <= 1 || rows < 16;
 }
 
-static int can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char why[128])
+static int linear_can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char why[128])
 {
   if (job->desc->x.dtype != dtype) return cpu__refuse(why, "another type of activations");
   if (dtype == CT_BF16 && job->dev->bf16_rate == 0)
@@ -34,7 +34,7 @@ typedef struct own {
 
 static int gemm_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
-  return can(job, CT_F32, cost, why);
+  return linear_can(job, CT_F32, cost, why);
 }
 
 static int gemm_stored(const cpu__job_t *job, cpu__md_t **out)
@@ -52,7 +52,8 @@ static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
   return gemm_stored(job, &out->w);
 }
 
-static void forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
+static void linear_forward(ct_dev_t *dev, const own_t *o, cpu__matrix_t w,
+                           void *const at[CPU__ROLES])
 {
   cpu__gemm_t g = {.m = o->rows, .n = o->out, .k = o->in, .b = w};
   g.a = cpu__row_major(at[CPU__X], o->in);
@@ -73,7 +74,8 @@ static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[
     cpu__gemm_blocked(dev, &g);
 }
 
-static void gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[CPU__ROLES])
+static void linear_gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w,
+                            void *const at[CPU__ROLES])
 {
   cpu__gemm_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
@@ -90,11 +92,11 @@ static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU
   const own_t *o = ready->own;
   cpu__matrix_t w = cpu__panels(at[CPU__W], (o->in + 15) / 16 * 16);
   if (o->pass == CT_FWD)
-    forward(dev, o, w, at);
+    linear_forward(dev, o, w, at);
   else if (o->pass == CT_BWD_DATA)
     data(dev, o, w, at);
   else
-    gradient(dev, o, w, at);
+    linear_gradient(dev, o, w, at);
   return CT_OK;
 }
 
@@ -115,7 +117,7 @@ static const cpu__algo_t gemm = {.name = "product",
 
 static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
-  return can(job, CT_BF16, cost, why);
+  return linear_can(job, CT_BF16, cost, why);
 }
 
 /* Each pass converts the weights from float32. */

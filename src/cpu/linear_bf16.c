@@ -34,7 +34,7 @@ static int64_t panels(int64_t columns)
   return (columns + LANES - 1) / LANES;
 }
 
-static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int linear_bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   int64_t k = job->pass == CT_FWD ? d->x.dim[1] : d->y.dim[1];
@@ -47,7 +47,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   return 1;
 }
 
-static int stored(const cpu__job_t *job, cpu__md_t **out)
+static int linear_bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
 }
@@ -57,7 +57,7 @@ static size_t panel_bytes(int64_t columns, int64_t pairs)
   return (size_t)(panels(columns) * pairs * LANES) * sizeof(uint32_t);
 }
 
-static int prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int linear_bf16_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   const ct_op_desc_t *d = job->desc;
   linear_t *l = out->own = ct_mem_alloc(sizeof *l, "linear");
@@ -78,10 +78,10 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
     l->bias_at = panel_bytes(l->in, pairs) + panel_bytes(l->out, pairs);
   l->own_at = l->bias_at + panel_bytes(l->out, 1);
   out->scratch = l->own_at + (size_t)l->threads * own;
-  return stored(job, &out->w);
+  return linear_bf16_stored(job, &out->w);
 }
 
-static void clear(cpu__ready_t *ready)
+static void linear_bf16_clear(cpu__ready_t *ready)
 {
   ct_mem_free(ready->own);
 }
@@ -241,7 +241,7 @@ static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint1
   }
 }
 
-static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int linear_bf16_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const linear_t *l = ready->own;
   void *bias = l->bias ? at[CPU__BIAS] : NULL;
@@ -256,8 +256,8 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
 
 const cpu__algo_t cpu__linear_bf16 = {.name = "bf16 pairs",
                                       .relu = 1,
-                                      .can = can,
-                                      .stored = stored,
-                                      .prepare = prepare,
-                                      .run = run,
-                                      .clear = clear};
+                                      .can = linear_bf16_can,
+                                      .stored = linear_bf16_stored,
+                                      .prepare = linear_bf16_prepare,
+                                      .run = linear_bf16_run,
+                                      .clear = linear_bf16_clear};

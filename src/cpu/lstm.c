@@ -112,7 +112,7 @@ static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_ar
   }
 }
 
-static void forward(const lstm_op_t *k, const ct_op_args_t *a)
+static void lstm_forward(const lstm_op_t *k, const ct_op_args_t *a)
 {
   buffers_t b = forward_buffers(k, a);
   const float *b_ih = a->w[2], *b_hh = a->w[3];
@@ -157,7 +157,7 @@ static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float 
   cpu__dense_param(k->head.dev, of_states, y, b->dgates + 4 * h, dw);
 }
 
-static void backward(const lstm_op_t *k, const ct_op_args_t *a)
+static void lstm_backward(const lstm_op_t *k, const ct_op_args_t *a)
 {
   const ct_dev_t *dev = k->head.dev;
   buffers_t b = backward_buffers(k, a);
@@ -176,8 +176,8 @@ static void backward(const lstm_op_t *k, const ct_op_args_t *a)
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const lstm_op_t *k = (const lstm_op_t *)op;
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(k, a);
+  if (a->pass & CT_FWD) lstm_forward(k, a);
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) lstm_backward(k, a);
   return CT_OK;
 }
 

@@ -34,7 +34,7 @@ static ct_op_desc_t inner_desc(const ct_op_desc_t *d)
   return inner;
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+static ct_layout_t storage_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   ct_op_desc_t inner = inner_desc(d);
   const cpu__op_kind_t *kind = inner_kind(d);
@@ -46,7 +46,7 @@ static size_t float_bytes(int64_t count)
   return ((size_t)count * sizeof(float) + 63) / 64 * 64;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int storage_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
   storage_t *k = (storage_t *)op;
@@ -66,7 +66,7 @@ out:
   return rc;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int storage_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM);
   storage_t *k = (storage_t *)op;
@@ -98,18 +98,18 @@ out:
   return rc;
 }
 
-static void clear(ct_op_t *op)
+static void storage_clear(ct_op_t *op)
 {
   cpu__op_free(((storage_t *)op)->inner);
 }
 
-static int pack(ct_op_t *op, int param, const float *plain, void *own)
+static int storage_pack(ct_op_t *op, int param, const float *plain, void *own)
 {
   ct_op_t *inner = ((storage_t *)op)->inner;
   return inner->kind->pack(inner, param, plain, own);
 }
 
-static int unpack(ct_op_t *op, int param, const void *own, float *plain)
+static int storage_unpack(ct_op_t *op, int param, const void *own, float *plain)
 {
   ct_op_t *inner = ((storage_t *)op)->inner;
   return inner->kind->unpack(inner, param, own, plain);
@@ -117,9 +117,9 @@ static int unpack(ct_op_t *op, int param, const void *own, float *plain)
 
 const cpu__op_kind_t cpu__storage = {.size = sizeof(storage_t),
                                      .bf16 = 1,
-                                     .wants = wants,
-                                     .prepare = prepare,
-                                     .run = run,
-                                     .clear = clear,
-                                     .pack = pack,
-                                     .unpack = unpack};
+                                     .wants = storage_wants,
+                                     .prepare = storage_prepare,
+                                     .run = storage_run,
+                                     .clear = storage_clear,
+                                     .pack = storage_pack,
+                                     .unpack = storage_unpack};

@@ -53,7 +53,7 @@ int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap)
   return n;
 }
 
-static void fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
+static void facts_fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *f)
 {
   char mpi[128], reason[128];
   memset(f, 0, sizeof *f); /* including padding, since it is sent as bytes */
@@ -83,7 +83,7 @@ int ct_doctor_gather(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t *
   ct_rank_facts_t *mine = ct_mem_alloc(sizeof *mine, "the facts of a rank");
   *all = first ? ct_mem_array(env->topo->size, sizeof **all, "the facts of all ranks") : NULL;
   if (!mine || (first && !*all)) rc = CT_ERR_NOMEM;
-  if (rc == CT_OK) fill(env, thorough, mine);
+  if (rc == CT_OK) facts_fill(env, thorough, mine);
   CT_TRY(ct_agree(env->topo, rc));
   mine->clock_s = wall_clock(); /* all ranks have just left the collective call */
   ct_agree_gather(env->topo, mine, (int)sizeof *mine, *all);

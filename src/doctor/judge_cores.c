@@ -51,7 +51,7 @@ void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t ca
   }
 }
 
-static int share(const ct__doctor_node_t *d)
+static int cores_share(const ct__doctor_node_t *d)
 {
   int cores = d->allowed / d->n;
   return cores > 0 ? cores : 1;
@@ -75,11 +75,11 @@ static void cure_too_many(const ct__doctor_node_t *d, char *cure, size_t cap)
     ct__doctor_fewer(d->job, d->allowed, cure, cap);
     return;
   }
-  if (d->group_cores < d->allowed) ct__doctor_bind(d->job, share(d), bind, sizeof bind);
+  if (d->group_cores < d->allowed) ct__doctor_bind(d->job, cores_share(d), bind, sizeof bind);
   if (wide && from == CT_THREADS_OMP)
-    snprintf(cure, cap, "export OMP_NUM_THREADS=%d%s%s", share(d), *bind ? "; " : "", bind);
+    snprintf(cure, cap, "export OMP_NUM_THREADS=%d%s%s", cores_share(d), *bind ? "; " : "", bind);
   else if (wide && from == CT_THREADS_CONFIG)
-    snprintf(cure, cap, "--set cpu.threads=%d%s%s", share(d), *bind ? "; " : "", bind);
+    snprintf(cure, cap, "--set cpu.threads=%d%s%s", cores_share(d), *bind ? "; " : "", bind);
   else
     snprintf(cure, cap, "%s", *bind ? bind : "start fewer ranks on a node");
 }
@@ -120,7 +120,7 @@ static int bound(const ct__doctor_node_t *d, ct_findings_t *out)
   }
   int cores = ct_cores_count(all);
   if (ranks == 0 || threads <= cores) return 0;
-  if (ranks > 1) ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  if (ranks > 1) ct__doctor_bind(d->job, cores_share(d), cure, sizeof cure);
   snprintf(cure + strlen(cure), sizeof cure - strlen(cure), "%s%s", *cure ? "; or " : "", unset);
   ct__doctor_add(out, CT_FINDING_BAD, "omp_bound", d, cure,
                  "OpenMP binds %d thread%s of %d rank%s to %d core%s of %d (OMP_PROC_BIND, "
@@ -135,7 +135,7 @@ static int idle(const ct__doctor_node_t *d, ct_findings_t *out)
   if (d->allowed < 4 || d->cores * 2 >= d->allowed)
     return 0; /* half of the cores: possibly one of two hyperthreads */
   if (d->rank[0]->on_gpu && d->cores >= 4 * d->n) return 0; /* enough cores to feed the GPUs */
-  ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  ct__doctor_bind(d->job, cores_share(d), cure, sizeof cure);
   ct__doctor_add(out, CT_FINDING_BAD, "idle_cores", d, cure,
                  "%d rank%s may use %d core%s of %d: the others stay idle", d->n, S(d->n), d->cores,
                  S(d->cores), d->allowed);
@@ -160,7 +160,7 @@ static int shared(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   char cure[300];
   if (!d->sharing) return 0;
-  ct__doctor_bind(d->job, share(d), cure, sizeof cure);
+  ct__doctor_bind(d->job, cores_share(d), cure, sizeof cure);
   if (d->alike)
     ct__doctor_add(out, CT_FINDING_NOTE, "not_bound", d, cure,
                    "%d ranks are not bound: they share %d cores", d->n, d->cores);
@@ -227,7 +227,7 @@ static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
     }
     if (f->on_gpu || touched < 2) continue;
     if (f->threads <= most)
-      ct__doctor_bind(d->job, share(d) < most ? share(d) : most, cure, sizeof cure);
+      ct__doctor_bind(d->job, cores_share(d) < most ? cores_share(d) : most, cure, sizeof cure);
     else
       snprintf(cure, sizeof cure, "%d ranks on a node, with %d cores each, are often faster",
                d->n * touched, most);

@@ -7,7 +7,7 @@
 /* Findings with the same key are merged, so findings about data.val have their own keys. */
 #define KEY(text) (is_val ? "val_" text : text)
 
-static void set(int is_val, const ct_survey_t *l, ct_findings_t *out)
+static void survey_set(int is_val, const ct_survey_t *l, ct_findings_t *out)
 {
   const char *name = is_val ? "val" : "train";
   const char *of = l->looked < l->samples ? " (of the samples read)" : "";
@@ -65,9 +65,9 @@ void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out)
         "h5repack -f SHUF -f GZIP=4 IN.h5 OUT.h5, so that all threads can read them",
         "%d of %d files of data.train are read by the HDF5 library, one thread at a time",
         job->data.by_hdf5, job->data.files);
-  set(0, &l->train, out);
+  survey_set(0, &l->train, out);
   if (l->val.samples == 0) return;
-  set(1, &l->val, out);
+  survey_set(1, &l->val, out);
   if (l->shared.n)
     ct__doctor_add(
         out, CT_FINDING_BAD, "leak", NULL,

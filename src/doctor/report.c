@@ -100,7 +100,7 @@ out:
 
 /* ---- other facts ---- */
 
-static int launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
+static int report_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_str_t *out)
 {
   static const char *const from[] = {"share of the cores", "OMP_NUM_THREADS", "the configuration"};
   int rc = CT_OK;
@@ -287,7 +287,7 @@ out:
 }
 
 /* The survey of a data set: amount and rate of reading, and labels. */
-static int look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out)
+static int report_look(const char *name, const ct_survey_t *l, int ranks, ct_str_t *out)
 {
   int rc = CT_OK;
   char a[32];
@@ -311,8 +311,8 @@ static int look_facts(const ct_job_facts_t *job, ct_str_t *out)
   int rc = CT_OK;
   const ct_surveys_t *l = job->surveys;
   if (!l) return CT_OK;
-  CT_TRY(look("train", &l->train, job->ranks, out));
-  CT_TRY(look("val", &l->val, job->ranks, out));
+  CT_TRY(report_look("train", &l->train, job->ranks, out));
+  CT_TRY(report_look("val", &l->val, job->ranks, out));
   if (!l->train.channels || l->train.looked == 0) return CT_OK;
   CT_TRY(ct_str_add(out, "  transforms  "));
   CT_TRY(ct_survey_normalize(&l->train, out));
@@ -358,7 +358,7 @@ int ct_doctor_report(const ct_rank_facts_t *f, const ct_job_facts_t *job,
   CT_TRY(ct_str_add(out, "\n\n"));
   CT_TRY(node_table(nodes.node, job, out));
   CT_TRY(ct_str_add(out, "\n"));
-  CT_TRY(launch(f, job, out));
+  CT_TRY(report_launch(f, job, out));
   CT_TRY(system_facts(&f->machine, out));
   CT_TRY(network(&nodes.node[0], out));
   CT_TRY(directory(job, out));

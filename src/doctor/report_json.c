@@ -121,7 +121,7 @@ static json_t *phases(const ct_survey_t *l)
   return o;
 }
 
-static json_t *look(const ct_survey_t *l)
+static json_t *report_json_look(const ct_survey_t *l)
 {
   if (l->samples == 0) return json_null();
   json_t *o = json_pack(
@@ -147,8 +147,9 @@ static json_t *looks(const ct_job_facts_t *job)
   int channel;
   const ct_surveys_t *l = job->surveys;
   if (!l) return json_null();
-  return json_pack("{s:o, s:o, s:I, s:f}", "train", look(&l->train), "val", look(&l->val),
-                   "in_both", (json_int_t)l->shared.n, "drift", ct_survey_drift(l, &channel));
+  return json_pack("{s:o, s:o, s:I, s:f}", "train", report_json_look(&l->train), "val",
+                   report_json_look(&l->val), "in_both", (json_int_t)l->shared.n, "drift",
+                   ct_survey_drift(l, &channel));
 }
 
 int ct_doctor_json(const ct_rank_facts_t *f, const ct_job_facts_t *job,

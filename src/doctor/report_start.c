@@ -9,7 +9,7 @@ typedef struct range {
   int least, most;
 } range_t;
 
-static void widen(range_t *r, int n)
+static void report_start_widen(range_t *r, int n)
 {
   if (r->most == 0 || n < r->least) r->least = n;
   if (n > r->most) r->most = n;
@@ -32,12 +32,12 @@ int ct__doctor_line(const ct__doctor_node_t *nodes, const ct_job_facts_t *job, c
   range_t ranks = {0}, threads = {0}, each = {0}, together = {0};
   for (int i = 0; i < job->nodes; i++) {
     const ct__doctor_node_t *d = &nodes[i];
-    widen(&ranks, d->n);
-    widen(&together, d->cores);
+    report_start_widen(&ranks, d->n);
+    report_start_widen(&together, d->cores);
     sharing |= d->sharing;
     for (int r = 0; r < d->n; r++) {
-      widen(&threads, d->rank[r]->threads);
-      widen(&each, d->rank[r]->machine.cores);
+      report_start_widen(&threads, d->rank[r]->threads);
+      report_start_widen(&each, d->rank[r]->machine.cores);
     }
   }
   CT_TRY(add_range(out, "", (range_t){job->nodes, job->nodes}, "node"));
@@ -101,7 +101,7 @@ out:
   return rc;
 }
 
-static int tell(const ct_doctor_env_t *env, const ct_rank_facts_t *all)
+static int report_start_tell(const ct_doctor_env_t *env, const ct_rank_facts_t *all)
 {
   int rc = CT_OK;
   ct_job_facts_t *job = ct_mem_alloc(sizeof *job, "the facts of the job");
@@ -122,7 +122,7 @@ int ct_doctor_start(const ct_doctor_env_t *env)
   int rc = CT_OK;
   ct_rank_facts_t *all = NULL;
   CT_TRY(ct_doctor_gather(env, 0, &all));
-  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? tell(env, all) : CT_OK);
+  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? report_start_tell(env, all) : CT_OK);
 out:
   ct_mem_free(all);
   return rc;

@@ -46,7 +46,7 @@ static void count_at(in_t *in, ct_survey_count_t *c, int64_t index)
 /* ---- a sample ---- */
 
 /* Converts the next of \a n elements, from index \a at on, into in->number; returns how many. */
-static int64_t take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int64_t at)
+static int64_t survey_take(in_t *in, ct_dtype_t type, const void *from, int64_t n, int64_t at)
 {
   int64_t some = n - at < NUMBERS ? n - at : NUMBERS;
   const char *first = (const char *)from + (size_t)at * ct_dtype_size(type);
@@ -62,7 +62,7 @@ static int check_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n,
   int finite = 1, same = n > 1;
   double first = 0;
   for (int64_t at = 0, some; at < n; at += some) {
-    some = take(in, type, from, n, at);
+    some = survey_take(in, type, from, n, at);
     if (at == 0) first = in->number[0];
     for (int64_t i = 0; i < some; i++) {
       int gap = missing && isnan(in->number[i]);
@@ -82,11 +82,11 @@ static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
 }
 
 /* Updates the mean of each channel by Welford's method; missing numbers are skipped. */
-static void add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
+static void survey_add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
 {
   ct_survey_t *l = &in->l;
   for (int64_t at = 0, some; at < n && l->channels; at += some) {
-    some = take(in, x->shape.dtype, x->v, n, at);
+    some = survey_take(in, x->shape.dtype, x->v, n, at);
     for (int64_t i = 0; i < some; i++) {
       if (isnan(in->number[i])) continue;
       int64_t c = channel_of(in, &x->shape, at + i);
@@ -113,7 +113,7 @@ static int add_places(in_t *in)
   int64_t n = ct_shape_sample(y);
   if (!in->d->by_class) return check_numbers(in, y->dtype, in->y, n, NULL, NULL);
   for (int64_t at = 0, some; at < n; at += some) {
-    some = take(in, y->dtype, in->y, n, at);
+    some = survey_take(in, y->dtype, in->y, n, at);
     for (int64_t i = 0; i < some; i++)
       good &= fabs(in->number[i]) < 0x1p31 && add_label(in, (int64_t)in->number[i]);
   }
@@ -170,7 +170,7 @@ static void look_at(in_t *in, int64_t index)
   int good = check_numbers(in, type, in->x.v, n, &flat, in->d->info.missing ? &missing : NULL);
   if (good && missing) count_at(in, &in->l.missing, index);
   if (good) in->l.missing_numbers += (double)missing;
-  if (good) add_numbers(in, &in->x, n);
+  if (good) survey_add_numbers(in, &in->x, n);
   if (flat) count_at(in, &in->l.flat, index);
   if (!check_extra(in, index, &hash) || !good) count_at(in, &in->l.odd, index);
   check_dense_target(in, index);
@@ -179,7 +179,7 @@ static void look_at(in_t *in, int64_t index)
 
 /* ---- the samples of this rank ---- */
 
-static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
+static int survey_begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t *in)
 {
   int64_t first, extra_bytes = 0;
   *in = (in_t){.d = d, .l = {.samples = d->info.samples}};
@@ -206,7 +206,7 @@ static int begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks, in_t 
   return good ? CT_OK : CT_ERR_NOMEM;
 }
 
-static void end(in_t *in)
+static void survey_end(in_t *in)
 {
   ct_stored_clear(&in->x);
   ct_mem_free(in->extra);
@@ -245,7 +245,7 @@ static void merge_count(ct_survey_count_t *to, const ct_survey_count_t *from)
 }
 
 /* Merges means and sums of squares of two parts (Chan, Golub, LeVeque 1979). */
-static void merge(ct_survey_t *to, const ct_survey_t *from)
+static void survey_merge(ct_survey_t *to, const ct_survey_t *from)
 {
   to->looked += from->looked;
   to->bytes += from->bytes;
@@ -311,7 +311,7 @@ static void count_labels(in_t *in)
   }
 }
 
-static void finish(in_t *in)
+static void survey_finish(in_t *in)
 {
   struct stat st;
   const char *path;
@@ -338,7 +338,7 @@ static int survey_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t 
   int rc = CT_OK;
   int64_t looks = full || d->info.samples < CT_SURVEY_SAMPLES ? d->info.samples : CT_SURVEY_SAMPLES;
   ct_survey_t *all = NULL;
-  CT_TRY_ALL(t, begin(t, d, looks, in));
+  CT_TRY_ALL(t, survey_begin(t, d, looks, in));
   survey_share(t, in, looks);
   all = t->rank == 0 ? ct_mem_array(t->size, sizeof *all, "surveys of all ranks") : NULL;
   CT_TRY(ct_agree(t, t->rank == 0 && !all ? CT_ERR_NOMEM : CT_OK));
@@ -346,9 +346,9 @@ static int survey_set(const ct_topo_t *t, const ct_dataset_t *d, int full, in_t 
   gather_prints(t, in);
   ct_agree_sum(t, in->of_class, in->l.classes);
   for (int r = 1; r < t->size && all; r++)
-    merge(&in->l, &all[r]);
+    survey_merge(&in->l, &all[r]);
   if (t->rank == 0) sort_prints(in, t->size);
-  if (t->rank == 0) finish(in);
+  if (t->rank == 0) survey_finish(in);
 out:
   ct_mem_free(all);
   return rc;
@@ -377,8 +377,8 @@ int ct_survey(const ct_topo_t *t, const ct_dataset_t *train, const ct_dataset_t 
   out->train = a.l;
   out->val = b.l;
 out:
-  end(&a);
-  end(&b);
+  survey_end(&a);
+  survey_end(&b);
   return rc;
 }
 

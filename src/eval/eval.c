@@ -102,7 +102,7 @@ out:
 }
 
 /* Metrics besides loss and accuracy. */
-static int measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
+static int eval_measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   const ct_confusion_t *counted = c->want.confusion;
@@ -116,7 +116,7 @@ out:
   return rc;
 }
 
-static int sum_up(counting_t *c, ct_eval_result_t *out)
+static int eval_sum_up(counting_t *c, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
@@ -134,7 +134,7 @@ static int sum_up(counting_t *c, ct_eval_result_t *out)
                             .macro = {NAN, NAN, NAN},
                             .auc = NAN,
                             .r2 = NAN};
-  CT_TRY(measure(c, topo, out));
+  CT_TRY(eval_measure(c, topo, out));
 out:
   return rc;
 }
@@ -149,7 +149,7 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   CT_TRY(ct_trainer_broadcast(c->t, 1));
   int own = open_counting(c, &in_order, workers);
   CT_TRY(count_all(c, ct_sampler_steps(&in_order), own, ask, stop));
-  if (!*stop) CT_TRY(sum_up(c, out));
+  if (!*stop) CT_TRY(eval_sum_up(c, out));
 out:
   ct_mem_free(c->logits);
   ct__ranking_close(&c->ranking);

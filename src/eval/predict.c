@@ -84,7 +84,7 @@ static int next_batch(predicting_t *p, const ct_batch_t **b)
 }
 
 /* The local part of the next batch. */
-static int forward(predicting_t *p)
+static int predict_forward(predicting_t *p)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
@@ -119,7 +119,7 @@ static int predict_all(predicting_t *p, int own)
   CT_TRY(ct_agree(p->topo, own));
   ct_prefetch_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
   for (int64_t at = 0; at < p->in_order.samples && rc == CT_OK; at += p->in_order.batch) {
-    rc = ct_agree(p->topo, forward(p));
+    rc = ct_agree(p->topo, predict_forward(p));
     if (rc != CT_OK) break;
     ct_agree_gather(p->topo, p->mine, bytes, p->all);
     ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);

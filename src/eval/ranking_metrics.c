@@ -51,7 +51,7 @@ static void softmax(const float *x, int64_t n, float *to)
     to[k] = (float)(exp(x[k] - most) / sum);
 }
 
-static void keep(ct__ranking_t *s, const float *out, int32_t label)
+static void ranking_metrics_keep(ct__ranking_t *s, const float *out, int32_t label)
 {
   float *to = s->score + s->n * s->classes;
   if (s->softmax)
@@ -80,7 +80,7 @@ void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, 
   for (int64_t i = 0; i < b->n; i++) {
     if (s->outputs) spread(s, b->targets + i * s->outputs, out + i * s->outputs);
     if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->cap) continue;
-    keep(s, out + i * s->classes, b->labels[i]);
+    ranking_metrics_keep(s, out + i * s->classes, b->labels[i]);
   }
 }
 
@@ -91,7 +91,7 @@ typedef struct gathered {
   size_t bytes, cap;
 } gathered_t;
 
-static void take(void *ctx, int rank, const void *data, size_t bytes)
+static void ranking_metrics_take(void *ctx, int rank, const void *data, size_t bytes)
 {
   gathered_t *g = ctx;
   (void)rank;
@@ -107,7 +107,7 @@ static double auc_of(const ct__ranking_t *s, const ct_topo_t *topo, int64_t clas
   for (int64_t i = 0; i < s->n; i++)
     mine[i] = (ct_scored_t){s->score[i * s->classes + class], s->label[i] == class};
   all->bytes = 0;
-  ct_agree_each(topo, mine, sizeof *mine * (size_t)s->n, take, all);
+  ct_agree_each(topo, mine, sizeof *mine * (size_t)s->n, ranking_metrics_take, all);
   return topo->rank ? NAN : ct_auc(all->s, (int64_t)(all->bytes / sizeof *all->s));
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/ct_file.h"
 /* The first line of a small file; 0: it cannot be read. */
-static int line_of(const char *root, const char *path, char *buf, size_t cap)
+static int cpu_line_of(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
   snprintf(whole, sizeof whole, "%s%s", root, path);
@@ -25,7 +25,7 @@ static int line_of(const char *root, const char *path, char *buf, size_t cap)
 static double number_of(const char *root, const char *path)
 {
   char text[64];
-  return line_of(root, path, text, sizeof text) ? strtod(text, NULL) : 0;
+  return cpu_line_of(root, path, text, sizeof text) ? strtod(text, NULL) : 0;
 }
 
 static double clock_of(const char *root, int cpu, const char *file)
@@ -106,9 +106,9 @@ static void read_info(const char *root, int cpu, ct_cpu_t *out)
 static int read_turbo(const char *root)
 {
   char text[16];
-  if (line_of(root, "/sys/devices/system/cpu/intel_pstate/no_turbo", text, sizeof text))
+  if (cpu_line_of(root, "/sys/devices/system/cpu/intel_pstate/no_turbo", text, sizeof text))
     return text[0] == '0';
-  if (line_of(root, "/sys/devices/system/cpu/cpufreq/boost", text, sizeof text))
+  if (cpu_line_of(root, "/sys/devices/system/cpu/cpufreq/boost", text, sizeof text))
     return text[0] == '1';
   return -1;
 }
@@ -124,15 +124,15 @@ void ct_cpu_read(const char *root, int cpu, ct_cpu_t *out)
   if (now > 0) out->mhz = now;
   out->max_mhz = clock_of(root, cpu, "cpuinfo_max_freq");
   snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", cpu);
-  line_of(root, path, out->governor, sizeof out->governor);
+  cpu_line_of(root, path, out->governor, sizeof out->governor);
   out->turbo = read_turbo(root);
-  out->load = line_of(root, "/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
+  out->load = cpu_line_of(root, "/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
 }
 
 double ct_cpu_offcpu(const char *root)
 {
   char text[96], *end;
-  if (!line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;
+  if (!cpu_line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;
   strtoull(text, &end, 10); /* ns on a CPU; the next number is the ns runnable but waiting for
                                one */
   return *end == ' ' ? 1e-9 * (double)strtoull(end, NULL, 10) : -1;

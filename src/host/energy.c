@@ -16,14 +16,14 @@
 enum { PACKAGES = 16, PARTS = 4, HWMONS = 64 };
 
 /* Reads a small file; 0: it cannot be read, and errno is set. */
-static int read_text(const char *root, const char *path, char *buf, size_t cap)
+static int energy_read_text(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
   snprintf(whole, sizeof whole, "%s%s", root, path);
   return ct_file_peek(whole, buf, cap) > 0;
 }
 
-static void add(ct_energy_t *e, double joule, double range)
+static void energy_add(ct_energy_t *e, double joule, double range)
 {
   if (e->counters == CT_ENERGY_COUNTERS) return;
   e->joule[e->counters] = joule;
@@ -35,13 +35,13 @@ static int add_zone(const char *root, const char *zone, const char *name, ct_ene
 {
   char path[128], text[64], range[64];
   snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/name", zone);
-  if (!read_text(root, path, text, sizeof text)) return 0;
+  if (!energy_read_text(root, path, text, sizeof text)) return 0;
   if (strncmp(text, name, strlen(name)) != 0) return 1;
   snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/max_energy_range_uj", zone);
-  read_text(root, path, range, sizeof range);
+  energy_read_text(root, path, range, sizeof range);
   snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%s/energy_uj", zone);
-  if (read_text(root, path, text, sizeof text))
-    add(e, 1e-6 * strtod(text, NULL), 1e-6 * strtod(range, NULL));
+  if (energy_read_text(root, path, text, sizeof text))
+    energy_add(e, 1e-6 * strtod(text, NULL), 1e-6 * strtod(range, NULL));
   else
     snprintf(e->from, sizeof e->from, "not known: RAPL is there, but energy_uj: %s",
              strerror(errno));
@@ -72,10 +72,11 @@ static void add_sockets(const char *root, ct_energy_t *e)
   double watt = 0;
   for (int i = 0; i < HWMONS; i++) {
     snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%d/device/power1_oem_info", i);
-    if (!read_text(root, path, text, sizeof text) || strncmp(text, name, sizeof name - 1) != 0)
+    if (!energy_read_text(root, path, text, sizeof text) ||
+        strncmp(text, name, sizeof name - 1) != 0)
       continue;
     snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%d/device/power1_average", i);
-    if (!read_text(root, path, text, sizeof text)) {
+    if (!energy_read_text(root, path, text, sizeof text)) {
       snprintf(e->from, sizeof e->from, "not known: hwmon is there, but power1_average: %s",
                strerror(errno));
       return;
@@ -94,8 +95,8 @@ void ct_energy_read(const char *root, ct_energy_t *out)
   memset(out, 0, sizeof *out);
   snprintf(out->from, sizeof out->from,
            "not known: neither RAPL, pm_counters nor Grace's hwmon are shown here");
-  if (read_text(root, "/sys/cray/pm_counters/energy", text, sizeof text)) {
-    add(out, strtod(text, NULL), 0);
+  if (energy_read_text(root, "/sys/cray/pm_counters/energy", text, sizeof text)) {
+    energy_add(out, strtod(text, NULL), 0);
     snprintf(out->from, sizeof out->from, "pm_counters: the whole node");
     out->whole = 1;
     return;

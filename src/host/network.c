@@ -21,13 +21,13 @@ typedef struct names {
   char name[MOST][sizeof((ct_nic_t *)0)->name];
 } names_t;
 
-static int by_name(const void *a, const void *b)
+static int network_by_name(const void *a, const void *b)
 {
   return strcmp(a, b);
 }
 
 /* Lists a directory in order; names that are too long are skipped. */
-static void list(const char *dir, names_t *out)
+static void network_list(const char *dir, names_t *out)
 {
   out->n = 0;
   DIR *d = opendir(dir);
@@ -35,11 +35,11 @@ static void list(const char *dir, names_t *out)
     if (e->d_name[0] != '.' && strlen(e->d_name) < sizeof out->name[0])
       strcpy(out->name[out->n++], e->d_name);
   if (d) closedir(d);
-  qsort(out->name, (size_t)out->n, sizeof out->name[0], by_name);
+  qsort(out->name, (size_t)out->n, sizeof out->name[0], network_by_name);
 }
 
 /* The first word of a small file; 0: it cannot be read. */
-static int word_of(const char *dir, const char *file, char *buf, size_t cap)
+static int network_word_of(const char *dir, const char *file, char *buf, size_t cap)
 {
   char path[CT_PATH_MAX];
   if (ct_path_join(path, sizeof path, dir, file) != CT_OK) return 0;
@@ -53,7 +53,7 @@ static int numa_of(const char *device)
 {
   char text[24];
   int64_t number;
-  if (!word_of(device, "device/numa_node", text, sizeof text)) return -1;
+  if (!network_word_of(device, "device/numa_node", text, sizeof text)) return -1;
   if (ct_text_int(text, &number) != CT_OK || number < 0 || number >= CT_NUMA_MAX) return -1;
   return (int)number;
 }
@@ -74,7 +74,8 @@ static int counts(const char *root, const char *interface, const ct_nic_t *nic, 
   char path[CT_PATH_MAX], state[24] = "";
   if (ct_path_join(path, sizeof path, interface, "device") != CT_OK || access(path, F_OK) != 0)
     return 0;
-  if (word_of(interface, "operstate", state, sizeof state) && strcmp(state, "down") == 0) return 0;
+  if (network_word_of(interface, "operstate", state, sizeof state) && strcmp(state, "down") == 0)
+    return 0;
   for (int i = 0; i < n; i++)
     if (ct_text_format(path, sizeof path, "%s/sys/class/infiniband/%s", root, nic[i].name) ==
             CT_OK &&
@@ -91,7 +92,7 @@ int ct_machine_nics(const char *root, ct_nic_t nic[CT_NICS])
   names_t names;
   for (int k = 0; k < 2; k++) {
     if (ct_text_format(dir, sizeof dir, "%s/sys/class/%s", root, class[k]) != CT_OK) break;
-    list(dir, &names);
+    network_list(dir, &names);
     for (int i = 0, infiniband = n; i < names.n && n < CT_NICS; i++) {
       if (ct_path_join(path, sizeof path, dir, names.name[i]) != CT_OK) continue;
       if (k == 1 && !counts(root, path, nic, infiniband)) continue;

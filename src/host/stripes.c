@@ -10,7 +10,7 @@ enum { PLAIN_HEAD = 32, PLAIN_COUNT = 28 };                          /* a plain 
 enum { HEAD = 32, ENTRIES = 14, ENTRY = 48, FLAGS = 4, PLACE = 24 }; /* a composite layout */
 enum { IN_USE = 0x10 };                                              /* LCME_FL_INIT */
 
-static uint32_t number(const uint8_t *p, int bytes)
+static uint32_t stripes_number(const uint8_t *p, int bytes)
 {
   uint32_t v = 0;
   for (int i = bytes - 1; i >= 0; i--)
@@ -20,8 +20,8 @@ static uint32_t number(const uint8_t *p, int bytes)
 
 static int plain(const uint8_t *p, size_t n)
 {
-  uint32_t magic = n >= PLAIN_HEAD ? number(p, 4) : 0;
-  return magic == PLAIN_V1 || magic == PLAIN_V3 ? (int)number(p + PLAIN_COUNT, 2) : 0;
+  uint32_t magic = n >= PLAIN_HEAD ? stripes_number(p, 4) : 0;
+  return magic == PLAIN_V1 || magic == PLAIN_V3 ? (int)stripes_number(p + PLAIN_COUNT, 2) : 0;
 }
 
 /* The largest count among the initialized components: the first component often has one stripe
@@ -29,12 +29,12 @@ static int plain(const uint8_t *p, size_t n)
 int ct__machine_stripes(const uint8_t *p, size_t n)
 {
   int most = 0;
-  if (n < HEAD || number(p, 4) != COMPOSITE) return plain(p, n);
-  size_t entries = number(p + ENTRIES, 2);
+  if (n < HEAD || stripes_number(p, 4) != COMPOSITE) return plain(p, n);
+  size_t entries = stripes_number(p + ENTRIES, 2);
   for (size_t i = 0; i < entries && HEAD + (i + 1) * ENTRY <= n; i++) {
     const uint8_t *e = p + HEAD + i * ENTRY;
-    size_t at = number(e + PLACE, 4);
-    if (!(number(e + FLAGS, 4) & IN_USE) || at >= n) continue;
+    size_t at = stripes_number(e + PLACE, 4);
+    if (!(stripes_number(e + FLAGS, 4) & IN_USE) || at >= n) continue;
     int stripes = plain(p + at, n - at);
     if (stripes > most) most = stripes;
   }

@@ -33,7 +33,7 @@ static void name_type(const char *path, ct_volume_t *v)
   ct_mem_free(text);
 }
 
-static void measure(const char *path, ct_volume_t *v)
+static void volume_measure(const char *path, ct_volume_t *v)
 {
   struct statvfs fs;
   v->total = v->free = v->files = -1;
@@ -78,7 +78,7 @@ void ct_volume_read(const char *path, ct_volume_t *v)
   while (!ct_file_exists(at) && ct_path_dir(up, sizeof up, at) == CT_OK && strcmp(at, up) != 0)
     strcpy(at, up);
   name_type(at, v);
-  measure(at, v);
+  volume_measure(at, v);
   try_file(at, v);
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
     v->local |= strcmp(v->type, local[i]) == 0;

@@ -78,7 +78,7 @@ int64_t ct__job_number(ct_env_t env, const char *const name[2])
   return -1;
 }
 
-static int count(ct_env_t env, const char *const name[2])
+static int job_count(ct_env_t env, const char *const name[2])
 {
   int64_t value = ct__job_number(env, name);
   return value > 0 && value <= INT_MAX ? (int)value : 0;
@@ -141,9 +141,9 @@ void ct_job_read(ct_env_t env, ct_job_t *out)
   if (row == rows + ROWS) return;
   out->system = row->system;
   read_id(env, row, out->id, sizeof out->id);
-  out->requeues = count(env, row->requeues);
-  out->tasks = count(env, row->tasks);
-  out->nodes = count(env, row->nodes);
+  out->requeues = job_count(env, row->requeues);
+  out->tasks = job_count(env, row->tasks);
+  out->nodes = job_count(env, row->nodes);
   out->cpus = least(env, row->cpus);
   copy(env, row->scratch, out->scratch, sizeof out->scratch);
 }

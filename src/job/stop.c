@@ -38,7 +38,7 @@ static int count_interrupts(void)
   return interrupts;
 }
 
-static void note(int sig)
+static void stop_note(int sig)
 {
   static const uint64_t once = 1;
   int before = errno, fd = atomic_load(&wake), nobody = 0;
@@ -68,7 +68,7 @@ int ct_stop_first_report(void)
 
 void ct_stop_setup(void)
 {
-  struct sigaction act = {.sa_handler = note, .sa_flags = SA_RESTART};
+  struct sigaction act = {.sa_handler = stop_note, .sa_flags = SA_RESTART};
   sigemptyset(&act.sa_mask);
   for (int i = 0; i < CT_STOP_SIGNALS; i++)
     sigaddset(&act.sa_mask, signals[i].number);

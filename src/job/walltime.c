@@ -34,7 +34,7 @@ static int colons(const char *text, double *seconds)
 }
 
 /* A number, with or without a unit. */
-static int number(const char *text, double *seconds)
+static int walltime_number(const char *text, double *seconds)
 {
   static const struct {
     char name;
@@ -57,7 +57,7 @@ static int number(const char *text, double *seconds)
 
 int ct_walltime_duration(const char *text, double *seconds)
 {
-  int rc = strchr(text, ':') ? colons(text, seconds) : number(text, seconds);
+  int rc = strchr(text, ':') ? colons(text, seconds) : walltime_number(text, seconds);
   if (rc == CT_OK && !(*seconds > 0 && isfinite(*seconds))) rc = CT_ERR_ARG;
   return rc;
 }
@@ -86,7 +86,7 @@ static double epoch_now(void)
 }
 
 /* The end time in a variable; ignored if it is in the past. */
-static void take(const char *source, const char *text, ct_walltime_t *w)
+static void walltime_take(const char *source, const char *text, ct_walltime_t *w)
 {
   char over[32];
   double now = epoch_now(), end;
@@ -102,9 +102,9 @@ static void take(const char *source, const char *text, ct_walltime_t *w)
 
 static void from_environment(const ct_job_t *job, ct_walltime_t *w)
 {
-  take("CTRAIN_END_TIME", getenv("CTRAIN_END_TIME"), w);
+  walltime_take("CTRAIN_END_TIME", getenv("CTRAIN_END_TIME"), w);
   for (int i = 0; i < CT_JOB_ENDS && !w->source; i++)
-    take(job->end[i].source, job->end[i].text, w);
+    walltime_take(job->end[i].source, job->end[i].text, w);
 }
 
 static void from_duration(double seconds, ct_walltime_t *w)

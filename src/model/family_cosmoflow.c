@@ -52,7 +52,7 @@ static int stages_of(const ct_shape_t *input)
   return stages;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int cosmoflow_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1, stages = stages_of(&g->input);
   if (g->input.ndim != 5 || stages == 0)
@@ -72,5 +72,5 @@ const ct_family_t ct__family_cosmoflow = {
     .name = "cosmoflow",
     .depths = "",
     .help = "CosmoFlow as in MLPerf HPC: regression of `classes` targets from volumes",
-    .build = build,
+    .build = cosmoflow_build,
 };

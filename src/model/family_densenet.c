@@ -69,7 +69,7 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int densenet_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   const net_t *n = NULL;
@@ -100,5 +100,5 @@ const ct_family_t ct__family_densenet = {
     .depths = "121|169|201|161",
     .depth = 121,
     .help = "DenseNet; images must have at least 32 pixels per side",
-    .build = build,
+    .build = densenet_build,
 };

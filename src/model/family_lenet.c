@@ -23,7 +23,7 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int lenet_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   (void)o;
@@ -49,5 +49,5 @@ const ct_family_t ct__family_lenet = {
     .name = "lenet",
     .depths = "",
     .help = "LeNet-5; with 3x3 windows for images under 20 pixels",
-    .build = build,
+    .build = lenet_build,
 };

@@ -18,7 +18,7 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int lstm_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   char name[CT_NAME_MAX];
@@ -40,5 +40,5 @@ const ct_family_t ct__family_lstm = {
     .depths = "1|2|3|4|5|6|7|8",
     .depth = 1,
     .help = "LSTM layers of width `hidden`, and a linear layer on the last step",
-    .build = build,
+    .build = lstm_build,
 };

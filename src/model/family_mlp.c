@@ -18,7 +18,7 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int mlp_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   char name[CT_NAME_MAX];
@@ -40,5 +40,5 @@ const ct_family_t ct__family_mlp = {
     .name = "mlp",
     .depths = "",
     .help = "multilayer perceptron: fc1, fc2, ... with the widths `hidden`",
-    .build = build,
+    .build = mlp_build,
 };

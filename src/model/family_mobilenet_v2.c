@@ -56,7 +56,7 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int mobilenet_v2_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1, number = 1;
   CT_TRY(ct_graph_prefix(g, "features.0."));
@@ -82,5 +82,5 @@ const ct_family_t ct__family_mobilenet_v2 = {
     .name = "mobilenet_v2",
     .depths = "",
     .help = "MobileNetV2 with width multiplier 1",
-    .build = build,
+    .build = mobilenet_v2_build,
 };

@@ -107,7 +107,7 @@ static const net_t *find_net(int64_t depth)
   return NULL;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int resnet_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
   const net_t *n = find_net(o->depth);
@@ -126,7 +126,7 @@ out:
   return rc;
 }
 
-static const char *remark(const ct_model_opts_t *o, const ct_shape_t *sample)
+static const char *resnet_remark(const ct_model_opts_t *o, const ct_shape_t *sample)
 {
   const net_t *n = find_net(o->depth ? o->depth : USUAL_DEPTH);
   if (o->stem || !n || !n->blocks[STAGES - 1] || !is_small(sample)) return NULL;
@@ -140,6 +140,6 @@ const ct_family_t ct__family_resnet = {
     .depths = "18|34|50|101|152|20|32|44|56|110",
     .depth = USUAL_DEPTH,
     .help = "residual network; depths 20, 32, 44, 56, 110 (three stages) are for CIFAR",
-    .build = build,
-    .remark = remark,
+    .build = resnet_build,
+    .remark = resnet_remark,
 };

@@ -20,8 +20,8 @@ static const net_t nets[] = {
     {11, {1, 1, 2, 2, 2}}, {13, {2, 2, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
 
 /* Appends a layer of torchvision's `features` or `classifier`, in which all layers are numbered. */
-static int add(ct_graph_t *g, int *id, const char *part, int *number, const char *kind,
-               const char *opts)
+static int vgg_add(ct_graph_t *g, int *id, const char *part, int *number, const char *kind,
+                   const char *opts)
 {
   int rc = CT_OK;
   char name[CT_NAME_MAX];
@@ -41,11 +41,11 @@ static int add_features(ct_graph_t *g, int *id, const net_t *n, int batchnorm)
                           "out: %d, kernel: 3, padding: 1, init: he_fan_out, bias_init: zero",
                           width[s]));
     for (int i = 0; i < n->convs[s]; i++) {
-      CT_TRY(add(g, id, "features", &number, "conv2d", opts));
-      if (batchnorm) CT_TRY(add(g, id, "features", &number, "batchnorm", ""));
-      CT_TRY(add(g, id, "features", &number, "relu", ""));
+      CT_TRY(vgg_add(g, id, "features", &number, "conv2d", opts));
+      if (batchnorm) CT_TRY(vgg_add(g, id, "features", &number, "batchnorm", ""));
+      CT_TRY(vgg_add(g, id, "features", &number, "relu", ""));
     }
-    CT_TRY(add(g, id, "features", &number, "maxpool", "kernel: 2"));
+    CT_TRY(vgg_add(g, id, "features", &number, "maxpool", "kernel: 2"));
   }
 out:
   return rc;
@@ -57,19 +57,19 @@ static int add_classifier(ct_graph_t *g, int *id, double dropout, int64_t classe
   char linear[96], drop[32];
   CT_TRY(ct_text_format(drop, sizeof drop, "p: %.17g", dropout < 0 ? 0.5 : dropout));
   for (int i = 0; i < 2; i++) {
-    CT_TRY(add(g, id, "classifier", &number, "linear",
-               "out: 4096, weight_std: 0.01, bias_init: zero"));
-    CT_TRY(add(g, id, "classifier", &number, "relu", ""));
-    CT_TRY(add(g, id, "classifier", &number, "dropout", drop));
+    CT_TRY(vgg_add(g, id, "classifier", &number, "linear",
+                   "out: 4096, weight_std: 0.01, bias_init: zero"));
+    CT_TRY(vgg_add(g, id, "classifier", &number, "relu", ""));
+    CT_TRY(vgg_add(g, id, "classifier", &number, "dropout", drop));
   }
   CT_TRY(ct_text_format(linear, sizeof linear,
                         "out: %" PRId64 ", weight_std: 0.01, bias_init: zero", classes));
-  CT_TRY(add(g, id, "classifier", &number, "linear", linear));
+  CT_TRY(vgg_add(g, id, "classifier", &number, "linear", linear));
 out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, int batchnorm)
+static int vgg_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, int batchnorm)
 {
   int rc = CT_OK, id = -1;
   const net_t *n = NULL;
@@ -86,12 +86,12 @@ out:
 
 static int build_plain(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
-  return build(g, o, classes, 0);
+  return vgg_build(g, o, classes, 0);
 }
 
 static int build_bn(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
-  return build(g, o, classes, 1);
+  return vgg_build(g, o, classes, 1);
 }
 
 const ct_family_t ct__family_vgg = {

@@ -32,7 +32,7 @@ out:
   return rc;
 }
 
-static int check(const ct_graph_t *g, const ct_model_opts_t *o)
+static int vit_check(const ct_graph_t *g, const ct_model_opts_t *o)
 {
   int rc = CT_OK;
   if (g->input.ndim != 4) CT_FAIL(CT_ERR_SHAPE, "needs images (C x H x W)");
@@ -45,10 +45,10 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
+static int vit_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK, id = -1;
-  CT_TRY(check(g, o));
+  CT_TRY(vit_check(g, o));
   CT_TRY(ct_graph_add(g, &id, "conv_proj", "conv2d", id, -2,
                       "out: %" PRId64 ", kernel: %" PRId64 ", stride: %" PRId64
                       ", init: trunc_normal",
@@ -73,5 +73,5 @@ const ct_family_t ct__family_vit = {
     .depths = "",
     .depth = 4,
     .help = "vision transformer of `depth` layers; options patch, dim, heads, mlp",
-    .build = build,
+    .build = vit_build,
 };

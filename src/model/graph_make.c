@@ -265,7 +265,8 @@ out:
   return rc;
 }
 
-static int build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes, const char *where)
+static int graph_make_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes,
+                            const char *where)
 {
   int rc, has_family = o->family && o->family[0];
   if (o->layers && !has_family) return ct__graph_read(g, o->layers, classes, where);
@@ -300,7 +301,7 @@ int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_in
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);
   g->extra = *extra;
-  CT_TRY(as_usage(build(g, o, classes, where)));
+  CT_TRY(as_usage(graph_make_build(g, o, classes, where)));
   rc = check_inputs_read(g);
   if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);
   CT_TRY(rc);

@@ -17,7 +17,7 @@ static int is_gemm(const ct_layer_t *l)
   return l->ops->op == CT_OP_CONV || l->ops->op == CT_OP_LINEAR;
 }
 
-static void describe(const ct_graph_t *g, int layer, ct_op_desc_t *d)
+static void graph_observe_describe(const ct_graph_t *g, int layer, ct_op_desc_t *d)
 {
   ct_graph_op(g, layer, 1, d);
 }
@@ -26,14 +26,14 @@ static void describe(const ct_graph_t *g, int layer, ct_op_desc_t *d)
 static int is_clip(const ct_graph_t *g, int layer)
 {
   ct_op_desc_t d;
-  describe(g, layer, &d);
+  graph_observe_describe(g, layer, &d);
   return d.kind == CT_OP_RELU || (d.kind == CT_OP_ACT && d.u.act.kind == CT_ACT_RELU6);
 }
 
 static int is_choice(const ct_graph_t *g, int layer)
 {
   ct_op_desc_t d;
-  describe(g, layer, &d);
+  graph_observe_describe(g, layer, &d);
   int average = d.kind == CT_OP_POOL && (d.u.pool.average || d.u.pool.global || d.u.pool.adaptive);
   return (d.kind == CT_OP_POOL && !average) || d.kind == CT_OP_REORDER || d.kind == CT_OP_SELECT;
 }

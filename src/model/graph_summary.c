@@ -80,7 +80,7 @@ static row_t make_total(const totals_t *t)
   return r;
 }
 
-static void widen(int *width, const char *text)
+static void graph_summary_widen(int *width, const char *text)
 {
   int n = (int)strlen(text);
   if (n > *width) *width = n;
@@ -88,20 +88,20 @@ static void widen(int *width, const char *text)
 
 static void widen_all(widths_t *w, const row_t *r)
 {
-  widen(&w->name, r->name);
-  widen(&w->kind, r->kind);
-  widen(&w->shape, r->shape);
-  widen(&w->params, r->params);
-  widen(&w->mflop, r->mflop);
+  graph_summary_widen(&w->name, r->name);
+  graph_summary_widen(&w->kind, r->kind);
+  graph_summary_widen(&w->shape, r->shape);
+  graph_summary_widen(&w->params, r->params);
+  graph_summary_widen(&w->mflop, r->mflop);
 }
 
-static int add_row(const widths_t *w, const row_t *r, ct_str_t *out)
+static int graph_summary_add_row(const widths_t *w, const row_t *r, ct_str_t *out)
 {
   return ct_str_add(out, "%-*s  %-*s  %-*s  %*s  %*s\n", w->name, r->name, w->kind, r->kind,
                     w->shape, r->shape, w->params, r->params, w->mflop, r->mflop);
 }
 
-static int add_line(const widths_t *w, ct_str_t *out)
+static int graph_summary_add_line(const widths_t *w, ct_str_t *out)
 {
   int rc = CT_OK;
   for (int i = w->name + w->kind + w->shape + w->params + w->mflop + 8; i > 0; i--)
@@ -149,14 +149,14 @@ int ct_graph_summary(const ct_graph_t *g, ct_str_t *out)
   row_t total = make_total(&sum);
   widen_all(&w, &head);
   widen_all(&w, &total);
-  CT_TRY(add_row(&w, &head, out));
-  CT_TRY(add_line(&w, out));
+  CT_TRY(graph_summary_add_row(&w, &head, out));
+  CT_TRY(graph_summary_add_line(&w, out));
   for (int i = 0; i < g->layers; i++) {
     row_t r = make_row(g, i);
-    CT_TRY(add_row(&w, &r, out));
+    CT_TRY(graph_summary_add_row(&w, &r, out));
   }
-  CT_TRY(add_line(&w, out));
-  CT_TRY(add_row(&w, &total, out));
+  CT_TRY(graph_summary_add_line(&w, out));
+  CT_TRY(graph_summary_add_row(&w, &total, out));
   CT_TRY(add_totals(g, &sum, out));
 out:
   return rc;

@@ -12,7 +12,7 @@ static const ct_opt_t rows[] = {
     CT_OPT_PAIR(adaptive_t, out, NULL, 1, 4096, "size of the output, in pixels: rows, columns"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int adaptive_avgpool_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const adaptive_t *o = opts;
@@ -22,7 +22,7 @@ out:
   return rc;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void adaptive_avgpool_attributes(const void *opts, ct_op_desc_t *d)
 {
   (void)opts;
   d->u.pool.average = 1;
@@ -35,7 +35,7 @@ const ct_layer_ops_t ct__layer_adaptive_avgpool = {
     .opts_bytes = sizeof(adaptive_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
+    .infer = adaptive_avgpool_infer,
     .op = CT_OP_POOL,
-    .attributes = attributes,
+    .attributes = adaptive_avgpool_attributes,
 };

@@ -4,7 +4,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int add_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char a[80], b[80];
@@ -22,6 +22,6 @@ const ct_layer_ops_t ct__layer_add = {
     .help = "sum of two layers: from: [a, b]",
     .opts = ct__layer_no_options,
     .inputs = 2,
-    .infer = infer,
+    .infer = add_infer,
     .op = CT_OP_ADD,
 };

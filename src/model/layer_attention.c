@@ -15,7 +15,7 @@ static const ct_opt_t rows[] = {
     CT_OPT_INT(attention_t, heads, NULL, 1, 1 << 16, "attention heads; must divide the features"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int attention_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const attention_t *o = opts;
@@ -30,7 +30,8 @@ out:
 
 /* PyTorch's initialization: Xavier uniform for the three stacked projections, Linear's default for
  * the output projection, zero biases. */
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int attention_params(const void *opts, const ct_shape_t *in,
+                            ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   int64_t d = in->dim[2];
   (void)opts;
@@ -41,7 +42,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 4;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void attention_attributes(const void *opts, ct_op_desc_t *d)
 {
   const attention_t *o = opts;
   d->u.attention.heads = (int)o->heads;
@@ -53,8 +54,8 @@ const ct_layer_ops_t ct__layer_attention = {
     .opts_bytes = sizeof(attention_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
-    .params = params,
+    .infer = attention_infer,
+    .params = attention_params,
     .op = CT_OP_ATTENTION,
-    .attributes = attributes,
+    .attributes = attention_attributes,
 };

@@ -15,7 +15,7 @@ static const ct_opt_t rows[] = {
                   "weight of the batch statistics in the running statistics"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int batchnorm_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
@@ -29,7 +29,8 @@ out:
   return rc;
 }
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int batchnorm_params(const void *opts, const ct_shape_t *in,
+                            ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   ct_shape_t per_channel = ct_shape(1, in->dim[1]);
   (void)opts;
@@ -40,7 +41,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 4;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void batchnorm_attributes(const void *opts, ct_op_desc_t *d)
 {
   const batchnorm_t *o = opts;
   d->u.bnorm.eps = o->eps;
@@ -53,8 +54,8 @@ const ct_layer_ops_t ct__layer_batchnorm = {
     .opts_bytes = sizeof(batchnorm_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
-    .params = params,
+    .infer = batchnorm_infer,
+    .params = batchnorm_params,
     .op = CT_OP_BNORM,
-    .attributes = attributes,
+    .attributes = batchnorm_attributes,
 };

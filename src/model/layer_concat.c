@@ -5,7 +5,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int concat_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK, fit = in[0].ndim == in[1].ndim && in[0].ndim >= 2, along = ct_op_concat_dim(in);
   char a[80], b[80];
@@ -28,6 +28,6 @@ const ct_layer_ops_t ct__layer_concat = {
         "concatenates the channels of two layers, or the features of two sequences: from: [a, b]",
     .opts = ct__layer_no_options,
     .inputs = 2,
-    .infer = infer,
+    .infer = concat_infer,
     .op = CT_OP_CONCAT,
 };

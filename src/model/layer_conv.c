@@ -38,7 +38,7 @@ typedef struct {
 static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
 static const ct_opt_t rows3[] = {ROWS(CT_OPT_TRIPLE, "depth, rows, columns")};
 
-static int infer(int space, const conv_t *o, const ct_shape_t *in, ct_shape_t *out)
+static int conv_infer(int space, const conv_t *o, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   ct__layer_window_t w = {.space = space};
@@ -61,15 +61,16 @@ out:
 
 static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  return infer(2, opts, in, out);
+  return conv_infer(2, opts, in, out);
 }
 
 static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  return infer(3, opts, in, out);
+  return conv_infer(3, opts, in, out);
 }
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int conv_params(const void *opts, const ct_shape_t *in,
+                       ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   const conv_t *o = opts;
   int space = in->ndim - 2;
@@ -94,7 +95,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return o->bias ? 2 : 1;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void conv_attributes(const void *opts, ct_op_desc_t *d)
 {
   const conv_t *o = opts;
   int space = d->x.ndim - 2;
@@ -113,9 +114,9 @@ const ct_layer_ops_t ct__layer_conv2d = {
     .opts = rows2,
     .inputs = 1,
     .infer = infer2,
-    .params = params,
+    .params = conv_params,
     .op = CT_OP_CONV,
-    .attributes = attributes,
+    .attributes = conv_attributes,
 };
 
 const ct_layer_ops_t ct__layer_conv3d = {
@@ -125,7 +126,7 @@ const ct_layer_ops_t ct__layer_conv3d = {
     .opts = rows3,
     .inputs = 1,
     .infer = infer3,
-    .params = params,
+    .params = conv_params,
     .op = CT_OP_CONV,
-    .attributes = attributes,
+    .attributes = conv_attributes,
 };

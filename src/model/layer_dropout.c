@@ -9,7 +9,7 @@ typedef struct {
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(dropout_t, p, "0.5", 0, 0.999, "probability to drop a value"), CT_OPT_END};
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void dropout_attributes(const void *opts, ct_op_desc_t *d)
 {
   const dropout_t *o = opts;
   d->u.dropout.p = o->p;
@@ -22,5 +22,5 @@ const ct_layer_ops_t ct__layer_dropout = {
     .opts = rows,
     .inputs = 1,
     .op = CT_OP_DROPOUT,
-    .attributes = attributes,
+    .attributes = dropout_attributes,
 };

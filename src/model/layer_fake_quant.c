@@ -2,7 +2,8 @@
  * `model.layers`: ct_observe.h inserts these layers. */
 #include "model/layer_usual.h"
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int fake_quant_params(const void *opts, const ct_shape_t *in,
+                             ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   (void)opts;
   (void)in;
@@ -16,6 +17,6 @@ const ct_layer_ops_t ct__layer_fake_quant = {
     .opts_bytes = sizeof(int),
     .opts = ct__layer_no_options,
     .inputs = 1,
-    .params = params,
+    .params = fake_quant_params,
     .op = CT_OP_FAKE_QUANT,
 };

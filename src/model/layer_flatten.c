@@ -4,7 +4,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int flatten_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   (void)opts;
   *out = ct_shape(2, in->dim[0], ct_shape_sample(in));
@@ -16,6 +16,6 @@ const ct_layer_ops_t ct__layer_flatten = {
     .help = "flattens each sample to one row: N x features",
     .opts = ct__layer_no_options,
     .inputs = 1,
-    .infer = infer,
+    .infer = flatten_infer,
     .op = CT_OP_REORDER,
 };

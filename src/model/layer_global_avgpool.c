@@ -4,7 +4,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int global_avgpool_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
@@ -14,7 +14,7 @@ out:
   return rc;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void global_avgpool_attributes(const void *opts, ct_op_desc_t *d)
 {
   (void)opts;
   d->u.pool.average = 1;
@@ -26,7 +26,7 @@ const ct_layer_ops_t ct__layer_global_avgpool = {
     .help = "average over all pixels of each channel",
     .opts = ct__layer_no_options,
     .inputs = 1,
-    .infer = infer,
+    .infer = global_avgpool_infer,
     .op = CT_OP_POOL,
-    .attributes = attributes,
+    .attributes = global_avgpool_attributes,
 };

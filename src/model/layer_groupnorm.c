@@ -54,7 +54,8 @@ out:
   return rc;
 }
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int groupnorm_params(const void *opts, const ct_shape_t *in,
+                            ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   const groupnorm_t *o = opts;
   ct_shape_t per_channel = ct_shape(1, in->dim[1]);
@@ -85,7 +86,7 @@ static void instance(const void *opts, ct_op_desc_t *d)
                                            .opts = rows,                      \
                                            .inputs = 1,                       \
                                            .infer = shape,                    \
-                                           .params = params,                  \
+                                           .params = groupnorm_params,        \
                                            .op = CT_OP_GNORM,                 \
                                            .attributes = what};
 

@@ -9,7 +9,8 @@ typedef struct {
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(layernorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"), CT_OPT_END};
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int layernorm_params(const void *opts, const ct_shape_t *in,
+                            ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   ct_shape_t features = ct_shape(1, in->dim[in->ndim - 1]);
   (void)opts;
@@ -18,7 +19,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return 2;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void layernorm_attributes(const void *opts, ct_op_desc_t *d)
 {
   const layernorm_t *o = opts;
   d->u.lnorm.eps = o->eps;
@@ -30,7 +31,7 @@ const ct_layer_ops_t ct__layer_layernorm = {
     .opts_bytes = sizeof(layernorm_t),
     .opts = rows,
     .inputs = 1,
-    .params = params,
+    .params = layernorm_params,
     .op = CT_OP_LNORM,
-    .attributes = attributes,
+    .attributes = layernorm_attributes,
 };

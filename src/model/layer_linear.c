@@ -26,7 +26,7 @@ static const ct_opt_t rows[] = {
                   "initial bias: PyTorch's default, or zero"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int linear_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const linear_t *o = opts;
@@ -41,7 +41,8 @@ out:
   return rc;
 }
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int linear_params(const void *opts, const ct_shape_t *in,
+                         ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   const linear_t *o = opts;
   int64_t features = in->dim[in->ndim - 1];
@@ -61,7 +62,7 @@ static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[C
   return o->bias ? 2 : 1;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void linear_attributes(const void *opts, ct_op_desc_t *d)
 {
   const linear_t *o = opts;
   d->u.linear.bias = o->bias;
@@ -73,8 +74,8 @@ const ct_layer_ops_t ct__layer_linear = {
     .opts_bytes = sizeof(linear_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
-    .params = params,
+    .infer = linear_infer,
+    .params = linear_params,
     .op = CT_OP_LINEAR,
-    .attributes = attributes,
+    .attributes = linear_attributes,
 };

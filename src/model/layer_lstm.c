@@ -25,7 +25,7 @@ static const ct_opt_t rows[] = {
     CT_OPT_TEXT(lstm_t, params, "", "prefix of the parameters' names; empty: the layer's name"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int lstm_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const lstm_t *o = opts;
@@ -61,7 +61,7 @@ const ct_layer_ops_t ct__layer_lstm = {
     .opts_bytes = sizeof(lstm_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
+    .infer = lstm_infer,
     .params = params,
     .prefix = prefix,
     .op = CT_OP_LSTM,

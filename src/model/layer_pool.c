@@ -46,7 +46,7 @@ static ct__layer_window_t window_of(const pool_t *o, int space)
 
 /* As PyTorch, refuses padding of more than half the kernel: some windows would be entirely
  * padding. */
-static int infer(const pool_t *o, int space, const ct_shape_t *in, ct_shape_t *out)
+static int pool_infer(const pool_t *o, int space, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   ct__layer_window_t w = window_of(o, space);
@@ -62,12 +62,12 @@ out:
 
 static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  return infer(opts, 2, in, out);
+  return pool_infer(opts, 2, in, out);
 }
 
 static int infer3(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
-  return infer(opts, 3, in, out);
+  return pool_infer(opts, 3, in, out);
 }
 
 static void maximum(const void *opts, ct_op_desc_t *d)

@@ -13,7 +13,7 @@ typedef struct {
 static const ct_opt_t rows[] = {
     CT_OPT_INT(select_t, index, NULL, -1, 1 << 30, "index, from 0; -1: the last"), CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int select_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const select_t *o = opts;
@@ -26,7 +26,7 @@ out:
   return rc;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void select_attributes(const void *opts, ct_op_desc_t *d)
 {
   const select_t *o = opts;
   d->u.select.index = (int)o->index;
@@ -38,7 +38,7 @@ const ct_layer_ops_t ct__layer_select = {
     .opts_bytes = sizeof(select_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
+    .infer = select_infer,
     .op = CT_OP_SELECT,
-    .attributes = attributes,
+    .attributes = select_attributes,
 };

@@ -4,7 +4,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int sequence_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
@@ -22,6 +22,6 @@ const ct_layer_ops_t ct__layer_sequence = {
     .help = "turns the rows of a one-channel image into the steps of a sequence",
     .opts = ct__layer_no_options,
     .inputs = 1,
-    .infer = infer,
+    .infer = sequence_infer,
     .op = CT_OP_REORDER,
 };

@@ -5,7 +5,7 @@
 
 #include "base/ct_err.h"
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int tokens_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   (void)opts;
@@ -15,7 +15,8 @@ out:
   return rc;
 }
 
-static int params(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS])
+static int tokens_params(const void *opts, const ct_shape_t *in,
+                         ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   int64_t tokens = 1 + in->dim[2] * in->dim[3], d = in->dim[1];
   (void)opts;
@@ -38,8 +39,8 @@ const ct_layer_ops_t ct__layer_tokens = {
     .help = "a class token and the pixels of an image as a sequence, with position embeddings",
     .opts = ct__layer_no_options,
     .inputs = 1,
-    .infer = infer,
-    .params = params,
+    .infer = tokens_infer,
+    .params = tokens_params,
     .prefix = prefix,
     .op = CT_OP_TOKENS,
 };

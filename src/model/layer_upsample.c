@@ -17,7 +17,7 @@ static const ct_opt_t rows[] = {
                   "nearest pixel, or linear interpolation between pixel centres"),
     CT_OPT_END};
 
-static int infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+static int upsample_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
@@ -32,7 +32,7 @@ out:
   return rc;
 }
 
-static void attributes(const void *opts, ct_op_desc_t *d)
+static void upsample_attributes(const void *opts, ct_op_desc_t *d)
 {
   d->u.upsample.linear = ((const upsample_t *)opts)->mode;
 }
@@ -43,7 +43,7 @@ const ct_layer_ops_t ct__layer_upsample = {
     .opts_bytes = sizeof(upsample_t),
     .opts = rows,
     .inputs = 1,
-    .infer = infer,
+    .infer = upsample_infer,
     .op = CT_OP_UPSAMPLE,
-    .attributes = attributes,
+    .attributes = upsample_attributes,
 };

@@ -209,7 +209,7 @@ out:
 /* ---- the file ---- */
 
 /* Allocates buffers for the largest parameter and tensor, and decides about external data. */
-static int measure(writer_t *w)
+static int onnx_file_measure(writer_t *w)
 {
   int rc = CT_OK;
   int64_t all = 0, largest = 1, param = 1;
@@ -256,7 +256,7 @@ int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_on
   w->words.g = g;
   w->words.quant = o->quant;
   CT_TRY(ct__onnx_layers(&w->words));
-  CT_TRY(measure(w));
+  CT_TRY(onnx_file_measure(w));
   CT_TRY(ct_text_format(data, sizeof data, "%s.data", path));
   if (w->external) CT_TRY(ct_out_begin(&w->data, data));
   CT_TRY(ct_out_begin(&w->file, path));

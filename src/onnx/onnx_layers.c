@@ -28,8 +28,8 @@ static void ints(ct__onnx_t *o, const char *name, int n, const int v[])
   ct__onnx_ints(o, name, n, wide);
 }
 
-static void window(ct__onnx_t *o, int space, const int kernel[3], const int stride[3],
-                   const int pad[3])
+static void onnx_layers_window(ct__onnx_t *o, int space, const int kernel[3], const int stride[3],
+                               const int pad[3])
 {
   int64_t pads[6];
   for (int i = 0; i < space; i++)
@@ -47,7 +47,7 @@ static void conv(ct__onnx_t *o, const layer_t *l)
   const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
   const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
   ct__onnx_node(o, "Conv", OUT(l->y), IN(l->x, weight, bias));
-  window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+  onnx_layers_window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
   ints(o, "dilations", space, d->u.conv.dilate);
   ct__onnx_int(o, "group", d->u.conv.groups);
 }
@@ -80,7 +80,7 @@ static void adaptive_pool(ct__onnx_t *o, const layer_t *l)
   if (x[0] % y[0] == 0 && x[1] % y[1] == 0) {
     const int kernel[3] = {(int)(x[0] / y[0]), (int)(x[1] / y[1])}, pad[3] = {0};
     ct__onnx_node(o, "AveragePool", OUT(l->y), IN(l->x));
-    window(o, 2, kernel, kernel, pad);
+    onnx_layers_window(o, 2, kernel, kernel, pad);
     return;
   }
   const char *rows = averages(o, l->id, "rows", x[0], y[0], 1);
@@ -102,7 +102,7 @@ static void pool(ct__onnx_t *o, const layer_t *l)
     return;
   }
   ct__onnx_node(o, d->u.pool.average ? "AveragePool" : "MaxPool", OUT(l->y), IN(l->x));
-  window(o, d->x.ndim - 2, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
+  onnx_layers_window(o, d->x.ndim - 2, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
   if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
 }
 
@@ -310,7 +310,7 @@ static void relu(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Relu", OUT(l->y), IN(l->x));
 }
 
-static void add(ct__onnx_t *o, const layer_t *l)
+static void onnx_layers_add(ct__onnx_t *o, const layer_t *l)
 {
   ct__onnx_node(o, "Add", OUT(l->y), IN(l->x, l->x2));
 }
@@ -426,14 +426,22 @@ static void select_place(ct__onnx_t *o, const layer_t *l)
 /* ---- the graph ---- */
 
 static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
-    [CT_OP_CONV] = conv,         [CT_OP_LINEAR] = linear,
-    [CT_OP_BNORM] = batchnorm,   [CT_OP_RELU] = relu,
-    [CT_OP_ACT] = act,           [CT_OP_POOL] = pool,
-    [CT_OP_ADD] = add,           [CT_OP_CONCAT] = concat,
-    [CT_OP_LNORM] = layernorm,   [CT_OP_LSTM] = lstm,
-    [CT_OP_TOKENS] = tokens,     [CT_OP_SELECT] = select_place,
-    [CT_OP_UPSAMPLE] = upsample, [CT_OP_ATTENTION] = attention,
-    [CT_OP_REORDER] = reorder,   [CT_OP_GNORM] = groupnorm,
+    [CT_OP_CONV] = conv,
+    [CT_OP_LINEAR] = linear,
+    [CT_OP_BNORM] = batchnorm,
+    [CT_OP_RELU] = relu,
+    [CT_OP_ACT] = act,
+    [CT_OP_POOL] = pool,
+    [CT_OP_ADD] = onnx_layers_add,
+    [CT_OP_CONCAT] = concat,
+    [CT_OP_LNORM] = layernorm,
+    [CT_OP_LSTM] = lstm,
+    [CT_OP_TOKENS] = tokens,
+    [CT_OP_SELECT] = select_place,
+    [CT_OP_UPSAMPLE] = upsample,
+    [CT_OP_ATTENTION] = attention,
+    [CT_OP_REORDER] = reorder,
+    [CT_OP_GNORM] = groupnorm,
 };
 
 int ct_onnx_has(ct_op_kind_t kind)

@@ -45,7 +45,7 @@ void ct__onnx_node(ct__onnx_t *o, const char *op, const char *const out[], const
   ct_proto_text(&o->nodes, NODE_OP, op);
 }
 
-static int64_t begin(ct__onnx_t *o, const char *name, int type)
+static int64_t onnx_node_begin(ct__onnx_t *o, const char *name, int type)
 {
   int64_t at = ct_proto_begin(&o->nodes, NODE_ATTRIBUTE);
   ct_proto_text(&o->nodes, ATTRIBUTE_NAME, name);
@@ -55,28 +55,28 @@ static int64_t begin(ct__onnx_t *o, const char *name, int type)
 
 void ct__onnx_int(ct__onnx_t *o, const char *name, int64_t value)
 {
-  int64_t at = begin(o, name, TYPE_INT);
+  int64_t at = onnx_node_begin(o, name, TYPE_INT);
   ct_proto_int(&o->nodes, ATTRIBUTE_I, value);
   ct_proto_end(&o->nodes, at);
 }
 
 void ct__onnx_float(ct__onnx_t *o, const char *name, double value)
 {
-  int64_t at = begin(o, name, TYPE_FLOAT);
+  int64_t at = onnx_node_begin(o, name, TYPE_FLOAT);
   ct_proto_float(&o->nodes, ATTRIBUTE_F, (float)value);
   ct_proto_end(&o->nodes, at);
 }
 
 void ct__onnx_text(ct__onnx_t *o, const char *name, const char *value)
 {
-  int64_t at = begin(o, name, TYPE_STRING);
+  int64_t at = onnx_node_begin(o, name, TYPE_STRING);
   ct_proto_text(&o->nodes, ATTRIBUTE_S, value);
   ct_proto_end(&o->nodes, at);
 }
 
 void ct__onnx_ints(ct__onnx_t *o, const char *name, int n, const int64_t v[])
 {
-  int64_t at = begin(o, name, TYPE_INTS);
+  int64_t at = onnx_node_begin(o, name, TYPE_INTS);
   for (int i = 0; i < n; i++)
     ct_proto_int(&o->nodes, ATTRIBUTE_INTS, v[i]);
   ct_proto_end(&o->nodes, at);

@@ -17,10 +17,11 @@ static ct__onnx_tensor_t *append(ct__onnx_t *o, const char *name, int type, int 
                                  [CT__ONNX_INT8] = 1,
                                  [CT__ONNX_INT32] = 4,
                                  [CT__ONNX_INT64] = 8};
-  void *list = o->tensor;
-  if (o->rc == CT_OK) o->rc = ct_mem_grow(&list, &o->cap, o->tensors + 1, sizeof *o->tensor);
+  void *onnx_tensor_list = o->tensor;
+  if (o->rc == CT_OK)
+    o->rc = ct_mem_grow(&onnx_tensor_list, &o->cap, o->tensors + 1, sizeof *o->tensor);
   if (o->rc != CT_OK) return NULL;
-  o->tensor = list;
+  o->tensor = onnx_tensor_list;
   ct__onnx_tensor_t *t = &o->tensor[o->tensors];
   *t = (ct__onnx_tensor_t){.type = type, .ndim = ndim, .bytes = size[type]};
   o->rc = ct_text_format(t->name, sizeof t->name, "%s", name);
@@ -72,8 +73,9 @@ static const ct_param_t *param_of(const ct__onnx_t *o, int layer, int slot)
   return &o->g->param[o->g->layer[layer].first_param + slot];
 }
 
-static ct__onnx_tensor_t *list(ct__onnx_t *o, const char *name, int type, ct__onnx_how_t how,
-                               const ct_param_t *p, int ndim, const int64_t dim[])
+static ct__onnx_tensor_t *onnx_tensor_list(ct__onnx_t *o, const char *name, int type,
+                                           ct__onnx_how_t how, const ct_param_t *p, int ndim,
+                                           const int64_t dim[])
 {
   ct__onnx_tensor_t *t = append(o, name, type, ndim, dim);
   if (!t) return NULL;
@@ -85,7 +87,8 @@ static ct__onnx_tensor_t *list(ct__onnx_t *o, const char *name, int type, ct__on
 const char *ct__onnx_param(ct__onnx_t *o, int layer, int slot)
 {
   const ct_param_t *p = param_of(o, layer, slot);
-  list(o, p->name, CT__ONNX_FLOAT, CT__ONNX_PARAM, p, p->spec.shape.ndim, p->spec.shape.dim);
+  onnx_tensor_list(o, p->name, CT__ONNX_FLOAT, CT__ONNX_PARAM, p, p->spec.shape.ndim,
+                   p->spec.shape.dim);
   return p->name;
 }
 
@@ -102,7 +105,7 @@ const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how
 {
   const ct_param_t *p = param_of(o, layer, slot);
   const char *name = name_made(o, p, word);
-  list(o, name, CT__ONNX_FLOAT, how, p, ndim, dim);
+  onnx_tensor_list(o, name, CT__ONNX_FLOAT, how, p, ndim, dim);
   return name;
 }
 
@@ -112,7 +115,7 @@ const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t pa
   const ct_param_t *p = param_of(o, layer, slot);
   int in = o->g->layer[layer].in[0];
   const char *name = name_made(o, p, word);
-  ct__onnx_tensor_t *t = list(o, name, type, how, p, ndim, dim);
+  ct__onnx_tensor_t *t = onnx_tensor_list(o, name, type, how, p, ndim, dim);
   if (!t) return name;
   t->part = part;
   t->x_scale = in < 0 ? o->quant->input.scale : o->quant->out[in].scale;

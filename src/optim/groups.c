@@ -82,7 +82,7 @@ static int check_patterns(const entry_t *e, const ct_graph_t *g, const char *whe
   return CT_OK;
 }
 
-static void set(const entry_t *e, const ct_yaml_t *n, ct_param_group_t *group)
+static void groups_set(const entry_t *e, const ct_yaml_t *n, ct_param_group_t *group)
 {
   if (ct_yaml_find(n, "lr")) group->lr = e->lr;
   if (ct_yaml_find(n, "weight_decay")) group->weight_decay = e->weight_decay;
@@ -117,7 +117,7 @@ static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g
   int k = 0;
   for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next, k++) {
     if (!is_matched(&entry[k], p->name)) continue;
-    set(&entry[k], n, &group);
+    groups_set(&entry[k], n, &group);
     break;
   }
   return group;
@@ -134,8 +134,8 @@ int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, dou
   return 0;
 }
 
-static int make(const ct_optim_opts_t *o, const ct_graph_t *g, const entry_t *entry,
-                ct_param_groups_t *out)
+static int groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const entry_t *entry,
+                       ct_param_groups_t *out)
 {
   ct_param_group_t all = defaults(o, g, NULL);
   out->group = ct_mem_array(g->params + 1, sizeof *out->group, "parameter groups");
@@ -162,7 +162,7 @@ int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const ch
   entry = ct_mem_array(entries + 1, sizeof *entry, "parameter groups");
   if (!entry) return CT_ERR_NOMEM;
   if (entries) CT_TRY(read_entries(o, g, where, entry));
-  CT_TRY(make(o, g, entry, out));
+  CT_TRY(groups_make(o, g, entry, out));
 out:
   for (int k = 0; k < entries; k++)
     ct_opt_clear(rows, &entry[k]);

@@ -26,7 +26,7 @@ static int is_default(const ct_opt_t *row, const void *value)
   }
 }
 
-static const ct__optim_only_t *find(const ct__optim_only_t *only, const char *key)
+static const ct__optim_only_t *kinds_find(const ct__optim_only_t *only, const char *key)
 {
   for (; only->key; only++)
     if (strcmp(only->key, key) == 0) return only;
@@ -36,7 +36,7 @@ static const ct__optim_only_t *find(const ct__optim_only_t *only, const char *ke
 int ct__optim_has_key(const ct_opt_t *rows, const ct__optim_only_t *only, const char *kind,
                       const char *key)
 {
-  const ct__optim_only_t *u = find(only, key);
+  const ct__optim_only_t *u = kinds_find(only, key);
   if (!u) return 1;
   for (int i = 0; i < 32; i++)
     if ((u->kinds & CT__OPTIM_KIND(i)) && strcmp(ct_opt_word(rows, "kind", i), kind) == 0) return 1;
@@ -47,7 +47,7 @@ int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__opt
                          int kind, const char *section)
 {
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
-    const ct__optim_only_t *u = find(only, row->key);
+    const ct__optim_only_t *u = kinds_find(only, row->key);
     if (!u || (u->kinds & CT__OPTIM_KIND(kind))) continue;
     if (is_default(row, (const char *)values + row->offset)) continue;
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,

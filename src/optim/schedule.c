@@ -16,7 +16,7 @@ typedef struct point {
 } point_t;
 
 /* 0 at the end of the warm-up, 1 from the end of the run on. */
-static double progress(const point_t *p)
+static double schedule_progress(const point_t *p)
 {
   return p->length > 0 ? fmin(p->t / p->length, 1) : 1;
 }
@@ -54,13 +54,13 @@ static double exponential_lr(const ct_schedule_opts_t *s, const point_t *p)
 /* CosineAnnealingLR, closed form */
 static double cosine_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
-  return s->min_lr + (p->lr - s->min_lr) * (1 + cos(M_PI * progress(p))) / 2;
+  return s->min_lr + (p->lr - s->min_lr) * (1 + cos(M_PI * schedule_progress(p))) / 2;
 }
 
 /* PolynomialLR, closed form, down to min_lr in place of 0 */
 static double polynomial_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
-  return s->min_lr + (p->lr - s->min_lr) * pow(1 - progress(p), s->power);
+  return s->min_lr + (p->lr - s->min_lr) * pow(1 - schedule_progress(p), s->power);
 }
 
 /* Anneals from a to b, then to c: the two phases of OneCycleLR(anneal_strategy="cos"). */

@@ -25,7 +25,7 @@ static size_t elem_bytes(const ct__pack_array_t *a)
 }
 
 /* Reads the header at offset `at`; the array has `bytes` bytes from there. */
-static int read_header(ct__pack_array_t *a, int64_t bytes)
+static int array_read_header(ct__pack_array_t *a, int64_t bytes)
 {
   int rc = CT_OK;
   size_t used, n = bytes < HEAD ? (size_t)bytes : HEAD;
@@ -79,8 +79,8 @@ out:
 }
 
 /* Finds the selected record. */
-static int choose(const ct__pack_array_t *a, const ct_zip_t *z, const char *name, const char *usual,
-                  const ct_zip_record_t **out)
+static int array_choose(const ct__pack_array_t *a, const ct_zip_t *z, const char *name,
+                        const char *usual, const ct_zip_record_t **out)
 {
   int rc = CT_OK;
   char file[300];
@@ -109,12 +109,12 @@ static int open_npz(ct__pack_array_t *a, int64_t bytes, const char *name, const 
   ct_zip_t z = {0};
   const ct_zip_record_t *r;
   CT_TRY(ct_zip_open(a->fd, a->path, bytes, &z));
-  CT_TRY(choose(a, &z, name, usual, &r));
+  CT_TRY(array_choose(a, &z, name, usual, &r));
   if (r->packed)
     CT_TRY(inflate_record(a, r));
   else
     a->at = r->at;
-  CT_TRY(read_header(a, r->packed ? r->plain : r->bytes));
+  CT_TRY(array_read_header(a, r->packed ? r->plain : r->bytes));
 out:
   ct_zip_clear(&z);
   return rc;
@@ -122,7 +122,8 @@ out:
 
 /* ---- opening ---- */
 
-static int open_file(ct__pack_array_t *a, const char *path, const char *name, const char *usual)
+static int array_open_file(ct__pack_array_t *a, const char *path, const char *name,
+                           const char *usual)
 {
   int rc = CT_OK;
   struct stat st;
@@ -136,9 +137,9 @@ static int open_file(ct__pack_array_t *a, const char *path, const char *name, co
     CT_TRY(open_npz(a, st.st_size, name, usual));
   } else if (mark[0] == 0x1f && mark[1] == 0x8b) {
     CT_TRY(ct_pack_read_file(path, &a->data, &bytes));
-    CT_TRY(read_header(a, (int64_t)bytes));
+    CT_TRY(array_read_header(a, (int64_t)bytes));
   } else {
-    CT_TRY(read_header(a, st.st_size));
+    CT_TRY(array_read_header(a, st.st_size));
   }
   a->buffer = ct_mem_array(a->row, elem_bytes(a), "a sample");
   if (!a->buffer) CT_TRY(CT_ERR_NOMEM);
@@ -152,10 +153,10 @@ int ct__pack_array_open(const char *path, const char *usual, ct__pack_array_t *o
   char file[CT_PATH_MAX];
   const char *colon = strrchr(path, ':');
   *out = (ct__pack_array_t){.path = path, .fd = -1};
-  if (!colon || ct_file_exists(path)) return open_file(out, path, "", usual);
+  if (!colon || ct_file_exists(path)) return array_open_file(out, path, "", usual);
   if (ct_text_format(file, sizeof file, "%.*s", (int)(colon - path), path) != CT_OK)
     return CT_ERR_USAGE;
-  return open_file(out, file, colon + 1, usual);
+  return array_open_file(out, file, colon + 1, usual);
 }
 
 void ct__pack_array_clear(ct__pack_array_t *a)
@@ -213,7 +214,7 @@ static void swap_bytes(char *p, size_t size)
 }
 
 /* Copies a row into the buffer, little-endian, in C order or with the last dim first. */
-static void gather(ct__pack_array_t *a, const char *from, int last_first)
+static void array_gather(ct__pack_array_t *a, const char *from, int last_first)
 {
   int64_t stride[CT_MAX_DIMS], at[CT_MAX_DIMS] = {0};
   int order[CT_MAX_DIMS], n = a->ndim - 1;
@@ -267,7 +268,7 @@ out:
 
 /* Converts numbers, which are in the byte order of the machine, to the array's ct_dtype_t.
  * CT_ERR_DATA */
-static int convert(const ct__pack_array_t *a, void *to)
+static int array_convert(const ct__pack_array_t *a, void *to)
 {
   int rc = CT_OK;
   const char *from = a->buffer;
@@ -312,10 +313,10 @@ int ct__pack_array_row(ct__pack_array_t *a, int64_t index, int last_first, void 
   if (!a->data)
     CT_TRY(ct_file_read_at(a->fd, a->path, a->at + index * (int64_t)bytes, row ? row : a->buffer,
                            bytes));
-  if (a->data || row) gather(a, row ? row : from, last_first);
+  if (a->data || row) array_gather(a, row ? row : from, last_first);
   for (int64_t i = 0; i < a->row && a->swapped && size > 1; i++)
     swap_bytes(a->buffer + (size_t)i * size, size);
-  CT_TRY(convert(a, to));
+  CT_TRY(array_convert(a, to));
 out:
   ct_mem_free(row);
   return rc;

@@ -217,12 +217,12 @@ static int read_sample(void *state, int64_t index, ct_pack_sample_t *to)
   return CT_OK;
 }
 
-static int32_t label_of(void *state, int64_t index)
+static int32_t cifar_label_of(void *state, int64_t index)
 {
   return ((const cifar_t *)state)->label[index];
 }
 
-static void place_of(void *state, int64_t index, char *buf, size_t cap)
+static void cifar_place_of(void *state, int64_t index, char *buf, size_t cap)
 {
   const cifar_t *c = state;
   int64_t row;
@@ -293,8 +293,8 @@ int ct_pack_open_cifar(const char *pattern, int coarse, ct_pack_source_t *out)
   out->x.dtype = CT_U8;
   out->inputs = c->input;
   out->read = read_sample;
-  out->label = label_of;
-  out->place = place_of;
+  out->label = cifar_label_of;
+  out->place = cifar_place_of;
   out->close = close_cifar;
   out->state = c;
   c = NULL;

@@ -31,7 +31,7 @@ int ct__cifar_find(const ct_pickle_t *p, const char *key)
   return -1;
 }
 
-static int refuse(const ct__cifar_names_t *n, int classes)
+static int cifar_names_refuse(const ct__cifar_names_t *n, int classes)
 {
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: expected the names of %d classes",
                     n->path, classes);
@@ -44,10 +44,10 @@ static int from_lines(ct__cifar_names_t *n, int classes)
   char *rest = NULL;
   CT_TRY(ct_pack_read_file(n->path, &n->text, &bytes));
   for (char *name = strtok_r(n->text, "\r\n", &rest); name; name = strtok_r(NULL, "\r\n", &rest)) {
-    if (n->n == classes) CT_TRY(refuse(n, classes));
+    if (n->n == classes) CT_TRY(cifar_names_refuse(n, classes));
     n->name[n->n++] = name;
   }
-  if (n->n != classes) CT_TRY(refuse(n, classes));
+  if (n->n != classes) CT_TRY(cifar_names_refuse(n, classes));
 out:
   return rc;
 }
@@ -57,7 +57,8 @@ static int copy_names(ct__cifar_names_t *n, const ct_pickle_t *p, int list)
 {
   size_t bytes = 0, at = 0;
   for (int c = p->node[list].first; c >= 0; c = p->cell[c].next) {
-    if (p->node[p->cell[c].node].kind != CT_PICKLE_TEXT) return refuse(n, p->node[list].count);
+    if (p->node[p->cell[c].node].kind != CT_PICKLE_TEXT)
+      return cifar_names_refuse(n, p->node[list].count);
     bytes += strlen(ct_pickle_text(p, p->cell[c].node)) + 1;
   }
   n->text = ct_mem_alloc(bytes, "names of classes");
@@ -80,7 +81,7 @@ static int from_pickle(ct__cifar_names_t *n, const char *key, int classes)
   CT_TRY(ct_pickle_load(fd, n->path, "CIFAR's pickle", 0, st.st_size, &p, NULL));
   list = ct__cifar_find(&p, key);
   if (list < 0 || p.node[list].kind != CT_PICKLE_LIST || p.node[list].count != classes)
-    CT_TRY(refuse(n, classes));
+    CT_TRY(cifar_names_refuse(n, classes));
   CT_TRY(copy_names(n, &p, list));
 out:
   if (fd >= 0) close(fd);

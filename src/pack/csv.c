@@ -51,7 +51,7 @@ static int is_input(const csv_t *c, int64_t column)
   return column != c->label && column < c->columns - c->targets;
 }
 
-static int check_label(csv_t *c, int64_t line, char *cell)
+static int csv_check_label(csv_t *c, int64_t line, char *cell)
 {
   char where[CT_PATH_MAX];
   ct_text_fit(where, sizeof where, "%s:%" PRId64 ": column %" PRId64, c->path, line, c->label);
@@ -88,7 +88,7 @@ static int check_line(csv_t *c, int64_t line, const char *text)
     from = p;
     CT_TRY(take_cell(c, line, column, &p, cell, sizeof cell));
     if (column == c->label)
-      CT_TRY(check_label(c, line, cell));
+      CT_TRY(csv_check_label(c, line, cell));
     else
       CT_TRY(check_number(c, line, column, cell, from));
   }
@@ -168,7 +168,7 @@ static int take_header(csv_t *c, ct_pack_header_t header, const char *line)
   return 1;
 }
 
-static int read_rows(csv_t *c, const ct_shape_t *shape, int64_t label, ct_pack_header_t header)
+static int csv_read_rows(csv_t *c, const ct_shape_t *shape, int64_t label, ct_pack_header_t header)
 {
   int rc = CT_OK, lines = 0;
   int64_t number = 0;
@@ -213,12 +213,12 @@ static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
   return CT_OK;
 }
 
-static int32_t label_of(void *state, int64_t index)
+static int32_t csv_label_of(void *state, int64_t index)
 {
   return ((const csv_t *)state)->labels.number[index];
 }
 
-static void place_of(void *state, int64_t index, char *buf, size_t cap)
+static void csv_place_of(void *state, int64_t index, char *buf, size_t cap)
 {
   const csv_t *c = state;
   ct_text_fit(buf, cap, "%s, row %" PRId64, c->path, index);
@@ -245,9 +245,9 @@ static void fill_source(csv_t *c, const ct_shape_t *shape, ct_pack_source_t *out
                             .identity = ct_pack_identity(c->path, 0),
                             .inputs = c->input,
                             .state = c,
-                            .label = c->targets ? NULL : label_of,
+                            .label = c->targets ? NULL : csv_label_of,
                             .read = read_row,
-                            .place = place_of,
+                            .place = csv_place_of,
                             .close = close_csv};
   if (!shape->ndim) out->x = ct_shape(2, 1, c->columns - (c->targets ? c->targets : 1));
   out->x.dtype = c->is_u8 ? CT_U8 : CT_F32;
@@ -278,7 +278,7 @@ int ct_pack_open_csv(const char *path, const ct_pack_csv_t *o, ct_pack_source_t 
   CT_TRY(ct_pack_read_file(path, &c->text, &bytes));
   if (strlen(c->text) != bytes)
     CT_FAIL(CT_ERR_FORMAT, "%s: contains zero bytes: is it a csv file?", path);
-  CT_TRY(read_rows(c, &o->shape, o->label, o->header));
+  CT_TRY(csv_read_rows(c, &o->shape, o->label, o->header));
   if (c->rows == 0) CT_FAIL(CT_ERR_FORMAT, "%s: contains no samples", path);
   if (!c->targets) CT_TRY(finish_labels(c));
   fill_source(c, &o->shape, out);

@@ -20,7 +20,7 @@ typedef struct names {
   int64_t n, cap;
 } names_t;
 
-static void clear(names_t *l)
+static void folder_clear(names_t *l)
 {
   for (int64_t i = 0; i < l->n; i++)
     ct_mem_free(l->v[i]);
@@ -93,7 +93,7 @@ static int find_dirs(const char *root, const char *dir, int depth, names_t *all)
   for (int64_t i = 0; i < dirs.n; i++)
     CT_TRY(find_dirs(root, dirs.v[i], depth + 1, all));
 out:
-  clear(&dirs);
+  folder_clear(&dirs);
   return rc;
 }
 
@@ -105,7 +105,7 @@ static int add_dir(ct__pack_list_t *l, const char *root, const char *dir, int32_
   for (int64_t i = 0; i < files.n; i++)
     if (ct__pack_is_image(files.v[i])) CT_TRY(ct__pack_list_add_file(l, files.v[i], label));
 out:
-  clear(&files);
+  folder_clear(&files);
   return rc;
 }
 
@@ -124,7 +124,7 @@ static int add_class(ct__pack_list_t *l, const char *root, const char *name, int
     CT_TRY(add_dir(l, root, dirs.v[i], label));
   if (l->n == before) CT_FAIL(CT_ERR_FORMAT, "%s/%s: contains no images", root, name);
 out:
-  clear(&dirs);
+  folder_clear(&dirs);
   return rc;
 }
 
@@ -156,6 +156,6 @@ int ct__pack_list_folder(const char *dir, ct__pack_list_t *l)
     CT_TRY(add_class(l, dir, classes.v[i], (int32_t)i));
   tell_order(dir, &classes);
 out:
-  clear(&classes);
+  folder_clear(&classes);
   return rc;
 }

@@ -72,13 +72,13 @@ static int read_row(void *state, int64_t index, ct_pack_sample_t *to)
   return CT_OK;
 }
 
-static int32_t label_of(void *state, int64_t index)
+static int32_t idx_label_of(void *state, int64_t index)
 {
   const pair_t *p = state;
   return p->labels.element[index];
 }
 
-static void place_of(void *state, int64_t index, char *buf, size_t cap)
+static void idx_place_of(void *state, int64_t index, char *buf, size_t cap)
 {
   const pair_t *p = state;
   ct_text_fit(buf, cap, "%s, image %" PRId64, p->input[0], index);
@@ -101,9 +101,9 @@ static void fill_source(pair_t *p, ct_pack_source_t *out)
                                 ct_pack_identity(p->input[1], ct_pack_identity(p->input[0], 0)),
                             .inputs = p->input,
                             .state = p,
-                            .label = label_of,
+                            .label = idx_label_of,
                             .read = read_row,
-                            .place = place_of,
+                            .place = idx_place_of,
                             .close = close_pair};
   p->sample_bytes = (size_t)ct_shape_sample(&out->x);
   for (int64_t i = 0; i < out->samples; i++)

@@ -169,8 +169,8 @@ out:
   return rc;
 }
 
-static int decode(images_t *im, const char *file, const ct__pack_entry_t *e, int channels,
-                  ct_image_info_t *info)
+static int images_decode(images_t *im, const char *file, const ct__pack_entry_t *e, int channels,
+                         ct_image_info_t *info)
 {
   int rc = CT_OK;
   CT_TRY(ct_image_info(file, (size_t)e->bytes, info));
@@ -197,7 +197,7 @@ static int read_encoded(void *state, int64_t index, ct_pack_sample_t *to)
   const ct__pack_entry_t *e = &im->list.entry[index];
   ct_image_info_t info;
   CT_TRY(read_file(im, e, &to->file, &to->file_cap));
-  CT_TRY(decode(im, to->file, e, 0, &info));
+  CT_TRY(images_decode(im, to->file, e, 0, &info));
   to->file_bytes = (size_t)e->bytes;
   to->height = (int32_t)info.height;
   to->width = (int32_t)info.width;
@@ -217,7 +217,7 @@ static int read_pixels(void *state, int64_t index, ct_pack_sample_t *to)
   if (im->wide) {
     CT_TRY(read_wide(im, e, to->x));
   } else {
-    CT_TRY(decode(im, im->file, e, im->o.channels, &info));
+    CT_TRY(images_decode(im, im->file, e, im->o.channels, &info));
     CT_TRY(fit(im, e, &info, to->x));
   }
   take_targets(&im->list, index, to);
@@ -225,20 +225,20 @@ out:
   return rc;
 }
 
-static int32_t label_of(void *state, int64_t index)
+static int32_t images_label_of(void *state, int64_t index)
 {
   const images_t *im = state;
   return im->list.entry[index].label;
 }
 
-static int64_t bytes_of(void *state, int64_t index)
+static int64_t images_bytes_of(void *state, int64_t index)
 {
   const images_t *im = state;
   int64_t bytes = im->list.entry[index].bytes;
   return bytes > 0 ? bytes : 0;
 }
 
-static void place_of(void *state, int64_t index, char *buf, size_t cap)
+static void images_place_of(void *state, int64_t index, char *buf, size_t cap)
 {
   const images_t *im = state;
   const ct__pack_entry_t *e = &im->list.entry[index];
@@ -286,7 +286,7 @@ static int first_size(images_t *im)
   }
   if (rc != CT_OK) {
     char place[CT_PATH_MAX];
-    place_of(im, 0, place, sizeof place);
+    images_place_of(im, 0, place, sizeof place);
     return ct_err_prefix(rc, "none of the first images can be read, such as %s: ", place);
   }
   im->x.dim[2] = info.height;
@@ -340,10 +340,10 @@ static void fill_source(images_t *im, ct_pack_source_t *out)
                             .identity = identity_of(im),
                             .inputs = im->input,
                             .state = im,
-                            .label = l->targets ? NULL : label_of,
-                            .bytes = im->o.encoded ? bytes_of : NULL,
+                            .label = l->targets ? NULL : images_label_of,
+                            .bytes = im->o.encoded ? images_bytes_of : NULL,
                             .read = im->o.encoded ? read_encoded : read_pixels,
-                            .place = place_of,
+                            .place = images_place_of,
                             .close = close_images};
 }
 

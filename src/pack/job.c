@@ -181,7 +181,7 @@ out:
 
 /* ---- one shard ---- */
 
-static void show(job_t *j, double now)
+static void job_show(job_t *j, double now)
 {
   char text[160], bar[31], left[32];
   double speed = (double)j->done / (now - j->begun_s);
@@ -200,14 +200,14 @@ static void show(job_t *j, double now)
   j->shown_s = now;
 }
 
-static int progress(void *of)
+static int job_progress(void *of)
 {
   job_t *j = of;
   double now = ct_clock();
   j->at++;
   j->done++;
   ct_heartbeat_progress();
-  if (j->topo->rank == 0 && now - j->shown_s >= 0.1 && j->done <= j->total) show(j, now);
+  if (j->topo->rank == 0 && now - j->shown_s >= 0.1 && j->done <= j->total) job_show(j, now);
   return ct_fault("pack.sample");
 }
 
@@ -245,7 +245,7 @@ static int write_once(job_t *j, const char *path, int64_t *bad)
                        .deflate = j->o->deflate,
                        .classes = j->classes,
                        .first_class = (int32_t)j->o->only_first,
-                       .progress = progress,
+                       .progress = job_progress,
                        .bad = take_bad,
                        .of = j};
   j->at = 0;
@@ -325,7 +325,7 @@ static void tell_bad_so_far(job_t *j)
   ct_err_put(&why);
 }
 
-static int finish(job_t *j, ct_pack_result_t *out)
+static int job_finish(job_t *j, ct_pack_result_t *out)
 {
   int rc = CT_OK;
   int64_t bad;
@@ -377,7 +377,7 @@ int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_j
   rc = write_all(&j);
   if (rc == CT_ERR_SHAPE) tell_bad_so_far(&j);
   CT_TRY(rc);
-  CT_TRY(finish(&j, out));
+  CT_TRY(job_finish(&j, out));
 out:
   if (rc != CT_OK && started) clean_up(&j);
   for (int i = 0; i < 2; i++)

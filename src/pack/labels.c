@@ -96,7 +96,7 @@ out:
 }
 
 /* Lists are often sorted by class, so a name equal to the previous one is not stored again. */
-static int add_name(ct__pack_labels_t *l, const char *name)
+static int labels_add_name(ct__pack_labels_t *l, const char *name)
 {
   int rc = CT_OK;
   int64_t bytes = (int64_t)strlen(name) + 1;
@@ -121,7 +121,7 @@ int ct__pack_labels_add(ct__pack_labels_t *l, char *text, const char *where)
   CT_TRY(check_kind(l, kind, text, where));
   if (l->n == 0) ct_text_fit(l->first, sizeof l->first, "'%.40s' (%s)", text, where);
   CT_TRY(ct_mem_grow((void **)&l->number, &l->cap, l->n + 1, sizeof *l->number));
-  if (kind == CT__LABEL_NAME) CT_TRY(add_name(l, text));
+  if (kind == CT__LABEL_NAME) CT_TRY(labels_add_name(l, text));
   l->number[l->n++] = (int32_t)number;
   if (kind == CT__LABEL_NUMBER && number >= l->classes) l->classes = number + 1;
 out:
@@ -152,7 +152,7 @@ int ct__pack_natural(const char *a, const char *b)
   return order ? order : strcmp(a, b); /* a01 and a1 */
 }
 
-static int by_name(const void *a, const void *b)
+static int labels_by_name(const void *a, const void *b)
 {
   return ct__pack_natural(*(const char *const *)a, *(const char *const *)b);
 }
@@ -164,12 +164,12 @@ static int number_names(ct__pack_labels_t *l)
   if (!name) return CT_ERR_NOMEM;
   for (int64_t i = 0; i < l->n; i++)
     name[i] = l->text + l->name[i];
-  qsort(name, (size_t)l->n, sizeof *name, by_name);
+  qsort(name, (size_t)l->n, sizeof *name, labels_by_name);
   for (int64_t i = 0; i < l->n; i++)
     if (i == 0 || strcmp(name[i], name[l->classes - 1]) != 0) name[l->classes++] = name[i];
   for (int64_t i = 0; i < l->n; i++) {
     const char *own = l->text + l->name[i];
-    const char **found = bsearch(&own, name, (size_t)l->classes, sizeof *name, by_name);
+    const char **found = bsearch(&own, name, (size_t)l->classes, sizeof *name, labels_by_name);
     l->number[i] = (int32_t)(found - name);
   }
   l->class_name = ct_mem_array(l->classes, sizeof *l->class_name, "names of classes");

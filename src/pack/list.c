@@ -38,7 +38,7 @@ out:
   return rc;
 }
 
-static int add(ct__pack_list_t *l, const ct__pack_entry_t *e)
+static int list_add(ct__pack_list_t *l, const ct__pack_entry_t *e)
 {
   int rc = CT_OK;
   CT_TRY(ct_mem_grow((void **)&l->entry, &l->cap, l->n + 1, sizeof *l->entry));
@@ -68,7 +68,7 @@ int ct__pack_list_add_file(ct__pack_list_t *l, const char *name, int32_t label)
     e.bytes = info.st_size;
     e.time = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
   }
-  CT_TRY(add(l, &e));
+  CT_TRY(list_add(l, &e));
 out:
   return rc;
 }
@@ -79,7 +79,7 @@ int ct__pack_list_add_member(ct__pack_list_t *l, const char *name, int32_t tar, 
   int rc = CT_OK;
   ct__pack_entry_t e = {.tar = tar, .at = at, .bytes = bytes};
   CT_TRY(ct__pack_list_add_text(l, name, &e.name));
-  CT_TRY(add(l, &e));
+  CT_TRY(list_add(l, &e));
 out:
   return rc;
 }
@@ -111,7 +111,7 @@ int ct__pack_is_image(const char *name)
 
 /* ---- the other ranks ---- */
 
-static int share(const ct_topo_t *t, int rc, void **data, int64_t n, size_t size)
+static int list_share(const ct_topo_t *t, int rc, void **data, int64_t n, size_t size)
 {
   size_t bytes = (size_t)n * size;
   char none = 0;
@@ -137,11 +137,11 @@ int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l)
     l->target = NULL;
     l->class_name = l->tar_name = NULL;
   }
-  CT_TRY(share(t, rc, (void **)&l->entry, l->n, sizeof *l->entry));
-  CT_TRY(share(t, rc, (void **)&l->text, l->text_bytes, 1));
-  CT_TRY(share(t, rc, (void **)&l->target, l->n * l->targets, sizeof *l->target));
-  CT_TRY(share(t, rc, (void **)&l->class_name, l->class_names, sizeof *l->class_name));
-  CT_TRY(share(t, rc, (void **)&l->tar_name, l->tars, sizeof *l->tar_name));
+  CT_TRY(list_share(t, rc, (void **)&l->entry, l->n, sizeof *l->entry));
+  CT_TRY(list_share(t, rc, (void **)&l->text, l->text_bytes, 1));
+  CT_TRY(list_share(t, rc, (void **)&l->target, l->n * l->targets, sizeof *l->target));
+  CT_TRY(list_share(t, rc, (void **)&l->class_name, l->class_names, sizeof *l->class_name));
+  CT_TRY(list_share(t, rc, (void **)&l->tar_name, l->tars, sizeof *l->tar_name));
 out:
   return rc;
 }

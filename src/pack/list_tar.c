@@ -48,7 +48,7 @@ typedef struct reading {
   int64_t aside, alone, first_aside, first_alone;
 } reading_t;
 
-static int add_text(reading_t *r, const char *text, int64_t *place)
+static int list_tar_add_text(reading_t *r, const char *text, int64_t *place)
 {
   int rc = CT_OK;
   int64_t bytes = (int64_t)strlen(text) + 1;
@@ -73,7 +73,7 @@ static int bad_member(const reading_t *r, const member_t *m, const char *why)
 
 /* ---- members ---- */
 
-static kind_t kind_of(const char *name)
+static kind_t list_tar_kind_of(const char *name)
 {
   const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
   const char *dot = strrchr(base, '.');
@@ -89,7 +89,7 @@ static int take_member(reading_t *r, const ct__tar_member_t *from)
   const char *slash = strrchr(from->name, '/');
   member_t m = {.at = from->at,
                 .bytes = from->bytes,
-                .kind = kind_of(from->name),
+                .kind = list_tar_kind_of(from->name),
                 .link = NONE,
                 .label = NONE,
                 .from = NONE};
@@ -97,10 +97,10 @@ static int take_member(reading_t *r, const ct__tar_member_t *from)
     return CT_OK;
   m.stem = (int32_t)(strrchr(from->name, '.') - from->name);
   m.key = (int32_t)(strchr(slash ? slash : from->name, '.') - from->name);
-  CT_TRY(add_text(r, from->name, &m.name));
+  CT_TRY(list_tar_add_text(r, from->name, &m.name));
   if (from->type == '2')
     CT_TRY(bad_member(r, &m, "is a symbolic link: images and labels must lie in the file itself"));
-  if (from->type == '1') CT_TRY(add_text(r, from->link, &m.link));
+  if (from->type == '1') CT_TRY(list_tar_add_text(r, from->link, &m.link));
   CT_TRY(ct_mem_grow((void **)&r->m, &r->cap, r->n + 1, sizeof *r->m));
   r->m[r->n++] = m;
   ct_heartbeat_progress();
@@ -184,15 +184,15 @@ static int json_text(reading_t *r, member_t *m, const char *text, size_t bytes)
     value = json_object_get(o, keys[i]);
   if (!value) goto out; /* it has another use */
   if (json_is_string(value)) {
-    CT_TRY(add_text(r, json_string_value(value), &m->label));
+    CT_TRY(list_tar_add_text(r, json_string_value(value), &m->label));
   } else if (json_is_number(value)) {
     CT_TRY(json_is_integer(value)
                ? ct_text_format(number, sizeof number, "%" JSON_INTEGER_FORMAT,
                                 json_integer_value(value))
                : ct_text_format(number, sizeof number, "%.17g", json_real_value(value)));
-    CT_TRY(add_text(r, number, &m->label));
+    CT_TRY(list_tar_add_text(r, number, &m->label));
   } else if (json_is_boolean(value)) {
-    CT_TRY(add_text(r, json_is_true(value) ? "1" : "0", &m->label));
+    CT_TRY(list_tar_add_text(r, json_is_true(value) ? "1" : "0", &m->label));
   } else
     CT_TRY(bad_member(r, m, "its label is neither a number nor a text"));
 out:
@@ -217,7 +217,7 @@ static int read_label(reading_t *r, member_t *m)
     CT_TRY(json_text(r, m, json, bytes - (size_t)(json - text)));
   } else {
     if (strlen(text) != bytes) CT_TRY(bad_member(r, m, "contains zero bytes: expected a label"));
-    CT_TRY(add_text(r, text, &m->label));
+    CT_TRY(list_tar_add_text(r, text, &m->label));
   }
 out:
   ct_mem_free(text);

@@ -23,7 +23,7 @@ static int is_still_there(int fd, const char *path)
          open_one.st_dev == named.st_dev;
 }
 
-static int take(int fd)
+static int lock_take(int fd)
 {
   int status;
   do
@@ -54,7 +54,7 @@ int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out)
   for (;;) {
     out->fd = open_lock(out->path);
     if (out->fd < 0) goto out; /* writing will report the error */
-    error = take(out->fd);
+    error = lock_take(out->fd);
     if (error || is_still_there(out->fd, out->path)) break;
     close(out->fd);
   }

@@ -77,7 +77,7 @@ out:
   return rc;
 }
 
-static int32_t label_of(void *state, int64_t index)
+static int32_t npy_label_of(void *state, int64_t index)
 {
   return ((const pair_t *)state)->label[index];
 }
@@ -105,7 +105,7 @@ out:
   return rc;
 }
 
-static void place_of(void *state, int64_t index, char *buf, size_t cap)
+static void npy_place_of(void *state, int64_t index, char *buf, size_t cap)
 {
   ct_text_fit(buf, cap, "%s, sample %" PRId64, ((const pair_t *)state)->x.path, index);
 }
@@ -152,7 +152,7 @@ int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *s
   } else {
     CT_TRY(ct__pack_array_load(&p->y));
     CT_TRY(read_labels(p, out));
-    out->label = label_of;
+    out->label = npy_label_of;
   }
   p->input[0] = images;
   p->input[1] = labels;
@@ -161,7 +161,7 @@ int ct_pack_open_npy(const char *images, const char *labels, const ct_shape_t *s
   out->identity = identity(labels, identity(images, 0));
   out->inputs = p->input;
   out->read = read_sample;
-  out->place = place_of;
+  out->place = npy_place_of;
   out->close = close_pair;
   out->state = p;
   p = NULL;

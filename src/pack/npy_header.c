@@ -14,7 +14,7 @@ typedef struct text {
 } text_t;
 
 /* Skips blanks and consumes this character, if it is next. */
-static int take(text_t *t, char c)
+static int npy_header_take(text_t *t, char c)
 {
   while (t->at < t->end && isspace((unsigned char)*t->at))
     t->at++;
@@ -28,20 +28,20 @@ static int take_quoted(text_t *t, char *out, size_t cap)
 {
   char quote = '\'';
   size_t n = 0;
-  if (!take(t, quote)) {
+  if (!npy_header_take(t, quote)) {
     quote = '"';
-    if (!take(t, quote)) return 0;
+    if (!npy_header_take(t, quote)) return 0;
   }
   while (t->at < t->end && *t->at != quote && n + 1 < cap)
     out[n++] = *t->at++;
   out[n] = '\0';
-  return take(t, quote);
+  return npy_header_take(t, quote);
 }
 
 static int take_word(text_t *t, const char *word)
 {
   size_t n = strlen(word);
-  if (!take(t, word[0])) return 0;
+  if (!npy_header_take(t, word[0])) return 0;
   if ((size_t)(t->end - t->at) < n - 1 || memcmp(t->at, word + 1, n - 1) != 0) return 0;
   t->at += n - 1;
   return 1;
@@ -64,13 +64,13 @@ static int take_number(text_t *t, int64_t *out)
 static int take_shape(text_t *t, ct__pack_array_t *a)
 {
   a->ndim = 0;
-  if (!take(t, '(')) return 0;
-  while (!take(t, ')')) {
+  if (!npy_header_take(t, '(')) return 0;
+  while (!npy_header_take(t, ')')) {
     int64_t n;
     if (!take_number(t, &n)) return 0;
     if (a->ndim < CT_MAX_DIMS) a->dim[a->ndim] = n;
     if (a->ndim <= CT_MAX_DIMS) a->ndim++;
-    if (!take(t, ',')) return take(t, ')');
+    if (!npy_header_take(t, ',')) return npy_header_take(t, ')');
   }
   return 1;
 }
@@ -96,10 +96,10 @@ static int find_type(const char *descr, ct__pack_array_t *a)
 
 static int read_dict(text_t *t, ct__pack_array_t *a)
 {
-  int rc = CT_OK, seen = 0, good = take(t, '{');
+  int rc = CT_OK, seen = 0, good = npy_header_take(t, '{');
   char key[32], descr[32] = "";
-  while (good && !take(t, '}')) {
-    good = take_quoted(t, key, sizeof key) && take(t, ':');
+  while (good && !npy_header_take(t, '}')) {
+    good = take_quoted(t, key, sizeof key) && npy_header_take(t, ':');
     if (good && strcmp(key, "descr") == 0) {
       seen |= 1;
       if (!take_quoted(t, descr, sizeof descr) || !find_type(descr, a))
@@ -115,7 +115,7 @@ static int read_dict(text_t *t, ct__pack_array_t *a)
     } else {
       good = 0;
     }
-    if (good && !take(t, ',')) good = t->at < t->end && *t->at == '}';
+    if (good && !npy_header_take(t, ',')) good = t->at < t->end && *t->at == '}';
   }
   if (!good || seen != 7)
     CT_FAIL(CT_ERR_FORMAT, "%s: the header is not one that NumPy writes", a->path);

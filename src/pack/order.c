@@ -11,7 +11,7 @@ static int has_only(const ct_pack_job_t *job)
   return job->only_last > 0;
 }
 
-static int choose(const ct_pack_source_t *src, const ct_pack_job_t *job, ct__pack_order_t *o)
+static int order_choose(const ct_pack_source_t *src, const ct_pack_job_t *job, ct__pack_order_t *o)
 {
   int rc = CT_OK;
   int64_t n = 0;
@@ -45,7 +45,7 @@ int ct__pack_order_open(const ct_pack_source_t *src, const ct_pack_job_t *job,
     CT_FAIL(CT_ERR_USAGE,
             "%s: has %" PRId64 " rows, and none of them lies in the range that begins at %" PRId64,
             src->inputs[0], src->samples, job->first);
-  if (has_only(job)) CT_TRY(choose(src, job, out));
+  if (has_only(job)) CT_TRY(order_choose(src, job, out));
 out:
   if (rc != CT_OK) ct__pack_order_close(out);
   return rc;

@@ -110,7 +110,7 @@ out:
 #define SPARSE "is of a sparse file, which is not read: make the archive without --sparse"
 
 /* Copies a name of n bytes. */
-static int take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
+static int tar_take_text(const ct__tar_t *t, const char *text, int64_t n, char *to)
 {
   if (n < 1 || n >= CT_PATH_MAX || memchr(text, 0, (size_t)n))
     return damaged(t, "has an invalid name");
@@ -124,8 +124,8 @@ static int take_record(const ct__tar_t *t, const char *key, int64_t n, extra_t *
 {
   int rc = CT_OK;
   char size[24];
-  if (n > 5 && memcmp(key, "path=", 5) == 0) return take_text(t, key + 5, n - 5, out->name);
-  if (n > 9 && memcmp(key, "linkpath=", 9) == 0) return take_text(t, key + 9, n - 9, out->link);
+  if (n > 5 && memcmp(key, "path=", 5) == 0) return tar_take_text(t, key + 5, n - 5, out->name);
+  if (n > 9 && memcmp(key, "linkpath=", 9) == 0) return tar_take_text(t, key + 9, n - 9, out->link);
   if (n > 11 && memcmp(key, "GNU.sparse.", 11) == 0) return refused(t, "", SPARSE);
   if (n <= 5 || n >= 25 || memcmp(key, "size=", 5) != 0) return CT_OK;
   CT_TRY(ct_text_format(size, sizeof size, "%.*s", (int)(n - 5), key + 5));
@@ -167,8 +167,8 @@ static int take_extra(const ct__tar_t *t, const ct__tar_member_t *m, extra_t *ou
   if (m->type == 'x')
     CT_TRY(take_pax(t, text, m->bytes, out));
   else
-    CT_TRY(take_text(t, text, (int64_t)strnlen(text, (size_t)m->bytes),
-                     m->type == 'L' ? out->name : out->link));
+    CT_TRY(tar_take_text(t, text, (int64_t)strnlen(text, (size_t)m->bytes),
+                         m->type == 'L' ? out->name : out->link));
 out:
   ct_mem_free(text);
   return rc;

@@ -23,7 +23,7 @@ static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
   return CT_OK;
 }
 
-static ct_plan_launch_t launch(int op, int pass)
+static ct_plan_launch_t launches_launch(int op, int pass)
 {
   return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
 }
@@ -39,11 +39,11 @@ static int add_stats(ct_plan_t *p, const ct_plan_launch_t *w, int pass)
   return add_launch(p, &stats);
 }
 
-static int forward(ct_plan_t *p)
+static int launches_forward(ct_plan_t *p)
 {
   int rc = CT_OK;
   for (int i = 0; i < p->ops; i++) {
-    ct_plan_launch_t w = launch(i, CT_FWD);
+    ct_plan_launch_t w = launches_launch(i, CT_FWD);
     w.x = p->op[i].in[0];
     w.x2 = p->op[i].in[1];
     w.y = p->op[i].out;
@@ -76,7 +76,7 @@ static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int 
   int o = ct__plan_op(p, &op);
   CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
   CT_TRY(new_value(p, shape, out));
-  ct_plan_launch_t w = launch(o, op.desc.passes);
+  ct_plan_launch_t w = launches_launch(o, op.desc.passes);
   if (kind == CT_OP_ADD) {
     w.x = a;
     w.x2 = b;
@@ -169,13 +169,13 @@ out:
   return rc;
 }
 
-static int backward(gradients_t *s, int o)
+static int launches_backward(gradients_t *s, int o)
 {
   int rc = CT_OK, dy, dy2;
   ct_plan_t *p = s->p;
   const ct_op_desc_t d = p->op[o].desc;
   const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
-  ct_plan_launch_t w = launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
+  ct_plan_launch_t w = launches_launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
   if (!w.pass) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output does not reach the loss */
@@ -200,7 +200,7 @@ int ct__plan_launches(ct_plan_t *p)
 {
   int rc = CT_OK, loss = p->ops - 1;
   gradients_t s = {p, NULL};
-  CT_TRY(forward(p));
+  CT_TRY(launches_forward(p));
   if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
   CT_TRY(s.grad ? CT_OK : CT_ERR_NOMEM);
@@ -213,7 +213,7 @@ int ct__plan_launches(ct_plan_t *p)
   w->dx = dx;
   CT_TRY(give(&s, p->logits, dx));
   for (int o = loss - 1; o >= 0; o--)
-    CT_TRY(backward(&s, o));
+    CT_TRY(launches_backward(&s, o));
 out:
   ct_mem_free(s.grad);
   return rc;

@@ -28,7 +28,7 @@ static void life_times(ct_plan_t *p)
 }
 
 /* Lets \a to, written by launch i, take over the memory of \a from if that is not used later. */
-static void share(ct_plan_t *p, int i, int from, int to)
+static void offsets_share(ct_plan_t *p, int i, int from, int to)
 {
   if (from < 0 || to < 0 || from == to) return;
   int root = ct_plan_root(p, from);
@@ -44,9 +44,11 @@ static void share_all(ct_plan_t *p)
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
     const ct_op_info_t *info = &p->op[w->op].info;
-    if (w->pass == CT_FWD && info->inplace_second && w->x != w->x2) share(p, i, w->x2, w->y);
-    if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) share(p, i, w->x, w->y);
-    if (!(w->pass & CT_FWD) && info->inplace_bwd && w->dy != w->dy2) share(p, i, w->dy, w->dx);
+    if (w->pass == CT_FWD && info->inplace_second && w->x != w->x2)
+      offsets_share(p, i, w->x2, w->y);
+    if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) offsets_share(p, i, w->x, w->y);
+    if (!(w->pass & CT_FWD) && info->inplace_bwd && w->dy != w->dy2)
+      offsets_share(p, i, w->dy, w->dx);
   }
 }
 

@@ -19,7 +19,7 @@ static int can_do_in(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t t, c
   return p->be->op->supports(p->dev, &d, why);
 }
 
-static int refuse(const ct_plan_t *p, const ct_plan_op_t *op, const char *why)
+static int precision_refuse(const ct_plan_t *p, const ct_plan_op_t *op, const char *why)
 {
   char text[160], none[128];
   int bf16 = p->o.compute == CT_F16 && can_do_in(p, op, CT_BF16, none);
@@ -30,7 +30,7 @@ static int refuse(const ct_plan_t *p, const ct_plan_op_t *op, const char *why)
                     bf16 ? "bf16" : "off");
 }
 
-static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
+static int precision_choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
 {
   char why[128] = "";
   *out = CT_F32;
@@ -40,7 +40,7 @@ static int choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
   else if (ct_op_is(op->desc.kind, CT_KIND_GEMM))
-    return refuse(p, op, why);
+    return precision_refuse(p, op, why);
   return CT_OK;
 }
 
@@ -81,7 +81,7 @@ static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_d
   for (int i = 1; i < n; i++) {
     ct_dtype_t t;
     if (op[i].in[0] != op->out && op[i].in[1] != op->out) continue;
-    CT_TRY(choose(p, &op[i], &t));
+    CT_TRY(precision_choose(p, &op[i], &t));
     if (t == CT_F32) return CT_OK;
   }
   *out = p->o.compute;
@@ -109,7 +109,7 @@ static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
   ct_plan_op_t op = *rest;
   ct_dtype_t t;
   if (op.desc.x.dtype == CT_U8) return retype_bytes(c, rest, n);
-  CT_TRY(choose(p, &op, &t));
+  CT_TRY(precision_choose(p, &op, &t));
   for (int k = 0; k < 2; k++)
     if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, c->cast, t, &op.in[k]));
   op.desc.x.dtype = op.desc.y.dtype = t;

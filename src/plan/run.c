@@ -4,7 +4,7 @@
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 
-static void *at(const ct_plan_t *p, const ct_bind_t *b, int v)
+static void *run_at(const ct_plan_t *p, const ct_bind_t *b, int v)
 {
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
@@ -32,14 +32,14 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
   const ct_plan_op_t *o = &p->op[w->op];
   ct_op_args_t a = {
       .pass = w->pass,
-      .x = at(p, b, w->x),
-      .x2 = at(p, b, w->x2),
-      .y = at(p, b, w->y),
-      .dy = at(p, b, w->dy),
-      .dy2 = at(p, b, w->dy2),
-      .dx = at(p, b, w->dx),
-      .dx2 = at(p, b, w->dx2),
-      .saved = at(p, b, o->saved),
+      .x = run_at(p, b, w->x),
+      .x2 = run_at(p, b, w->x2),
+      .y = run_at(p, b, w->y),
+      .dy = run_at(p, b, w->dy),
+      .dy2 = run_at(p, b, w->dy2),
+      .dx = run_at(p, b, w->dx),
+      .dx2 = run_at(p, b, w->dx2),
+      .saved = run_at(p, b, o->saved),
       .scratch = b->scratch,
       .stats = b->stats,
       .keep_running = b->keep_running,

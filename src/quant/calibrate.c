@@ -41,7 +41,7 @@ out:
   return rc;
 }
 
-static int look(looking_t *l)
+static int calibrate_look(looking_t *l)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(l->t);
@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-static int choose(const looking_t *l)
+static int calibrate_choose(const looking_t *l)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(l->t);
@@ -97,11 +97,11 @@ int ct_calibrate(ct_trainer_t *t, const ct_graph_t *g, const ct_calibration_t *c
   looking_t l = {.t = t, .g = g, .c = c};
   l.range = ct_mem_array(g->params + 1, sizeof *l.range, "histograms");
   CT_TRY_ALL(topo, l.range ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(look(&l));
+  CT_TRY(calibrate_look(&l));
   CT_TRY(share_ends(&l));
   l.again = 1;
-  CT_TRY(look(&l));
-  CT_TRY(choose(&l));
+  CT_TRY(calibrate_look(&l));
+  CT_TRY(calibrate_choose(&l));
   ct_agree_sum(topo, &l.samples, 1);
   *samples = l.samples;
 out:

@@ -21,7 +21,7 @@ typedef struct parts {
 
 /* Takes the next `count` elements of scratch, of which *used are taken; without scratch it only
  * counts. */
-static double *take(double *scratch, int64_t *used, int64_t count)
+static double *attention_take(double *scratch, int64_t *used, int64_t count)
 {
   int64_t at = *used;
   *used += count;
@@ -29,23 +29,23 @@ static double *take(double *scratch, int64_t *used, int64_t count)
 }
 
 /* Cuts scratch into arrays; returns the number of elements needed. */
-static int64_t cut(const ct_op_desc_t *d, double *scratch, parts_t *k)
+static int64_t attention_cut(const ct_op_desc_t *d, double *scratch, parts_t *k)
 {
   int64_t used = 0, t = d->x.dim[1], wide = d->x.dim[2];
 
   *k = (parts_t){.t = t, .d = wide, .heads = d->u.attention.heads};
   k->wide = wide / k->heads;
-  k->qkv = take(scratch, &used, t * 3 * wide);
-  k->p = take(scratch, &used, k->heads * t * t);
-  k->c = take(scratch, &used, t * wide);
+  k->qkv = attention_take(scratch, &used, t * 3 * wide);
+  k->p = attention_take(scratch, &used, k->heads * t * t);
+  k->c = attention_take(scratch, &used, t * wide);
   if (!ct_op_goes_back(d)) return used;
-  k->dqkv = take(scratch, &used, t * 3 * wide);
-  k->dp = take(scratch, &used, t);
-  k->dc = take(scratch, &used, t * wide);
-  k->dw[0] = take(scratch, &used, 3 * wide * wide);
-  k->dw[1] = take(scratch, &used, 3 * wide);
-  k->dw[2] = take(scratch, &used, wide * wide);
-  k->dw[3] = take(scratch, &used, wide);
+  k->dqkv = attention_take(scratch, &used, t * 3 * wide);
+  k->dp = attention_take(scratch, &used, t);
+  k->dc = attention_take(scratch, &used, t * wide);
+  k->dw[0] = attention_take(scratch, &used, 3 * wide * wide);
+  k->dw[1] = attention_take(scratch, &used, 3 * wide);
+  k->dw[2] = attention_take(scratch, &used, wide * wide);
+  k->dw[3] = attention_take(scratch, &used, wide);
   return used;
 }
 
@@ -163,7 +163,7 @@ static void backward_to_qkv(const parts_t *k, const ct_op_args_t *a, int64_t n)
   }
 }
 
-static void backward_data(const parts_t *k, const ct_op_args_t *a, int64_t n)
+static void attention_backward_data(const parts_t *k, const ct_op_args_t *a, int64_t n)
 {
   const float *w = a->w[0];
   float *dx = (float *)a->dx + n * k->t * k->d;
@@ -178,7 +178,7 @@ static void backward_data(const parts_t *k, const ct_op_args_t *a, int64_t n)
   }
 }
 
-static void backward_param(const parts_t *k, const ct_op_args_t *a, int64_t n)
+static void attention_backward_param(const parts_t *k, const ct_op_args_t *a, int64_t n)
 {
   const float *x = (const float *)a->x + n * k->t * k->d;
   const float *dy = (const float *)a->dy + n * k->t * k->d;
@@ -204,7 +204,7 @@ static int64_t param_count(const parts_t *k, int param)
   return (param < 2 ? 3 : 1) * k->d * (param % 2 ? 1 : k->d);
 }
 
-static void backward(const parts_t *k, const ct_op_args_t *a, int64_t batch)
+static void attention_backward(const parts_t *k, const ct_op_args_t *a, int64_t batch)
 {
   for (int j = 0; j < CT_OP_PARAMS; j++) {
     for (int64_t i = 0; i < param_count(k, j); i++)
@@ -213,8 +213,8 @@ static void backward(const parts_t *k, const ct_op_args_t *a, int64_t batch)
   for (int64_t n = 0; n < batch; n++) {
     forward_to_c(k, a, n);
     backward_to_qkv(k, a, n);
-    if (a->pass & CT_BWD_PARAM) backward_param(k, a, n);
-    if (a->pass & CT_BWD_DATA) backward_data(k, a, n);
+    if (a->pass & CT_BWD_PARAM) attention_backward_param(k, a, n);
+    if (a->pass & CT_BWD_DATA) attention_backward_data(k, a, n);
   }
   for (int j = 0; j < CT_OP_PARAMS && a->pass & CT_BWD_PARAM; j++) {
     for (int64_t i = 0; i < param_count(k, j); i++)
@@ -222,25 +222,25 @@ static void backward(const parts_t *k, const ct_op_args_t *a, int64_t batch)
   }
 }
 
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int attention_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   parts_t k;
 
-  cut(d, a->scratch, &k);
+  attention_cut(d, a->scratch, &k);
   for (int64_t n = 0; n < d->x.dim[0] && a->pass & CT_FWD; n++) {
     forward_to_c(&k, a, n);
     project_out(&k, a, n);
   }
-  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) backward(&k, a, d->x.dim[0]);
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) attention_backward(&k, a, d->x.dim[0]);
   return CT_OK;
 }
 
-static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
+static void attention_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   parts_t k;
 
-  info->scratch = (size_t)cut(d, NULL, &k) * sizeof(double);
+  info->scratch = (size_t)attention_cut(d, NULL, &k) * sizeof(double);
   if (ct_op_goes_back(d)) info->bwd_uses = CT_USES_X; /* nothing is saved */
 }
 
-const ct__ref_kind_t ct__ref_attention = {.run = run, .needs = needs};
+const ct__ref_kind_t ct__ref_attention = {.run = attention_run, .needs = attention_needs};

@@ -10,7 +10,7 @@
 #include "base/ct_text.h"
 #include "ref/ref.h"
 
-static int probe(char why[128])
+static int backend_probe(char why[128])
 {
   why[0] = 0;
   return 1;
@@ -65,7 +65,7 @@ static void close_device(ct_dev_t *dev)
   ct_mem_free(dev);
 }
 
-static const char *describe(ct_dev_t *dev)
+static const char *backend_describe(ct_dev_t *dev)
 {
   return dev->description;
 }
@@ -101,10 +101,10 @@ const ct_backend_t ct_backend_ref = {
     .size = sizeof(ct_backend_t),
     .name = "ref",
     .host_memory = 1,
-    .probe = probe,
+    .probe = backend_probe,
     .open = open_device,
     .close = close_device,
-    .describe = describe,
+    .describe = backend_describe,
     .identify = ct_host_identify,
     .joules = ct_host_joules,
     .mem = &mem_ops,

@@ -19,7 +19,8 @@ static int64_t padded(const ct_shape_t *s)
   return ct_shape_padded(s);
 }
 
-static int widen(const ct_shape_t *s, const ct_quant_params_t *qp, const uint8_t *q, float **out)
+static int int8_widen(const ct_shape_t *s, const ct_quant_params_t *qp, const uint8_t *q,
+                      float **out)
 {
   int64_t n = padded(s);
   if (!(*out = ct_mem_array(n + 1, sizeof **out, "reference op"))) return CT_ERR_NOMEM;
@@ -70,9 +71,9 @@ static int make_copies(const ct_op_desc_t *d, ct_op_args_t *a, copies_t *c)
 {
   int rc = CT_OK;
   ct_shape_t second = ct_op_second(d);
-  if (d->x.dtype == CT_U8) CT_TRY(widen(&d->x, &d->q.x, a->x, &c->at[X]));
+  if (d->x.dtype == CT_U8) CT_TRY(int8_widen(&d->x, &d->q.x, a->x, &c->at[X]));
   if (d->q.dynamic) CT_TRY(round_batch(d, a->x, &c->at[X]));
-  if (d->q.x2.scale > 0) CT_TRY(widen(&second, &d->q.x2, a->x2, &c->at[X2]));
+  if (d->q.x2.scale > 0) CT_TRY(int8_widen(&second, &d->q.x2, a->x2, &c->at[X2]));
   if (d->y.dtype == CT_U8 &&
       !(c->at[Y] = ct_mem_array(padded(&d->y) + 1, sizeof *c->at[Y], "reference op")))
     return CT_ERR_NOMEM;

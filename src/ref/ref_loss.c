@@ -60,7 +60,7 @@ static aims_t aims_of(const ct_loss_spec_t *o, const ct_op_args_t *a, int64_t n)
   return aims;
 }
 
-static int check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
+static int loss_check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
 {
   const ct_loss_spec_t *o = &d->u.loss;
   int64_t pixels = ct_op_pixels(d), classes = ct_shape_sample(&d->x) / pixels;
@@ -77,8 +77,8 @@ static int check_labels(const ct_op_desc_t *d, const ct_op_args_t *a)
   int rc = CT_OK;
 
   for (int64_t n = 0; n < d->x.dim[0] * ct_op_pixels(d); n++) {
-    CT_TRY(check_label(d, n, a->labels[n]));
-    if (share_of_first(a, n) < 1) CT_TRY(check_label(d, n, a->labels2[n]));
+    CT_TRY(loss_check_label(d, n, a->labels[n]));
+    if (share_of_first(a, n) < 1) CT_TRY(loss_check_label(d, n, a->labels2[n]));
   }
 out:
   return rc;
@@ -251,7 +251,7 @@ static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const 
 
 /* ---- the op ---- */
 
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int loss_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int rc = CT_OK, is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
   int64_t pixels = ct_op_pixels(d);
@@ -269,4 +269,4 @@ out:
   return rc;
 }
 
-const ct__ref_kind_t ct__ref_loss = {.run = run};
+const ct__ref_kind_t ct__ref_loss = {.run = loss_run};

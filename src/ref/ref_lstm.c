@@ -64,7 +64,7 @@ static void step_forward(const net_t *k, int64_t n, int64_t s, double *kept)
   }
 }
 
-static void forward(const net_t *k, double *kept)
+static void lstm_forward(const net_t *k, double *kept)
 {
   for (int64_t n = 0; n < k->n; n++) {
     for (int64_t s = 0; s < k->t; s++)
@@ -113,7 +113,7 @@ static void sample_backward(const net_t *k, int64_t n, const double *kept, doubl
   }
 }
 
-static void backward_data(const net_t *k, const double *dgate)
+static void lstm_backward_data(const net_t *k, const double *dgate)
 {
   const float *w_ih = k->a->w[0];
   float *dx = k->a->dx;
@@ -141,7 +141,7 @@ static double row_sum(const net_t *k, const double *dgate, int64_t r, const floa
   return sum;
 }
 
-static void backward_param(const net_t *k, const double *dgate)
+static void lstm_backward_param(const net_t *k, const double *dgate)
 {
   float *dw_ih = k->a->dw[0], *dw_hh = k->a->dw[1], *db_ih = k->a->dw[2], *db_hh = k->a->dw[3];
 
@@ -154,24 +154,24 @@ static void backward_param(const net_t *k, const double *dgate)
   }
 }
 
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int lstm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   net_t k = net(d, a);
   int64_t steps = k.n * k.t;
   double *dgate = a->scratch;
 
-  if (a->pass & CT_FWD) forward(&k, ct_op_goes_back(d) ? a->saved : a->scratch);
+  if (a->pass & CT_FWD) lstm_forward(&k, ct_op_goes_back(d) ? a->saved : a->scratch);
   if (!(a->pass & (CT_BWD_DATA | CT_BWD_PARAM))) return CT_OK;
   for (int64_t n = 0; n < k.n; n++) {
     double *dh = dgate + steps * 4 * k.h;
     sample_backward(&k, n, a->saved, dgate, dh, dh + k.h);
   }
-  if (a->pass & CT_BWD_DATA) backward_data(&k, dgate);
-  if (a->pass & CT_BWD_PARAM) backward_param(&k, dgate);
+  if (a->pass & CT_BWD_DATA) lstm_backward_data(&k, dgate);
+  if (a->pass & CT_BWD_PARAM) lstm_backward_param(&k, dgate);
   return CT_OK;
 }
 
-static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
+static void lstm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   int64_t h = d->y.dim[2], steps = d->x.dim[0] * d->x.dim[1];
   size_t kept = (size_t)(steps * PARTS * h) * sizeof(double);
@@ -182,4 +182,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   info->scratch = (size_t)((4 * steps + 2) * h) * sizeof(double);
 }
 
-const ct__ref_kind_t ct__ref_lstm = {.run = run, .needs = needs};
+const ct__ref_kind_t ct__ref_lstm = {.run = lstm_run, .needs = lstm_needs};

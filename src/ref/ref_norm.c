@@ -16,7 +16,7 @@ typedef struct channel {
   double count; /* number of elements in the statistics; with sync over all ranks */
 } channel_t;
 
-static int64_t at(const channel_t *k, int64_t n, int64_t i)
+static int64_t norm_at(const channel_t *k, int64_t n, int64_t i)
 {
   return n * k->sample + k->c * k->space + i;
 }
@@ -38,7 +38,7 @@ static void sums_about(const ct_op_desc_t *d, const channel_t *k, const void *x,
   sums[0] = sums[1] = 0;
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      double v = ct__ref_get(d->x.dtype, x, at(k, n, i)) - about;
+      double v = ct__ref_get(d->x.dtype, x, norm_at(k, n, i)) - about;
       sums[0] += v;
       sums[1] += v * v;
     }
@@ -122,13 +122,13 @@ static void backward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op
   k->count = saved[2];
 }
 
-static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a)
+static void norm_forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a)
 {
   ct_dtype_t t = d->x.dtype;
 
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      int64_t e = at(k, n, i);
+      int64_t e = norm_at(k, n, i);
       double v = (ct__ref_get(t, a->x, e) - k->mean) * k->invstd * k->weight + k->bias;
       if (d->u.bnorm.add) v += ct__ref_get(t, a->x2, e);
       if (d->u.bnorm.relu) v = ct__ref_relu_of(v);
@@ -139,7 +139,7 @@ static void forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_
 }
 
 /* The gradient before the ReLU. */
-static double gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
+static double norm_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
 {
   ct_dtype_t t = d->y.dtype;
 
@@ -156,22 +156,22 @@ static void gradient_sums(const ct_op_desc_t *d, const channel_t *k, const ct_op
   sums[0] = sums[1] = 0;
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      int64_t e = at(k, n, i);
-      double g = gradient(d, a, e);
+      int64_t e = norm_at(k, n, i);
+      double g = norm_gradient(d, a, e);
       sums[0] += g;
       sums[1] += g * (ct__ref_get(d->x.dtype, a->x, e) - k->mean);
     }
   }
 }
 
-static void backward_param(const channel_t *k, const ct_op_args_t *a, const double sums[2])
+static void norm_backward_param(const channel_t *k, const ct_op_args_t *a, const double sums[2])
 {
   ((float *)a->dw[0])[k->c] = (float)(sums[1] * k->invstd);
   ((float *)a->dw[1])[k->c] = (float)sums[0];
 }
 
-static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
-                          const double sums[2])
+static void norm_backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
+                               const double sums[2])
 {
   ct_dtype_t t = d->x.dtype;
   double slope = d->training ? sums[1] * k->invstd * k->invstd / k->count : 0;
@@ -179,8 +179,8 @@ static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op
 
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      int64_t e = at(k, n, i);
-      double g = gradient(d, a, e), v = g;
+      int64_t e = norm_at(k, n, i);
+      double g = norm_gradient(d, a, e), v = g;
       if (d->training) v -= middle + (ct__ref_get(t, a->x, e) - k->mean) * slope;
       if (d->u.bnorm.add && a->dx2) ct__ref_set(t, a->dx2, e, g);
       if (a->dx)
@@ -190,7 +190,7 @@ static void backward_data(const ct_op_desc_t *d, const channel_t *k, const ct_op
   }
 }
 
-static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
+static void norm_backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   double local[2] = {0, 0}, *sums = local;
 
@@ -198,13 +198,13 @@ static void backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
   if (d->u.bnorm.sync && !(a->pass & CT_BWD_PARAM)) sums = a->stats + 2 * k->c;
   if (a->pass != CT_BWD_DATA || (d->training && !d->u.bnorm.sync)) gradient_sums(d, k, a, sums);
   if (a->pass & CT_BWD_PARAM || (a->pass & CT_BWD_STATS && d->passes & CT_BWD_PARAM))
-    backward_param(k, a, sums);
-  if (a->pass & CT_BWD_DATA) backward_data(d, k, a, sums);
+    norm_backward_param(k, a, sums);
+  if (a->pass & CT_BWD_DATA) norm_backward_data(d, k, a, sums);
 }
 
 /* SyncBN also runs with an empty batch: its local sums are zeros, and its running statistics follow
  * the group, if the group has any samples. */
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int norm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t channels = d->x.dim[1];
 
@@ -214,22 +214,22 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
       sums_about(d, &k, a->x, ((const float *)a->w[2])[c], a->stats + 2 * c);
       a->stats[2 * channels] = k.count;
     } else if (!(a->pass & CT_FWD)) {
-      backward(d, &k, a);
+      norm_backward(d, &k, a);
     } else if (k.batch > 0 || (d->u.bnorm.sync && a->stats[2 * channels] > 0)) {
       forward_statistics(d, &k, a);
-      forward(d, &k, a);
+      norm_forward(d, &k, a);
     }
   }
   return CT_OK;
 }
 
-static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
+static void norm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   if (keeps_statistics(d)) info->saved = (size_t)d->x.dim[1] * 3 * sizeof(double);
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
 }
 
-const ct__ref_kind_t ct__ref_bnorm = {.run = run, .needs = needs, .reduced = 1};
+const ct__ref_kind_t ct__ref_bnorm = {.run = norm_run, .needs = norm_needs, .reduced = 1};
 
 /* ---- group normalisation ---- */
 

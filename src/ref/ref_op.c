@@ -6,7 +6,7 @@
 #include "base/ct_mem.h"
 #include "ref/ref.h"
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
 
@@ -22,21 +22,21 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return reason == NULL;
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   (void)dev;
   return d->kind == CT_OP_REORDER ? d->x.layout : CT_PLAIN;
 }
 
-static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
-                   ct_op_info_t *info)
+static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                      ct_op_info_t *info)
 {
   int rc = CT_OK;
   ct_op_t *op = NULL;
   char text[160], why[128];
 
   *out = NULL;
-  if (!supports(dev, d, why))
+  if (!op_supports(dev, d, why))
     CT_FAIL(CT_ERR_UNSUP, "%s: %s", ct_op_text(d, text, sizeof text), why);
   op = ct_mem_alloc(sizeof *op, "reference op");
   if (!op) return CT_ERR_NOMEM;
@@ -60,7 +60,7 @@ out:
   return rc;
 }
 
-static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
+static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   int rc = ct_op_check_pass(&op->desc, args->pass);
   if (rc != CT_OK) return rc;
@@ -83,20 +83,20 @@ out:
   return rc;
 }
 
-static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+static int op_pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
 {
   return copy_param(q, op, param, own, plain);
 }
 
-static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+static int op_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
 {
   return copy_param(q, op, param, plain, own);
 }
 
-const ct_op_ops_t ct__ref_op_ops = {.supports = supports,
-                                    .wants = wants,
-                                    .prepare = prepare,
-                                    .run = run,
+const ct_op_ops_t ct__ref_op_ops = {.supports = op_supports,
+                                    .wants = op_wants,
+                                    .prepare = op_prepare,
+                                    .run = op_run,
                                     .release = release,
-                                    .pack = pack,
-                                    .unpack = unpack};
+                                    .pack = op_pack,
+                                    .unpack = op_unpack};

@@ -40,7 +40,7 @@ const ct__ref_kind_t ct__ref_relu = {.run = relu_run, .needs = both_needs, .redu
 
 /* ---- addition ---- */
 
-static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int point_add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   ct_dtype_t t = d->x.dtype;
 
@@ -52,7 +52,7 @@ static int add_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_add = {.run = add_run, .needs = both_needs, .reduced = 1};
+const ct__ref_kind_t ct__ref_add = {.run = point_add_run, .needs = both_needs, .reduced = 1};
 
 /* ---- dropout ---- */
 
@@ -146,7 +146,7 @@ static int64_t offset_of(const ct_shape_t *s, int64_t i)
   return i;
 }
 
-static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, void *out)
+static void point_move(const ct_shape_t *from, const void *in, const ct_shape_t *to, void *out)
 {
   if (in == out) return; /* allowed if both are plain: nothing to do */
   memset(out, 0, ct_shape_bytes(to));
@@ -155,7 +155,7 @@ static void move(const ct_shape_t *from, const void *in, const ct_shape_t *to, v
 }
 
 /* Computed in float32, like the sample conversion on the host. */
-static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
+static void point_convert(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const uint8_t *x = a->x;
   int64_t channels = d->x.dim[1], space = ct_shape_sample(&d->x) / channels;
@@ -171,11 +171,11 @@ static void convert(const ct_op_desc_t *d, const ct_op_args_t *a)
 static int reorder_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   if (d->x.dtype == CT_U8) {
-    convert(d, a);
+    point_convert(d, a);
     return CT_OK;
   }
-  if (a->pass & CT_FWD) move(&d->x, a->x, &d->y, a->y);
-  if (a->pass & CT_BWD_DATA) move(&d->y, a->dy, &d->x, a->dx);
+  if (a->pass & CT_FWD) point_move(&d->x, a->x, &d->y, a->y);
+  if (a->pass & CT_BWD_DATA) point_move(&d->y, a->dy, &d->x, a->dx);
   return CT_OK;
 }
 

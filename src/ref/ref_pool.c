@@ -16,13 +16,13 @@ static double get(const plane_t *p, int64_t i)
   return ct__ref_get(p->t, p->p, p->at + i);
 }
 
-static void set(const plane_t *p, int64_t i, double v)
+static void pool_set(const plane_t *p, int64_t i, double v)
 {
   ct__ref_set(p->t, p->p, p->at + i, v);
 }
 
 /* The part of an output's window inside the image. */
-typedef struct window {
+typedef struct pool_window {
   int64_t from[3], to[3];
 } window_t;
 
@@ -37,7 +37,7 @@ static int is_sized(const ct_op_desc_t *d)
 }
 
 /* The window of output i. */
-static window_t window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
+static window_t pool_window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
 {
   window_t w;
   for (int k = 2; k >= 0; k--) {
@@ -69,14 +69,14 @@ static int64_t element(const ct__ref_window_t *g, const window_t *w, int64_t i)
   return (depth * g->in[1] + row) * g->in[2] + w->from[2] + i % cols;
 }
 
-static int is_average(const ct_op_desc_t *d)
+static int pool_is_average(const ct_op_desc_t *d)
 {
   return !is_sized(d) || d->u.pool.average;
 }
 
 static int keeps_origins(const ct_op_desc_t *d)
 {
-  return !is_average(d) && (d->passes & CT_BWD_DATA);
+  return !pool_is_average(d) && (d->passes & CT_BWD_DATA);
 }
 
 /* The first largest element of the window, in scan order; NaN counts as largest, as in PyTorch. */
@@ -96,10 +96,10 @@ static void max_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
-    window_t w = window(d, &g, i);
+    window_t w = pool_window(d, &g, i);
     int64_t best = find_max(&g, x, &w);
     int cut = d->u.pool.relu && get(x, best) <= 0;
-    set(y, i, cut ? 0 : get(x, best));
+    pool_set(y, i, cut ? 0 : get(x, best));
     if (from) from[i] = cut ? -1 : (int32_t)best;
   }
 }
@@ -122,11 +122,11 @@ static void average_forward(const ct_op_desc_t *d, const plane_t *x, const plane
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
-    window_t w = window(d, &g, i);
+    window_t w = pool_window(d, &g, i);
     double sum = 0;
     for (int64_t k = 0; k < elements(&w); k++)
       sum += get(x, element(&g, &w, k));
-    set(y, i, sum / divisor(d, &g, &w));
+    pool_set(y, i, sum / divisor(d, &g, &w));
   }
 }
 
@@ -134,38 +134,38 @@ static void average_backward(const ct_op_desc_t *d, const plane_t *dy, double *d
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
-    window_t w = window(d, &g, i);
+    window_t w = pool_window(d, &g, i);
     double share = get(dy, i) / divisor(d, &g, &w);
     for (int64_t k = 0; k < elements(&w); k++)
       dx[element(&g, &w, k)] += share;
   }
 }
 
-static void forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
+static void pool_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
-  if (is_average(d)) {
+  if (pool_is_average(d)) {
     average_forward(d, x, y);
   } else {
     max_forward(d, x, y, from);
   }
 }
 
-static void backward(const ct_op_desc_t *d, const int32_t *from, const plane_t *dy,
-                     const plane_t *dx, double *sum)
+static void pool_backward(const ct_op_desc_t *d, const int32_t *from, const plane_t *dy,
+                          const plane_t *dx, double *sum)
 {
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
     sum[i] = 0;
-  if (is_average(d)) {
+  if (pool_is_average(d)) {
     average_backward(d, dy, sum);
   } else {
     max_backward(ct__ref_volume(g.out), from, dy, sum);
   }
   for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
-    set(dx, i, sum[i]);
+    pool_set(dx, i, sum[i]);
 }
 
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int pool_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   ct__ref_window_t g = geometry(d);
   ct_dtype_t t = d->x.dtype;
@@ -175,13 +175,13 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
     int32_t *from = keeps_origins(d) ? (int32_t *)a->saved + plane * out : NULL;
     plane_t x = {t, (void *)(uintptr_t)a->x, plane * in}, y = {t, a->y, plane * out};
     plane_t dy = {t, (void *)(uintptr_t)a->dy, plane * out}, dx = {t, a->dx, plane * in};
-    if (a->pass & CT_FWD) forward(d, &x, &y, from);
-    if (a->pass & CT_BWD_DATA) backward(d, from, &dy, &dx, a->scratch);
+    if (a->pass & CT_FWD) pool_forward(d, &x, &y, from);
+    if (a->pass & CT_BWD_DATA) pool_backward(d, from, &dy, &dx, a->scratch);
   }
   return CT_OK;
 }
 
-static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
+static void pool_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   ct__ref_window_t g = geometry(d);
   if (!(d->passes & CT_BWD_DATA)) return;
@@ -189,4 +189,4 @@ static void needs(const ct_op_desc_t *d, ct_op_info_t *info)
   if (keeps_origins(d)) info->saved = (size_t)ct_shape_count(&d->y) * sizeof(int32_t);
 }
 
-const ct__ref_kind_t ct__ref_pool = {.run = run, .needs = needs, .reduced = 1};
+const ct__ref_kind_t ct__ref_pool = {.run = pool_run, .needs = pool_needs, .reduced = 1};

@@ -48,7 +48,7 @@ struct ct_event {
 
 /* ---- creation and release ---- */
 
-static int create(ct_dev_t *dev, ct_queue_t **out)
+static int queue_create(ct_dev_t *dev, ct_queue_t **out)
 {
   ct_queue_t *q = *out = ct_mem_alloc(sizeof *q, "reference queue");
   if (!q) return CT_ERR_NOMEM;
@@ -291,7 +291,7 @@ static void destroy(ct_queue_t *q)
   pthread_mutex_unlock(lock);
 }
 
-const ct_queue_ops_t ct__ref_queue_ops = {.create = create,
+const ct_queue_ops_t ct__ref_queue_ops = {.create = queue_create,
                                           .destroy = destroy,
                                           .mark = mark,
                                           .after = after,

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Weight of input i in output o along one axis. */
-static double share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
+static double upsample_share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
 {
   int64_t factor = out / in;
   if (!d->u.upsample.linear) return o / factor == i;
@@ -19,7 +19,7 @@ static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
 {
   double all = 1;
   for (int k = d->x.ndim - 1; k >= 2 && all != 0; k--) {
-    all *= share(d, d->x.dim[k], d->y.dim[k], y % d->y.dim[k], x % d->x.dim[k]);
+    all *= upsample_share(d, d->x.dim[k], d->y.dim[k], y % d->y.dim[k], x % d->x.dim[k]);
     x /= d->x.dim[k];
     y /= d->y.dim[k];
   }
@@ -27,7 +27,7 @@ static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
 }
 
 /* Each output voxel (or input gradient) is a weighted sum over all voxels of the other tensor. */
-static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
+static int upsample_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t planes = d->x.dim[0] * d->x.dim[1];
   int64_t in = ct_shape_sample(&d->x) / d->x.dim[1], out = ct_shape_sample(&d->y) / d->x.dim[1];
@@ -46,4 +46,4 @@ static int run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_upsample = {.run = run, .reduced = 1};
+const ct__ref_kind_t ct__ref_upsample = {.run = upsample_run, .reduced = 1};

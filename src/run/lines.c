@@ -84,7 +84,7 @@ static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__e
 }
 
 /* Metrics that were not requested are NaN and get no key. */
-static void measure(ct_metrics_t *m, const char *name, double value)
+static void lines_measure(ct_metrics_t *m, const char *name, double value)
 {
   if (!isnan(value)) ct_metrics_num(m, name, value);
 }
@@ -102,11 +102,11 @@ static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *
   if (!e->regression) ct_metrics_num(m, "top1", e->top1);
   if (!e->regression) ct_metrics_num(m, "top5", e->top5);
   if (e->regression || e->mae > 0) ct_metrics_num(m, "mae", e->mae);
-  measure(m, "precision", e->macro.precision);
-  measure(m, "recall", e->macro.recall);
-  measure(m, "f1", e->macro.f1);
-  measure(m, "auc", e->auc);
-  measure(m, "r2", e->r2);
+  lines_measure(m, "precision", e->macro.precision);
+  lines_measure(m, "recall", e->macro.recall);
+  lines_measure(m, "f1", e->macro.f1);
+  lines_measure(m, "auc", e->auc);
+  lines_measure(m, "r2", e->r2);
   ct_metrics_int(m, "samples", e->samples);
   return ct_metrics_end(m);
 }

@@ -55,8 +55,8 @@ static void bar_text(const ct__progress_line_t *p, const ct_position_t *at, char
   memcpy(bar + 2 + BAR, "]", 2);
 }
 
-static void show(const ct__progress_line_t *p, const ct_position_t *at, double loss, double rate,
-                 double now, int with_bar)
+static void progress_show(const ct__progress_line_t *p, const ct_position_t *at, double loss,
+                          double rate, double now, int with_bar)
 {
   char text[400], bar[BAR + 4] = "", times[80], waits[64];
   time_text(p, at->step, now, times, sizeof times);
@@ -89,9 +89,9 @@ void ct__progress_line_step(ct__progress_line_t *p, const ct_position_t *at, dou
   if (ct_log_has_bar()) {
     if (now - p->bar_at < 0.1 && at->step != p->total) return;
     p->bar_at = now;
-    show(p, at, loss, rate, now, 1);
+    progress_show(p, at, loss, rate, now, 1);
   } else if (p->log_s > 0 && now - p->line_at >= p->log_s) {
-    show(p, at, loss, rate, now, 0);
+    progress_show(p, at, loss, rate, now, 0);
     ct__progress_line_reset(p);
   }
 }

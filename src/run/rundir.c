@@ -19,7 +19,7 @@ struct ct_rundir {
   size_t config_bytes;
 };
 
-static int make(ct_rundir_t *r)
+static int rundir_make(ct_rundir_t *r)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
@@ -38,7 +38,7 @@ int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out)
   if (!r) return CT_ERR_NOMEM;
   ct_lock_self(job->id, job->requeues, &r->me);
   CT_TRY(ct_text_format(r->dir, sizeof r->dir, "%s", dir));
-  CT_TRY(make(r));
+  CT_TRY(rundir_make(r));
   *out = r;
   r = NULL;
 out:
@@ -63,7 +63,7 @@ static int make_again(ct_rundir_t *r)
   int rc = CT_OK;
   ct_lock_release(r->lock);
   r->lock = NULL;
-  CT_TRY(make(r));
+  CT_TRY(rundir_make(r));
   if (r->config) CT_TRY(ct_rundir_config(r, r->config, r->config_bytes));
 out:
   return rc;

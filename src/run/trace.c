@@ -36,7 +36,7 @@ static void write_part(void *ctx, int rank, const void *data, size_t bytes)
   ct_out_put(ctx, data, (int64_t)bytes); /* an error is returned by the commit */
 }
 
-static int open_file(const ct__loop_t *l, ct_out_t *out)
+static int trace_open_file(const ct__loop_t *l, ct_out_t *out)
 {
   static const char head[] = "{\"traceEvents\":[\n";
   int rc = CT_OK;
@@ -49,7 +49,7 @@ out:
 }
 
 /* Perfetto shows otherData among the properties of the file. */
-static int close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
+static int trace_close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
 {
   const ct__tracing_t *t = &l->tracing;
   char tail[400];
@@ -84,7 +84,7 @@ typedef struct placing {
   double zero_s;
 } placing_t;
 
-static double convert(const void *ctx, double s)
+static double trace_convert(const void *ctx, double s)
 {
   const placing_t *p = ctx;
   return ct_clocks_convert(p->clock, s) - p->zero_s;
@@ -96,8 +96,8 @@ static int write_events(const ct__loop_t *l, ct_out_t *out, const placing_t *p, 
   char name[128];
   ct_str_t text = {0};
   snprintf(name, sizeof name, "rank %d (%s)", l->topo->rank, l->topo->host);
-  rc = ct_trace_json(l->topo->rank, name, convert, p, &text, lost);
-  if (rc == CT_OK && l->topo->rank == 0) rc = open_file(l, out);
+  rc = ct_trace_json(l->topo->rank, name, trace_convert, p, &text, lost);
+  if (rc == CT_OK && l->topo->rank == 0) rc = trace_open_file(l, out);
   CT_TRY_ALL(l->topo, rc);
   ct_agree_each(l->topo, text.data, text.len, write_part, out);
   rc = out->rc;
@@ -106,7 +106,7 @@ out:
   return rc;
 }
 
-static int collect(const ct__loop_t *l, ct_out_t *out)
+static int trace_collect(const ct__loop_t *l, ct_out_t *out)
 {
   int rc = CT_OK;
   int64_t lost = 0;
@@ -119,7 +119,7 @@ static int collect(const ct__loop_t *l, ct_out_t *out)
   rc = write_events(l, out, &p, &lost);
   CT_TRY_ALL(l->topo, rc);
   ct_agree_sum(l->topo, &lost, 1);
-  if (l->topo->rank == 0) rc = close_file(l, out, bound, lost);
+  if (l->topo->rank == 0) rc = trace_close_file(l, out, bound, lost);
   CT_TRY_ALL(l->topo, rc);
   if (l->topo->rank == 0) log_timeline(l, out, bound, lost);
 out:
@@ -136,7 +136,7 @@ int ct__trace_behind(ct__loop_t *l, int last)
   t->over = 1;
   ct_trace_stop();
   ct_clocks_measure(l->topo, &t->clock[1]);
-  rc = collect(l, &out);
+  rc = trace_collect(l, &out);
   ct_out_drop(&out);
   ct_trace_clear();
   l->apart_s += ct_clock() - begin;

@@ -69,7 +69,7 @@ out:
   return rc;
 }
 
-static int load(const char *path, int depth, ct_yaml_t **out);
+static int config_file_load(const char *path, int depth, ct_yaml_t **out);
 
 /* Records the file in the node and all its children. */
 static int set_file(ct_yaml_t *n, const char *file)
@@ -97,7 +97,7 @@ static int include_file(const char *path, const char *dir, const ct_yaml_t *n, i
     CT_FAIL(CT_ERR_USAGE, "more than %d files include each other, or one itself", MAX_INCLUDES);
   CT_TRY(ct_path_expand(n->text, plain, sizeof plain));
   CT_TRY(ct_path_join(full, sizeof full, dir, plain));
-  rc = load(full, depth + 1, &included);
+  rc = config_file_load(full, depth + 1, &included);
   if (rc == CT_ERR_USAGE) return rc; /* the message already names file and line */
   CT_TRY(rc);
   CT_TRY(set_file(included, full));
@@ -142,7 +142,7 @@ static void drop_extensions(ct_yaml_t *root)
   }
 }
 
-static int load(const char *path, int depth, ct_yaml_t **out)
+static int config_file_load(const char *path, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;
   char *text = NULL, dir[CT_PATH_MAX];
@@ -186,7 +186,7 @@ int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int
   ct_yaml_t *root = NULL;
   memset(c, 0, sizeof *c);
   CT_TRY(file_meant(path, file, sizeof file));
-  CT_TRY(load(file, 0, &root));
+  CT_TRY(config_file_load(file, 0, &root));
   CT_TRY(ct__config_take(c, root, file, set, sets));
 out:
   ct_yaml_free(root);

@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 
-static int add(ct_submit_t *c, const char *text, size_t len)
+static int submit_add(ct_submit_t *c, const char *text, size_t len)
 {
   int rc = CT_OK;
   if (c->n == CT_SUBMIT_WORDS || c->used + len + 1 > sizeof c->pool)
@@ -27,7 +27,7 @@ out:
 
 int ct_submit_add(ct_submit_t *c, const char *text)
 {
-  return add(c, text, strlen(text));
+  return submit_add(c, text, strlen(text));
 }
 
 int ct_submit_wanted(const ct_args_t *a, int64_t *out)
@@ -130,7 +130,7 @@ int ct_submit_add_sbatch(ct_submit_t *c)
       CT_FAIL(CT_ERR_USAGE,
               "%s: --sbatch: '%.*s' is not an option of sbatch; write options as --NAME=VALUE",
               c->a->cmd->name, (int)len, options);
-    CT_TRY(add(c, options, len));
+    CT_TRY(submit_add(c, options, len));
     options += len;
   }
 out:
@@ -138,7 +138,7 @@ out:
 }
 
 /* Prints the command line with shell quoting. */
-static int show(const ct_submit_t *c)
+static int submit_show(const ct_submit_t *c)
 {
   int rc = CT_OK;
   ct_str_t out = {0};
@@ -164,7 +164,7 @@ out:
 int ct_submit_run(ct_submit_t *c)
 {
   int rc = CT_OK;
-  if (ct_args_get(c->a, "dry-run")) return show(c);
+  if (ct_args_get(c->a, "dry-run")) return submit_show(c);
   setenv("CTRAIN", c->self, 0); /* job templates run this program */
   execvp(c->word[0], c->word);
   CT_FAIL(CT_ERR_IO, "%s: %s cannot be started: %m", c->a->cmd->name, c->word[0]);

@@ -39,7 +39,7 @@ struct ct_op {
 
 /* ---- device ---- */
 
-static int probe(char why[128])
+static int backend_probe(char why[128])
 {
   why[0] = 0;
   return 1;
@@ -121,7 +121,7 @@ static double noise_factor(ct_dev_t *dev)
   return exp(dev->noise * z - dev->noise * dev->noise / 2);
 }
 
-static void take(ct_dev_t *dev, double seconds)
+static void backend_take(ct_dev_t *dev, double seconds)
 {
   static const double idle = 200e-6, shortest = 20e-6;
   double now = ct_clock();
@@ -136,20 +136,20 @@ static void take(ct_dev_t *dev, double seconds)
 
 /* ---- ops ---- */
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int backend_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   return ct_op_check(d, why);
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+static ct_layout_t backend_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   (void)dev;
   return d->kind == CT_OP_REORDER ? d->x.layout : CT_PLAIN;
 }
 
-static int prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
-                   ct_op_info_t *info)
+static int backend_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                           ct_op_info_t *info)
 {
   char why[128], text[160];
   (void)like; /* all ops have one layout */
@@ -184,35 +184,35 @@ static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
   if (op->desc.kind == CT_OP_MEASURE && a->norms) a->norms[0] = a->norms[1] = 1;
 }
 
-static int run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
+static int backend_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   (void)q;
   int rc = ct_op_check_pass(&op->desc, args->pass);
   if (rc != CT_OK) return rc;
   int flat = ct_op_is(op->desc.kind, CT_KIND_FLAT);
-  take(op->dev, flat ? flat_seconds(op, args->count) : op->seconds[group_of(args->pass)]);
+  backend_take(op->dev, flat ? flat_seconds(op, args->count) : op->seconds[group_of(args->pass)]);
   leave_numbers(op, args);
   return CT_OK;
 }
 
 /* The own layout is the plain one. */
-static int pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
+static int backend_pack(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own)
 {
   return ct_host_mem.copy(q, own, plain, op->param_bytes[param]);
 }
 
-static int unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
+static int backend_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain)
 {
   return ct_host_mem.copy(q, plain, own, op->param_bytes[param]);
 }
 
-static const ct_op_ops_t op_ops = {.supports = supports,
-                                   .wants = wants,
-                                   .prepare = prepare,
-                                   .run = run,
+static const ct_op_ops_t op_ops = {.supports = backend_supports,
+                                   .wants = backend_wants,
+                                   .prepare = backend_prepare,
+                                   .run = backend_run,
                                    .release = release,
-                                   .pack = pack,
-                                   .unpack = unpack};
+                                   .pack = backend_pack,
+                                   .unpack = backend_unpack};
 
 const ct_backend_t ct_backend_sim = {
     .size = sizeof(ct_backend_t),
@@ -220,7 +220,7 @@ const ct_backend_t ct_backend_sim = {
     .host_memory = 1,
     .in_place = 1,
     .naps = 1,
-    .probe = probe,
+    .probe = backend_probe,
     .open = open_device,
     .close = close_device,
     .describe = describe,

@@ -46,7 +46,7 @@ static double make_key(const char *text, const char *pass, char key[KEY])
   return batch;
 }
 
-static const row_t *find(const ct__sim_times_t *t, const char *key, double batch)
+static const row_t *times_find(const ct__sim_times_t *t, const char *key, double batch)
 {
   const row_t *other = NULL;
   for (int i = 0; t && i < t->rows; i++)
@@ -61,7 +61,7 @@ double ct__sim_times_of(const ct__sim_times_t *t, const ct_op_desc_t *d, int pas
 {
   char text[160], key[KEY];
   double batch = make_key(ct_op_text(d, text, sizeof text), ct_op_pass_text(pass), key);
-  const row_t *r = find(t, key, batch);
+  const row_t *r = times_find(t, key, batch);
   return r ? r->seconds / r->n * batch / r->batch : -1;
 }
 
@@ -78,7 +78,7 @@ void ct__sim_times_rates(const ct__sim_times_t *t, double *flop_rate, double *by
 
 /* ---- the file ---- */
 
-static int add(ct__sim_times_t *t, const json_t *o)
+static int times_add(ct__sim_times_t *t, const json_t *o)
 {
   row_t r = {.n = 1};
   const char *op = json_string_value(json_object_get(o, "op")),
@@ -86,7 +86,7 @@ static int add(ct__sim_times_t *t, const json_t *o)
   r.seconds = json_number_value(json_object_get(o, "seconds"));
   if (!op || !pass || !(r.seconds > 0)) return 0;
   r.batch = make_key(op, pass, r.key);
-  row_t *same = (row_t *)(uintptr_t)find(t, r.key, r.batch);
+  row_t *same = (row_t *)(uintptr_t)times_find(t, r.key, r.batch);
   if (same && same->batch == r.batch) {
     same->seconds += r.seconds;
     same->n++;
@@ -126,7 +126,7 @@ int ct__sim_times_read(const char *path, ct__sim_times_t **out)
   t->flop_rate = json_number_value(json_object_get(root, "flop_per_s"));
   t->byte_rate = json_number_value(json_object_get(root, "copy_bytes_per_s"));
   for (size_t i = 0; i < n; i++)
-    if (!add(t, json_array_get(list, i)))
+    if (!times_add(t, json_array_get(list, i)))
       CT_FAIL(CT_ERR_FORMAT,
               "sim.times: %s: ops[%zu] has no op, pass and seconds above 0, as `bench step --ops "
               "--json` prints them",

@@ -201,7 +201,7 @@ out:
 }
 
 /* Adds a run, unless it duplicates an earlier one. */
-static int add_run(ct_sweep_plan_t *p, int64_t at, int random, uint64_t seed)
+static int over_add_run(ct_sweep_plan_t *p, int64_t at, int random, uint64_t seed)
 {
   int rc = CT_OK;
   ct_sweep_run_t r;
@@ -253,7 +253,7 @@ static int combine(const ct_args_t *a, ct_sweep_plan_t *p)
       CT_FAIL(CT_ERR_USAGE, "sweep: more than %d runs; --random N draws some", CT_SWEEP_RUNS);
   }
   for (int64_t i = 0; i < all; i++)
-    CT_TRY(add_run(p, i, 0, 0));
+    CT_TRY(over_add_run(p, i, 0, 0));
 out:
   return rc;
 }
@@ -270,7 +270,7 @@ int ct_sweep_plan(const ct_args_t *a, ct_sweep_plan_t *out)
   CT_TRY(read_overs(a, out));
   if (!random) CT_TRY(combine(a, out));
   for (int64_t i = 0; i < TRIES * random && out->runs < random; i++)
-    CT_TRY(add_run(out, i, 1, (uint64_t)seed));
+    CT_TRY(over_add_run(out, i, 1, (uint64_t)seed));
 out:
   if (rc != CT_OK) ct_sweep_plan_clear(out);
   return rc;

@@ -14,7 +14,7 @@
 /* ---- reading ---- */
 
 /* Merges a run's line into its known state: takes the new state and adds up the seconds. */
-static void merge(json_t *runs, const char *name, json_t *line)
+static void record_merge(json_t *runs, const char *name, json_t *line)
 {
   json_t *old = json_object_get(runs, name);
   double seconds = json_number_value(json_object_get(line, "seconds")) +
@@ -43,7 +43,7 @@ static int read_record(const char *path, json_t *runs)
     number++;
     rc = ct_format_line(path, json_integer_value(json_object_get(line, "format")),
                         "ctrain-hpc sweep", CT_FORMAT_SWEEP, NULL);
-    if (whole && rc == CT_OK) merge(runs, name, line);
+    if (whole && rc == CT_OK) record_merge(runs, name, line);
     json_decref(line);
     CT_TRY(rc);
     if (!whole)

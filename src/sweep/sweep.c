@@ -147,7 +147,7 @@ out:
 }
 
 /* Broadcasts rank 0's selection. */
-static int share(sweep_t *s, int rc)
+static int sweep_share(sweep_t *s, int rc)
 {
   void *todo = s->todo, *dir = s->dir;
   size_t bytes = (size_t)s->plan.runs, length = strlen(s->dir) + 1;
@@ -163,7 +163,8 @@ out:
 
 /* ---- runs ---- */
 
-static int note(const sweep_t *s, int64_t i, const char *state, const char *error, double seconds)
+static int sweep_note(const sweep_t *s, int64_t i, const char *state, const char *error,
+                      double seconds)
 {
   int rc = CT_OK;
   CT_TRY_ALL(s->topo, s->topo->rank
@@ -182,15 +183,15 @@ static int one_run(const sweep_t *s, int64_t i, int *status)
   double begun = ct_clock();
   *status = 0;
   CT_TRY_ALL(s->topo, run_args(s->a, &s->plan.run[i], s->dir, &where, &one));
-  CT_TRY(note(s, i, "begun", NULL, 0));
+  CT_TRY(sweep_note(s, i, "begun", NULL, 0));
   int failed = ct_cmd_train(&one, s->topo, status);
   if (failed != CT_OK) {
     ct_err_info_t why = *ct_err_last();
     if (failed == CT_ERR_COMM) CT_TRY(failed); /* without communication no further run can work */
     if (s->topo->rank == 0) ct_log(CT_LOG_WARN, "%s: %s", s->plan.run[i].name, why.text);
-    CT_TRY(note(s, i, "failed", why.text, ct_clock() - begun));
+    CT_TRY(sweep_note(s, i, "failed", why.text, ct_clock() - begun));
   } else {
-    CT_TRY(note(s, i, *status ? "stopped" : "done", NULL, ct_clock() - begun));
+    CT_TRY(sweep_note(s, i, *status ? "stopped" : "done", NULL, ct_clock() - begun));
   }
 out:
   ct_args_clear(&one);
@@ -220,7 +221,7 @@ out:
   return rc;
 }
 
-static int show(const sweep_t *s, int *status)
+static int sweep_show(const sweep_t *s, int *status)
 {
   int rc = CT_OK;
   int count[2] = {0, 0};
@@ -245,7 +246,7 @@ int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status)
   s->topo = topo;
   if (ct_args_get(a, "table")) {
     CT_TRY(ct_text_format(s->dir, sizeof s->dir, "%s", a->rest[0]));
-    CT_TRY(show(s, status));
+    CT_TRY(sweep_show(s, status));
     *status = 0; /* --table only prints, so failed runs are no error */
     goto out;
   }
@@ -253,9 +254,9 @@ int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY_ALL(topo, ct_sweep_plan(a, &s->plan));
   s->todo = ct_mem_alloc((size_t)s->plan.runs, "the runs of a sweep");
   CT_TRY_ALL(topo, s->todo ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(share(s, topo->rank == 0 ? open_sweep(s) : CT_OK));
+  CT_TRY(sweep_share(s, topo->rank == 0 ? open_sweep(s) : CT_OK));
   CT_TRY(all_runs(s, status));
-  CT_TRY(show(s, status));
+  CT_TRY(sweep_show(s, status));
 out:
   if (s) {
     ct_sweep_close(&s->there);

@@ -106,7 +106,7 @@ static int sort_in(json_t *order, json_t *run, int kind)
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a table");
 }
 
-static int collect(const char *dir, const watched_t *w, json_t *order)
+static int table_collect(const char *dir, const watched_t *w, json_t *order)
 {
   int rc = CT_OK;
   const char *name;
@@ -125,7 +125,7 @@ out:
 
 /* ---- printing ---- */
 
-static const char *text_of(const json_t *run, const char *key)
+static const char *table_text_of(const json_t *run, const char *key)
 {
   const char *text = json_string_value(json_object_get(run, key));
   return text ? text : "";
@@ -142,7 +142,7 @@ static int add_rows(const json_t *order, const char *metric, ct_str_t *out)
 {
   int rc = CT_OK, width = 3;
   for (size_t i = 0; i < json_array_size(order); i++) {
-    int len = (int)strlen(text_of(json_array_get(order, i), "name"));
+    int len = (int)strlen(table_text_of(json_array_get(order, i), "name"));
     width = len > width ? len : width;
   }
   CT_TRY(ct_str_add(out, "%-*s  %10s  %8s  %10s  %8s  %s\n", width, "run", metric, "at step",
@@ -151,23 +151,23 @@ static int add_rows(const json_t *order, const char *metric, ct_str_t *out)
     const json_t *run = json_array_get(order, i);
     char time[32];
     double seconds = json_number_value(json_object_get(run, "seconds"));
-    CT_TRY(ct_str_add(out, "%-*s", width, text_of(run, "name")));
+    CT_TRY(ct_str_add(out, "%-*s", width, table_text_of(run, "name")));
     CT_TRY(add_number(run, "best", 10, out));
     CT_TRY(add_number(run, "best_step", 8, out));
     CT_TRY(add_number(run, "final_loss", 10, out));
     CT_TRY(ct_str_add(out, "  %8s  %s%s%s\n", ct_text_seconds(seconds, time, sizeof time),
-                      text_of(run, "state"), json_object_get(run, "error") ? ": " : "",
-                      text_of(run, "error")));
+                      table_text_of(run, "state"), json_object_get(run, "error") ? ": " : "",
+                      table_text_of(run, "error")));
   }
 out:
   return rc;
 }
 
-static int add_text(const char *dir, const json_t *order, int kind, ct_str_t *out)
+static int table_add_text(const char *dir, const json_t *order, int kind, ct_str_t *out)
 {
   int rc = CT_OK;
   const json_t *best = json_array_get(order, 0);
-  const char *of = text_of(best, "of");
+  const char *of = table_text_of(best, "of");
   int trained = strcmp(of, "epoch.loss") == 0;
   char metric[48];
   snprintf(metric, sizeof metric, "%s", trained ? "train loss" : ct_score_word(kind));
@@ -176,17 +176,17 @@ static int add_text(const char *dir, const json_t *order, int kind, ct_str_t *ou
   CT_TRY(ct_str_add(out,
                     "best: %s, by %s%s\nto continue it: ctrain-hpc train '%s/%s/config.yaml' --set "
                     "train.epochs=...\n",
-                    text_of(best, "name"), trained ? "" : "the evaluations' ", metric, dir,
-                    text_of(best, "name")));
+                    table_text_of(best, "name"), trained ? "" : "the evaluations' ", metric, dir,
+                    table_text_of(best, "name")));
 out:
   return rc;
 }
 
-static int count(const json_t *order, const char *state)
+static int table_count(const json_t *order, const char *state)
 {
   int n = 0;
   for (size_t i = 0; i < json_array_size(order); i++)
-    n += strcmp(text_of(json_array_get(order, i), "state"), state) == 0;
+    n += strcmp(table_text_of(json_array_get(order, i), "state"), state) == 0;
   return n;
 }
 
@@ -198,16 +198,16 @@ int ct_sweep_print(const char *dir, int as_json, int *done, int *failed)
   ct_str_t text = {0};
   if (!order) CT_FAIL(CT_ERR_NOMEM, "no memory for a table");
   CT_TRY(metric_of(dir, &w));
-  CT_TRY(collect(dir, &w, order));
+  CT_TRY(table_collect(dir, &w, order));
   if (as_json) {
     all = json_pack("{s:o, s:s, s:O}", "dir", ct_json_words(dir), "metric", ct_score_word(w.kind),
                     "runs", order);
     CT_TRY(ct_json_add(all, &text));
   } else {
-    CT_TRY(add_text(dir, order, w.kind, &text));
+    CT_TRY(table_add_text(dir, order, w.kind, &text));
   }
-  if (done) *done = count(order, "done");
-  if (failed) *failed = count(order, "failed");
+  if (done) *done = table_count(order, "done");
+  if (failed) *failed = table_count(order, "failed");
   CT_TRY(ct_app_print(text.data));
 out:
   json_decref(all);

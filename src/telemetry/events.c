@@ -148,7 +148,7 @@ static const char *folder_of(const char *event, const char *key)
   return (n > 2 && strcmp(key + n - 2, "_s") == 0) || strstr(key, "_s_") ? "speed" : "train";
 }
 
-static void add_numbers(ct_proto_t *p, const json_t *line, const char *event)
+static void events_add_numbers(ct_proto_t *p, const json_t *line, const char *event)
 {
   char of_set[40];
   const char *set = json_string_value(json_object_get(line, "set"));
@@ -176,7 +176,7 @@ void ct_events_line(ct_events_t *e, const json_t *line)
   ct_proto_t *p = ct__event_begin(e);
   ct_proto_int(p, STEP, json_integer_value(json_object_get(line, "step")));
   int64_t summary = ct_proto_begin(p, SUMMARY);
-  add_numbers(p, line, event);
+  events_add_numbers(p, line, event);
   ct_proto_end(p, summary);
   ct__event_end(e);
 }

@@ -200,7 +200,7 @@ typedef struct bins {
   int64_t n, of[BINS];
 } bins_t;
 
-static void count(const float *x, int64_t n, bins_t *b)
+static void events_run_count(const float *x, int64_t n, bins_t *b)
 {
   *b = (bins_t){.low = INFINITY, .high = -INFINITY};
   for (int64_t i = 0; i < n; i++) {
@@ -235,7 +235,7 @@ void ct_events_histogram(ct_events_t *e, const char *tag, int64_t step, const fl
 {
   bins_t b;
   if (!e) return;
-  count(x, n, &b);
+  events_run_count(x, n, &b);
   if (b.n == 0) return;
   ct_proto_t *p = ct__event_begin(e);
   ct_proto_int(p, STEP, step);

@@ -54,7 +54,7 @@ out:
   return rc;
 }
 
-static void begin(ct_meter_t *m)
+static void meter_begin(ct_meter_t *m)
 {
   if (m->host) ct_energy_read("", &m->last);
   if (m->gpu) m->gpu_at = m->be->joules(m->dev);
@@ -73,7 +73,7 @@ int ct_meter_open(const ct_topo_t *topo, const ct_backend_t *be, ct_dev_t *dev, 
   *m = (ct_meter_t){.topo = topo, .be = be, .dev = dev, .job = job, .host = topo->local_rank == 0};
   be->identify(dev, &id);
   CT_TRY(choose_readers(topo, &id, &m->gpu));
-  begin(m);
+  meter_begin(m);
   *out = m;
   m = NULL;
 out:

@@ -115,7 +115,7 @@ out:
   return rc;
 }
 
-static void set(ct_metrics_t *m, const char *name, json_t *value)
+static void metrics_set(ct_metrics_t *m, const char *name, json_t *value)
 {
   if (json_object_set_new(m->line, name, value) != 0 && m->rc == CT_OK)
     m->rc = ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "%s: no memory for '%s'", m->path, name);
@@ -138,25 +138,26 @@ void ct_metrics_begin(ct_metrics_t *m, const char *event)
   if (!m) return;
   json_decref(m->line);
   m->line = json_object();
-  set(m, "event", json_string(event));
-  set(m, "run", json_integer(m->run));
-  set(m, "time", json_string(utc(now, sizeof now)));
-  set(m, "elapsed_s", json_real(ct_clock() - m->exec));
+  metrics_set(m, "event", json_string(event));
+  metrics_set(m, "run", json_integer(m->run));
+  metrics_set(m, "time", json_string(utc(now, sizeof now)));
+  metrics_set(m, "elapsed_s", json_real(ct_clock() - m->exec));
 }
 
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v)
 {
-  if (m) set(m, name, json_integer(v));
+  if (m) metrics_set(m, name, json_integer(v));
 }
 
 void ct_metrics_num(ct_metrics_t *m, const char *name, double v)
 {
-  if (m) set(m, name, isfinite(v) ? json_real(v) : json_null()); /* JSON has no NaN */
+  if (m) metrics_set(m, name, isfinite(v) ? json_real(v) : json_null()); /* JSON has no NaN */
 }
 
 void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v)
 {
-  if (m) set(m, name, ct_json_words(v)); /* the text of an error may contain any file name */
+  if (m)
+    metrics_set(m, name, ct_json_words(v)); /* the text of an error may contain any file name */
 }
 
 void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v)
@@ -164,10 +165,10 @@ void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v)
   const char *key;
   json_t *member;
   if (m && (name || !v)) {
-    set(m, name ? name : "members", v);
+    metrics_set(m, name ? name : "members", v);
     return;
   }
-  if (m) json_object_foreach(v, key, member) set(m, key, json_incref(member));
+  if (m) json_object_foreach(v, key, member) metrics_set(m, key, json_incref(member));
   json_decref(v);
 }
 

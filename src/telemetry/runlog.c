@@ -47,7 +47,7 @@ out:
 }
 
 /* All finite numbers of a line become points, except step, epoch and time. */
-static int add_numbers(ct_runlog_t *r, const char *prefix, json_t *line, int64_t step)
+static int runlog_add_numbers(ct_runlog_t *r, const char *prefix, json_t *line, int64_t step)
 {
   static const char *const no_curve[] = {"run", "elapsed_s", "step", "epoch", "samples"};
   int rc = CT_OK;
@@ -69,7 +69,7 @@ out:
 
 /* ---- lines ---- */
 
-static void take_text(json_t *line, const char *key, char *to, size_t cap)
+static void runlog_take_text(json_t *line, const char *key, char *to, size_t cap)
 {
   const char *text = json_string_value(json_object_get(line, key));
   if (text) snprintf(to, cap, "%s", text);
@@ -81,7 +81,7 @@ static void take_int(json_t *line, const char *key, int64_t *to)
   if (json_is_integer(v)) *to = json_integer_value(v);
 }
 
-static double number(json_t *line, const char *key)
+static double runlog_number(json_t *line, const char *key)
 {
   return json_number_value(json_object_get(line, key)); /* 0 if it is not a number */
 }
@@ -91,9 +91,9 @@ static void take_start(ct_runlog_t *r, json_t *line)
   r->end[0] = r->error[0] = r->straggler[0] = '\0';
   r->waits_data = r->waits_messages = 0;
   if (!json_object_get(line, "run")) r->run++; /* older files have no numbers of starts */
-  take_text(line, "name", r->name, sizeof r->name);
-  take_text(line, "device", r->device, sizeof r->device);
-  take_text(line, "time", r->began, sizeof r->began);
+  runlog_take_text(line, "name", r->name, sizeof r->name);
+  runlog_take_text(line, "device", r->device, sizeof r->device);
+  runlog_take_text(line, "time", r->began, sizeof r->began);
   take_int(line, "ranks", &r->ranks);
   take_int(line, "nodes", &r->nodes);
   take_int(line, "samples", &r->samples);
@@ -109,7 +109,8 @@ static void take_time(ct_runlog_t *r, json_t *line, int is_start)
   int64_t step = 0;
   take_int(line, "step", &step);
   if (is_start) r->before_s = step ? r->before_s + r->elapsed_s : 0;
-  if (is_start || json_object_get(line, "elapsed_s")) r->elapsed_s = number(line, "elapsed_s");
+  if (is_start || json_object_get(line, "elapsed_s"))
+    r->elapsed_s = runlog_number(line, "elapsed_s");
 }
 
 static void take_breakdown(ct_runlog_t *r, json_t *breakdown)
@@ -121,17 +122,17 @@ static void take_breakdown(ct_runlog_t *r, json_t *breakdown)
 
 static int take_step(ct_runlog_t *r, json_t *line)
 {
-  double rate = number(line, "samples_per_s"), seconds = 0;
-  if (rate > 0) seconds = number(line, "samples") / rate;
-  r->waits_data = seconds > 0 ? number(line, "data_s") / seconds : 0;
-  r->waits_messages = seconds > 0 ? number(line, "comm_exposed_s") / seconds : 0;
-  return add_numbers(r, "", line, r->step);
+  double rate = runlog_number(line, "samples_per_s"), seconds = 0;
+  if (rate > 0) seconds = runlog_number(line, "samples") / rate;
+  r->waits_data = seconds > 0 ? runlog_number(line, "data_s") / seconds : 0;
+  r->waits_messages = seconds > 0 ? runlog_number(line, "comm_exposed_s") / seconds : 0;
+  return runlog_add_numbers(r, "", line, r->step);
 }
 
 static void take_checkpoint(ct_runlog_t *r, json_t *line)
 {
-  take_text(line, "file", r->checkpoint, sizeof r->checkpoint);
-  if (json_object_get(line, "best")) take_text(line, "file", r->best, sizeof r->best);
+  runlog_take_text(line, "file", r->checkpoint, sizeof r->checkpoint);
+  if (json_object_get(line, "best")) runlog_take_text(line, "file", r->best, sizeof r->best);
 }
 
 static void take_straggler(ct_runlog_t *r, json_t *line)
@@ -148,7 +149,7 @@ static int take_eval(ct_runlog_t *r, json_t *line)
   const char *set = json_string_value(json_object_get(line, "set"));
   char prefix[40];
   snprintf(prefix, sizeof prefix, "eval.%.30s%s", set ? set : "", set ? "." : "");
-  return add_numbers(r, prefix, line, r->step);
+  return runlog_add_numbers(r, prefix, line, r->step);
 }
 
 /* Checks the version that wrote this start. */
@@ -180,7 +181,7 @@ static int take_line(ct_runlog_t *r, json_t *line)
   if (stands) take_int(line, "epoch", &r->epoch);
   if (strcmp(event, "start") == 0) take_start(r, line);
   if (strcmp(event, "step") == 0) CT_TRY(take_step(r, line));
-  if (strcmp(event, "epoch") == 0) CT_TRY(add_numbers(r, "epoch.", line, r->step));
+  if (strcmp(event, "epoch") == 0) CT_TRY(runlog_add_numbers(r, "epoch.", line, r->step));
   if (strcmp(event, "eval") == 0) CT_TRY(take_eval(r, line));
   if (strcmp(event, "checkpoint") == 0) take_checkpoint(r, line);
   if (strcmp(event, "straggler") == 0) take_straggler(r, line);
@@ -188,13 +189,13 @@ static int take_line(ct_runlog_t *r, json_t *line)
   if (strcmp(event, "end") != 0) goto out;
   take_breakdown(r, json_object_get(line, "account"));
   snprintf(r->end, sizeof r->end, "unknown");
-  take_text(line, "reason", r->end, sizeof r->end);
-  take_text(line, "error", r->error, sizeof r->error);
+  runlog_take_text(line, "reason", r->end, sizeof r->end);
+  runlog_take_text(line, "error", r->error, sizeof r->error);
 out:
   return rc;
 }
 
-static int read_line(ct_runlog_t *r, const char *text, size_t bytes)
+static int runlog_read_line(ct_runlog_t *r, const char *text, size_t bytes)
 {
   int rc = CT_OK;
   json_error_t why;
@@ -260,7 +261,7 @@ void ct_runlog_close(ct_runlog_t *r)
   strcpy(r->dir, dir);
 }
 
-static int64_t key_of(const ct_yaml_t *root, const char *section, const char *key)
+static int64_t runlog_key_of(const ct_yaml_t *root, const char *section, const char *key)
 {
   int64_t value = 0;
   const ct_yaml_t *n = ct_yaml_find(ct_yaml_find(root, section), key);
@@ -276,8 +277,8 @@ static void read_config(ct_runlog_t *r)
   if (ct_path_join(path, sizeof path, r->dir, "config.yaml") == CT_OK && ct_file_exists(path) &&
       ct_file_read(path, &text, &bytes) == CT_OK &&
       ct_yaml_parse(text, bytes, path, &root) == CT_OK) {
-    r->epochs = key_of(root, "train", "epochs");
-    r->steps = key_of(root, "train", "steps");
+    r->epochs = runlog_key_of(root, "train", "epochs");
+    r->steps = runlog_key_of(root, "train", "steps");
   }
   ct_yaml_free(root);
   ct_mem_free(text);
@@ -301,7 +302,7 @@ static int read_lines(ct_runlog_t *r, FILE *f, const char *path, int64_t *lines)
     if (!fgets(text + n, (int)(cap - n), f)) break; /* an incomplete line is read again later */
     n += (int64_t)strlen(text + n);
     if (text[n - 1] != '\n') continue;
-    CT_TRY(read_line(r, text, (size_t)n));
+    CT_TRY(runlog_read_line(r, text, (size_t)n));
     r->offset += n;
     n = 0;
     ++*lines;

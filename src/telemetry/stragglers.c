@@ -168,7 +168,8 @@ static int as_a_whole(const ct_stragglers_t *s, const host_t *h)
 }
 
 /* Lists the first few hosts that are named as a whole, then ranks of other hosts.  *n: all. */
-static int list(ct_str_t *t, const ct_stragglers_t *s, const ct__slow_stats_t *usual, int *n)
+static int stragglers_list(ct_str_t *t, const ct_stragglers_t *s, const ct__slow_stats_t *usual,
+                           int *n)
 {
   int rc = CT_OK;
   char who[100];
@@ -190,7 +191,7 @@ static int say(ct_stragglers_t *s, int64_t from, int64_t to, const ct__slow_stat
 {
   int rc = CT_OK, n = 0;
   ct_str_t t = {0};
-  CT_TRY(list(&t, s, usual, &n));
+  CT_TRY(stragglers_list(&t, s, usual, &n));
   if (n > LISTED) CT_TRY(ct_str_add(&t, "and %d more; ", n - LISTED));
   if (n)
     ct_log(CT_LOG_WARN,

@@ -219,8 +219,8 @@ static void find_slowest(const ct_breakdown_t *a, const record_t *rank, ct_break
   snprintf(s->slowest_host, sizeof s->slowest_host, "%s", slowest.host);
 }
 
-static void finish(const ct_breakdown_t *a, const all_t *of, const record_t *rank,
-                   ct_breakdown_sum_t *s)
+static void time_breakdown_finish(const ct_breakdown_t *a, const all_t *of, const record_t *rank,
+                                  ct_breakdown_sum_t *s)
 {
   *s = of->sum;
   double n = s->steps ? (double)s->steps : 1;
@@ -247,7 +247,7 @@ void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out)
   for (int r = 0; a->got && r < a->topo->size; r++)
     add_own(&a->sums[r].own, &a->got[r].own);
   add_all(&a->total, &a->window);
-  finish(a, &a->window, a->got, out);
+  time_breakdown_finish(a, &a->window, a->got, out);
   a->mine = (own_t){0};
   a->window = (all_t){0};
   ct__slow_stats_begin(&a->stats, a->window_steps);
@@ -255,7 +255,7 @@ void ct_breakdown_collect(ct_breakdown_t *a, ct_breakdown_sum_t *out)
 
 void ct_breakdown_total(const ct_breakdown_t *a, ct_breakdown_sum_t *out)
 {
-  finish(a, &a->total, a->sums, out);
+  time_breakdown_finish(a, &a->total, a->sums, out);
 }
 
 ct_breakdown_rank_t ct_breakdown_of_rank(const ct_breakdown_t *a, int rank)

@@ -5,14 +5,14 @@
 #include "base/ct_json.h"
 #include "telemetry/ct_time_breakdown.h"
 
-static int put(json_t *o, const char *key, json_t *value)
+static int time_breakdown_json_put(json_t *o, const char *key, json_t *value)
 {
   return json_object_set_new(o, key, value);
 }
 
 static int put_num(json_t *o, const char *key, double v)
 {
-  return put(o, key, isfinite(v) ? json_real(v) : json_null());
+  return time_breakdown_json_put(o, key, isfinite(v) ? json_real(v) : json_null());
 }
 
 static json_t *kinds(const ct_step_times_t *t)
@@ -57,7 +57,7 @@ static int put_lengths(json_t *o, const ct_breakdown_sum_t *s)
          put_num(o, "step_p50_s", ct_breakdown_quantile(s, 0.5)) |
          put_num(o, "step_p95_s", ct_breakdown_quantile(s, 0.95)) |
          put_num(o, "step_p99_s", ct_breakdown_quantile(s, 0.99)) |
-         put_num(o, "step_max_s", s->step_max_s) | put(o, "bins", bins(s));
+         put_num(o, "step_max_s", s->step_max_s) | time_breakdown_json_put(o, "bins", bins(s));
 }
 
 static int put_offcpu(json_t *o, const char *key, double s)
@@ -68,9 +68,11 @@ static int put_offcpu(json_t *o, const char *key, double s)
 static int put_slowest(json_t *o, const ct_breakdown_sum_t *s)
 {
   if (s->slowest < 0) return 0;
-  return put(o, "slowest_rank", json_integer(s->slowest)) |
-         put(o, "slowest_host", *s->slowest_host ? ct_json_words(s->slowest_host) : json_null()) |
-         put(o, "slowest_kind", json_string(ct_step_time_name(s->slowest_kind))) |
+  return time_breakdown_json_put(o, "slowest_rank", json_integer(s->slowest)) |
+         time_breakdown_json_put(o, "slowest_host",
+                                 *s->slowest_host ? ct_json_words(s->slowest_host) : json_null()) |
+         time_breakdown_json_put(o, "slowest_kind",
+                                 json_string(ct_step_time_name(s->slowest_kind))) |
          put_offcpu(o, "slowest_taken_s", s->slowest_offcpu_s) |
          put_offcpu(o, "taken_s", s->offcpu_s);
 }
@@ -78,11 +80,11 @@ static int put_slowest(json_t *o, const ct_breakdown_sum_t *s)
 json_t *ct_breakdown_json(const ct_breakdown_sum_t *s)
 {
   json_t *o = json_object();
-  int bad = !o || put(o, "steps", json_integer(s->steps)) ||
-            put(o, "samples", json_integer(s->samples)) ||
-            put(o, "ranks", json_integer(s->ranks)) || put_sums(o, s) || put_slowest(o, s) ||
-            put(o, "kinds_s", kinds(&s->mean)) || put(o, "kinds_max_s", kinds(&s->max)) ||
-            put_lengths(o, s);
+  int bad = !o || time_breakdown_json_put(o, "steps", json_integer(s->steps)) ||
+            time_breakdown_json_put(o, "samples", json_integer(s->samples)) ||
+            time_breakdown_json_put(o, "ranks", json_integer(s->ranks)) || put_sums(o, s) ||
+            put_slowest(o, s) || time_breakdown_json_put(o, "kinds_s", kinds(&s->mean)) ||
+            time_breakdown_json_put(o, "kinds_max_s", kinds(&s->max)) || put_lengths(o, s);
   if (!bad) return o;
   json_decref(o);
   return NULL;

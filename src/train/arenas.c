@@ -5,7 +5,7 @@
 #include "train/trainer.h"
 #include "base/ct_mem.h"
 
-static void count(ct__arenas_t *a, ct_memory_kind_t kind)
+static void arenas_count(ct__arenas_t *a, ct_memory_kind_t kind)
 {
   size_t now = 0;
   for (int64_t i = 0; i < a->blocks; i++)
@@ -23,7 +23,7 @@ int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char *
   CT_TRY(ct_mem_grow((void **)&a->block, &a->cap, a->blocks + 1, sizeof *a->block));
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes, &p));
   a->block[a->blocks++] = (ct__block_t){.p = p, .bytes = bytes, .kind = kind};
-  count(a, kind);
+  arenas_count(a, kind);
   *out = p;
 out:
   return rc;

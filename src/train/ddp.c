@@ -34,7 +34,7 @@ static int make_sum(ct_trainer_t *t, int bucket, ct_op_t **out)
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
 }
 
-static int make(ct_trainer_t *t)
+static int ddp_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
   int levels = ct_step_opts_accumulators(&t->env.step_opts);
@@ -60,7 +60,7 @@ static void free_all(ct_trainer_t *t)
 
 /* ---- gradient accumulation ---- */
 
-static int add(ct_trainer_t *t, int level, int k)
+static int ddp_add(ct_trainer_t *t, int level, int k)
 {
   const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->strategy;
@@ -82,9 +82,9 @@ static int fold(ct_trainer_t *t, int p, int k)
   if (t->micro_batches == 1) return CT_OK;
   if (t->env.step_opts.fixed_order)
     for (int done = p + 1; done % 2 == 0; done /= 2)
-      CT_TRY(add(t, level++, k));
+      CT_TRY(ddp_add(t, level++, k));
   else if (p > 0)
-    CT_TRY(add(t, 0, k));
+    CT_TRY(ddp_add(t, 0, k));
   if (p < t->micro_batches - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
@@ -232,6 +232,10 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
 }
 
 const ct_strategy_t ct_strategy_ddp = {
-    .name = "ddp", .repeats = 1, .make = make, .free = free_all, .step = step};
-const ct_strategy_t ct_strategy_single = {
-    .name = "single", .one_rank = 1, .repeats = 1, .make = make, .free = free_all, .step = step};
+    .name = "ddp", .repeats = 1, .make = ddp_make, .free = free_all, .step = step};
+const ct_strategy_t ct_strategy_single = {.name = "single",
+                                          .one_rank = 1,
+                                          .repeats = 1,
+                                          .make = ddp_make,
+                                          .free = free_all,
+                                          .step = step};

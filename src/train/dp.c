@@ -39,7 +39,7 @@ typedef struct dp {
 /* ---- creation and destruction ---- */
 
 /* Rejects options that contradict rank 0 holding all outputs and all optimizer states. */
-static int check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
+static int dp_check(const ct_parallel_opts_t *p, const ct_train_opts_t *t)
 {
   int rc = CT_OK;
   if (strcmp(t->sync_bn, "off") != 0)
@@ -61,7 +61,7 @@ out:
   return rc;
 }
 
-static int make(ct_trainer_t *t)
+static int dp_make(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_trainer_env_t *e = &t->env;
@@ -122,7 +122,7 @@ out:
   return rc;
 }
 
-static int prepare(ct_trainer_t *t, int n)
+static int dp_prepare(ct_trainer_t *t, int n)
 {
   const whole_t *w;
   return t->env.topo->rank == 0 && n ? find_whole(t, n, &w) : CT_OK;
@@ -140,7 +140,7 @@ static int agree(ct_trainer_t *t, int rc)
 
 /* Scatters (out) or gathers rows of \a sample bytes between \a all on rank 0 and \a mine on every
  * rank. */
-static int move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
+static int dp_move_rows(ct_trainer_t *t, int out, size_t sample, void *all, void *mine)
 {
   const dp_t *d = t->strategy;
   const ct_topo_t *topo = t->env.topo;
@@ -228,13 +228,13 @@ out:
   return rc;
 }
 
-static int forward(ct_trainer_t *t)
+static int dp_forward(ct_trainer_t *t)
 {
   const dp_t *d = t->strategy;
   return d->plan ? run_launches(t, 0, d->plan->loss_launch) : CT_OK;
 }
 
-static int backward(ct_trainer_t *t)
+static int dp_backward(ct_trainer_t *t)
 {
   const dp_t *d = t->strategy;
   if (!d->plan) return t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes);
@@ -288,15 +288,15 @@ static int deal_inputs(ct_trainer_t *t)
   int rc = CT_OK;
   const dp_t *d = t->strategy;
   const ct_graph_t *g = t->env.graph;
-  CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
+  CT_TRY(dp_move_rows(t, 1, ct_shape_bytes(&g->input), (void *)(uintptr_t)d->all.x, d->mine));
   for (int k = 0; k < g->extra.n; k++)
-    CT_TRY(move_rows(t, 1, ct_shape_bytes(&g->extra.x[k]), (void *)(uintptr_t)d->all.extra[k],
-                     (void *)(uintptr_t)d->bind.extra[k]));
+    CT_TRY(dp_move_rows(t, 1, ct_shape_bytes(&g->extra.x[k]), (void *)(uintptr_t)d->all.extra[k],
+                        (void *)(uintptr_t)d->bind.extra[k]));
 out:
   return rc;
 }
 
-static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
+static int dp_run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   int rc = CT_OK;
   const dp_t *d = t->strategy;
@@ -304,11 +304,11 @@ static int run(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t 
   size_t output = ct_shape_bytes(outputs) / (size_t)outputs->dim[0];
   CT_TRY(agree(t, begin_step(t)));
   CT_TRY(deal_inputs(t));
-  CT_TRY(agree(t, forward(t)));
-  CT_TRY(move_rows(t, 0, output, d->outputs, at_loss(d, 0)));
+  CT_TRY(agree(t, dp_forward(t)));
+  CT_TRY(dp_move_rows(t, 0, output, d->outputs, at_loss(d, 0)));
   CT_TRY(agree(t, whole_loss(t)));
-  CT_TRY(move_rows(t, 1, output, d->gradient, at_loss(d, 1)));
-  CT_TRY(agree(t, backward(t)));
+  CT_TRY(dp_move_rows(t, 1, output, d->gradient, at_loss(d, 1)));
+  CT_TRY(agree(t, dp_backward(t)));
   CT_TRY(sum_gradients(t));
   CT_TRY(agree(t, update(t, at, report)));
   CT_TRY(share_weights(t));
@@ -321,13 +321,13 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
 {
   dp_t *d = t->strategy;
   d->b = b;
-  ct__step_note(t, run(t, at, report));
+  ct__step_note(t, dp_run(t, at, report));
 }
 
 const ct_strategy_t ct_strategy_dp = {.name = "dp",
                                       .rank0_deals = 1,
-                                      .check = check,
-                                      .make = make,
+                                      .check = dp_check,
+                                      .make = dp_make,
                                       .free = free_all,
-                                      .prepare = prepare,
+                                      .prepare = dp_prepare,
                                       .step = step};

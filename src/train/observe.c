@@ -10,8 +10,8 @@ typedef struct showing {
 } showing_t;
 
 /* Passes the op's result, which is still in the arena, to the callback. */
-static int show(const showing_t *s, const ct_plan_t *p, const ct_plan_launch_t *w,
-                const char *arena)
+static int observe_show(const showing_t *s, const ct_plan_t *p, const ct_plan_launch_t *w,
+                        const char *arena)
 {
   int rc = CT_OK;
   ct_trainer_t *t = s->t;
@@ -29,7 +29,7 @@ out:
   return rc;
 }
 
-static int forward(const showing_t *s, const ct_batch_t *b)
+static int observe_forward(const showing_t *s, const ct_batch_t *b)
 {
   int rc = CT_OK;
   ct_trainer_t *t = s->t;
@@ -40,7 +40,8 @@ static int forward(const showing_t *s, const ct_batch_t *b)
   for (int i = 0; i < v->plan->launches; i++) {
     const ct_plan_launch_t *w = &v->plan->launch[i];
     CT_TRY(ct_plan_run(v->plan, i, &bind, t->q));
-    if (v->plan->op[w->op].desc.kind == CT_OP_FAKE_QUANT) CT_TRY(show(s, v->plan, w, bind.arena));
+    if (v->plan->op[w->op].desc.kind == CT_OP_FAKE_QUANT)
+      CT_TRY(observe_show(s, v->plan, w, bind.arena));
   }
 out:
   return rc;
@@ -52,6 +53,6 @@ int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
                        void *ctx)
 {
   showing_t s = {t, see, ctx};
-  int rc = forward(&s, b), done = t->env.be->queue->sync(t->q);
+  int rc = observe_forward(&s, b), done = t->env.be->queue->sync(t->q);
   return rc != CT_OK ? rc : done;
 }

@@ -70,7 +70,7 @@ static int grow(ct_trainer_t *t, ct_memory_kind_t kind, size_t want, size_t *hav
   return rc;
 }
 
-static int find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
+static int plans_find(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
 {
   int rc = CT_OK;
   ct__plans_t *p = &t->plans;
@@ -89,7 +89,7 @@ out:
 
 int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out)
 {
-  int rc = find(t, n, training, out);
+  int rc = plans_find(t, n, training, out);
   if (rc == CT_OK) t->plans.last = (*out)->plan;
   return rc;
 }
@@ -105,7 +105,7 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
   for (int i = 0; i < 2 * micro_batches; i++) {
     int n = ct__memory_micro_batch(&t->env, totals[i / micro_batches], training, i % micro_batches,
                                    &first);
-    if (n) CT_TRY(find(t, n, training, &v));
+    if (n) CT_TRY(plans_find(t, n, training, &v));
     if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / micro_batches]));
   }
 out:
@@ -117,8 +117,8 @@ int ct__plans_make(ct_trainer_t *t)
   int rc = CT_OK;
   const ct__variant_t *v;
   int train = t->env.training;
-  CT_TRY(find(t, ct__memory_first(&t->env), train, &v));
-  if (train && t->env.max_eval) CT_TRY(find(t, t->env.max_eval, 0, &v));
+  CT_TRY(plans_find(t, ct__memory_first(&t->env), train, &v));
+  if (train && t->env.max_eval) CT_TRY(plans_find(t, t->env.max_eval, 0, &v));
 out:
   return rc;
 }

@@ -95,7 +95,7 @@ static int add_part(const ct_trainer_t *t, int64_t batch, ct_str_t *to)
                     t->micro_batches == 1 ? "" : "s");
 }
 
-static int refuse(const ct_trainer_t *t, const ct_layer_t *l, int64_t batch)
+static int single_value_batchnorm_refuse(const ct_trainer_t *t, const ct_layer_t *l, int64_t batch)
 {
   int rc = CT_OK;
   const char *where = t->env.where;
@@ -119,7 +119,7 @@ int ct_trainer_check_batches(ct_trainer_t *t, int64_t samples, int64_t batch)
   int64_t rest = samples % batch, single;
   if (!l) return CT_OK;
   if (batch > samples) batch = samples;
-  CT_TRY_ALL(t->env.topo, is_single(t, batch) ? refuse(t, l, batch) : CT_OK);
+  CT_TRY_ALL(t->env.topo, is_single(t, batch) ? single_value_batchnorm_refuse(t, l, batch) : CT_OK);
   single = is_single(t, rest);
   ct_agree_sum(t->env.topo, &single, 1);
   if (single)

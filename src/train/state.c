@@ -25,7 +25,7 @@ out:
   return rc;
 }
 
-static int put(ct_trainer_t *t, int param, char *arena, const float *in)
+static int state_put(ct_trainer_t *t, int param, char *arena, const float *in)
 {
   int rc = CT_OK;
   const ct_backend_t *be = t->env.be;
@@ -64,7 +64,7 @@ int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out)
 
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
 {
-  return put(t, param, arena_of(t, param), in);
+  return state_put(t, param, arena_of(t, param), in);
 }
 
 /* A buffer for any parameter or buffer in plain layout. */
@@ -121,7 +121,7 @@ static int visit_array(walk_t *w, const char *name, int param, char *arena)
   ct_heartbeat_progress();
   if (w->store) {
     CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
-    CT_TRY(put(t, param, arena, w->plain));
+    CT_TRY(state_put(t, param, arena, w->plain));
   } else if (w->item) {
     float **copy = &t->snapshot.array[i];
     if (!*copy) *copy = ct_mem_array(p->count, sizeof **copy, "checkpoint snapshot");
@@ -369,7 +369,7 @@ out:
 }
 
 /* Checkpoints of runs without loss scaling contain no loss scale. */
-static void take(ct_trainer_t *t, const found_t *f)
+static void state_take(ct_trainer_t *t, const found_t *f)
 {
   ct__progress_t *to = &t->progress;
   to->steps = f->at.step;
@@ -397,7 +397,7 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
   }
   CT_TRY(ct_trainer_broadcast(t, 0));
   ct__one_value_share(t);
-  take(t, &found);
+  state_take(t, &found);
   if (at) *at = found.at;
 out:
   ct__update_narrow(t);

@@ -144,7 +144,7 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   return ct__step_over(t, status, report);
 }
 
-static int forward(ct_trainer_t *t, const ct_batch_t *b)
+static int trainer_forward(ct_trainer_t *t, const ct_batch_t *b)
 {
   int rc = CT_OK;
   const ct__variant_t *v;
@@ -163,7 +163,7 @@ out:
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
 {
   ct__step_clear(t);
-  ct__step_note(t, forward(t, b));
+  ct__step_note(t, trainer_forward(t, b));
   ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q)); /* the caller may reuse its batch after the
                                                      return */

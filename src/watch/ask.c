@@ -99,7 +99,7 @@ static void answer(ct_watch_t *w, int to)
   send_packet(w, to, &p);
 }
 
-static void tell(ct_watch_t *w, int to, kind_t asked, int about)
+static void ask_tell(ct_watch_t *w, int to, kind_t asked, int about)
 {
   packet_t p = {.kind = TELL, .about = about};
   if (asked == STACK)
@@ -149,7 +149,7 @@ static void take_answer(ct_watch_t *w, const packet_t *p)
   s->doing[sizeof s->doing - 1] = s->file[sizeof s->file - 1] = s->seen[sizeof s->seen - 1] = '\0';
 }
 
-static void take_text(ct_watch_t *w, const packet_t *p)
+static void ask_take_text(ct_watch_t *w, const packet_t *p)
 {
   if (p->about != w->awaited) return;
   memcpy(w->text, p->u.text, sizeof w->text);
@@ -200,10 +200,10 @@ void ct__watch_take(ct_watch_t *w, const void *data, size_t bytes)
     break;
   case LOOK:
   case STACK:
-    tell(w, p.from, (kind_t)p.kind, p.about);
+    ask_tell(w, p.from, (kind_t)p.kind, p.about);
     break;
   case TELL:
-    take_text(w, &p);
+    ask_take_text(w, &p);
     break;
   case STOP:
     if (!w->request) w->asked_s = 0;

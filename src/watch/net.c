@@ -31,7 +31,7 @@ out:
 
 /* ---- addresses ---- */
 
-static socklen_t fill(const struct in6_addr *a, int port, struct sockaddr_storage *out)
+static socklen_t net_fill(const struct in6_addr *a, int port, struct sockaddr_storage *out)
 {
   memset(out, 0, sizeof *out);
   if (!IN6_IS_ADDR_V4MAPPED(a)) {
@@ -49,7 +49,7 @@ static socklen_t fill(const struct in6_addr *a, int port, struct sockaddr_storag
 }
 
 /* Converts back; returns the port. */
-static uint16_t take(const struct sockaddr_storage *from, struct in6_addr *out)
+static uint16_t net_take(const struct sockaddr_storage *from, struct in6_addr *out)
 {
   if (from->ss_family == AF_INET6) {
     const struct sockaddr_in6 *s = (const struct sockaddr_in6 *)from;
@@ -81,13 +81,13 @@ int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out)
 {
   struct sockaddr_storage at, own;
   for (int i = 0; i < to->n; i++) {
-    socklen_t len = fill(&to->address[i].at, 9, &at), bytes = sizeof own;
+    socklen_t len = net_fill(&to->address[i].at, 9, &at), bytes = sizeof own;
     int fd = open_socket(&to->address[i].at, SOCK_DGRAM);
     int found = fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
                 getsockname(fd, (struct sockaddr *)&own, &bytes) == 0;
     if (fd >= 0) close(fd);
     if (!found) continue;
-    take(&own, out);
+    net_take(&own, out);
     return 1;
   }
   return 0;
@@ -101,7 +101,7 @@ static int open_port(const struct in6_addr *address, int type, int port, uint16_
   static const int on = 1;
   struct sockaddr_storage at;
   struct in6_addr same;
-  socklen_t len = fill(address, port, &at);
+  socklen_t len = net_fill(address, port, &at);
   int fd = open_socket(address, type | SOCK_NONBLOCK);
   if (fd < 0) return -1;
   /* a previous run's connections may still occupy ports of a narrow range */
@@ -109,7 +109,7 @@ static int open_port(const struct in6_addr *address, int type, int port, uint16_
   if (bind(fd, (struct sockaddr *)&at, len) == 0 &&
       (type != SOCK_STREAM || listen(fd, WAITING) == 0) &&
       getsockname(fd, (struct sockaddr *)&at, &len) == 0) {
-    *got = take(&at, &same);
+    *got = net_take(&at, &same);
     return fd;
   }
   int why = errno;
@@ -163,7 +163,7 @@ void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_sockets_t *t
                         const void *packet, size_t bytes)
 {
   struct sockaddr_storage at;
-  socklen_t len = fill(&to->at, to->udp, &at);
+  socklen_t len = net_fill(&to->at, to->udp, &at);
   (void)!sendto(net->udp, packet, bytes, 0, (struct sockaddr *)&at, len);
 }
 
@@ -173,7 +173,7 @@ int ct__watch_net_connect(const ct__watch_sockets_t *to, double seconds)
 {
   struct timeval patience = {.tv_sec = (time_t)seconds};
   struct sockaddr_storage at;
-  socklen_t len = fill(&to->at, to->tcp, &at);
+  socklen_t len = net_fill(&to->at, to->tcp, &at);
   int fd = open_socket(&to->at, SOCK_STREAM);
   if (fd < 0) return -1;
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* also limits connect() */

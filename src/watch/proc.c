@@ -17,7 +17,7 @@
 /* ---- /proc ---- */
 
 /* Reads a one-line file of the kernel; empty if there is none. */
-static size_t read_text(const char *path, char *buf, size_t cap)
+static size_t proc_read_text(const char *path, char *buf, size_t cap)
 {
   size_t len = ct_file_peek(path, buf, cap);
   while (len && buf[len - 1] == '\n')
@@ -34,7 +34,7 @@ static void read_stat(const char *path, char *letter, uint64_t *started)
   unsigned long long ticks = 0;
   *letter = 0;
   *started = 0;
-  if (!read_text(path, text, sizeof text)) return;
+  if (!proc_read_text(path, text, sizeof text)) return;
   char *p = strrchr(text, ')'); /* the command name may contain spaces and parentheses */
   if (!p || p[1] != ' ') return;
   *letter = p[2];
@@ -47,7 +47,7 @@ static void in_words(const char *folder, char letter, char *buf, size_t cap)
 {
   char path[64], where[64];
   snprintf(path, sizeof path, "%s/wchan", folder);
-  read_text(path, where, sizeof where);
+  proc_read_text(path, where, sizeof where);
   ct__watch_words(letter, where, buf, cap);
 }
 
@@ -89,7 +89,7 @@ static uint64_t space(const char *which)
   char path[32], boot[64], name[64];
   snprintf(path, sizeof path, "/proc/self/ns/%s", which);
   ssize_t n = readlink(path, name, sizeof name);
-  if (n <= 0 || !read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) return 0;
+  if (n <= 0 || !proc_read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) return 0;
   return ct_hash(name, (size_t)n, ct_hash_text(boot, 0));
 }
 

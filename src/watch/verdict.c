@@ -10,7 +10,7 @@ typedef struct ranks {
   double idle_s;
 } ranks_t;
 
-static ranks_t count(const ct__watch_state_t *state, int n)
+static ranks_t verdict_count(const ct__watch_state_t *state, int n)
 {
   ranks_t c = {0};
   for (int r = 0; r < n; r++) {
@@ -41,7 +41,7 @@ static int is_late(const ct__watch_state_t *s, ct__watch_finding_t finding, int6
 void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
                      ct__watch_verdict_t *out)
 {
-  ranks_t c = count(state, n);
+  ranks_t c = verdict_count(state, n);
   *out = (ct__watch_verdict_t){.other = -1, .idle_s = c.idle_s};
   if (c.idle_s < limit_s)
     out->finding = CT__WATCH_FINE;

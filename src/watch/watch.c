@@ -135,7 +135,7 @@ static void check_link(ct_watch_t *w, const ct__watch_link_t *l)
     ct__watch_report_death(w, l->peer);
 }
 
-static void *run(void *arg)
+static void *watch_run(void *arg)
 {
   ct_watch_t *w = arg;
   ct__watch_tick_from_now(w);
@@ -249,7 +249,7 @@ static ct_watch_t *new_watch(const ct_topo_t *t)
 static int start_thread(ct_watch_t *w)
 {
   atomic_store(&w->closing, 0);
-  w->runs = ct_thread_start(&w->thread, STACK_BYTES, run, w, "for the watch") == CT_OK;
+  w->runs = ct_thread_start(&w->thread, STACK_BYTES, watch_run, w, "for the watch") == CT_OK;
   return w->runs;
 }
 

@@ -123,7 +123,7 @@ void ct_weights_store_tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
   out->count = ct_shape_count(&e->shape);
 }
 
-static int keep(ct_weights_t *w, int i)
+static int checkpoint_keep(ct_weights_t *w, int i)
 {
   int rc = CT_OK;
   const entry_t *e = &w->entry[i];
@@ -142,7 +142,7 @@ int ct_weights_store_read(ct_weights_t *w, int i, int64_t first, int64_t n, void
 {
   int rc = CT_OK;
   size_t size = ct_dtype_size(w->entry[i].shape.dtype);
-  CT_TRY(keep(w, i));
+  CT_TRY(checkpoint_keep(w, i));
   if (n > 0) memcpy(to, w->array + (size_t)first * size, (size_t)n * size);
 out:
   return rc;
@@ -175,7 +175,7 @@ struct ct_weights_out {
 };
 
 /* Converts a tensor's type and dims to the store's; fails if the store does not support them. */
-static int describe(const char *path, const ct_tensor_t *t, ct_shape_t *out)
+static int checkpoint_describe(const char *path, const ct_tensor_t *t, ct_shape_t *out)
 {
   int rc = CT_OK;
   *out = (ct_shape_t){.ndim = t->ndim};
@@ -194,7 +194,7 @@ static int take_item(ct_weights_out_t *o, const char *path, const ct_tensor_t *t
 {
   int rc = CT_OK;
   ct_str_t name = {0};
-  CT_TRY(describe(path, t, &o->item[o->n].shape));
+  CT_TRY(checkpoint_describe(path, t, &o->item[o->n].shape));
   CT_TRY(ct_str_add(&name, "/model/%s", t->name));
   o->item[o->n++].name = name.data;
 out:

@@ -27,7 +27,7 @@ typedef struct matcher {
 
 /* Names come from untrusted files: control characters become '?', so that they cannot affect a
  * terminal. */
-static int add_name(ct_str_t *list, const char *name)
+static int match_add_name(ct_str_t *list, const char *name)
 {
   int rc = CT_OK;
   size_t begin = list->len;
@@ -39,11 +39,11 @@ out:
 }
 
 /* Names are separated by newlines. */
-static int add(ct_str_t *list, const char *name, const char *more)
+static int match_add(ct_str_t *list, const char *name, const char *more)
 {
   int rc = CT_OK;
   if (list->len) CT_TRY(ct_str_add(list, "\n"));
-  CT_TRY(add_name(list, name));
+  CT_TRY(match_add_name(list, name));
   CT_TRY(ct_str_add(list, "%s", more));
 out:
   return rc;
@@ -97,7 +97,7 @@ static int place(matcher_t *x, int i, const char *name)
   if (is_replaced(x->o, name)) return CT_OK;
   if (p < 0) {
     m->unexpected++;
-    return add(&m->lines[UNEXPECTED], name, "");
+    return match_add(&m->lines[UNEXPECTED], name, "");
   }
   if (m->from[p] >= 0) {
     x->f->ops->tensor(x->f->w, m->from[p], &other);
@@ -139,7 +139,7 @@ static int misfit(matcher_t *x, const ct_param_t *p, const ct_tensor_t *t)
   CT_TRY(ct_str_add(&what, " in the file and "));
   CT_TRY(add_dims(&what, p->spec.shape.ndim, p->spec.shape.dim));
   CT_TRY(ct_str_add(&what, " in the model"));
-  CT_TRY(add(&x->m->lines[MISFITS], p->name, what.data));
+  CT_TRY(match_add(&x->m->lines[MISFITS], p->name, what.data));
 out:
   ct_str_clear(&what);
   return rc;
@@ -153,11 +153,11 @@ static int judge_param(matcher_t *x, int i)
   const ct_param_t *p = &x->g->param[i];
   if (is_replaced(x->o, p->name)) {
     m->replaced++;
-    return add(&m->lines[REPLACED], p->name, "");
+    return match_add(&m->lines[REPLACED], p->name, "");
   }
   if (m->from[i] < 0) {
     m->missing++;
-    return add(&m->lines[MISSING], p->name, "");
+    return match_add(&m->lines[MISSING], p->name, "");
   }
   x->f->ops->tensor(x->f->w, m->from[i], &t);
   if (has_shape(&t, &p->spec.shape)) {
@@ -214,7 +214,7 @@ static int is_better(const ct_match_t *m, const ct_match_t *than)
   return found(m) > found(than) && 2 * found(m) > found(m) + m->missing;
 }
 
-static void describe(const matcher_t *x, ct_match_t *m)
+static void match_describe(const matcher_t *x, ct_match_t *m)
 {
   ct_text_fit(m->names, sizeof m->names, "%s%s%s", x->known->what,
               *x->known->what && x->unwrapped ? ", and " : "",
@@ -235,7 +235,7 @@ static int match_known(const matcher_t *plain, ct_match_t *best)
     if (rc == CT_ERR_FORMAT)
       continue; /* two tensors get the same name, so this is not their scheme */
     CT_TRY(rc);
-    describe(&x, &m);
+    match_describe(&x, &m);
     if (is_better(&m, best)) {
       ct_match_clear(best);
       *best = m;
@@ -248,7 +248,7 @@ out:
   return rc;
 }
 
-static int by_name(const void *a, const void *b)
+static int match_by_name(const void *a, const void *b)
 {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -264,7 +264,7 @@ static int middle_name(const matcher_t *x, char *out, size_t cap)
     x->f->ops->tensor(x->f->w, i, &t);
     name[n++] = t.name;
   }
-  if (n) qsort(name, (size_t)n, sizeof *name, by_name);
+  if (n) qsort(name, (size_t)n, sizeof *name, match_by_name);
   ct_text_fit(out, cap, "%s", n ? name[n / 2] : "");
 out:
   ct_mem_free(name);
@@ -432,7 +432,7 @@ void ct_match_clear(ct_match_t *m)
 /* ---- messages ---- */
 
 /* Logs the first names of a list, and how many more there are. */
-static int tell(ct_log_level_t level, const char *what, const ct_str_t *list)
+static int match_tell(ct_log_level_t level, const char *what, const ct_str_t *list)
 {
   int rc = CT_OK, n = 0;
   ct_str_t line = {0};
@@ -452,10 +452,10 @@ static int tell_all(const ct_match_t *m, ct_log_level_t level)
 {
   int rc = CT_OK;
   if (m->names[0]) ct_log(CT_LOG_INFO, "init: the file has %s", m->names);
-  CT_TRY(tell(level, "init: missing in the file", &m->lines[MISSING]));
-  CT_TRY(tell(level, "init: of another shape", &m->lines[MISFITS]));
-  CT_TRY(tell(level, "init: not in the model", &m->lines[UNEXPECTED]));
-  CT_TRY(tell(CT_LOG_INFO, "init: initialized randomly", &m->lines[REPLACED]));
+  CT_TRY(match_tell(level, "init: missing in the file", &m->lines[MISSING]));
+  CT_TRY(match_tell(level, "init: of another shape", &m->lines[MISFITS]));
+  CT_TRY(match_tell(level, "init: not in the model", &m->lines[UNEXPECTED]));
+  CT_TRY(match_tell(CT_LOG_INFO, "init: initialized randomly", &m->lines[REPLACED]));
 out:
   return rc;
 }

@@ -77,7 +77,7 @@ static int ends(span_t text, span_t with)
 }
 
 /* Position of the first occurrence of a piece in the text, or its length + 1. */
-static size_t find(span_t text, span_t piece)
+static size_t names_find(span_t text, span_t piece)
 {
   for (size_t i = 0; i + piece.n <= text.n; i++)
     if (memcmp(text.p + i, piece.p, piece.n) == 0) return i;
@@ -94,7 +94,7 @@ static int match_stars(span_t pattern, span_t name, span_t star[MAX_STARS])
   name = (span_t){name.p + head.n, name.n - head.n};
   for (int i = 0; i < n; i++) {
     span_t piece = up_to_star(&pattern);
-    size_t at = i + 1 < n ? find(name, piece) : name.n - piece.n;
+    size_t at = i + 1 < n ? names_find(name, piece) : name.n - piece.n;
     if (i + 1 == n && !ends(name, piece)) return 0;
     if (at > name.n) return 0;
     star[i] = (span_t){name.p, at};
@@ -111,7 +111,7 @@ static int match_plain(span_t pattern, span_t name, span_t *rest)
   return rest->n == 0 || (rest->p[0] == '.' && rest->n > 1);
 }
 
-static int add(ct_str_t *out, span_t s)
+static int names_add(ct_str_t *out, span_t s)
 {
   return ct_str_add(out, "%.*s", (int)s.n, s.p);
 }
@@ -122,14 +122,14 @@ static int apply(const rule_t *r, const char *name, ct_str_t *out)
   int rc = CT_OK, n = stars(r->from);
   span_t star[MAX_STARS], rest, to = r->to, whole = {name, strlen(name)};
   if (n == 0 && match_plain(r->from, whole, &rest)) {
-    CT_TRY(add(out, r->to));
-    return add(out, rest);
+    CT_TRY(names_add(out, r->to));
+    return names_add(out, rest);
   }
-  if (n == 0 || !match_stars(r->from, whole, star)) return add(out, whole);
-  CT_TRY(add(out, up_to_star(&to)));
+  if (n == 0 || !match_stars(r->from, whole, star)) return names_add(out, whole);
+  CT_TRY(names_add(out, up_to_star(&to)));
   for (int i = 0; i < n; i++) {
-    CT_TRY(add(out, star[i]));
-    CT_TRY(add(out, up_to_star(&to)));
+    CT_TRY(names_add(out, star[i]));
+    CT_TRY(names_add(out, up_to_star(&to)));
   }
 out:
   return rc;

@@ -10,8 +10,8 @@
 enum { PIECE = 1 << 18 }; /* elements converted at a time */
 
 /* Resolves a path, and finds the format of the file. */
-static int find(const ct_weights_ops_t *const formats[], const char *path, char **meant,
-                const ct_weights_ops_t **ops)
+static int weights_find(const ct_weights_ops_t *const formats[], const char *path, char **meant,
+                        const ct_weights_ops_t **ops)
 {
   int rc = CT_OK, n = 0, which = 0;
   char followed[CT_PATH_MAX];
@@ -35,7 +35,7 @@ int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, c
   int rc = CT_OK;
   const ct_weights_ops_t *ops = NULL;
   *out = (ct_weights_file_t){0};
-  CT_TRY(find(formats, path, &out->path, &ops));
+  CT_TRY(weights_find(formats, path, &out->path, &ops));
   CT_TRY(ops->open(out->path, key, &out->w));
   out->ops = ops;
 out:
@@ -52,7 +52,7 @@ int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,
   char *meant = NULL;
   const ct_weights_ops_t *ops = NULL;
   *out = (ct_weights_parts_t){0};
-  CT_TRY(find(formats, path, &meant, &ops));
+  CT_TRY(weights_find(formats, path, &meant, &ops));
   if (ops->parts) CT_TRY(ops->parts(meant, out));
 out:
   ct_mem_free(meant);

@@ -45,7 +45,7 @@ static ct_comm_t *new_comm(const ct_topo_t *t, const ct_backend_t *be, const ct_
   return c;
 }
 
-static int check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_opts_t *o)
+static int mpi_check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_opts_t *o)
 {
   int rc = CT_OK;
   if (!be->host_memory)
@@ -115,7 +115,7 @@ static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
   *out = NULL;
   ct_comm_t *c = new_comm(t, be, o);
   CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(t, check(t, be, o));
+  CT_TRY_ALL(t, mpi_check(t, be, o));
   CT_TRY_ALL(t, open_mpi(c));
   CT_TRY(ct__window_open(t, !o->fixed_order || nodes_are_branches(t), o->fixed_order, &c->window));
   CT_TRY(ct__comm_slice_open(c));
@@ -139,8 +139,8 @@ static void count_reduction(ct_comm_t *c, int64_t n, ct_reduce_t how)
   ct__comm_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
 }
 
-static int reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
-                  int *ticket)
+static int mpi_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
+                      int *ticket)
 {
   int rc = CT_OK;
   *ticket = c->unused;
@@ -169,13 +169,13 @@ out:
   return rc;
 }
 
-static int progress(ct_comm_t *c)
+static int mpi_progress(ct_comm_t *c)
 {
   ct__comm_progress(c);
   return CT_OK;
 }
 
-static int end(ct_comm_t *c, int ticket, ct_queue_t *q)
+static int mpi_end(ct_comm_t *c, int ticket, ct_queue_t *q)
 {
   int rc = CT_OK;
   (void)q; /* in host memory the result is visible to all later work on return */
@@ -231,11 +231,11 @@ const ct_comm_ops_t ct_comm_mpi = {.size = sizeof(ct_comm_ops_t),
                                    .name = "mpi",
                                    .open = open_comm,
                                    .alloc = alloc,
-                                   .reduce = reduce,
+                                   .reduce = mpi_reduce,
                                    .slice = ct__comm_slice,
                                    .gather = ct__comm_gather,
-                                   .progress = progress,
-                                   .end = end,
+                                   .progress = mpi_progress,
+                                   .end = mpi_end,
                                    .bcast = bcast,
                                    .group = ct__comm_group,
                                    .group_sum = ct__comm_group_sum,

@@ -57,7 +57,7 @@ void ct__exchange_close(ct__exchange_t *x)
 
 /* ---- bfloat16 ---- */
 
-static void pack(uint16_t *to, const float *from, int n)
+static void exchange_pack(uint16_t *to, const float *from, int n)
 {
   for (int i = 0; i < n; i++)
     to[i] = ct_bf16_of(from[i]);
@@ -94,7 +94,7 @@ static void sum_along_tree(ct__exchange_t *x, float *sum, int n)
 
 /* ---- phases of the exchange ---- */
 
-static void cut(ct__exchange_t *x)
+static void exchange_cut(ct__exchange_t *x)
 {
   int step = (x->n + x->ranks - 1) / x->ranks;
   for (int r = 0; r < x->ranks; r++) {
@@ -115,8 +115,8 @@ void ct__exchange_begin(ct__exchange_t *x, MPI_Comm comm, float *buf, int64_t n,
   x->n = (int)n;
   CT_MPI(x->t, MPI_Comm_size(comm, &x->ranks));
   CT_MPI(x->t, MPI_Comm_rank(comm, &x->me));
-  cut(x);
-  if (x->wire == CT_BF16) pack(x->packed, buf, x->n);
+  exchange_cut(x);
+  if (x->wire == CT_BF16) exchange_pack(x->packed, buf, x->n);
   const void *from = x->wire == CT_BF16 ? (void *)x->packed : buf;
   CT_MPI(x->t, MPI_Ialltoallv(from, x->count, x->at, x->type, x->received, x->own, x->own_at,
                               x->type, comm, request));
@@ -127,7 +127,7 @@ void ct__exchange_turn(ct__exchange_t *x, MPI_Comm comm, MPI_Request *request)
   int at = x->at[x->me], n = x->count[x->me];
   if (x->wire == CT_BF16) {
     sum_in_bf16(x, x->buf + at, n);
-    pack(x->packed + at, x->buf + at, n);
+    exchange_pack(x->packed + at, x->buf + at, n);
   } else {
     sum_along_tree(x, x->buf + at, n);
   }

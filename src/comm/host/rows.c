@@ -127,8 +127,8 @@ static void post_row(ct_comm_t *c, char *mine, int n, int out)
 }
 
 /* Transfers all rows; rank 0 copies its own. */
-static int move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
-                     int from_root)
+static int rows_move_rows(ct_comm_t *c, ct_queue_t *q, char *all, char *mine, const int64_t bytes[],
+                          int from_root)
 {
   int rc = CT_OK;
   const ct_topo_t *t = c->t;
@@ -158,13 +158,13 @@ out:
 int ct__comm_scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine,
                      const int64_t bytes[])
 {
-  return move_rows(c, q, (void *)all, mine, bytes, 1);
+  return rows_move_rows(c, q, (void *)all, mine, bytes, 1);
 }
 
 int ct__comm_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all,
                      const int64_t bytes[])
 {
-  return move_rows(c, q, all, (void *)mine, bytes, 0);
+  return rows_move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
 int ct__comm_reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)

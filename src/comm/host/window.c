@@ -91,7 +91,7 @@ static void free_memory(segment_t *s)
 }
 
 /* Has the same result on all ranks of the world. */
-static int share(const ct_topo_t *t, segment_t *s)
+static int window_share(const ct_topo_t *t, segment_t *s)
 {
   int rc = CT_OK;
   size_t page = (size_t)sysconf(_SC_PAGESIZE); /* 64 KiB on some ARM systems */
@@ -117,7 +117,7 @@ static int make_segment(ct__window_t *w, size_t bytes, segment_t *s)
 {
   int rc = CT_OK;
   *s = (segment_t){.win = MPI_WIN_NULL, .bytes = bytes};
-  if (w->sharing && share(w->t, s) == CT_OK) return CT_OK;
+  if (w->sharing && window_share(w->t, s) == CT_OK) return CT_OK;
   if (w->sharing && !w->warned) {
     w->warned = 1;
     ct_log(CT_LOG_WARN, "%s: the ranks of a node reduce over MPI, which is slower",
@@ -232,20 +232,20 @@ int ct__window_aborted(const ct__window_t *w)
 
 /* Release order: a rank that reads the counter also sees what this rank wrote to any memory
  * before. */
-static void show(atomic_int_fast64_t *counter, int64_t value)
+static void window_show(atomic_int_fast64_t *counter, int64_t value)
 {
   atomic_store_explicit(counter, value, memory_order_release);
 }
 
 int64_t ct__window_post(ct__window_t *w)
 {
-  show(&w->progress[w->t->local_rank]->posted, ++w->posted);
+  window_show(&w->progress[w->t->local_rank]->posted, ++w->posted);
   return w->posted - 1;
 }
 
 void ct__window_reduced(ct__window_t *w)
 {
-  show(&w->progress[w->t->local_rank]->reduced, ++w->reduced);
+  window_show(&w->progress[w->t->local_rank]->reduced, ++w->reduced);
 }
 
 int ct__window_all_posted(ct__window_t *w, int64_t number)

@@ -124,7 +124,7 @@ static int set_loop(conv_t *t)
 
 /* ---- entries of the algorithm table ---------------------------------------------------------- */
 
-static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int depthwise_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   int64_t c = d->x.dim[1], lanes = cpu__lanes(job->at.x);
@@ -143,14 +143,14 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 }
 
 /* [c / lanes][kernel][kernel][lanes] */
-static int stored(const cpu__job_t *job, cpu__md_t **out)
+static int depthwise_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
   const int64_t dims[5] = {d->x.dim[1], 1, 1, d->u.conv.kernel[0], d->u.conv.kernel[1]};
   return cpu__md_new(5, dims, job->at.x == CT_C16 ? CPU__O16 : CPU__O8, out);
 }
 
-static int prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int depthwise_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = job->desc;
@@ -167,12 +167,12 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   int64_t bias = t->groups * t->lanes;
   int64_t floats = job->pass == CT_BWD_PARAM ? t->parts * bias * (t->taps + 1) : bias;
   out->scratch = (size_t)floats * sizeof(float);
-  CT_TRY(stored(job, &out->w));
+  CT_TRY(depthwise_stored(job, &out->w));
 out:
   return rc;
 }
 
-static void clear(cpu__ready_t *ready)
+static void depthwise_clear(cpu__ready_t *ready)
 {
   conv_t *t = ready->own;
   if (t) ct_mem_free(t->loop.row);
@@ -230,7 +230,7 @@ static void sum_part(const conv_t *t, const void *x, const void *dy, int64_t par
 }
 
 /* The sum over the parts, in order. */
-static float total(const conv_t *t, const float *sums, int64_t group, int64_t at)
+static float depthwise_total(const conv_t *t, const float *sums, int64_t group, int64_t at)
 {
   double sum = 0;
   int64_t size = (t->taps + 1) * t->lanes;
@@ -239,8 +239,8 @@ static float total(const conv_t *t, const float *sums, int64_t group, int64_t at
   return (float)sum;
 }
 
-static void gradient(const conv_t *t, const void *x, const void *dy, float *sums, float *dw,
-                     float *db)
+static void depthwise_gradient(const conv_t *t, const void *x, const void *dy, float *sums,
+                               float *dw, float *db)
 {
   int64_t size = (t->taps + 1) * t->lanes, weights = t->taps * t->lanes;
 #pragma omp parallel
@@ -251,18 +251,18 @@ static void gradient(const conv_t *t, const void *x, const void *dy, float *sums
 #pragma omp for schedule(static)
     for (int64_t group = 0; group < t->groups; group++)
       for (int64_t k = 0; k < weights; k++)
-        dw[group * weights + k] = total(t, sums, group, k);
+        dw[group * weights + k] = depthwise_total(t, sums, group, k);
   }
   for (int64_t c = 0; t->desc.u.conv.bias && c < t->desc.x.dim[1]; c++)
-    db[c] = total(t, sums, c / t->lanes, weights + c % t->lanes);
+    db[c] = depthwise_total(t, sums, c / t->lanes, weights + c % t->lanes);
 }
 
-static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int depthwise_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const conv_t *t = ready->own;
   (void)dev;
   if (t->pass == CT_BWD_PARAM) {
-    gradient(t, at[CPU__X], at[CPU__Y], at[CPU__SCRATCH], at[CPU__W], at[CPU__BIAS]);
+    depthwise_gradient(t, at[CPU__X], at[CPU__Y], at[CPU__SCRATCH], at[CPU__W], at[CPU__BIAS]);
   } else {
     pad_bias(t, at[CPU__BIAS], at[CPU__SCRATCH]);
     const void *in = at[t->pass == CT_FWD ? CPU__X : CPU__Y];
@@ -273,8 +273,8 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
 
 const cpu__algo_t cpu__conv_depthwise = {.name = "depthwise",
                                          .relu = 1,
-                                         .can = can,
-                                         .stored = stored,
-                                         .prepare = prepare,
-                                         .run = run,
-                                         .clear = clear};
+                                         .can = depthwise_can,
+                                         .stored = depthwise_stored,
+                                         .prepare = depthwise_prepare,
+                                         .run = depthwise_run,
+                                         .clear = depthwise_clear};

@@ -72,7 +72,7 @@ static int fits(const ct_op_desc_t *d)
   return fit;
 }
 
-static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int few_channels_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   int data = job->pass == CT_BWD_DATA, own = y_lanes(job->dev, d);
@@ -94,7 +94,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 }
 
 /* [oc / lanes][ic][kernel][kernel][lanes] */
-static int stored(const cpu__job_t *job, cpu__md_t **out)
+static int few_channels_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
   const int64_t dims[4] = {d->y.dim[1], d->x.dim[1], d->u.conv.kernel[0], d->u.conv.kernel[1]};
@@ -112,7 +112,7 @@ static void set_strips(conv_t *t, const ct_dev_t *dev)
   t->shared = t->x_groups * kernel * t->y_groups * t->y_lanes * t->strip;
 }
 
-static int prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int few_channels_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   const ct_op_desc_t *d = job->desc;
   int64_t taps = (int64_t)d->u.conv.kernel[0] * d->u.conv.kernel[1];
@@ -136,7 +136,7 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   if (job->pass == CT_BWD_PARAM) t->workspace = cpu__few_workspace(d->y.dim[2], d->y.dim[3]);
   int64_t chunk = t->image + t->weights + t->y_groups * t->y_lanes + t->workspace;
   out->scratch = (size_t)(t->shared + t->threads * chunk) * sizeof(float);
-  return stored(job, &out->w);
+  return few_channels_stored(job, &out->w);
 }
 
 /* ---- shared by the passes ---- */
@@ -212,18 +212,18 @@ static cpu__few_image_t padded_x(const conv_t *t, tensors_t at, int64_t n, const
                             .channels = (int)t->desc.x.dim[1]};
 }
 
-static void clear(float *p, int64_t count)
+static void few_channels_clear(float *p, int64_t count)
 {
   memset(p, 0, (size_t)count * sizeof *p);
 }
 
 /* ---- passes ---- */
 
-static void forward(const conv_t *t, tensors_t at, const chunk_t *c)
+static void few_channels_forward(const conv_t *t, tensors_t at, const chunk_t *c)
 {
   const ct_op_desc_t *d = &t->desc;
   int64_t weights = t->weights / t->y_groups;
-  clear(c->image, t->image);
+  few_channels_clear(c->image, t->image);
   for (int64_t n = c->first; n < c->end; n++) {
     cpu__few_task_t one = {.in = padded_x(t, at, n, c),
                            .kernel = d->u.conv.kernel[0],
@@ -296,13 +296,13 @@ static void data(const conv_t *t, tensors_t at, const chunk_t *c)
     }
 }
 
-static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
+static void few_channels_gradient(const conv_t *t, tensors_t at, const chunk_t *c)
 {
   const ct_op_desc_t *d = &t->desc;
   int64_t weights = t->weights / t->y_groups;
-  clear(c->image, t->image);
-  clear(c->dw, t->weights);
-  clear(c->db, t->y_groups * t->y_lanes);
+  few_channels_clear(c->image, t->image);
+  few_channels_clear(c->dw, t->weights);
+  few_channels_clear(c->db, t->y_groups * t->y_lanes);
   for (int64_t n = c->first; n < c->end; n++) {
     cpu__few_task_t one = {.in = padded_x(t, at, n, c),
                            .kernel = d->u.conv.kernel[0],
@@ -325,7 +325,7 @@ static void gradient(const conv_t *t, tensors_t at, const chunk_t *c)
 static void pad_bias(const conv_t *t, tensors_t at)
 {
   float *to = at[CPU__SCRATCH];
-  clear(to, t->y_groups * t->y_lanes);
+  few_channels_clear(to, t->y_groups * t->y_lanes);
   if (t->desc.u.conv.bias) memcpy(to, at[CPU__BIAS], (size_t)t->desc.y.dim[1] * sizeof *to);
 }
 
@@ -337,7 +337,7 @@ static void transpose_weights(const conv_t *t, tensors_t at)
   int64_t k = d->u.conv.kernel[0];
   const float *w = at[CPU__W];
   float *to = at[CPU__SCRATCH];
-  clear(to, t->shared);
+  few_channels_clear(to, t->shared);
   for (int64_t c = 0; c < ic; c++)
     for (int64_t o = 0; o < oc; o++)
       for (int64_t tap = 0; tap < k * k; tap++) {
@@ -351,8 +351,8 @@ static void add_chunks(const conv_t *t, tensors_t at)
 {
   float *dw = at[CPU__W], *db = at[CPU__BIAS];
   int64_t biases = t->desc.u.conv.bias ? t->desc.y.dim[1] : 0;
-  clear(dw, t->weights);
-  if (biases) clear(db, biases);
+  few_channels_clear(dw, t->weights);
+  if (biases) few_channels_clear(db, biases);
   for (int k = 0; k < t->threads; k++) {
     chunk_t c = chunk_of(t, at, k);
     for (int64_t i = 0; i < t->weights; i++)
@@ -372,18 +372,18 @@ static void run_chunks(const conv_t *t, tensors_t at,
   }
 }
 
-static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int few_channels_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const conv_t *t = ready->own;
   (void)dev;
   if (t->pass == CT_FWD) {
     pad_bias(t, at);
-    run_chunks(t, at, forward);
+    run_chunks(t, at, few_channels_forward);
   } else if (t->pass == CT_BWD_DATA) {
     transpose_weights(t, at);
     run_chunks(t, at, data);
   } else {
-    run_chunks(t, at, gradient);
+    run_chunks(t, at, few_channels_gradient);
     add_chunks(t, at);
   }
   return CT_OK;
@@ -398,8 +398,8 @@ const cpu__algo_t cpu__conv_by_hand = {.name = "by hand",
                                        .as_it_lies = 1,
                                        .second = 1,
                                        .relu = 1,
-                                       .can = can,
-                                       .stored = stored,
-                                       .prepare = prepare,
-                                       .run = run,
+                                       .can = few_channels_can,
+                                       .stored = few_channels_stored,
+                                       .prepare = few_channels_prepare,
+                                       .run = few_channels_run,
                                        .clear = clear_own};

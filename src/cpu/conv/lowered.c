@@ -48,7 +48,7 @@ static double efficiency(const cpu__job_t *job)
   return d->x.dtype == CT_F32 ? fast : 0.1 * fast;
 }
 
-static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int lowered_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   if (job->at.x != CT_PLAIN || job->at.y != CT_PLAIN)
@@ -57,7 +57,7 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   return 1;
 }
 
-static int stored(const cpu__job_t *job, cpu__md_t **out)
+static int lowered_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   return cpu__conv_weights(job->desc, CT_F32, CT_PLAIN, out);
 }
@@ -81,7 +81,7 @@ static void set_geometry(lowered_t *t)
   }
 }
 
-static int prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int lowered_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   const ct_op_desc_t *d = job->desc;
   lowered_t *t = out->own = ct_mem_alloc(sizeof *t, "convolution");
@@ -105,10 +105,10 @@ static int prepare(const cpu__job_t *job, cpu__ready_t *out)
   int64_t floats = t->x_copy + t->y_copy + job->dev->threads * t->depth * t->chunk;
   if (job->pass == CT_BWD_PARAM && t->parts > 1) floats += t->parts * t->weights;
   out->scratch = (size_t)floats * sizeof(float);
-  return stored(job, &out->w);
+  return lowered_stored(job, &out->w);
 }
 
-static void clear(cpu__ready_t *ready)
+static void lowered_clear(cpu__ready_t *ready)
 {
   ct_mem_free(ready->own);
 }
@@ -117,7 +117,8 @@ static void clear(cpu__ready_t *ready)
 
 /* Copies some neighbouring columns of a row of the matrix, whose windows are in one row of y.
  * `line`: the row of x at this tap, or NULL outside the image.  back: adds them to x. */
-static void move(const lowered_t *t, float *line, int64_t at, int64_t count, float *cols, int back)
+static void lowered_move(const lowered_t *t, float *line, int64_t at, int64_t count, float *cols,
+                         int back)
 {
   for (int64_t i = 0; i < count; i++, at += t->stride[2]) {
     int inside = line && at >= 0 && at < t->x_size[2];
@@ -129,7 +130,8 @@ static void move(const lowered_t *t, float *line, int64_t at, int64_t count, flo
 }
 
 /* The row of x that position `at` of y (depth, height) reads at a tap. */
-static float *line_of(const lowered_t *t, float *plane, const int64_t at[3], const int64_t tap[3])
+static float *lowered_line_of(const lowered_t *t, float *plane, const int64_t at[3],
+                              const int64_t tap[3])
 {
   for (int i = 0; i < 2; i++) {
     int64_t k = at[i] * t->stride[i] - t->pad[i] + tap[i] * t->dilate[i];
@@ -151,8 +153,9 @@ static void unfold(const lowered_t *t, float *x, int64_t from, int64_t to, float
       const int64_t at[3] = {p / (t->y_size[1] * t->y_size[2]), p / t->y_size[2] % t->y_size[1],
                              p % t->y_size[2]};
       n = ct_least(t->y_size[2] - at[2], to - p);
-      move(t, line_of(t, plane, at, tap), at[2] * t->stride[2] - t->pad[2] + tap[2] * t->dilate[2],
-           n, row + p - from, back);
+      lowered_move(t, lowered_line_of(t, plane, at, tap),
+                   at[2] * t->stride[2] - t->pad[2] + tap[2] * t->dilate[2], n, row + p - from,
+                   back);
     }
   }
 }
@@ -243,7 +246,7 @@ static void add_parts(const lowered_t *t, const float *parts, float *w)
   }
 }
 
-static void gradient(const lowered_t *t, task_t k, float *copies, float *w)
+static void lowered_gradient(const lowered_t *t, task_t k, float *copies, float *w)
 {
   int64_t groups = t->desc.u.conv.groups, n = t->desc.x.dim[0], apart = t->parts > 1;
 #pragma omp parallel for if (t->parts * groups > 1) schedule(static)
@@ -256,7 +259,7 @@ static void gradient(const lowered_t *t, task_t k, float *copies, float *w)
   if (apart) add_parts(t, copies, w);
 }
 
-static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int lowered_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const lowered_t *t = ready->own;
   const ct_op_desc_t *d = &t->desc;
@@ -271,7 +274,7 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
   }
   k.cols = scratch + t->x_copy + t->y_copy;
   if (t->pass == CT_BWD_PARAM) {
-    gradient(t, k, k.cols + dev->threads * t->depth * t->chunk, at[CPU__W]);
+    lowered_gradient(t, k, k.cols + dev->threads * t->depth * t->chunk, at[CPU__W]);
     if (d->u.conv.bias) sum_bias(t, k.y, at[CPU__BIAS]);
     return CT_OK;
   }
@@ -288,8 +291,8 @@ static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROL
 
 const cpu__algo_t cpu__conv_lowered = {.name = "lowered",
                                        .second = 1,
-                                       .can = can,
-                                       .stored = stored,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .clear = clear};
+                                       .can = lowered_can,
+                                       .stored = lowered_stored,
+                                       .prepare = lowered_prepare,
+                                       .run = lowered_run,
+                                       .clear = lowered_clear};

@@ -44,7 +44,7 @@ typedef struct conv {
 } conv_t;
 
 /* The tensors of a run, and workspace: shared (common), and per thread (own). */
-typedef struct run {
+typedef struct winograd_run {
   const conv_t *t;
   const float *in, *w, *bias;
   float *out, *common, *own;
@@ -367,7 +367,7 @@ static cpu__cost_t cost_of(const cpu__job_t *job)
   return (cpu__cost_t){(double)t.count * tile, WEIGHTS * from * to};
 }
 
-static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
+static int winograd_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 {
   const ct_op_desc_t *d = job->desc;
   ct_layout_t blocked = cpu__blocked(job->dev);
@@ -383,27 +383,27 @@ static int can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 }
 
 /* [output blocks][input blocks][3][3][input][output] */
-static int stored(const cpu__job_t *job, cpu__md_t **out)
+static int winograd_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const int64_t dims[4] = {job->desc->y.dim[1], job->desc->x.dim[1], 3, 3};
   return cpu__md_new(4, dims, cpu__blocked(job->dev) == CT_C16 ? CPU__I16O16 : CPU__I8O8, out);
 }
 
-static int prepare(const cpu__job_t *job, cpu__ready_t *out)
+static int winograd_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   int rc =
       job->pass == CT_BWD_PARAM ? cpu__winograd_gradient_prepare(job, out) : prepare_conv(job, out);
-  return rc == CT_OK ? stored(job, &out->w) : rc;
+  return rc == CT_OK ? winograd_stored(job, &out->w) : rc;
 }
 
-static int run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int winograd_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const int *pass = ready->own;
   return *pass == CT_BWD_PARAM ? cpu__winograd_gradient_run(dev, ready, at)
                                : run_conv(ready->own, at);
 }
 
-static void clear(cpu__ready_t *ready)
+static void winograd_clear(cpu__ready_t *ready)
 {
   ct_mem_free(ready->own);
 }
@@ -411,8 +411,8 @@ static void clear(cpu__ready_t *ready)
 const cpu__algo_t cpu__conv_winograd = {.name = "winograd",
                                         .relu = 1,
                                         .add = 1,
-                                        .can = can,
-                                        .stored = stored,
-                                        .prepare = prepare,
-                                        .run = run,
-                                        .clear = clear};
+                                        .can = winograd_can,
+                                        .stored = winograd_stored,
+                                        .prepare = winograd_prepare,
+                                        .run = winograd_run,
+                                        .clear = winograd_clear};

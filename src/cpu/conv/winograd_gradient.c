@@ -49,7 +49,7 @@ typedef struct range {
   int64_t first, end;
 } range_t;
 
-static range_t share(range_t of, int parts, int k)
+static range_t winograd_gradient_share(range_t of, int parts, int k)
 {
   int64_t count = of.end - of.first;
   return (range_t){of.first + count * k / parts, of.first + count * (k + 1) / parts};
@@ -294,7 +294,7 @@ static void finish_bias(const gradient_t *t, const tensors_t *m, int64_t channel
 /* Part k of the tiles, chunk by chunk, into its own sums. */
 static void sum_part(const gradient_t *t, const tensors_t *m, int k)
 {
-  range_t all = share((range_t){0, t->tiles}, t->parts, k);
+  range_t all = winograd_gradient_share((range_t){0, t->tiles}, t->parts, k);
   float *transforms = m->transforms + k * t->transforms, *sums = m->sums + k * t->sums;
   for (int64_t first = all.first; first < all.end; first += t->chunk) {
     range_t r = {first, ct_least(first + t->chunk, all.end)};
@@ -322,7 +322,7 @@ static void run_apart(const gradient_t *t, const tensors_t *m)
 static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
 {
   int alone = t->chunk == t->tiles;
-  range_t own = share((range_t){0, units(t)}, t->threads, k);
+  range_t own = winograd_gradient_share((range_t){0, units(t)}, t->threads, k);
   for (int64_t u = own.first; u < own.end; u++) {
     float *sums = m->sums + (alone ? k : u) * t->unit;
     gemm(t, m->transforms, u, r.end - r.first, r.first > 0, sums);
@@ -337,7 +337,7 @@ static void run_together(const gradient_t *t, const tensors_t *m)
     range_t r = {first, ct_least(first + t->chunk, t->tiles)};
 #pragma omp for schedule(static, 1)
     for (int k = 0; k < t->threads; k++)
-      transform(t, m, share(r, t->threads, k), first, m->transforms,
+      transform(t, m, winograd_gradient_share(r, t->threads, k), first, m->transforms,
                 m->db + k * t->blocks[1] * t->lanes);
 #pragma omp for schedule(static, 1)
     for (int k = 0; k < t->threads; k++)

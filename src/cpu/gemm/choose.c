@@ -30,7 +30,7 @@ static int is_wanted(const cpu__costs_t *c, int i)
   return c->passes >> i & 1;
 }
 
-static int is_same(cpu__layouts_t a, cpu__layouts_t b)
+static int choose_is_same(cpu__layouts_t a, cpu__layouts_t b)
 {
   return a.x == b.x && a.y == b.y;
 }
@@ -97,7 +97,7 @@ out:
 static int is_possible(const cpu__costs_t *c, int w, int k, cpu__layouts_t outer, unsigned without)
 {
   const cpu__algo_t *algo = c->algos->algo[w];
-  return !(without >> w & 1) && (!algo->as_it_lies || is_same(c->algos->layouts[k], outer));
+  return !(without >> w & 1) && (!algo->as_it_lies || choose_is_same(c->algos->layouts[k], outer));
 }
 
 cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without)
@@ -124,7 +124,7 @@ cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, un
   return best;
 }
 
-static double total(const cpu__costs_t *c, cpu__layouts_t outer)
+static double choose_total(const cpu__costs_t *c, cpu__layouts_t outer)
 {
   double sum = 0;
   for (int i = 0; i < CPU__PASSES; i++)
@@ -138,7 +138,7 @@ cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *l
   *least = INFINITY;
   for (int k = 0; k < 4; k++) {
     cpu__layouts_t outer = {x, layouts[k]};
-    double cost = total(c, outer);
+    double cost = choose_total(c, outer);
     if (cost >= *least) continue;
     *least = cost;
     chosen = outer;

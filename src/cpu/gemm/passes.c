@@ -238,7 +238,7 @@ void cpu__passes_clear(ct_op_t *head)
 }
 
 /* Converts weights from the plain layout to the op's own, or back. */
-static int convert(cpu__passes_op_t *op, int param, void *plain, void *own, int to_own)
+static int passes_convert(cpu__passes_op_t *op, int param, void *plain, void *own, int to_own)
 {
   int rc = CT_OK;
   cpu__dnnl_t *dnnl = op->head.dev->dnnl;
@@ -267,10 +267,10 @@ out:
 
 int cpu__passes_pack(ct_op_t *op, int param, const float *plain, void *own)
 {
-  return convert((cpu__passes_op_t *)op, param, readable(plain), own, 1);
+  return passes_convert((cpu__passes_op_t *)op, param, readable(plain), own, 1);
 }
 
 int cpu__passes_unpack(ct_op_t *op, int param, const void *own, float *plain)
 {
-  return convert((cpu__passes_op_t *)op, param, plain, readable(own), 0);
+  return passes_convert((cpu__passes_op_t *)op, param, plain, readable(own), 0);
 }

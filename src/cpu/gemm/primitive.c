@@ -44,7 +44,7 @@ out:
 }
 
 /* The same; an error if there is none. */
-static int find(const cpu__job_t *job, cpu__prim_t **out)
+static int primitive_find(const cpu__job_t *job, cpu__prim_t **out)
 {
   int rc = CT_OK;
   CT_TRY(cpu__primitive_find(job, out));
@@ -59,7 +59,7 @@ int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out)
 {
   int rc = CT_OK;
   cpu__prim_t *prim;
-  CT_TRY(find(job, &prim));
+  CT_TRY(primitive_find(job, &prim));
   rc = cpu__md_copy(cpu__prim_md(prim, CPU__W), out);
   cpu__prim_free(prim);
 out:
@@ -81,7 +81,7 @@ int cpu__primitive_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
   int rc = CT_OK;
   cpu__prim_t *prim;
-  CT_TRY(find(job, &prim));
+  CT_TRY(primitive_find(job, &prim));
   CT_TRY(cpu__primitive_build(job, prim, out));
 out:
   return rc;

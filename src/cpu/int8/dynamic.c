@@ -27,7 +27,7 @@ static ct_op_desc_t gemm_of(const ct_op_desc_t *d)
   return p;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int dynamic_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   ct_op_desc_t p = gemm_of(d);
   return cpu__int8_gemm.supports(dev, &p, why);
@@ -38,7 +38,7 @@ static size_t bytes_size(const dynamic_t *k)
   return ((size_t)(k->rows * k->in) + 63) / 64 * 64;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int dynamic_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
   dynamic_t *k = (dynamic_t *)op;
@@ -83,7 +83,7 @@ static void note_zero(dynamic_t *k, const void *own)
   k->hash = k->gemm.hash;
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int dynamic_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int rc = CT_OK;
   dynamic_t *k = (dynamic_t *)op;
@@ -112,7 +112,7 @@ out:
   return rc;
 }
 
-static void clear(ct_op_t *op)
+static void dynamic_clear(ct_op_t *op)
 {
   ct_mem_free(((dynamic_t *)op)->zero);
   cpu__int8_gemm_clear(op);
@@ -120,9 +120,9 @@ static void clear(ct_op_t *op)
 
 const cpu__op_kind_t cpu__int8_dynamic = {.size = sizeof(dynamic_t),
                                           .plain = 1,
-                                          .supports = supports,
-                                          .prepare = prepare,
-                                          .run = run,
-                                          .clear = clear,
+                                          .supports = dynamic_supports,
+                                          .prepare = dynamic_prepare,
+                                          .run = dynamic_run,
+                                          .clear = dynamic_clear,
                                           .pack = cpu__int8_gemm_pack,
                                           .unpack = cpu__int8_gemm_unpack};

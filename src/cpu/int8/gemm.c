@@ -83,7 +83,8 @@ static float most_of(const ct_op_desc_t *d)
   return relu && !bytes ? INFINITY : 0;
 }
 
-static int find(const ct_dev_t *dev, const ct_op_desc_t *d, const float *scale, cpu__prim_t **out)
+static int gemm_find(const ct_dev_t *dev, const ct_op_desc_t *d, const float *scale,
+                     cpu__prim_t **out)
 {
   float unit = d->y.dtype == CT_U8 ? d->q.y.scale : 1;
   cpu__int8_t p = {.desc = d,
@@ -104,7 +105,7 @@ int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out
   if (!scale) return CT_ERR_NOMEM;
   for (int64_t i = 0; i < outputs; i++)
     scale[i] = 0.5F;
-  int rc = find(dev, &f, scale, out);
+  int rc = gemm_find(dev, &f, scale, out);
   ct_mem_free(scale);
   return rc;
 }
@@ -121,7 +122,7 @@ static int sums_wrongly(const ct_op_desc_t *d, const cpu__prim_t *prim)
   return elements % 8 == 0 && strstr(cpu__prim_name(prim), "gemm");
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int gemm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
   cpu__prim_t *prim = NULL;
@@ -248,7 +249,7 @@ static int seal(cpu__int8_gemm_t *k, const void *own, const float *bias)
   cpu__prim_free(k->prim);
   k->prim = NULL;
   k->sealed = 0;
-  CT_TRY(find(k->op.dev, &k->flat, scale, &k->prim));
+  CT_TRY(gemm_find(k->op.dev, &k->flat, scale, &k->prim));
   if (!k->prim) CT_FAIL(CT_ERR_UNSUP, "oneDNN has no int8 GEMM for this case");
   CT_TRY(cpu__prim_build(k->op.dev->dnnl, k->prim));
   CT_TRY(order_weights(k, weights_in(&k->flat, own)));
@@ -314,7 +315,7 @@ int cpu__int8_gemm_unpack(ct_op_t *op, int param, const void *own, float *plain)
 }
 
 const cpu__op_kind_t cpu__int8_gemm = {.size = sizeof(cpu__int8_gemm_t),
-                                       .supports = supports,
+                                       .supports = gemm_supports,
                                        .wants = cpu__int8_wants,
                                        .prepare = cpu__int8_gemm_prepare,
                                        .run = cpu__int8_gemm_run,

@@ -59,7 +59,7 @@ static int add_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-static int add_run(ct_op_t *op, const ct_op_args_t *a)
+static int point_add_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = &op->desc;
   int64_t n = ct_shape_count(&d->x);
@@ -76,8 +76,10 @@ static int add_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__int8_add = {
-    .size = sizeof(ct_op_t), .wants = cpu__int8_wants, .prepare = add_prepare, .run = add_run};
+const cpu__op_kind_t cpu__int8_add = {.size = sizeof(ct_op_t),
+                                      .wants = cpu__int8_wants,
+                                      .prepare = add_prepare,
+                                      .run = point_add_run};
 
 /* ---- concatenation ---- */
 

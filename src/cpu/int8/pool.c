@@ -12,7 +12,7 @@ typedef struct pool {
   int kernel[3], stride[3], pad[3];
 } pool_t;
 
-typedef struct window {
+typedef struct pool_window {
   int64_t from[3], to[3];
 } window_t;
 
@@ -21,17 +21,17 @@ static int is_sized(const ct_op_desc_t *d)
   return !d->u.pool.global && !d->u.pool.adaptive;
 }
 
-static int is_average(const ct_op_desc_t *d)
+static int pool_is_average(const ct_op_desc_t *d)
 {
   return d->u.pool.average || !is_sized(d);
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int pool_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   const ct_quant_params_t *x = &d->q.x, *y = &d->q.y;
   const char *reason = NULL;
-  if (!is_average(d) && (d->y.dtype != CT_U8 || x->scale != y->scale || x->zero != y->zero))
+  if (!pool_is_average(d) && (d->y.dtype != CT_U8 || x->scale != y->scale || x->zero != y->zero))
     reason = "max pooling keeps scale and zero point";
   else if (d->u.pool.relu && x->zero)
     reason = "after a ReLU the minimum must be 0";
@@ -39,7 +39,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return reason == NULL;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int pool_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   pool_t *k = (pool_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -61,7 +61,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 /* The part of output i's window inside the image. */
-static window_t window(const pool_t *k, int64_t i)
+static window_t pool_window(const pool_t *k, int64_t i)
 {
   window_t w;
   for (int j = 2; j >= 0; j--) {
@@ -107,7 +107,7 @@ static pixel_t pixel(const pool_t *k, pixel_t image, int64_t z, int64_t row, int
 }
 
 /* Reduces all pixels of a window into y (maximum) or into sum. */
-static void gather(const pool_t *k, const window_t *w, pixel_t image, uint8_t *y, int32_t *sum)
+static void pool_gather(const pool_t *k, const window_t *w, pixel_t image, uint8_t *y, int32_t *sum)
 {
   for (int64_t z = w->from[0]; z < w->to[0]; z++)
     for (int64_t r = w->from[1]; r < w->to[1]; r++)
@@ -143,19 +143,19 @@ static void pool_one(const pool_t *k, const ct_op_args_t *a, int64_t image, int6
   int64_t inputs = k->in[0] * k->in[1] * k->in[2], outputs = k->out[0] * k->out[1] * k->out[2];
   const uint8_t *x = (const uint8_t *)a->x + image * inputs * k->channels;
   int64_t at = (image * outputs + i) * k->channels;
-  window_t w = window(k, i);
-  if (!is_average(&k->op.desc)) {
+  window_t w = pool_window(k, i);
+  if (!pool_is_average(&k->op.desc)) {
     uint8_t *y = (uint8_t *)a->y + at;
     memset(y, 0, (size_t)k->channels);
-    gather(k, &w, x, y, NULL);
+    pool_gather(k, &w, x, y, NULL);
     return;
   }
   memset(sum, 0, (size_t)k->channels * sizeof *sum);
-  gather(k, &w, x, NULL, sum);
+  pool_gather(k, &w, x, NULL, sum);
   average(k, &w, sum, a->y, at);
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int pool_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const pool_t *k = (const pool_t *)op;
   int64_t outputs = k->out[0] * k->out[1] * k->out[2], all = op->desc.x.dim[0] * outputs;
@@ -170,7 +170,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
 }
 
 const cpu__op_kind_t cpu__int8_pool = {.size = sizeof(pool_t),
-                                       .supports = supports,
+                                       .supports = pool_supports,
                                        .wants = cpu__int8_wants,
-                                       .prepare = prepare,
-                                       .run = run};
+                                       .prepare = pool_prepare,
+                                       .run = pool_run};

@@ -15,7 +15,7 @@ typedef struct reorder {
   int same_order; /* 1: same element order on both sides */
 } reorder_t;
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int reorder_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   const char *reason = NULL;
@@ -30,7 +30,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return reason == NULL;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int reorder_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   reorder_t *k = (reorder_t *)op;
   ct_shape_t x = op->desc.x, y = op->desc.y;
@@ -69,14 +69,14 @@ static void to_floats(const ct_quant_params_t *p, int64_t n, const uint8_t *x, i
     y[i * to_step] = p->scale * (float)(x[i * step] - p->zero);
 }
 
-static void move(int64_t n, const uint8_t *x, int64_t step, uint8_t *y, int64_t to_step)
+static void reorder_move(int64_t n, const uint8_t *x, int64_t step, uint8_t *y, int64_t to_step)
 {
   for (int64_t i = 0; i < n; i++)
     y[i * to_step] = x[i * step];
 }
 
-static void convert(const reorder_t *k, const ct_op_args_t *a, int64_t n, int64_t from,
-                    int64_t step, int64_t to, int64_t to_step)
+static void reorder_convert(const reorder_t *k, const ct_op_args_t *a, int64_t n, int64_t from,
+                            int64_t step, int64_t to, int64_t to_step)
 {
   const ct_op_desc_t *d = &k->op.desc;
   const uint8_t *bytes = (const uint8_t *)a->x + from;
@@ -85,18 +85,18 @@ static void convert(const reorder_t *k, const ct_op_args_t *a, int64_t n, int64_
   else if (d->y.dtype != CT_U8)
     to_floats(&d->q.x, n, bytes, step, (float *)a->y + to, to_step);
   else
-    move(n, bytes, step, (uint8_t *)a->y + to, to_step);
+    reorder_move(n, bytes, step, (uint8_t *)a->y + to, to_step);
 }
 
 static void move_strip(const reorder_t *k, const ct_op_args_t *a, int64_t image, int64_t first)
 {
   int64_t n = ct_least(STRIP, k->x.inner - first);
   for (int64_t c = 0; c < k->x.c; c++)
-    convert(k, a, n, cpu__pixels(&k->x, image, c) + first * k->x.lanes, k->x.lanes,
-            cpu__pixels(&k->y, image, c) + first * k->y.lanes, k->y.lanes);
+    reorder_convert(k, a, n, cpu__pixels(&k->x, image, c) + first * k->x.lanes, k->x.lanes,
+                    cpu__pixels(&k->y, image, c) + first * k->y.lanes, k->y.lanes);
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int reorder_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const reorder_t *k = (const reorder_t *)op;
   int64_t all = ct_shape_padded(&op->desc.x), strips = (k->x.inner + STRIP - 1) / STRIP;
@@ -104,7 +104,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (k->same_order) {
 #pragma omp parallel for if (parallel)
     for (int64_t i = 0; i < all; i += 4096)
-      convert(k, a, ct_least(4096, all - i), i, 1, i, 1);
+      reorder_convert(k, a, ct_least(4096, all - i), i, 1, i, 1);
     return CT_OK;
   }
   if (k->y.c % k->y.lanes) memset(a->y, 0, ct_shape_bytes(&op->desc.y)); /* padded channels */
@@ -115,5 +115,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__int8_reorder = {
-    .size = sizeof(reorder_t), .supports = supports, .prepare = prepare, .run = run};
+const cpu__op_kind_t cpu__int8_reorder = {.size = sizeof(reorder_t),
+                                          .supports = reorder_supports,
+                                          .prepare = reorder_prepare,
+                                          .run = reorder_run};

@@ -31,7 +31,7 @@ static void clear_padding(const ct_shape_t *s, void *y)
   }
 }
 
-static void forward(const ct_op_t *op, const ct_op_args_t *a)
+static void act_forward(const ct_op_t *op, const ct_op_args_t *a)
 {
   ct_dtype_t t = op->desc.x.dtype;
   const cpu__loops_t *loops = cpu__loops(op->dev, t);
@@ -43,7 +43,7 @@ static void forward(const ct_op_t *op, const ct_op_args_t *a)
   if (!ct_act_facts_of(op->desc.u.act.kind)->keeps_zero) clear_padding(&op->desc.y, a->y);
 }
 
-static void backward(const ct_op_t *op, const ct_op_args_t *a)
+static void act_backward(const ct_op_t *op, const ct_op_args_t *a)
 {
   ct_dtype_t t = op->desc.x.dtype;
   const cpu__loops_t *loops = cpu__loops(op->dev, t);
@@ -56,14 +56,14 @@ static void backward(const ct_op_t *op, const ct_op_args_t *a)
                    cpu__at(a->dy2, i, t), cpu__at(a->dx, i, t));
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int act_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  if (a->pass & CT_FWD) forward(op, a);
-  if (a->pass & CT_BWD_DATA) backward(op, a);
+  if (a->pass & CT_FWD) act_forward(op, a);
+  if (a->pass & CT_BWD_DATA) act_backward(op, a);
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int act_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)op;
   (void)like;
@@ -72,4 +72,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__act = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = act_prepare, .run = act_run};

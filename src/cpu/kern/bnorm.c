@@ -200,7 +200,7 @@ static void backward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
   r->k->loops->bn_bwd_apply(cpu__bn_rows_of(r->k, block, image), &b, cpu__bn_coefs_of(r, block));
 }
 
-static void forward(const cpu__bn_run_t *r)
+static void bnorm_forward(const cpu__bn_run_t *r)
 {
   static const pass_t training = {NULL, forward_sums, cpu__bn_batch_norms, forward_write};
   static const pass_t evaluation = {cpu__bn_known_norms, NULL, NULL, forward_write};
@@ -209,7 +209,7 @@ static void forward(const cpu__bn_run_t *r)
   go(r, r->k->op.desc.training ? &training : &evaluation);
 }
 
-static void backward(const cpu__bn_run_t *r)
+static void bnorm_backward(const cpu__bn_run_t *r)
 {
   static const pass_t all = {cpu__bn_known_norms, backward_sums, cpu__bn_gradients, backward_write};
   static const pass_t data = {cpu__bn_known_norms, NULL, NULL, backward_write};
@@ -252,7 +252,7 @@ static int streams_beside(const cpu__bnorm_t *k, const void *out, const void *in
   return out != in && out != in2 && streams(k, out);
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int bnorm_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const cpu__bnorm_t *k = (const cpu__bnorm_t *)op;
   cpu__bn_run_t r = {.k = k, .a = a, .coefs = a->scratch};
@@ -268,14 +268,14 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (op->desc.u.bnorm.sync && a->pass != CT_BWD_PARAM) {
     synced(&r);
   } else if (a->pass & CT_FWD) {
-    forward(&r);
+    bnorm_forward(&r);
   } else {
-    backward(&r);
+    bnorm_backward(&r);
   }
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int bnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   cpu__bnorm_t *k = (cpu__bnorm_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -299,4 +299,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__bnorm = {
-    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .prepare = prepare, .run = run};
+    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .prepare = bnorm_prepare, .run = bnorm_run};

@@ -18,7 +18,7 @@ typedef struct moments {
 } moments_t;
 
 /* Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983. */
-static inline void merge(moments_t *all, int lane, double n, double mean, double m2)
+static inline void bnorm_stats_merge(moments_t *all, int lane, double n, double mean, double m2)
 {
   double total = all->n[lane] + n, share = total > 0 ? n / total : 0, off = mean - all->mean[lane];
 
@@ -36,8 +36,8 @@ static void merge_tile(moments_t *all, cpu__rows_t r, int width, const float *s)
   for (int lane = 0; lane < width; lane++) {
     double n = lane < rest ? higher : lower, sum = s[CPU__BN_SUM * width + lane];
     double off = n > 0 ? sum / n : 0, m2 = s[CPU__BN_DOT * width + lane] - off * sum;
-    merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off,
-          m2 < 0 ? 0 : m2); /* < 0: by rounding */
+    bnorm_stats_merge(all, lane, n, s[CPU__BN_SHIFT * width + lane] + off,
+                      m2 < 0 ? 0 : m2); /* < 0: by rounding */
   }
 }
 
@@ -50,7 +50,8 @@ static void merge_tiles(const cpu__bn_run_t *r, int64_t block, moments_t *all)
   for (int64_t image = 0; image < r->k->images; image++)
     merge_tile(all, cpu__bn_rows_of(r->k, block, image), width, cpu__bn_sums_of(r, block, image));
   for (int lane = (int)r->k->channels; lane < width; lane++)
-    merge(all, lane % (int)r->k->channels, all->n[lane], all->mean[lane], all->m2[lane]);
+    bnorm_stats_merge(all, lane % (int)r->k->channels, all->n[lane], all->mean[lane],
+                      all->m2[lane]);
 }
 
 static void update_running(const cpu__bn_run_t *r, int64_t c, double n, double mean, double m2)

@@ -13,7 +13,7 @@ typedef struct concat {
   int64_t stretches, one, two; /* number of runs; elements of the first and second input in each */
 } concat_t;
 
-static void forward(const concat_t *k, const ct_op_args_t *a)
+static void concat_forward(const concat_t *k, const ct_op_args_t *a)
 {
   ct_dtype_t t = k->op.desc.x.dtype;
   size_t element = ct_dtype_size(t);
@@ -27,7 +27,7 @@ static void forward(const concat_t *k, const ct_op_args_t *a)
   }
 }
 
-static void backward(const concat_t *k, const ct_op_args_t *a)
+static void concat_backward(const concat_t *k, const ct_op_args_t *a)
 {
   ct_dtype_t t = k->op.desc.x.dtype;
   const cpu__loops_t *loops = cpu__loops(k->op.dev, t);
@@ -45,12 +45,12 @@ static void backward(const concat_t *k, const ct_op_args_t *a)
   }
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int concat_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const concat_t *k = (const concat_t *)op;
 
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & CT_BWD_DATA) backward(k, a);
+  if (a->pass & CT_FWD) concat_forward(k, a);
+  if (a->pass & CT_BWD_DATA) concat_backward(k, a);
   return CT_OK;
 }
 
@@ -61,13 +61,13 @@ static int fits(const ct_shape_t *x)
   return x->layout == CT_NHWC || x->dim[1] % cpu__view(x).lanes == 0;
 }
 
-static ct_layout_t wants(ct_dev_t *dev, const ct_op_desc_t *d)
+static ct_layout_t concat_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   (void)dev;
   return fits(&d->x) ? d->x.layout : CT_PLAIN;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (fits(&d->x)) return 1;
@@ -75,7 +75,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return 0;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   concat_t *k = (concat_t *)op;
   ct_shape_t x2 = ct_op_second(&op->desc);
@@ -101,7 +101,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 
 const cpu__op_kind_t cpu__concat = {.size = sizeof(concat_t),
                                     .bf16 = 1,
-                                    .wants = wants,
-                                    .supports = supports,
-                                    .prepare = prepare,
-                                    .run = run};
+                                    .wants = concat_wants,
+                                    .supports = concat_supports,
+                                    .prepare = concat_prepare,
+                                    .run = concat_run};

@@ -53,14 +53,14 @@ static void pass(const ct_op_t *op, const ct_op_args_t *a, const void *in, void 
   }
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int dropout_run(ct_op_t *op, const ct_op_args_t *a)
 {
   if (a->pass & CT_FWD) pass(op, a, a->x, a->y);
   if (a->pass & CT_BWD_DATA) pass(op, a, a->dy, a->dx);
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int dropout_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)op;
   (void)like;
@@ -69,4 +69,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__dropout = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = dropout_prepare, .run = dropout_run};

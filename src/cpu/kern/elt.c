@@ -27,7 +27,7 @@ void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x)
   cpu__add_of(dev, s, x, NULL, x, 1);
 }
 
-static void backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
+static void elt_backward(const ct_op_t *op, const ct_op_args_t *a, const void *y)
 {
   ct_dtype_t t = op->desc.x.dtype;
   const cpu__loops_t *loops = cpu__loops(op->dev, t);
@@ -65,20 +65,20 @@ void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const 
 static int relu_run(ct_op_t *op, const ct_op_args_t *a)
 {
   if (a->pass & CT_FWD) cpu__add_of(op->dev, &op->desc.x, a->x, NULL, a->y, 1);
-  if (a->pass & CT_BWD_DATA) backward(op, a, a->y);
+  if (a->pass & CT_BWD_DATA) elt_backward(op, a, a->y);
   return CT_OK;
 }
 
-static int add_run(ct_op_t *op, const ct_op_args_t *a)
+static int elt_add_run(ct_op_t *op, const ct_op_args_t *a)
 {
   int relu = op->desc.u.add.relu;
 
   if (a->pass & CT_FWD) cpu__add_of(op->dev, &op->desc.x, a->x, a->x2, a->y, relu);
-  if (a->pass & CT_BWD_DATA) backward(op, a, relu ? a->y : NULL);
+  if (a->pass & CT_BWD_DATA) elt_backward(op, a, relu ? a->y : NULL);
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int elt_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)op;
   (void)like;
@@ -87,7 +87,7 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__relu = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = relu_run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = elt_prepare, .run = relu_run};
 
 const cpu__op_kind_t cpu__add = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = prepare, .run = add_run};
+    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = elt_prepare, .run = elt_add_run};

@@ -18,7 +18,7 @@ static void follow(const ct_op_t *op, const float *x, float *range)
   ct_fake_quant_follow(range, low, high);
 }
 
-static void forward(const ct_op_t *op, const ct_quant_params_t *to, const float *x, float *y)
+static void quant_forward(const ct_op_t *op, const ct_quant_params_t *to, const float *x, float *y)
 {
   const ct_quant_params_t qp = *to;
   int64_t count = ct_shape_padded(&op->desc.x);
@@ -28,7 +28,7 @@ static void forward(const ct_op_t *op, const ct_quant_params_t *to, const float 
     y[i] = ct_fake_quant(&qp, x[i]);
 }
 
-static void backward(const ct_op_t *op, const ct_quant_params_t *to, const ct_op_args_t *a)
+static void quant_backward(const ct_op_t *op, const ct_quant_params_t *to, const ct_op_args_t *a)
 {
   const ct_quant_params_t qp = *to;
   const float *x = a->x, *dy = a->dy;
@@ -40,7 +40,7 @@ static void backward(const ct_op_t *op, const ct_quant_params_t *to, const ct_op
     dx[i] = ct_fake_quant_gradient(&qp, x[i], dy[i]);
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int quant_run(ct_op_t *op, const ct_op_args_t *a)
 {
   float *range = a->w[0];
   size_t bytes = ct_shape_bytes(&op->desc.x);
@@ -48,14 +48,14 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (a->pass & CT_FWD && op->desc.training && !a->keep_running) follow(op, a->x, range);
   ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
-  if (a->pass & CT_FWD && known) forward(op, &qp, a->x, a->y);
+  if (a->pass & CT_FWD && known) quant_forward(op, &qp, a->x, a->y);
   if (a->pass & CT_FWD && !known && a->y != a->x) memcpy(a->y, a->x, bytes);
-  if (a->pass & CT_BWD_DATA && known) backward(op, &qp, a);
+  if (a->pass & CT_BWD_DATA && known) quant_backward(op, &qp, a);
   if (a->pass & CT_BWD_DATA && !known && a->dx != a->dy) memcpy(a->dx, a->dy, bytes);
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int quant_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)like;
   info->inplace_fwd = !ct_op_goes_back(&op->desc); /* backward needs x */
@@ -63,4 +63,5 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__fake_quant = {.size = sizeof(ct_op_t), .prepare = prepare, .run = run};
+const cpu__op_kind_t cpu__fake_quant = {
+    .size = sizeof(ct_op_t), .prepare = quant_prepare, .run = quant_run};

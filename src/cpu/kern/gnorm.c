@@ -56,7 +56,7 @@ static cpu__rows_t rows_of(const gnorm_op_t *k, int64_t piece)
   return (cpu__rows_t){k->space, lanes_of(k, piece), k->lanes};
 }
 
-static void *at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_t piece)
+static void *gnorm_at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_t piece)
 {
   int64_t blocks = k->pieces / k->block_pieces, block = piece / k->block_pieces;
   int64_t i = (n * blocks + block) * k->space * k->lanes + piece % k->block_pieces * k->width;
@@ -87,8 +87,8 @@ static double seen_by(const gnorm_op_t *k, const channel_t *c, int64_t j)
 
 /* Merges a channel into the mean and the sum of squared deviations of `count` elements (Chan,
  * Golub, LeVeque 1983). */
-static void merge(const gnorm_run_t *r, int64_t n, int64_t channel, double *count, double *mean,
-                  double *squares)
+static void gnorm_merge(const gnorm_run_t *r, int64_t n, int64_t channel, double *count,
+                        double *mean, double *squares)
 {
   int64_t piece, width = r->k->loops->width;
   channel_t c = channel_of(r->k, channel, &piece);
@@ -105,7 +105,7 @@ static void merge(const gnorm_run_t *r, int64_t n, int64_t channel, double *coun
 }
 
 /* The sum `which` of a channel. */
-static double total(const gnorm_run_t *r, int64_t n, int64_t channel, int which)
+static double gnorm_total(const gnorm_run_t *r, int64_t n, int64_t channel, int which)
 {
   int64_t piece;
   channel_t c = channel_of(r->k, channel, &piece);
@@ -171,7 +171,7 @@ static void group_stats(const gnorm_run_t *r, int64_t n, int64_t g)
   float *stats = r->stats + 2 * (n * k->groups + g);
 
   for (int64_t c = g * apart; c < (g + 1) * apart; c++)
-    merge(r, n, c, &count, &mean, &squares);
+    gnorm_merge(r, n, c, &count, &mean, &squares);
   stats[0] = (float)mean;
   stats[1] = (float)(1 / sqrt((squares < 0 ? 0 : squares) / count + k->head.desc.u.gnorm.eps));
 }
@@ -179,13 +179,14 @@ static void group_stats(const gnorm_run_t *r, int64_t n, int64_t g)
 static void apply(const gnorm_run_t *r, int64_t n, int64_t piece)
 {
   float coefs[CPU__BN_COEFS * CPU__LANES_MAX];
-  cpu__bn_fwd_t f = {.x = at(r->k, r->a->x, n, piece), .y = at(r->k, r->a->y, n, piece)};
+  cpu__bn_fwd_t f = {.x = gnorm_at(r->k, r->a->x, n, piece),
+                     .y = gnorm_at(r->k, r->a->y, n, piece)};
 
   coefs_of(r, n, piece, coefs);
   r->k->loops->bn_apply(rows_of(r->k, piece), &f, coefs);
 }
 
-static void forward(const gnorm_run_t *r)
+static void gnorm_forward(const gnorm_run_t *r)
 {
   const gnorm_op_t *k = r->k;
   int64_t pieces = k->pieces, all = k->samples * pieces;
@@ -194,7 +195,7 @@ static void forward(const gnorm_run_t *r)
   {
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < all; i++)
-      k->loops->bn_sums(rows_of(k, i % pieces), at(k, r->a->x, i / pieces, i % pieces),
+      k->loops->bn_sums(rows_of(k, i % pieces), gnorm_at(k, r->a->x, i / pieces, i % pieces),
                         sums_of(r, i / pieces, i % pieces));
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < k->samples * k->groups; i++)
@@ -209,9 +210,9 @@ static void forward(const gnorm_run_t *r)
 
 static cpu__bn_bwd_t gradient_of(const gnorm_run_t *r, int64_t n, int64_t piece)
 {
-  return (cpu__bn_bwd_t){.x = at(r->k, r->a->x, n, piece),
-                         .dy = at(r->k, r->a->dy, n, piece),
-                         .dy2 = at(r->k, r->a->dy2, n, piece),
+  return (cpu__bn_bwd_t){.x = gnorm_at(r->k, r->a->x, n, piece),
+                         .dy = gnorm_at(r->k, r->a->dy, n, piece),
+                         .dy2 = gnorm_at(r->k, r->a->dy2, n, piece),
                          .mask = CPU__MASK_NONE};
 }
 
@@ -236,8 +237,8 @@ static void group_slopes(const gnorm_run_t *r, int64_t n, int64_t g)
   double sum = 0, dot = 0, share = 1 / (double)(apart * k->space);
 
   for (int64_t c = g * apart; c < (g + 1) * apart; c++) {
-    sum += weight_of(r, c) * total(r, n, c, CPU__BN_SUM);
-    dot += weight_of(r, c) * total(r, n, c, CPU__BN_DOT);
+    sum += weight_of(r, c) * gnorm_total(r, n, c, CPU__BN_SUM);
+    dot += weight_of(r, c) * gnorm_total(r, n, c, CPU__BN_DOT);
   }
   slopes[0] = (float)(sum * share);
   slopes[1] = (float)(dot * share * stats[1] * stats[1]);
@@ -250,8 +251,8 @@ static void param(const gnorm_run_t *r, int64_t c)
   double weight = 0, bias = 0;
 
   for (int64_t n = 0; n < k->samples; n++) {
-    weight += total(r, n, c, CPU__BN_DOT) * r->stats[2 * (n * k->groups + g) + 1];
-    bias += total(r, n, c, CPU__BN_SUM);
+    weight += gnorm_total(r, n, c, CPU__BN_DOT) * r->stats[2 * (n * k->groups + g) + 1];
+    bias += gnorm_total(r, n, c, CPU__BN_SUM);
   }
   ((float *)r->a->dw[0])[c] = (float)weight;
   ((float *)r->a->dw[1])[c] = (float)bias;
@@ -262,12 +263,12 @@ static void apply_back(const gnorm_run_t *r, int64_t n, int64_t piece)
   float coefs[CPU__BN_COEFS * CPU__LANES_MAX];
   cpu__bn_bwd_t b = gradient_of(r, n, piece);
 
-  b.dx = at(r->k, r->a->dx, n, piece);
+  b.dx = gnorm_at(r->k, r->a->dx, n, piece);
   coefs_of(r, n, piece, coefs);
   r->k->loops->bn_bwd_apply(rows_of(r->k, piece), &b, coefs);
 }
 
-static void backward(const gnorm_run_t *r)
+static void gnorm_backward(const gnorm_run_t *r)
 {
   const gnorm_op_t *k = r->k;
   int64_t pieces = k->pieces, all = k->samples * pieces;
@@ -303,14 +304,14 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   r.stats = ct_op_goes_back(&op->desc) ? a->saved : r.slopes;
   if (a->pass & CT_FWD) {
     r.slopes = NULL;
-    forward(&r);
+    gnorm_forward(&r);
   } else {
-    backward(&r);
+    gnorm_backward(&r);
   }
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int gnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   gnorm_op_t *k = (gnorm_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -339,4 +340,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__gnorm = {
-    .size = sizeof(gnorm_op_t), .bf16 = 1, .prepare = prepare, .run = run};
+    .size = sizeof(gnorm_op_t), .bf16 = 1, .prepare = gnorm_prepare, .run = run};

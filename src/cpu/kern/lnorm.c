@@ -18,7 +18,7 @@ static int is_parallel(const lnorm_op_t *k)
   return k->rows * k->wide > CPU__PARALLEL_MIN;
 }
 
-static void forward(const lnorm_op_t *k, const ct_op_args_t *a)
+static void lnorm_forward(const lnorm_op_t *k, const ct_op_args_t *a)
 {
   const float *x = a->x, *w = a->w[0], *b = a->w[1];
   float *y = a->y, *stats = a->saved;
@@ -48,7 +48,7 @@ static void group_sums(const lnorm_op_t *k, const ct_op_args_t *a, float *sums)
   }
 }
 
-static void backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
+static void lnorm_backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
 {
   float *sums = a->scratch, *dw = a->dw[0], *db = a->dw[1];
 
@@ -64,7 +64,7 @@ static void backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
   }
 }
 
-static void backward_data(const lnorm_op_t *k, const ct_op_args_t *a)
+static void lnorm_backward_data(const lnorm_op_t *k, const ct_op_args_t *a)
 {
   const float *x = a->x, *w = a->w[0], *dy = a->dy, *stats = a->saved;
   float *dx = a->dx;
@@ -79,9 +79,9 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const lnorm_op_t *k = (const lnorm_op_t *)op;
 
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & CT_BWD_PARAM) backward_param(k, a); /* first, because dx may overwrite dy */
-  if (a->pass & CT_BWD_DATA) backward_data(k, a);
+  if (a->pass & CT_FWD) lnorm_forward(k, a);
+  if (a->pass & CT_BWD_PARAM) lnorm_backward_param(k, a); /* first, because dx may overwrite dy */
+  if (a->pass & CT_BWD_DATA) lnorm_backward_data(k, a);
   return CT_OK;
 }
 

@@ -55,7 +55,7 @@ static aims_t aims_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
   return aims;
 }
 
-static int check_label(const loss_t *k, int64_t n, int32_t label)
+static int loss_check_label(const loss_t *k, int64_t n, int32_t label)
 {
   if ((label >= 0 && label < k->outputs) || is_ignored(k, label)) return CT_OK;
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
@@ -68,8 +68,8 @@ static int check_labels(const loss_t *k, const ct_op_args_t *a)
   int rc = CT_OK;
 
   for (int64_t n = 0; n < k->op.desc.x.dim[0]; n++) {
-    CT_TRY(check_label(k, n, a->labels[n]));
-    if (share_of_first(a, n) < 1) CT_TRY(check_label(k, n, a->labels2[n]));
+    CT_TRY(loss_check_label(k, n, a->labels[n]));
+    if (share_of_first(a, n) < 1) CT_TRY(loss_check_label(k, n, a->labels2[n]));
   }
 out:
   return rc;
@@ -213,7 +213,7 @@ static size_t target_bytes(const loss_t *k)
   return made ? (count * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
-static void forward(const loss_t *k, const ct_op_args_t *a)
+static void loss_forward(const loss_t *k, const ct_op_args_t *a)
 {
   int64_t batch = k->op.desc.x.dim[0];
   result_t *result = (result_t *)((char *)a->scratch + target_bytes(k));
@@ -241,7 +241,7 @@ static void forward(const loss_t *k, const ct_op_args_t *a)
   *a->loss = loss;
 }
 
-static void backward(const loss_t *k, const ct_op_args_t *a)
+static void loss_backward(const loss_t *k, const ct_op_args_t *a)
 {
   int is_xent = k->spec.kind == CT_LOSS_CROSS_ENTROPY;
   double weights = is_xent ? sum_of_weights(k, a) : 0;
@@ -255,7 +255,7 @@ static void backward(const loss_t *k, const ct_op_args_t *a)
   }
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int loss_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const loss_t *k = (const loss_t *)op;
   int rc = CT_OK, by_pixel = k->pixels.pixels > 1;
@@ -264,13 +264,13 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   if (by_pixel && a->pass & CT_BWD_DATA) cpu__loss_pixels_backward(&k->pixels, a);
   if (by_pixel) goto out;
   if (k->spec.kind == CT_LOSS_CROSS_ENTROPY || k->spec.one_hot) CT_TRY(check_labels(k, a));
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & CT_BWD_DATA) backward(k, a);
+  if (a->pass & CT_FWD) loss_forward(k, a);
+  if (a->pass & CT_BWD_DATA) loss_backward(k, a);
 out:
   return rc;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   loss_t *k = (loss_t *)op;
 
@@ -295,4 +295,4 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 }
 
 const cpu__op_kind_t cpu__loss = {
-    .size = sizeof(loss_t), .plain = 1, .prepare = prepare, .run = run};
+    .size = sizeof(loss_t), .plain = 1, .prepare = loss_prepare, .run = loss_run};

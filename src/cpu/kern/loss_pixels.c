@@ -36,7 +36,8 @@ size_t cpu__loss_pixels_scratch(const cpu__loss_pixels_t *k)
   return (size_t)(k->samples * blocks_of(k)) * sizeof(result_t);
 }
 
-static void begin(const cpu__loss_pixels_t *k, const ct_op_args_t *a, int64_t i, block_t *b)
+static void loss_pixels_begin(const cpu__loss_pixels_t *k, const ct_op_args_t *a, int64_t i,
+                              block_t *b)
 {
   int64_t first = i % blocks_of(k) * BLOCK, left = k->pixels - first;
   b->sample = i / blocks_of(k);
@@ -124,7 +125,7 @@ int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a)
     schedule(static)
   for (int64_t i = 0; i < blocks; i++) {
     block_t b;
-    begin(k, a, i, &b);
+    loss_pixels_begin(k, a, i, &b);
     block_forward(k, a, &b, &result[i]);
   }
   for (int64_t i = 0; i < blocks; i++) {
@@ -174,7 +175,7 @@ void cpu__loss_pixels_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *
     schedule(static)
   for (int64_t i = 0; i < blocks; i++) {
     block_t b;
-    begin(k, a, i, &b);
+    loss_pixels_begin(k, a, i, &b);
     block_backward(k, a, &b, weights);
   }
 }

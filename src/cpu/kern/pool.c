@@ -70,7 +70,7 @@ static task_t task_of(const pool_t *k, int64_t i)
 
 /* ---- passes ---- */
 
-static int is_average(const ct_op_desc_t *d)
+static int pool_is_average(const ct_op_desc_t *d)
 {
   return d->u.pool.average || d->u.pool.adaptive || d->u.pool.global;
 }
@@ -80,9 +80,9 @@ static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
   return k->loops->width == k->x.lanes && cpu__streams(out, ct_shape_bytes(s));
 }
 
-static void forward(const pool_t *k, const ct_op_args_t *a)
+static void pool_forward(const pool_t *k, const ct_op_args_t *a)
 {
-  int average = is_average(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
+  int average = pool_is_average(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
   int stream = streams(k, a->y, &k->op.desc.y);
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
@@ -101,9 +101,9 @@ static void forward(const pool_t *k, const ct_op_args_t *a)
   }
 }
 
-static void backward(const pool_t *k, const ct_op_args_t *a)
+static void pool_backward(const pool_t *k, const ct_op_args_t *a)
 {
-  int average = is_average(&k->op.desc), stream = streams(k, a->dx, &k->op.desc.x);
+  int average = pool_is_average(&k->op.desc), stream = streams(k, a->dx, &k->op.desc.x);
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
@@ -120,12 +120,12 @@ static void backward(const pool_t *k, const ct_op_args_t *a)
   }
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int pool_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const pool_t *k = (const pool_t *)op;
 
-  if (a->pass & CT_FWD) forward(k, a);
-  if (a->pass & CT_BWD_DATA) backward(k, a);
+  if (a->pass & CT_FWD) pool_forward(k, a);
+  if (a->pass & CT_BWD_DATA) pool_backward(k, a);
   return CT_OK;
 }
 
@@ -210,7 +210,7 @@ static int make_tables(pool_t *k)
   return CT_OK;
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int pool_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
   pool_t *k = (pool_t *)op;
@@ -224,16 +224,19 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->vectors = (k->x.lanes + k->loops->width - 1) / k->loops->width;
   CT_TRY(make_tables(k));
   if (is_flat(d)) info->y_layout = CT_PLAIN;
-  if ((d->passes & CT_BWD_DATA) && !is_average(d))
+  if ((d->passes & CT_BWD_DATA) && !pool_is_average(d))
     info->saved = (size_t)(task_count(k) * argmax_bytes(k));
 out:
   return rc;
 }
 
-static void clear(ct_op_t *op)
+static void pool_clear(ct_op_t *op)
 {
   ct_mem_free(((pool_t *)op)->tables);
 }
 
-const cpu__op_kind_t cpu__pool = {
-    .size = sizeof(pool_t), .bf16 = 1, .prepare = prepare, .run = run, .clear = clear};
+const cpu__op_kind_t cpu__pool = {.size = sizeof(pool_t),
+                                  .bf16 = 1,
+                                  .prepare = pool_prepare,
+                                  .run = pool_run,
+                                  .clear = pool_clear};

@@ -76,7 +76,7 @@ static void move_channels(const side_t *from, const side_t *to, int64_t image, i
   }
 }
 
-static void move(const side_t *from, const side_t *to)
+static void reorder_move(const side_t *from, const side_t *to)
 {
   const cpu__view_t *v = to->v;
   int64_t channels = v->groups * v->lanes, blocks = (channels + 15) / 16;
@@ -105,7 +105,7 @@ static void carry(const reorder_t *k, const side_t *from, const side_t *to)
   if (from->dtype != to->dtype && k->same_order) {
     cast(&k->op, from, to);
   } else if (from->at != to->at) {
-    move(from, to);
+    reorder_move(from, to);
   }
 }
 
@@ -114,7 +114,7 @@ static side_t side(const cpu__view_t *v, const ct_shape_t *s, const void *at)
   return (side_t){v, s->dtype, (void *)(uintptr_t)at};
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int reorder_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const reorder_t *k = (const reorder_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -130,7 +130,7 @@ static int run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+static int reorder_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (ct_shape_same(&d->x, &d->y) || cpu__is_plain(&d->x) || cpu__is_plain(&d->y)) return 1;
@@ -140,7 +140,7 @@ static int supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 
 /* A plain side takes the dims of the other; if both are plain, a sample is treated as one
  * channel. */
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int reorder_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   reorder_t *k = (reorder_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -164,5 +164,8 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__reorder = {
-    .size = sizeof(reorder_t), .bf16 = 1, .supports = supports, .prepare = prepare, .run = run};
+const cpu__op_kind_t cpu__reorder = {.size = sizeof(reorder_t),
+                                     .bf16 = 1,
+                                     .supports = reorder_supports,
+                                     .prepare = reorder_prepare,
+                                     .run = reorder_run};

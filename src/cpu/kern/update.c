@@ -53,7 +53,7 @@ const cpu__op_kind_t cpu__gradstat = {.size = sizeof(ct_op_t), .run = gradstat_r
 /* ---- rules ---- */
 
 /* Fills the arguments of the loops; returns 0 if the step is skipped. */
-static int begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
+static int update_begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t *u)
 {
   *u = (cpu__update_t){
       .rule = (ct_rule_t)op->desc.u.update.rule, .hyper = a->hyper, .w = a->w[0], .g = a->dy};
@@ -70,7 +70,7 @@ static int norms_run(ct_op_t *op, const ct_op_args_t *a)
   cpu__update_t u;
 
   a->norms[0] = a->norms[1] = 0;
-  if (!begin(op, a, &u)) return CT_OK;
+  if (!update_begin(op, a, &u)) return CT_OK;
 #pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
   for (int k = 0; k < pieces; k++) {
     cpu__part_t at = cpu__part(a->count, pieces, k);
@@ -91,7 +91,7 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a)
   int parts = op->dev->threads;
   cpu__update_t u;
 
-  if (!begin(op, a, &u)) return CT_OK;
+  if (!update_begin(op, a, &u)) return CT_OK;
   u.hyper.ratio = ct_rule_ratio((int)u.rule, &u.hyper, a->norms);
 #pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {

@@ -49,7 +49,8 @@ static sources_t sources_of(const upsample_t *k, const int64_t o[3])
   return s;
 }
 
-static void gather(const sources_t *s, int64_t lanes, const float *restrict x, float *restrict y)
+static void upsample_gather(const sources_t *s, int64_t lanes, const float *restrict x,
+                            float *restrict y)
 {
   const float *first = x + s->at[0] * lanes;
   for (int64_t j = 0; j < lanes; j++)
@@ -83,13 +84,13 @@ static void do_task(const upsample_t *k, const ct_op_args_t *a, int64_t task)
         if (back)
           scatter(&s, lanes, (const float *)a->dy + at, (float *)a->dx + in);
         else
-          gather(&s, lanes, (const float *)a->x + in, (float *)a->y + at);
+          upsample_gather(&s, lanes, (const float *)a->x + in, (float *)a->y + at);
       }
     }
   }
 }
 
-static int run(ct_op_t *op, const ct_op_args_t *a)
+static int upsample_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const upsample_t *k = (const upsample_t *)op;
   int64_t tasks = k->x.n * k->x.groups;
@@ -112,7 +113,7 @@ static tap_t tap_of(int linear, int64_t in, int64_t out, int64_t o)
   return (tap_t){{below, next}, next > below ? (float)(at - below) : 0};
 }
 
-static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+static int upsample_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   upsample_t *k = (upsample_t *)op;
   const ct_op_desc_t *d = &op->desc;
@@ -137,10 +138,12 @@ static int prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-static void clear(ct_op_t *op)
+static void upsample_clear(ct_op_t *op)
 {
   ct_mem_free(((upsample_t *)op)->tap[0]);
 }
 
-const cpu__op_kind_t cpu__upsample = {
-    .size = sizeof(upsample_t), .prepare = prepare, .run = run, .clear = clear};
+const cpu__op_kind_t cpu__upsample = {.size = sizeof(upsample_t),
+                                      .prepare = upsample_prepare,
+                                      .run = upsample_run,
+                                      .clear = upsample_clear};

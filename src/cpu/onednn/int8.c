@@ -53,7 +53,7 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float
   return dnnl_post_ops_append_eltwise(ops, kind, 0, beta);
 }
 
-static dnnl_status_t create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
+static dnnl_status_t int8_create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
 {
   if (is_conv(k->p))
     return dnnl_convolution_forward_primitive_desc_create(
@@ -128,7 +128,7 @@ static dnnl_status_t append_act(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float
   return dnnl_post_ops_append_eltwise(ops, 1, kind, 0, beta);
 }
 
-static dnnl_status_t create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
+static dnnl_status_t int8_create(const spec_t *k, dnnl_engine_t e, dnnl_primitive_desc_t *out)
 {
   dnnl_convolution_desc_t conv;
   dnnl_inner_product_desc_t linear;
@@ -157,7 +157,7 @@ static int keep_numbers(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t *pr
 
 #endif
 
-static int describe(spec_t *k)
+static int int8_describe(spec_t *k)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = k->p->desc;
@@ -207,9 +207,9 @@ int cpu__prim_int8(cpu__dnnl_t *dnnl, const cpu__int8_t *p, cpu__prim_t **out)
   spec_t k = {.p = p};
   dnnl_primitive_desc_t pd = NULL;
   *out = NULL;
-  CT_TRY(describe(&k));
+  CT_TRY(int8_describe(&k));
   CT_TRY(set_attributes(&k));
-  dnnl_status_t s = create(&k, dnnl->engine, &pd);
+  dnnl_status_t s = int8_create(&k, dnnl->engine, &pd);
   if (s == dnnl_unimplemented) goto out;
   CT_TRY(cpu__dnnl_check(s, "describing a product of bytes"));
   CT_TRY(cpu__prim_create(pd, CT_FWD, out));

@@ -44,7 +44,7 @@ static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const
   return CT_OK;
 }
 
-static int check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+static int batch_check_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   int rc = CT_OK;
   int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
@@ -77,8 +77,8 @@ static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids
 }
 
 /* 1 if all samples are finite; else 0, and *bad is the first that is not. */
-static int convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
-                   float *to, int *bad)
+static int batch_convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
+                         float *to, int *bad)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_CONVERT);
   ct__convert(d, shape, n, from, to);
@@ -103,7 +103,7 @@ static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i
     from += (size_t)i * bytes;
   }
   float *converted = d->transforms ? ct__transforms_start(d->transforms, m->work, x) : x;
-  if (!convert(d, &shape, 1, from, converted, &bad)) return not_finite(d, id);
+  if (!batch_convert(d, &shape, 1, from, converted, &bad)) return not_finite(d, id);
   ct_io_phase_t before = ct_io_enter(CT_IO_TRANSFORM);
   if (d->transforms)
     ct__transforms_run(d->transforms, &shape, m->sampler->seed, epoch, id, m->work, x);
@@ -119,7 +119,7 @@ static int make_samples(const ct__make_t *m, int64_t epoch, int n, const int64_t
   const ct_dataset_t *d = m->data;
   if (!d->transforms && !d->info.varies) { /* all at once */
     int bad;
-    return convert(d, &d->info.x, n, m->stored, x, &bad) ? CT_OK : not_finite(d, ids[bad]);
+    return batch_convert(d, &d->info.x, n, m->stored, x, &bad) ? CT_OK : not_finite(d, ids[bad]);
   }
   for (int i = 0; i < n; i++, x += ct_shape_sample(&d->x))
     CT_TRY(make_sample(m, epoch, ids[i], i, dense_targets, x));
@@ -139,7 +139,7 @@ static int mix_dense_targets(const ct__make_t *m, ct_batch_t *b, int i, int64_t 
     *t = b->mix[i] * *t + (1 - b->mix[i]) * m->partner_targets[at * targets + k];
   }
   if (targets) return CT_OK;
-  CT_TRY(check_label(d, m->partner_ids[at], m->labels[at]));
+  CT_TRY(batch_check_label(d, m->partner_ids[at], m->labels[at]));
   b->labels2[i] = (int32_t)m->labels[at];
 out:
   return rc;
@@ -180,7 +180,7 @@ static int take_labels(const ct_dataset_t *d, int64_t id, const float *dense_tar
   int rc = CT_OK;
   for (int64_t i = 0; i < d->pixels; i++) {
     int fits = dense_target[i] >= (float)INT32_MIN && dense_target[i] < -(float)INT32_MIN;
-    CT_TRY(check_label(d, id, fits ? (int64_t)dense_target[i] : INT64_MIN));
+    CT_TRY(batch_check_label(d, id, fits ? (int64_t)dense_target[i] : INT64_MIN));
     labels[i] = (int32_t)dense_target[i];
   }
 out:
@@ -199,7 +199,7 @@ static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
     float *dense_target = d->by_class ? m->dense_target : b->targets + i * d->info.targets;
     float *converted =
         d->transforms ? ct__transforms_start(d->transforms, m->work, dense_target) : dense_target;
-    if (!convert(&m->as_dense_target, stored, 1, from, converted, &bad))
+    if (!batch_convert(&m->as_dense_target, stored, 1, from, converted, &bad))
       return at_sample(d, b->ids[i],
                        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                                   "its targets hold a value that is not finite"));
@@ -219,7 +219,7 @@ static int take_dense_targets(const ct__make_t *m, ct_batch_t *b)
   if (m->dense_targets) return make_dense_targets(m, b);
   if (d->info.targets) return check_targets(d, b->n, b->ids, b->targets);
   for (int i = 0; i < b->n; i++) {
-    CT_TRY(check_label(d, b->ids[i], m->labels[i]));
+    CT_TRY(batch_check_label(d, b->ids[i], m->labels[i]));
     b->labels[i] = (int32_t)m->labels[i];
   }
 out:
@@ -235,7 +235,7 @@ static int make_extra(const ct__make_t *m, ct_batch_t *b, int k)
   const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.extra_last[k]},
                            .affine = {.channels = 1, .a = {1}}};
   CT_TRY(ct_dataset_extra(d, k, b->n, b->ids, m->stored_extra));
-  if (!convert(&as, stored, b->n, m->stored_extra, b->extra[k], &bad)) {
+  if (!batch_convert(&as, stored, b->n, m->stored_extra, b->extra[k], &bad)) {
     rc =
         ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                    "its '%s' holds a value that is not finite (NaN or infinite)", d->extra.name[k]);
@@ -246,7 +246,7 @@ out:
 }
 
 /* Reads the samples b->ids. */
-static int make(ct__make_t *m, ct_batch_t *b)
+static int batch_make(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
@@ -271,8 +271,8 @@ int ct__make_batch(ct__make_t *m, ct_batch_t *b)
   for (int i = 0; i < b->n; i++)
     b->ids[i] = ct_sampler_at(m->sampler, b->epoch, b->cursor + b->first + i);
   b->skipped = 0;
-  rc = make(m, b);
-  if (rc != CT_OK && m->data->skip) rc = ct__skip_make(m, b, make);
+  rc = batch_make(m, b);
+  if (rc != CT_OK && m->data->skip) rc = ct__skip_make(m, b, batch_make);
 out:
   return rc;
 }

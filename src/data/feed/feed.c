@@ -53,7 +53,7 @@ struct ct_feed {
 /* ---- the next batch ---- */
 
 /* With the lock held: begins the batch of the next step. */
-static slot_t *begin(ct_feed_t *f)
+static slot_t *feed_begin(ct_feed_t *f)
 {
   slot_t *s = &f->slots[f->begun++ % f->depth];
   ct_batch_t *b = &s->batch;
@@ -71,7 +71,7 @@ static slot_t *begin(ct_feed_t *f)
   return s;
 }
 
-static void fill(maker_t *m, slot_t *s)
+static void feed_fill(maker_t *m, slot_t *s)
 {
   s->rc = ct__make_batch(&m->make, &s->batch);
   if (s->rc != CT_OK) s->err = *ct_err_last();
@@ -115,11 +115,11 @@ static void *work(void *arg)
       pthread_cond_wait(&f->space, &f->lock);
     if (f->stop) break;
     int is_first = f->begun == 0;
-    slot_t *s = begin(f);
+    slot_t *s = feed_begin(f);
     pthread_mutex_unlock(&f->lock);
     ct_io_enter(CT_IO_COPY);
     look_ahead(m, &s->batch, is_first);
-    fill(m, s);
+    feed_fill(m, s);
     ct_io_enter(CT_IO_WAIT);
     pthread_mutex_lock(&f->lock);
     s->ready = 1;
@@ -240,8 +240,8 @@ out:
   return rc;
 }
 
-static int create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
-                  ct_feed_t **out)
+static int feed_create(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
+                       ct_feed_t **out)
 {
   int rc = CT_OK;
   int64_t first;
@@ -275,7 +275,7 @@ int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opt
   ct_feed_t *f = NULL;
   *out = NULL;
   CT_TRY(check_start(d, s, o));
-  CT_TRY(create(d, s, o, &f));
+  CT_TRY(feed_create(d, s, o, &f));
   f->epoch = o->epoch;
   f->cursor = o->cursor;
   if (o->cursor == ct_sampler_epoch(s)) { /* a checkpoint at the end of an epoch */
@@ -304,9 +304,9 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out)
     pthread_cond_signal(&f->space);
   }
   if (f->workers == 0 && !f->ended) {
-    s = begin(f);
+    s = feed_begin(f);
     ct_io_times_begin(&f->makers[0].times, CT_IO_COPY);
-    fill(&f->makers[0], s);
+    feed_fill(&f->makers[0], s);
     ct_io_times_begin(NULL, CT_IO_COPY);
     s->ready = 1;
   }

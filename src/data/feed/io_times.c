@@ -37,7 +37,7 @@ static int64_t now_ns(void)
 }
 
 /* There is one writer, so the addition need not be atomic. */
-static void add(atomic_llong *to, int64_t n)
+static void io_times_add(atomic_llong *to, int64_t n)
 {
   long long is = atomic_load_explicit(to, memory_order_relaxed);
   atomic_store_explicit(to, is + n, memory_order_relaxed);
@@ -46,7 +46,7 @@ static void add(atomic_llong *to, int64_t n)
 static void charge(void)
 {
   int64_t now = now_ns();
-  add(&here.times_to->ns[here.phase], now - here.since);
+  io_times_add(&here.times_to->ns[here.phase], now - here.since);
   ct_trace_between(names[here.phase], NULL, -1, 1e-9 * (double)here.since, 1e-9 * (double)now);
   here.since = now;
 }
@@ -69,15 +69,15 @@ ct_io_phase_t ct_io_enter(ct_io_phase_t phase)
 void ct_io_count(ct_io_phase_t phase, int64_t bytes)
 {
   if (!here.times_to) return;
-  add(&here.times_to->times[phase], 1);
-  add(&here.times_to->bytes[phase], bytes);
+  io_times_add(&here.times_to->times[phase], 1);
+  io_times_add(&here.times_to->bytes[phase], bytes);
 }
 
 void ct_io_add(ct_io_times_t *sum, const ct_io_times_t *t)
 {
   for (int i = 0; i < CT_IO_COUNT; i++) {
-    add(&sum->ns[i], atomic_load_explicit(&t->ns[i], memory_order_relaxed));
-    add(&sum->times[i], atomic_load_explicit(&t->times[i], memory_order_relaxed));
-    add(&sum->bytes[i], atomic_load_explicit(&t->bytes[i], memory_order_relaxed));
+    io_times_add(&sum->ns[i], atomic_load_explicit(&t->ns[i], memory_order_relaxed));
+    io_times_add(&sum->times[i], atomic_load_explicit(&t->times[i], memory_order_relaxed));
+    io_times_add(&sum->bytes[i], atomic_load_explicit(&t->bytes[i], memory_order_relaxed));
   }
 }

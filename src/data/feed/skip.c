@@ -30,7 +30,7 @@ static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
   return one;
 }
 
-static void note(ct_batch_t *b, int64_t id, int64_t instead, const ct_err_info_t *why)
+static void skip_note(ct_batch_t *b, int64_t id, int64_t instead, const ct_err_info_t *why)
 {
   if (b->skipped++ >= CT_SKIPS_LOGGED) return;
   ct_skip_t *s = &b->skip[b->skipped - 1];
@@ -58,7 +58,7 @@ int ct__skip_make(ct__make_t *m, ct_batch_t *b, int (*make)(ct__make_t *m, ct_ba
       ct_err_put(&why);
       return first;
     }
-    note(b, id, one.ids[0], &why);
+    skip_note(b, id, one.ids[0], &why);
   }
   return rc;
 }

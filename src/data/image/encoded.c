@@ -68,7 +68,7 @@ static ct__image_span_t span(int64_t start, int64_t length, int reduce, int64_t 
 
 /* The number of inputs that the outputs need, from *first on; afterwards t->first counts from
  * there. */
-static int64_t cut(ct__image_taps_t *t, int64_t *first)
+static int64_t encoded_cut(ct__image_taps_t *t, int64_t *first)
 {
   int64_t end = 0;
   *first = INT64_MAX;
@@ -101,13 +101,13 @@ static int plan_resize(ct__encoded_t *e, job_t *j)
   ct__image_taps_of(&down, e->workspace, &j->taps[0]);
   ct__image_taps_of(&across, e->workspace + rows, &j->taps[1]);
   j->scratch = e->workspace + taps;
-  j->part.height = cut(&j->taps[0], &j->part.top);
-  j->part.width = cut(&j->taps[1], &j->part.left);
+  j->part.height = encoded_cut(&j->taps[0], &j->part.top);
+  j->part.width = encoded_cut(&j->taps[1], &j->part.left);
 out:
   return rc;
 }
 
-static int decode(ct__encoded_t *e, const job_t *j, uint8_t *to)
+static int encoded_decode(ct__encoded_t *e, const job_t *j, uint8_t *to)
 {
   ct_io_phase_t before = ct_io_enter(CT_IO_DECODE);
   int rc = ct_image_decode_part(e->file.v, e->file.bytes, &j->is, &j->part, j->channels, to);
@@ -124,7 +124,7 @@ static int resize(ct__encoded_t *e, job_t *j, uint8_t *to)
   void *pixels = e->pixels;
   CT_TRY(ct_mem_grow(&pixels, &e->pixels_cap, bytes, 1));
   e->pixels = pixels;
-  CT_TRY(decode(e, j, e->pixels));
+  CT_TRY(encoded_decode(e, j, e->pixels));
   ct_io_phase_t before = ct_io_enter(CT_IO_TRANSFORM);
   ct__image_resample(e->pixels, j->part.width, j->channels, j->taps, j->scratch, to);
   ct_io_enter(before);
@@ -144,8 +144,8 @@ static void flip(uint8_t *x, int64_t h, int64_t w, int channels)
 }
 
 /* Decodes the bytes in e->file. */
-static int make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch, int64_t id,
-                uint8_t *to)
+static int encoded_make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t epoch,
+                        int64_t id, uint8_t *to)
 {
   int rc = CT_OK;
   job_t j = {.data = d, .channels = (int)d->info.x.dim[1]};
@@ -159,7 +159,7 @@ static int make(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int64_t 
     CT_TRY(resize(e, &j, to));
   } else {
     plan_window(&j);
-    CT_TRY(decode(e, &j, to));
+    CT_TRY(encoded_decode(e, &j, to));
   }
   if (j.view.flip) flip(to, j.view.window.h, j.view.window.w, j.channels);
 out:
@@ -191,7 +191,7 @@ int ct__encoded_read(ct__encoded_t *e, const ct_dataset_t *d, uint64_t seed, int
   CT_TRY(d->ops->read(d->reader, n, ids, NULL, dense_targets));
   for (int i = 0; i < n; i++) {
     CT_TRY(read_file(d, ids[i], &e->file));
-    rc = make(e, d, seed, epoch, ids[i], x + i * sample);
+    rc = encoded_make(e, d, seed, epoch, ids[i], x + i * sample);
     if (rc != CT_OK) return at_sample(d, ids[i], rc);
   }
 out:

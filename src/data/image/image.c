@@ -25,7 +25,7 @@ int ct_image_probe(FILE *f)
   return format_of(start, fread(start, 1, sizeof start, f)) != NULL;
 }
 
-static int find(const void *file, size_t bytes, const ct__image_format_t **out)
+static int image_find(const void *file, size_t bytes, const ct__image_format_t **out)
 {
   int rc = CT_OK;
   *out = format_of(file, bytes);
@@ -41,7 +41,7 @@ int ct_image_info(const void *file, size_t bytes, ct_image_info_t *out)
   int rc = CT_OK;
   const ct__image_format_t *f;
   *out = (ct_image_info_t){0};
-  CT_TRY(find(file, bytes, &f));
+  CT_TRY(image_find(file, bytes, &f));
   CT_TRY(f->info(file, bytes, out));
 out:
   return rc;
@@ -91,7 +91,7 @@ int ct_image_decode_part(const void *file, size_t bytes, const ct_image_info_t *
   if (info->bits == 16)
     CT_FAIL(CT_ERR_DATA, "has 16 bits a channel, of which 8 would be lost here: pack without "
                          "--encoded and --resize stores such images as uint16");
-  CT_TRY(find(file, bytes, &f));
+  CT_TRY(image_find(file, bytes, &f));
   if (narrows) own = ct_mem_alloc((size_t)(pixels * info->channels), "an image");
   if (narrows && !own) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(f->decode(file, bytes, info, part, narrows ? own : out));
@@ -112,7 +112,7 @@ int ct_image_decode_wide(const void *file, size_t bytes, const ct_image_info_t *
   int narrows = channels < info->channels;
   uint16_t *own = NULL;
   if (info->bits != 16) CT_FAIL(CT_ERR_DATA, "has 8 bits a channel, where the others have 16");
-  CT_TRY(find(file, bytes, &f));
+  CT_TRY(image_find(file, bytes, &f));
   if (narrows) own = ct_mem_array(pixels * info->channels, sizeof *own, "an image");
   if (narrows && !own) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(f->decode(file, bytes, info, &whole, (uint8_t *)(narrows ? own : out)));

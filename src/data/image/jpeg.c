@@ -126,8 +126,8 @@ static void take_row(const source_t *s, int64_t left, const ct_image_info_t *inf
     memcpy(to, s->row + skip * info->channels, (size_t)(part->width * info->channels));
 }
 
-static int read_rows(source_t *s, const ct_image_info_t *info, const ct_image_part_t *part,
-                     uint8_t *out)
+static int jpeg_read_rows(source_t *s, const ct_image_info_t *info, const ct_image_part_t *part,
+                          uint8_t *out)
 {
   struct jpeg_decompress_struct *j = &s->jpeg;
   int64_t left;
@@ -179,7 +179,7 @@ static int jpeg_decode(const void *file, size_t bytes, const ct_image_info_t *in
   CT_TRY(open_jpeg(&s, file, bytes, &is));
   CT_TRY(ct__image_check_same(&is, info));
   CT_TRY(make_row(&s, info, part));
-  CT_TRY(read_rows(&s, info, part, out));
+  CT_TRY(jpeg_read_rows(&s, info, part, out));
 out:
   jpeg_destroy_decompress(&s.jpeg);
   ct_mem_free(s.row);

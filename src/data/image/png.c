@@ -48,7 +48,7 @@ static void ignore(png_structp png, png_const_charp text)
   (void)png, (void)text;
 }
 
-static int begin(source_t *s)
+static int png_begin(source_t *s)
 {
   s->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, s, fail, ignore);
   s->info = s->png ? png_create_info_struct(s->png) : NULL;
@@ -59,7 +59,7 @@ static int begin(source_t *s)
 }
 
 /* Reads everything before the pixels; called after setjmp(). */
-static void read_header(const source_t *s, ct_image_info_t *out)
+static void png_read_header(const source_t *s, ct_image_info_t *out)
 {
   png_read_info(s->png, s->info);
   int colour = png_get_color_type(s->png, s->info) & PNG_COLOR_MASK_COLOR;
@@ -68,7 +68,7 @@ static void read_header(const source_t *s, ct_image_info_t *out)
                         colour ? 3 : 1, png_get_bit_depth(s->png, s->info) == 16 ? 16 : 8};
 }
 
-static size_t bytes_of(const ct_image_info_t *info)
+static size_t png_bytes_of(const ct_image_info_t *info)
 {
   return info->bits == 16 ? 2 : 1;
 }
@@ -77,7 +77,7 @@ static size_t bytes_of(const ct_image_info_t *info)
 static void read_pixels(source_t *s, const ct_image_info_t *info, uint8_t *out)
 {
   const uint16_t one = 1;
-  size_t row = (size_t)(info->width * info->channels) * bytes_of(info);
+  size_t row = (size_t)(info->width * info->channels) * png_bytes_of(info);
   png_set_expand(s->png);
   if (*(const char *)&one) png_set_swap(s->png); /* to the byte order of this machine */
   png_set_strip_alpha(s->png);
@@ -94,10 +94,10 @@ static void read_pixels(source_t *s, const ct_image_info_t *info, uint8_t *out)
 static int open_png(source_t *s, ct_image_info_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(begin(s));
+  CT_TRY(png_begin(s));
   if (setjmp(png_jmpbuf(s->png)))
     return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "is damaged: libpng: %s", s->why);
-  read_header(s, out);
+  png_read_header(s, out);
   rc = ct__image_check(out->height, out->width);
 out:
   return rc;
@@ -125,7 +125,7 @@ static int png_info_of(const void *file, size_t bytes, ct_image_info_t *out)
 static void copy_part(const uint8_t *whole, const ct_image_info_t *info,
                       const ct_image_part_t *part, uint8_t *out)
 {
-  size_t pixel = (size_t)info->channels * bytes_of(info), row = (size_t)part->width * pixel;
+  size_t pixel = (size_t)info->channels * png_bytes_of(info), row = (size_t)part->width * pixel;
   const uint8_t *from = whole + (size_t)(part->top * info->width + part->left) * pixel;
   for (int64_t y = 0; y < part->height; y++, out += row, from += (size_t)info->width * pixel)
     memcpy(out, from, row);
@@ -143,7 +143,7 @@ static int png_decode(const void *file, size_t bytes, const ct_image_info_t *inf
   CT_TRY(open_png(&s, &is));
   CT_TRY(ct__image_check_same(&is, info));
   if (!is_whole)
-    own = ct_mem_alloc((size_t)(info->height * info->width * info->channels) * bytes_of(info),
+    own = ct_mem_alloc((size_t)(info->height * info->width * info->channels) * png_bytes_of(info),
                        "an image");
   if (!is_whole && !own) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(png_decode_rows(&s, info, is_whole ? out : own));

@@ -161,13 +161,13 @@ static size_t piece_bytes(const ct_cache_file_t *f, int64_t piece)
 }
 
 /* The checksum of a block; never 0. */
-static uint64_t word_of(const char *piece, size_t bytes)
+static uint64_t cache_word_of(const char *piece, size_t bytes)
 {
   return ct_hash(piece, bytes, 0) | 1;
 }
 
 /* 1 if the data file still has the size and time for which the cache was opened. */
-static int is_same(const ct_cache_file_t *f, int fd)
+static int cache_is_same(const ct_cache_file_t *f, int fd)
 {
   struct stat st;
   return fstat(fd, &st) == 0 && st.st_size == f->bytes &&
@@ -187,16 +187,16 @@ out:
 }
 
 /* Writes a block to the cache that was read from the data file. */
-static void keep(ct_cache_file_t *f, int64_t piece, int fd, const char *from, size_t bytes)
+static void cache_keep(ct_cache_file_t *f, int64_t piece, int fd, const char *from, size_t bytes)
 {
   ct_cache_t *c = f->cache;
-  if (atomic_load(&c->full) || !is_same(f, fd)) return;
+  if (atomic_load(&c->full) || !cache_is_same(f, fd)) return;
   if (write_piece(f, piece, from, bytes) != CT_OK) {
     atomic_store(&c->full, 1);
     ct__cache_warn(c, f->path, ct_err_last()->text);
     return;
   }
-  atomic_store_explicit(&f->word[piece], word_of(from, bytes), memory_order_release);
+  atomic_store_explicit(&f->word[piece], cache_word_of(from, bytes), memory_order_release);
   atomic_store(&f->checked[piece], 1);
 }
 
@@ -210,7 +210,7 @@ out:
 }
 
 /* Discards a block that is damaged or cannot be read. */
-static void forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const char *why)
+static void cache_forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const char *why)
 {
   atomic_store(&f->checked[piece], 0);
   atomic_compare_exchange_strong(&f->word[piece], &word, 0);
@@ -222,22 +222,22 @@ static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_
 {
   size_t all = piece_bytes(f, piece);
   int rc = read_cached(f, piece * CT_CACHE_PIECE, p->bytes, all);
-  int valid = rc == CT_OK && word_of(p->bytes, all) == word;
+  int valid = rc == CT_OK && cache_word_of(p->bytes, all) == word;
   if (!valid)
-    forget(f, piece, word,
-           rc != CT_OK ? ct_err_last()->text : "differs from what was written there");
+    cache_forget(f, piece, word,
+                 rc != CT_OK ? ct_err_last()->text : "differs from what was written there");
   atomic_store(&f->checked[piece], (char)valid);
   return valid;
 }
 
 /* Reads bytes of a block from the cache; 0 if they are not there. */
-static int find(ct_cache_file_t *f, int64_t piece, size_t skip, void *to, size_t bytes)
+static int cache_find(ct_cache_file_t *f, int64_t piece, size_t skip, void *to, size_t bytes)
 {
   uint64_t word = atomic_load_explicit(&f->word[piece], memory_order_acquire);
   if (!word) return 0;
   if (atomic_load(&f->checked[piece])) {
     if (read_cached(f, piece * CT_CACHE_PIECE + (int64_t)skip, to, bytes) == CT_OK) return 1;
-    forget(f, piece, word, ct_err_last()->text);
+    cache_forget(f, piece, word, ct_err_last()->text);
     return 0;
   }
   ct__piece_t *p = ct__cache_take(f->cache);
@@ -258,7 +258,7 @@ static int fetch(ct_cache_file_t *f, int64_t piece, int fd, const char *path, si
   int whole = p && ct_file_read_at(fd, path, at, p->bytes, all) == CT_OK;
   if (whole) {
     memcpy(to, p->bytes + skip, bytes);
-    keep(f, piece, fd, p->bytes, all);
+    cache_keep(f, piece, fd, p->bytes, all);
   }
   ct__cache_give(f->cache, p);
   atomic_fetch_add(&f->cache->missed, (int64_t)(whole ? all : bytes));
@@ -277,7 +277,7 @@ int ct_cache_read(ct_cache_file_t *f, int fd, const char *path, int64_t at, void
     int64_t piece = at / CT_CACHE_PIECE;
     size_t skip = (size_t)(at % CT_CACHE_PIECE), left = piece_bytes(f, piece) - skip;
     n = bytes < left ? bytes : left;
-    if (find(f, piece, skip, out, n))
+    if (cache_find(f, piece, skip, out, n))
       atomic_fetch_add(&f->cache->found, (int64_t)n);
     else
       CT_TRY(fetch(f, piece, fd, path, skip, out, n));
@@ -304,16 +304,16 @@ int ct__cache_fill(ct_cache_file_t *f, int64_t piece, int fd, const char *path, 
   if (!p) return CT_ERR_NOMEM;
   if (word && is_valid(f, piece, word, p)) goto out;
   rc = ct_file_read_at(fd, path, piece * CT_CACHE_PIECE, p->bytes, bytes);
-  if (!is_same(f, fd))
+  if (!cache_is_same(f, fd))
     CT_FAIL(CT_ERR_IO, "%s: its size or time has changed since the run began", path);
   CT_TRY(rc);
   *copied += (int64_t)bytes;
-  word = word_of(p->bytes, bytes);
+  word = cache_word_of(p->bytes, bytes);
   rc = write_piece(f, piece, p->bytes, bytes);
   if (rc != CT_OK)
     CT_TRY(ct_err_prefix(rc, "%s: cannot be filled (" CT__CACHE_CURE "): ", f->path));
   CT_TRY(read_cached(f, piece * CT_CACHE_PIECE, p->bytes, bytes));
-  if (word_of(p->bytes, bytes) != word)
+  if (cache_word_of(p->bytes, bytes) != word)
     CT_FAIL(
         CT_ERR_IO,
         "%s: data read back differ from what was written: the disk may be faulty; " CT__CACHE_CURE,

@@ -183,7 +183,7 @@ int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch)
  * the indices below 2^63. */
 enum { OF_CLASS, OF_BLOCK, OF_LINE };
 
-static uint64_t draw(uint64_t seed, int64_t epoch, int what, int64_t number)
+static uint64_t blocks_draw(uint64_t seed, int64_t epoch, int what, int64_t number)
 {
   uint64_t index = (uint64_t)1 << 63 | (uint64_t)what << 60 | (uint64_t)number;
   return ct_rng_u64(seed, CT_RNG_ORDER, (uint32_t)epoch, index);
@@ -213,7 +213,7 @@ static int64_t into_block(const ct_blocks_t *b, int64_t place, int64_t *rows)
 /* The line begins at a random block. */
 static int64_t turn(const ct_blocks_t *b, uint64_t seed, int64_t epoch, int64_t place)
 {
-  int64_t rows, begin = (int64_t)(draw(seed, epoch, OF_LINE, 0) % (uint64_t)b->samples);
+  int64_t rows, begin = (int64_t)(blocks_draw(seed, epoch, OF_LINE, 0) % (uint64_t)b->samples);
   place += begin - into_block(b, begin, &rows);
   return place < b->samples ? place : place - b->samples;
 }
@@ -242,9 +242,9 @@ int64_t ct__blocks_at(const ct_blocks_t *b, uint64_t seed, int64_t epoch, int64_
   place = turn(b, seed, epoch, place);
   const class_t *c = find_class(b, place);
   int64_t block = (place - c->place) / c->rows, row = (place - c->place) % c->rows;
-  block = ct__permute(draw(seed, epoch, OF_CLASS, c - b->classes), epoch, c->blocks, block);
+  block = ct__permute(blocks_draw(seed, epoch, OF_CLASS, c - b->classes), epoch, c->blocks, block);
   const stretch_t *s = find_stretch(b, c, block);
   block -= s->number;
-  row = ct__permute(draw(seed, epoch, OF_BLOCK, s->global + block), epoch, c->rows, row);
+  row = ct__permute(blocks_draw(seed, epoch, OF_BLOCK, s->global + block), epoch, c->rows, row);
   return s->first + block * s->rows + row;
 }

@@ -34,7 +34,7 @@ static int64_t edge(const line_t *t, int64_t place, int up)
 }
 
 /* The first intervals are half a block long, plus or minus up to half a block. */
-static int64_t begin(const line_t *t, int64_t lane)
+static int64_t lanes_begin(const line_t *t, int64_t lane)
 {
   int64_t rows = ct_blocks_rows(t->s->blocks);
   if (t->middle == 0 || lane == 0) return 0;
@@ -50,15 +50,16 @@ static int64_t middle(const line_t *t, int64_t lane)
   if (t->middle == 0) return before(t, lane);
   if (lane == 0) return t->middle;
   int64_t most = ct__blocks_most(t->s->blocks);
-  return edge(t, t->middle + before(t, lane) - begin(t, lane) - lane * most, 0);
+  return edge(t, t->middle + before(t, lane) - lanes_begin(t, lane) - lane * most, 0);
 }
 
-static int64_t end(const line_t *t, int64_t lane)
+static int64_t lanes_end(const line_t *t, int64_t lane)
 {
-  return middle(t, t->lanes) + before(t, lane) - begin(t, lane) - (middle(t, lane) - t->middle);
+  return middle(t, t->lanes) + before(t, lane) - lanes_begin(t, lane) -
+         (middle(t, lane) - t->middle);
 }
 
-static line_t line_of(const ct_sampler_t *s, int64_t epoch)
+static line_t lanes_line_of(const ct_sampler_t *s, int64_t epoch)
 {
   line_t t = {.s = s, .epoch = epoch, .lanes = ct__lanes_of(s)};
   int64_t rows = ct_blocks_rows(s->blocks), most = ct__blocks_most(s->blocks);
@@ -78,19 +79,19 @@ static int64_t lane_of(int64_t total, int64_t lanes, int64_t at)
 
 int64_t ct__lanes_at(const ct_sampler_t *s, int64_t epoch, int64_t position)
 {
-  line_t t = line_of(s, epoch);
+  line_t t = lanes_line_of(s, epoch);
   int64_t step = position / s->batch, in_step = position % s->batch, first, place;
   int64_t total = ct_sampler_batch(s, step * s->batch), lane = lane_of(total, t.lanes, in_step);
   int64_t each = ct_sampler_cut(s->batch, (int)lane, (int)t.lanes, &first);
   ct_sampler_cut(total, (int)lane, (int)t.lanes, &first);
   int64_t at = step * each + in_step - first;
-  int64_t from = begin(&t, lane), length = begin(&t, lane + 1) - from;
+  int64_t from = lanes_begin(&t, lane), length = lanes_begin(&t, lane + 1) - from;
   int64_t blocks = middle(&t, lane), whole = middle(&t, lane + 1) - blocks;
   if (at < length)
     place = from + at;
   else if (at - length < whole)
     place = blocks + at - length;
   else
-    place = end(&t, lane) + at - length - whole;
+    place = lanes_end(&t, lane) + at - length - whole;
   return ct__blocks_at(s->blocks, s->seed, epoch, place);
 }

@@ -50,7 +50,7 @@ static int add_image(ct_reader_t *r, const char *path, const ct_image_info_t *in
   return CT_OK;
 }
 
-static int read_header(ct_reader_t *r, const char *path)
+static int files_read_header(ct_reader_t *r, const char *path)
 {
   int rc = CT_OK;
   char *file = NULL;
@@ -75,7 +75,7 @@ out:
 /* With data.on_error: skip, files that are not images are left out when the data set is opened. */
 static int take_image(ct_reader_t *r, const ct_reader_spec_t *spec, const char *path)
 {
-  int rc = read_header(r, path);
+  int rc = files_read_header(r, path);
   if (!spec->skip_bad || (rc != CT_ERR_FORMAT && rc != CT_ERR_IO)) return rc;
   ct_log(CT_LOG_WARN, "%s; it is left out (data.on_error: skip)", ct_err_last()->text);
   r->info.left_out++;
@@ -137,7 +137,7 @@ out:
 
 /* ---- opening ---- */
 
-static void sum_up(ct_reader_t *r, int channels)
+static void files_sum_up(ct_reader_t *r, int channels)
 {
   ct_reader_info_t *info = &r->info;
   const ct_image_info_t *first = &r->image[0].info;
@@ -193,7 +193,7 @@ static int images_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   for (int i = 0; !spec->known && i < spec->files->n; i++)
     CT_TRY(read_pattern(r, spec, spec->files->v[i]));
   if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "there are no images to read");
-  sum_up(r, spec->channels);
+  files_sum_up(r, spec->channels);
   *out = r;
   r = NULL;
 out:

@@ -50,7 +50,7 @@ int ct__parts_wanted(const ct_reader_spec_t *spec)
 
 /* ---- opening ---- */
 
-static int add(ct_reader_t *r, role_t role, const char *name)
+static int multi_array_add(ct_reader_t *r, role_t role, const char *name)
 {
   int rc = CT_OK;
   if (r->parts == PARTS) CT_FAIL(CT_ERR_USAGE, "data: more than %d arrays are asked for", PARTS);
@@ -63,13 +63,13 @@ out:
 static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_pixel)
 {
   int rc = CT_OK;
-  CT_TRY(add(r, INPUT, spec->input));
+  CT_TRY(multi_array_add(r, INPUT, spec->input));
   for (int i = 1; several(spec->inputs) && i < spec->inputs->n; i++)
-    CT_TRY(add(r, INPUT, spec->inputs->v[i]));
+    CT_TRY(multi_array_add(r, INPUT, spec->inputs->v[i]));
   for (int i = 0; several(spec->targets_of) && i < spec->targets_of->n; i++)
-    CT_TRY(add(r, TARGET, spec->targets_of->v[i]));
-  if (by_pixel) CT_TRY(add(r, DENSE_TARGET, spec->target));
-  if (spec->weight && spec->weight[0]) CT_TRY(add(r, WEIGHT, spec->weight));
+    CT_TRY(multi_array_add(r, TARGET, spec->targets_of->v[i]));
+  if (by_pixel) CT_TRY(multi_array_add(r, DENSE_TARGET, spec->target));
+  if (spec->weight && spec->weight[0]) CT_TRY(multi_array_add(r, WEIGHT, spec->weight));
   r->with_target = !by_pixel && !several(spec->targets_of);
 out:
   return rc;
@@ -423,7 +423,7 @@ out:
   return rc;
 }
 
-static double number(ct_dtype_t type, const void *p)
+static double multi_array_number(ct_dtype_t type, const void *p)
 {
   switch (type) {
   case CT_F32:
@@ -465,7 +465,7 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
       double real;
     } room = {0};
     CT_TRY(r->ops->read(p->reader, 1, &index[i], &room, NULL));
-    double v = number(p->info->x.dtype, &room);
+    double v = multi_array_number(p->info->x.dtype, &room);
     weights[i] = (float)v;
     if (v >= 0 && isfinite(weights[i])) continue;
     parts_location(r, index[i], location, sizeof location);

@@ -32,7 +32,7 @@ enum {
 /* ---- reading ---- */
 
 /* The state while a list is planned. */
-typedef struct build {
+typedef struct transforms_build {
   ct_transforms_t *t;
   ct__transform_location_t at;
   int tells;               /* 1: log warnings, which is done once, for the training data */
@@ -68,7 +68,7 @@ void ct__transforms_close(ct_transforms_t *t)
   ct_mem_free(t);
 }
 
-static int find(const build_t *b, const char *name, const ct__transform_kind_t **out)
+static int transforms_find(const build_t *b, const char *name, const ct__transform_kind_t **out)
 {
   const char *names[KINDS];
   char all[400] = "";
@@ -210,7 +210,7 @@ static void warn_of_scale(const build_t *b)
 }
 
 /* `NAME`, or a map of one key: `NAME: {options}`. */
-static int add(build_t *b, ct_yaml_t *item, int position)
+static int transforms_add(build_t *b, ct_yaml_t *item, int position)
 {
   int rc = CT_OK, named = item->kind == CT_YAML_MAP && ct_yaml_count(item) == 1;
   ct__transform_t s = {.position = position};
@@ -221,7 +221,7 @@ static int add(build_t *b, ct_yaml_t *item, int position)
     return ct__transform_refuse(&b->at,
                                 "expected a name, or a name and its options: {name: {...}}");
   ct_yaml_t *options = named ? item->child : NULL;
-  CT_TRY(find(b, named ? options->key : item->text, &s.kind));
+  CT_TRY(transforms_find(b, named ? options->key : item->text, &s.kind));
   b->at.name = s.kind->name;
   if (named) options->used = 1;
   CT_TRY(read_options(b, &s, options));
@@ -253,7 +253,7 @@ static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
 }
 
 /* A list that is only a map is not needed. */
-static int finish(build_t *b, ct_transforms_t **out)
+static int transforms_finish(build_t *b, ct_transforms_t **out)
 {
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
@@ -285,9 +285,9 @@ int ct_transforms_expand(ct_yaml_t *list)
   return ct_opt_expand(list, options_of);
 }
 
-static int build(const ct_yaml_t *list, const ct__transform_location_t *at, int training, int tells,
-                 const ct_reader_info_t *info, ct_shape_t *x, ct_affine_t *first,
-                 ct_transforms_t **out)
+static int transforms_build(const ct_yaml_t *list, const ct__transform_location_t *at, int training,
+                            int tells, const ct_reader_info_t *info, ct_shape_t *x,
+                            ct_affine_t *first, ct_transforms_t **out)
 {
   int rc = CT_OK, position = 0;
   build_t b = {.at = *at,
@@ -313,9 +313,9 @@ static int build(const ct_yaml_t *list, const ct__transform_location_t *at, int 
                            "the transforms"); /* at most one map after each */
   if (!b.t->step) CT_TRY(CT_ERR_NOMEM);
   for (ct_yaml_t *item = nothing ? NULL : list->child; item; item = item->next)
-    CT_TRY(add(&b, item, position++));
+    CT_TRY(transforms_add(&b, item, position++));
   warn_of_scale(&b);
-  CT_TRY(finish(&b, out));
+  CT_TRY(transforms_finish(&b, out));
   *x = b.now;
 out:
   ct__transforms_close(b.t);
@@ -380,14 +380,14 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
                                  .full = info->wide ? 65535 : 255,
                                  .unscaled = is_integer(info->x.dtype)};
   ct_shape_t trained = *x;
-  if (o->training) return build(o->list, &at, 1, o != &none, info, x, first, out);
+  if (o->training) return transforms_build(o->list, &at, 1, o != &none, info, x, first, out);
   if (o->val_list) {
     at.key = "val_transforms";
     CT_TRY(check_val_list(o->val_list, &at));
-    return build(o->val_list, &at, 0, 0, info, x, first, out);
+    return transforms_build(o->val_list, &at, 0, 0, info, x, first, out);
   }
-  CT_TRY(build(o->list, &at, 1, 0, info, &trained, first, &training));
-  CT_TRY(build(o->list, &at, 0, 0, info, x, first, out));
+  CT_TRY(transforms_build(o->list, &at, 1, 0, info, &trained, first, &training));
+  CT_TRY(transforms_build(o->list, &at, 0, 0, info, x, first, out));
   CT_TRY(check_same(&trained, x, training, &at, o->list));
 out:
   ct__transforms_close(training);

@@ -138,7 +138,7 @@ static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
 }
 
 /* Collective.  *all: the facts of every rank, on rank 0; freed by the caller; NULL elsewhere. */
-static int gather(const ct_topo_t *topo, facts_t **all)
+static int machine_gather(const ct_topo_t *topo, facts_t **all)
 {
   int rc = CT_OK;
   facts_t mine;
@@ -156,7 +156,7 @@ int ct_scale_machine(const ct_topo_t *topo, json_t **out)
   int rc = CT_OK;
   facts_t *all;
   *out = NULL;
-  CT_TRY(gather(topo, &all));
+  CT_TRY(machine_gather(topo, &all));
   if (topo->rank == 0) *out = machine_json(topo, all);
 out:
   ct_mem_free(all);
@@ -185,7 +185,7 @@ int ct_scale_conditions(const ct_topo_t *topo, json_t **out)
 {
   int rc = CT_OK;
   facts_t *all;
-  CT_TRY(gather(topo, &all));
+  CT_TRY(machine_gather(topo, &all));
   if (topo->rank == 0) *out = conditions_json(all, topo->size);
 out:
   ct_mem_free(all);

@@ -9,7 +9,7 @@
 #include "base/ct_json.h"
 #include "study/output/ct_report.h"
 
-static int add_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
+static int output_add_row(const ct_report_t *r, const ct_study_size_t *z, ct_str_t *out)
 {
   int rc = CT_OK;
   char step[60], efficiency[60], loss[80] = "";
@@ -29,7 +29,7 @@ out:
   return rc;
 }
 
-static int add_text(const ct_report_t *r, ct_str_t *out)
+static int output_add_text(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(
@@ -41,7 +41,7 @@ static int add_text(const ct_report_t *r, ct_str_t *out)
                     "batch", "step_ms", "samples/s", "efficiency_%", "n",
                     "largest loss -gains, %"));
   for (int i = 0; i < r->study->sizes; i++)
-    if (r->study->size[i].kind == CT_STUDY_RUN) CT_TRY(add_row(r, &r->study->size[i], out));
+    if (r->study->size[i].kind == CT_STUDY_RUN) CT_TRY(output_add_row(r, &r->study->size[i], out));
 out:
   return rc;
 }
@@ -76,7 +76,7 @@ int ct_scale_print(const ct_scale_study_t *s, const char *predict, int json)
     if (!all) CT_TRY(ct_err_last()->code);
     CT_TRY(ct_json_add(all, &out));
   } else {
-    CT_TRY(add_text(&r, &out));
+    CT_TRY(output_add_text(&r, &out));
     if (predict) CT_TRY(ct_scaling_print(&model, predict, &out));
     CT_TRY(
         ct_str_add(&out, "results: %s; for an HTML page: ctrain-hpc report %s\n", s->dir, s->dir));

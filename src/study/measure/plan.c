@@ -186,7 +186,7 @@ static int is_there(const ct_scale_config_t *p, int n, const ct_scale_config_t *
   return 0;
 }
 
-static int add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
+static int plan_add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
   if (*n == CT_SCALE_CONFIGS)
@@ -208,11 +208,11 @@ static int add_bases(const ct_scale_config_t *run, ct_scale_config_t *out, int *
   p.kind = run->ranks == 1 ? CT_STUDY_RUN : CT_STUDY_ALONE;
   ct_scale_config_t as_run = p;
   as_run.kind = CT_STUDY_RUN;
-  if (!is_there(out, *n, &as_run)) CT_TRY(add(out, n, p));
+  if (!is_there(out, *n, &as_run)) CT_TRY(plan_add(out, n, p));
   if (run->local_ranks == 1 || run->nodes > 1) return CT_OK;
   p.kind = CT_STUDY_NEIGHBOURS;
   p.ranks = p.local_ranks = run->local_ranks;
-  CT_TRY(add(out, n, p));
+  CT_TRY(plan_add(out, n, p));
 out:
   return rc;
 }
@@ -237,7 +237,7 @@ int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scal
         CT_FAIL(CT_ERR_USAGE,
                 "scale: %d ranks need at least %d samples, but data.batch is %" PRId64, ranks,
                 ranks, batch);
-      CT_TRY(add(out, n, q));
+      CT_TRY(plan_add(out, n, q));
     }
   for (int i = 0, runs = *n; o->bases && i < runs; i++)
     CT_TRY(add_bases(&out[i], out, n));

@@ -73,7 +73,7 @@ int ct_scale_add(ct_scale_study_t *s, const ct_scale_config_t *p, int round,
 
 /* ---- earlier results ---- */
 
-static const ct_study_size_t *find(const ct_study_t *study, const ct_scale_config_t *p)
+static const ct_study_size_t *record_find(const ct_study_t *study, const ct_scale_config_t *p)
 {
   double batch = (double)p->batch * (p->kind == CT_STUDY_NEIGHBOURS ? p->ranks : 1);
   for (int i = 0; i < study->sizes; i++) {
@@ -93,7 +93,7 @@ int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scal
   ct_study_t study = {0};
   CT_TRY(ct_study_read(s->dir, &study));
   for (int i = 0; i < n; i++) {
-    const ct_study_size_t *z = find(&study, &config[i]);
+    const ct_study_size_t *z = record_find(&study, &config[i]);
     if (!z || config[i].settled) continue;
     config[i].rounds = z->rounds;
     int narrow = z->rounds && z->high_s - z->low_s <= 2 * o->error * z->median_s;

@@ -137,8 +137,8 @@ out:
   return rc;
 }
 
-static int measure(const ct_args_t *a, ct_scale_group_t *group, const ct_scale_opts_t *o,
-                   const ct_scale_config_t *p, ct_scale_round_t *out, ct_breakdown_sum_t *sum)
+static int round_measure(const ct_args_t *a, ct_scale_group_t *group, const ct_scale_opts_t *o,
+                         const ct_scale_config_t *p, ct_scale_round_t *out, ct_breakdown_sum_t *sum)
 {
   int rc = CT_OK;
   ct_setup_t *s = &group->s;
@@ -206,7 +206,7 @@ static int take_part(const ct_args_t *a, ct_scale_group_t *w, const ct_scale_opt
   int rc = CT_OK;
   const ct_topo_t *group = &w->group;
   ct_breakdown_sum_t sum = {0};
-  int measured = measure(a, w, o, p, out, &sum);
+  int measured = round_measure(a, w, o, p, out, &sum);
   if (p->kind == CT_STUDY_NEIGHBOURS) {
     CT_TRY_ALL(group, measured);
     CT_TRY(average(group, &sum));

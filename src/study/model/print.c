@@ -60,7 +60,7 @@ out:
   return rc;
 }
 
-static int add_row(const ct_scaling_prediction_t *p, ct_str_t *out)
+static int print_add_row(const ct_scaling_prediction_t *p, ct_str_t *out)
 {
   char loss[80], step[60];
   ct_terms_loss(&p->terms, p->step_s, loss, sizeof loss);
@@ -123,7 +123,7 @@ int ct_scaling_print(const ct_scaling_t *m, const char *list, ct_str_t *out)
   for (int i = 0; i < n; i++) {
     ct_scaling_ask_t ask = {.ranks = ranks[i]};
     CT_TRY(ct_scaling_predict(m, &ask, &p));
-    CT_TRY(add_row(&p, out));
+    CT_TRY(print_add_row(&p, out));
   }
   CT_TRY(add_knees(m, out));
   CT_TRY(add_what_ifs(m, ranks[n - 1], out));

@@ -39,7 +39,7 @@ out:
   return rc;
 }
 
-static int count(const line_t *l, const char *key, int otherwise, int *out)
+static int study_count(const line_t *l, const char *key, int otherwise, int *out)
 {
   int rc = CT_OK;
   double v = otherwise;
@@ -82,7 +82,7 @@ out:
   return rc;
 }
 
-static int kind_of(const line_t *l, int *out)
+static int study_kind_of(const line_t *l, int *out)
 {
   static const char *const names[] = {"run", "alone", "neighbours"};
   int rc = CT_OK;
@@ -130,12 +130,12 @@ static int read_size(const line_t *l, ct_study_size_t *z)
   if (!json_object_get(l->o, "ranks"))
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `ranks`", l->path, l->number);
   *z = (ct_study_size_t){.kind = CT_STUDY_RUN};
-  CT_TRY(kind_of(l, &z->kind));
+  CT_TRY(study_kind_of(l, &z->kind));
   CT_TRY(algorithm_of(l, &z->algorithm));
-  CT_TRY(count(l, "ranks", 1, &z->ranks));
-  CT_TRY(count(l, "nodes", 1, &z->nodes));
-  CT_TRY(count(l, "local_ranks", (z->ranks + z->nodes - 1) / z->nodes, &z->local_ranks));
-  CT_TRY(count(l, "threads", 1, &z->threads));
+  CT_TRY(study_count(l, "ranks", 1, &z->ranks));
+  CT_TRY(study_count(l, "nodes", 1, &z->nodes));
+  CT_TRY(study_count(l, "local_ranks", (z->ranks + z->nodes - 1) / z->nodes, &z->local_ranks));
+  CT_TRY(study_count(l, "threads", 1, &z->threads));
   z->local_batch = 1;
   CT_TRY(number(l, l->o, "local_batch", 0, &z->local_batch));
   z->batch = z->local_batch * z->ranks;
@@ -228,8 +228,8 @@ static int add_round(const line_t *l, ct_study_size_t *z)
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
   if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `step_s`", l->path, l->number);
-  CT_TRY(count(l, "block", round, &round));
-  CT_TRY(count(l, "launch", 0, &launch));
+  CT_TRY(study_count(l, "block", round, &round));
+  CT_TRY(study_count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_breakdown(l, o, &breakdown));
   CT_TRY(read_energy(l, z));
   if (breakdown.steps) add_breakdown(&z->breakdown, &breakdown);
@@ -275,7 +275,7 @@ static int read_timeline(const line_t *l, ct_study_t *s)
     s->timeline.launch[i] = (ct_timeline_launch_t){share, bytes};
   }
   s->timeline.launches = n;
-  CT_TRY(count(l, "loss", 0, &s->timeline.loss));
+  CT_TRY(study_count(l, "loss", 0, &s->timeline.loss));
   CT_TRY(number(l, l->o, "bucket_bytes", 0, &s->timeline_bucket_bytes));
   CT_TRY(number(l, l->o, "local_batch", 0, &s->timeline_local_batch));
 out:
@@ -296,7 +296,7 @@ out:
   return rc;
 }
 
-static int read_line(const line_t *l, ct_study_t *s)
+static int study_read_line(const line_t *l, ct_study_t *s)
 {
   const char *event = json_string_value(json_object_get(l->o, "event"));
   if (!event) return CT_OK;
@@ -321,7 +321,7 @@ static int read_lines(char *text, ct_study_t *s)
     }
     l.o = o;
     if (json_array_append_new(s->lines, o) != 0) CT_FAIL(CT_ERR_NOMEM, "no memory for a study");
-    CT_TRY(read_line(&l, s));
+    CT_TRY(study_read_line(&l, s));
   }
 out:
   return rc;
@@ -339,7 +339,7 @@ static int by_size(const void *a, const void *b)
   return (x->batch > y->batch) - (x->batch < y->batch);
 }
 
-static void sum_up(ct_study_size_t *z)
+static void study_sum_up(ct_study_size_t *z)
 {
   double sorted[CT_STUDY_ROUNDS];
   memcpy(sorted, z->round_s, sizeof sorted);
@@ -370,7 +370,7 @@ int ct_study_read(const char *path, ct_study_t *s)
     CT_FAIL(CT_ERR_FORMAT, "%s: contains no measurements (lines with the event `point`)", s->path);
   qsort(s->size, (size_t)s->sizes, sizeof *s->size, by_size);
   for (int i = 0; i < s->sizes; i++)
-    sum_up(&s->size[i]);
+    study_sum_up(&s->size[i]);
 out:
   ct_mem_free(text);
   if (rc != CT_OK) ct_study_clear(s);

@@ -121,7 +121,7 @@ static int ticks(const ct__axis_t *a, double *tick)
   return n;
 }
 
-static int add_text(ct_str_t *out, double x, double y, const char *anchor, const char *text)
+static int chart_add_text(ct_str_t *out, double x, double y, const char *anchor, const char *text)
 {
   char tag[96];
   snprintf(tag, sizeof tag, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
@@ -137,8 +137,8 @@ static int add_tick(const ct__chart_t *c, int is_x, double at, const char *name,
   if (line)
     CT_TRY(ct_str_add(out, "<path class=\"g\" d=\"M%.1f %.1f%c%.1f\"/>", is_x ? x : LEFT,
                       is_x ? TOP : y, is_x ? 'V' : 'H', is_x ? bottom : c->width - RIGHT));
-  CT_TRY(is_x ? add_text(out, x, bottom + 16, "middle", name)
-              : add_text(out, LEFT - 6, y + 4, "end", name));
+  CT_TRY(is_x ? chart_add_text(out, x, bottom + 16, "middle", name)
+              : chart_add_text(out, LEFT - 6, y + 4, "end", name));
 out:
   return rc;
 }
@@ -157,7 +157,8 @@ static int add_axis(const ct__chart_t *c, int is_x, ct_str_t *out)
   for (int i = 0; i < a->ticks; i++)
     CT_TRY(add_tick(c, is_x, a->tick[i].at, a->tick[i].name, 0, out));
   if (!a->label) return CT_OK;
-  if (is_x) return add_text(out, (LEFT + c->width - RIGHT) / 2, c->height - 10, "middle", a->label);
+  if (is_x)
+    return chart_add_text(out, (LEFT + c->width - RIGHT) / 2, c->height - 10, "middle", a->label);
   snprintf(text, sizeof text, "<text transform=\"translate(14 %.1f) rotate(-90)\" ",
            (TOP + c->height - BOTTOM) / 2);
   CT_TRY(ct_str_add(out, "%s", text));
@@ -168,7 +169,7 @@ out:
 
 /* ---- series ---- */
 
-static int add_line(const ct__chart_t *c, const ct__series_t *s, ct_str_t *out)
+static int chart_add_line(const ct__chart_t *c, const ct__series_t *s, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out,
@@ -207,7 +208,7 @@ static int add_point(const ct__chart_t *c, const ct__series_t *s, const ct__mark
                       s->colour, x, low, high, x - 4, low, x - 4, high));
   CT_TRY(ct_str_add(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x, y,
                     s->colour));
-  if (*m->text) CT_TRY(add_text(out, x + 8, y + 16, "start", m->text));
+  if (*m->text) CT_TRY(chart_add_text(out, x + 8, y + 16, "start", m->text));
 out:
   return rc;
 }
@@ -222,7 +223,7 @@ static int add_box(const ct__chart_t *c, const ct__series_t *s, const ct__mark_t
                     a, top, fmax(b - a, 0.5), fmax(bottom - top, 0.5),
                     m->colour ? m->colour : s->colour));
   CT_TRY(ct__html(out, "<title>", m->hint, "</title></rect>\n"));
-  if (*m->text) CT_TRY(add_text(out, (a + b) / 2, (top + bottom) / 2 + 4, "middle", m->text));
+  if (*m->text) CT_TRY(chart_add_text(out, (a + b) / 2, (top + bottom) / 2 + 4, "middle", m->text));
 out:
   return rc;
 }
@@ -231,13 +232,14 @@ static int add_series(const ct__chart_t *c, const ct__series_t *s, ct_str_t *out
 {
   int rc = CT_OK;
   if (s->n == 0) return CT_OK;
-  if (s->kind == CT__LINE) CT_TRY(add_line(c, s, out));
+  if (s->kind == CT__LINE) CT_TRY(chart_add_line(c, s, out));
   if (s->kind == CT__BAND) CT_TRY(add_band(c, s, out));
   for (int64_t i = 0; i < s->n && (s->kind == CT__POINT || s->kind == CT__BOX); i++)
     CT_TRY(s->kind == CT__POINT ? add_point(c, s, &s->mark[i], out)
                                 : add_box(c, s, &s->mark[i], out));
   const ct__mark_t *last = &s->mark[s->n - 1];
-  if (s->label) CT_TRY(add_text(out, x_of(c, last->x) - 6, y_of(c, last->y) - 8, "end", s->label));
+  if (s->label)
+    CT_TRY(chart_add_text(out, x_of(c, last->x) - 6, y_of(c, last->y) - 8, "end", s->label));
 out:
   return rc;
 }
@@ -258,8 +260,8 @@ int ct__chart(const ct__chart_t *chart, const ct__series_t *series, int n, ct_st
     CT_TRY(add_axis(&c, is_x, out));
   for (int i = 0; i < n; i++)
     CT_TRY(add_series(&c, &series[i], out));
-  if (c.left) CT_TRY(add_text(out, LEFT, TOP - 4, "start", c.left));
-  if (c.right) CT_TRY(add_text(out, c.width - RIGHT, TOP - 4, "end", c.right));
+  if (c.left) CT_TRY(chart_add_text(out, LEFT, TOP - 4, "start", c.left));
+  if (c.right) CT_TRY(chart_add_text(out, c.width - RIGHT, TOP - 4, "end", c.right));
   CT_TRY(ct_str_add(out, "</svg>\n"));
 out:
   return rc;

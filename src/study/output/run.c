@@ -159,7 +159,7 @@ out:
   return rc;
 }
 
-static const char *key_of(const ct_run_t *r, const char *section, const char *key)
+static const char *run_key_of(const ct_run_t *r, const char *section, const char *key)
 {
   const ct_yaml_t *v = ct_yaml_find(ct_yaml_find(r->config, section), key);
   return v && v->text ? v->text : "";
@@ -169,9 +169,9 @@ static const char *key_of(const ct_run_t *r, const char *section, const char *ke
 static void choose_metric(ct_runs_t *c)
 {
   static const char *const usual[] = {"top1", "mae", "loss"};
-  const char *set = key_of(c->run, "eval", "watch");
+  const char *set = run_key_of(c->run, "eval", "watch");
   snprintf(c->metric, sizeof c->metric, "eval.%.24s%s%.16s", set, *set ? "." : "",
-           key_of(c->run, "checkpoint", "best"));
+           run_key_of(c->run, "checkpoint", "best"));
   for (int i = 0; i < 3 && !all_have(c->run, c->n, c->metric); i++)
     snprintf(c->metric, sizeof c->metric, "eval.%s", usual[i]);
   if (!all_have(c->run, c->n, c->metric)) snprintf(c->metric, sizeof c->metric, "loss");

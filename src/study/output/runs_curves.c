@@ -13,7 +13,7 @@ enum { MARKS = 240 };
 
 /* Fills s->mark[MARKS] from a curve; of one with more points, neighbours are averaged, and low and
  * high are their least and largest. */
-static void reduce(const ct_curve_t *c, int by_time, double unit_s, ct__series_t *s)
+static void runs_curves_reduce(const ct_curve_t *c, int by_time, double unit_s, ct__series_t *s)
 {
   s->n = c->n > MARKS ? MARKS : c->n;
   for (int64_t i = 0; i < s->n; i++) {
@@ -133,14 +133,14 @@ static int series_of(const ct_curve_t *v, int i, const picture_t *pic, double un
 {
   int n = 0;
   ct__series_t s = {CT__LINE, ct__colour(i), NULL, dashes(i), marks, 0, 0};
-  reduce(v, pic->by_time, unit_s, &s);
+  runs_curves_reduce(v, pic->by_time, unit_s, &s);
   if (v->n > MARKS) to[n] = s, to[n++].kind = CT__BAND;
   if (s.n == 1) s.kind = CT__POINT;
   to[n++] = s;
   return n;
 }
 
-static int draw(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
+static int runs_curves_draw(const ct_runs_t *c, const picture_t *pic, ct_str_t *out)
 {
   int rc = CT_OK, n = 0, reduced = 0;
   double unit_s;
@@ -185,7 +185,8 @@ static int draw_scores(const ct_runs_t *c, ct_str_t *out)
       char title[64];
       if (strncmp(v->name, "eval.", 5) != 0 || any_has(c, i, v->name) || v->n == 0) continue;
       snprintf(title, sizeof title, "Validation: %s", v->name + 5);
-      CT_TRY(draw(c, &(picture_t){v->name, title, v->name + 5, 0, ct__run_falls(v->name)}, out));
+      CT_TRY(runs_curves_draw(
+          c, &(picture_t){v->name, title, v->name + 5, 0, ct__run_falls(v->name)}, out));
     }
 out:
   return rc;
@@ -202,13 +203,13 @@ int ct__runs_curves(const ct_runs_t *c, ct_str_t *out)
   char title[64];
   CT_TRY(ct_str_add(out, "<h2>Curves</h2>\n"));
   for (int i = 0; i < 2; i++)
-    if (any_has(c, c->n, first[i].curve)) CT_TRY(draw(c, &first[i], out));
+    if (any_has(c, c->n, first[i].curve)) CT_TRY(runs_curves_draw(c, &first[i], out));
   CT_TRY(draw_scores(c, out));
   snprintf(title, sizeof title, "%s over time", of);
   if (any_has(c, c->n, c->metric))
-    CT_TRY(draw(c, &(picture_t){c->metric, title, of, 1, c->less}, out));
+    CT_TRY(runs_curves_draw(c, &(picture_t){c->metric, title, of, 1, c->less}, out));
   for (int i = 0; i < 2; i++)
-    if (any_has(c, c->n, last[i].curve)) CT_TRY(draw(c, &last[i], out));
+    if (any_has(c, c->n, last[i].curve)) CT_TRY(runs_curves_draw(c, &last[i], out));
 out:
   return rc;
 }

@@ -59,7 +59,7 @@ typedef struct pair {
 } pair_t;
 
 /* Inserts p into a list of the PAIRS largest. */
-static void keep(pair_t *most, int *n, pair_t p)
+static void runs_detail_keep(pair_t *most, int *n, pair_t p)
 {
   int at = *n;
   while (at > 0 && most[at - 1].count < p.count)
@@ -76,7 +76,7 @@ static int pairs(const json_t *m, ct_str_t *out)
   pair_t most[PAIRS];
   for (size_t i = 0; i < json_array_size(m); i++)
     for (size_t k = 0; k < json_array_size(m); k++)
-      if (i != k && cell(m, i, k) > 0) keep(most, &n, (pair_t){i, k, cell(m, i, k)});
+      if (i != k && cell(m, i, k) > 0) runs_detail_keep(most, &n, (pair_t){i, k, cell(m, i, k)});
   if (!n) return ct_str_add(out, "<p>No sample was misclassified.</p>\n");
   CT_TRY(ct_str_add(out, "<table><caption>Most frequent errors</caption><tr><th>true class"
                          "<th>predicted<th>samples<th>of the class, %%\n"));
@@ -136,7 +136,7 @@ static int is_op(const json_t *event, const char *name)
   return 0;
 }
 
-static int collect(const json_t *events, op_t *op)
+static int runs_detail_collect(const json_t *events, op_t *op)
 {
   int n = 0;
   size_t i;
@@ -165,7 +165,7 @@ static int by_time(const void *a, const void *b)
 static int op_table(const json_t *trace, ct_str_t *out)
 {
   static op_t op[OPS];
-  int rc = CT_OK, n = collect(json_object_get(trace, "traceEvents"), op);
+  int rc = CT_OK, n = runs_detail_collect(json_object_get(trace, "traceEvents"), op);
   double all = 0;
   if (!n) return ct_str_add(out, "<p>The trace contains no ops.</p>\n");
   for (int i = 0; i < n; i++)

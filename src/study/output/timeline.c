@@ -23,7 +23,7 @@ static double member(const json_t *event, const char *key)
   return json_number_value(json_object_get(event, key));
 }
 
-static const char *text_of(const json_t *event, const char *key)
+static const char *timeline_text_of(const json_t *event, const char *key)
 {
   const char *text = json_string_value(json_object_get(event, key));
   return text ? text : "";
@@ -31,7 +31,7 @@ static const char *text_of(const json_t *event, const char *key)
 
 static int is_step(const json_t *event)
 {
-  return strncmp(text_of(event, "name"), "step ", 5) == 0;
+  return strncmp(timeline_text_of(event, "name"), "step ", 5) == 0;
 }
 
 /* The last whole step: from the first rank's begin to the last rank's end. */
@@ -41,10 +41,10 @@ static window_t find_step(const json_t *events)
   size_t i;
   json_t *e;
   json_array_foreach(events, i, e) if (is_step(e) && member(e, "pid") == 0)
-      snprintf(w.name, sizeof w.name, "%s", text_of(e, "name"));
+      snprintf(w.name, sizeof w.name, "%s", timeline_text_of(e, "name"));
   json_array_foreach(events, i, e)
   {
-    if (!is_step(e) || strcmp(text_of(e, "name"), w.name) != 0) continue;
+    if (!is_step(e) || strcmp(timeline_text_of(e, "name"), w.name) != 0) continue;
     w.from = fmin(w.from, member(e, "ts"));
     w.to = fmax(w.to, member(e, "ts") + member(e, "dur"));
     w.ranks = (int)fmax(w.ranks, member(e, "pid") + 1);
@@ -53,7 +53,7 @@ static window_t find_step(const json_t *events)
 }
 
 /* Index of an activity that a row shows; -1: an event nested in one of them. */
-static int kind_of(const char *name)
+static int timeline_kind_of(const char *name)
 {
   static const char *const names[] = {"data", "compute", "move",      "update",
                                       "word", "waiting", "batchnorm", "checkpoint"};
@@ -69,7 +69,7 @@ static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double f
                    int kind)
 {
   int rank = (int)member(e, "pid"), sent = kind < 0;
-  const char *name = text_of(e, "name");
+  const char *name = timeline_text_of(e, "name");
   from = 1e-3 * (fmax(from, w->from) - w->from);
   to = 1e-3 * (fmin(to, w->to) - w->from);
   ct__mark_t m = {.x = from, .to = to};
@@ -86,7 +86,7 @@ static int add_box(ct__series_t *s, const window_t *w, const json_t *e, double f
 
 static int add_span(ct__series_t *s, const window_t *w, const json_t *e)
 {
-  int kind = kind_of(text_of(e, "name"));
+  int kind = timeline_kind_of(timeline_text_of(e, "name"));
   double from = member(e, "ts");
   if (kind < 0 || member(e, "tid") != 0) return CT_OK;
   return add_box(s, w, e, from, from + member(e, "dur"), kind);
@@ -108,7 +108,7 @@ static void put_sent(sents_t *all, const json_t *e)
 {
   sent_t *s = &all->s[all->n];
   if (all->n == SENT) return;
-  snprintf(s->name, sizeof s->name, "%s", text_of(e, "name"));
+  snprintf(s->name, sizeof s->name, "%s", timeline_text_of(e, "name"));
   s->rank = (int)member(e, "pid");
   s->at = member(e, "ts");
   all->n++;
@@ -117,7 +117,8 @@ static void put_sent(sents_t *all, const json_t *e)
 static int add_sent(ct__series_t *s, const window_t *w, sents_t *all, const json_t *e)
 {
   int rank = (int)member(e, "pid"), i = 0;
-  while (i < all->n && (all->s[i].rank != rank || strcmp(all->s[i].name, text_of(e, "name")) != 0))
+  while (i < all->n &&
+         (all->s[i].rank != rank || strcmp(all->s[i].name, timeline_text_of(e, "name")) != 0))
     i++;
   if (i == all->n) return CT_OK;
   double from = all->s[i].at;
@@ -134,7 +135,7 @@ static int add_events(ct__series_t *s, const window_t *w, const json_t *events)
   sent.n = 0;
   json_array_foreach(events, i, e)
   {
-    const char *ph = text_of(e, "ph");
+    const char *ph = timeline_text_of(e, "ph");
     if (strcmp(ph, "X") == 0) CT_TRY(add_span(s, w, e));
     if (strcmp(ph, "b") == 0) put_sent(&sent, e);
     if (strcmp(ph, "e") == 0) CT_TRY(add_sent(s, w, &sent, e));
@@ -143,7 +144,7 @@ out:
   return rc;
 }
 
-static int draw(const window_t *w, const json_t *trace, ct_str_t *out)
+static int timeline_draw(const window_t *w, const json_t *trace, ct_str_t *out)
 {
   int rc = CT_OK, rows = w->ranks < ROWS ? w->ranks : ROWS;
   double bound = member(json_object_get(trace, "otherData"), "clock_bound_us");
@@ -188,7 +189,7 @@ int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
   if (!w.ranks || w.to <= w.from)
     CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it; expected a file written by run.trace",
             path);
-  CT_TRY(draw(&w, trace, out));
+  CT_TRY(timeline_draw(&w, trace, out));
 out:
   json_decref(trace);
   ct_mem_free(text);

@@ -210,7 +210,7 @@ out:
 }
 
 /* Without a key: selects the most likely dict. */
-static int choose(ct_weights_t *w, const ct_weights_parts_t *list, int *out)
+static int dict_choose(ct_weights_t *w, const ct_weights_parts_t *list, int *out)
 {
   int rc = CT_OK;
   ct_str_t names = {0};
@@ -240,7 +240,7 @@ int ct__pth_choose(ct_weights_t *w, const char *key, int *out)
     CT_FAIL(CT_ERR_FORMAT, "%s: is %s, expected a dict of tensors (a state_dict())", w->path,
             described(p, p->root));
   CT_TRY(ct__pth_parts(w, &list));
-  CT_TRY(key && *key ? choose_by_key(w, key, &list, out) : choose(w, &list, out));
+  CT_TRY(key && *key ? choose_by_key(w, key, &list, out) : dict_choose(w, &list, out));
 out:
   return rc;
 }

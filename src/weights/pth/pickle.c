@@ -37,7 +37,7 @@ typedef struct in {
 } in_t;
 
 /* The message starts with the position of the opcode. */
-static int refuse(const in_t *in, const char *why)
+static int pickle_refuse(const in_t *in, const char *why)
 {
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: %s, byte %" PRId64 ": %s", in->path,
                     in->what, in->pos, why);
@@ -47,12 +47,12 @@ static int refuse(const in_t *in, const char *why)
 
 /* Makes n bytes after pos available by reading more of the file. The amount doubles each time, so
  * that at most twice the pickle's size is read, even if gigabytes follow it. */
-static int fill(in_t *in, int64_t n)
+static int pickle_fill(in_t *in, int64_t n)
 {
   int rc = CT_OK;
   int64_t room = in->end - in->at, want = in->len ? 2 * in->len : 4096;
-  if (n > room - in->pos) CT_TRY(refuse(in, "ends in the middle"));
-  if (n > MOST_BYTES - in->pos) CT_TRY(refuse(in, "more than 256 MiB"));
+  if (n > room - in->pos) CT_TRY(pickle_refuse(in, "ends in the middle"));
+  if (n > MOST_BYTES - in->pos) CT_TRY(pickle_refuse(in, "more than 256 MiB"));
   if (want < in->pos + n) want = in->pos + n;
   if (want > room) want = room;
   CT_TRY(ct_mem_grow((void **)&in->buf, &in->cap, want, 1));
@@ -64,10 +64,10 @@ out:
 }
 
 /* The next n bytes, valid until the next call. */
-static int take(in_t *in, int64_t n, const unsigned char **out)
+static int pickle_take(in_t *in, int64_t n, const unsigned char **out)
 {
   int rc = CT_OK;
-  if (n > in->len - in->pos) CT_TRY(fill(in, n));
+  if (n > in->len - in->pos) CT_TRY(pickle_fill(in, n));
   *out = in->buf + in->pos;
   in->pos += n;
 out:
@@ -80,7 +80,7 @@ static int take_number(in_t *in, int n, uint64_t *out)
   int rc = CT_OK;
   const unsigned char *b;
   *out = 0;
-  CT_TRY(take(in, n, &b));
+  CT_TRY(pickle_take(in, n, &b));
   for (int i = 0; i < n; i++)
     *out |= (uint64_t)b[i] << (8 * i);
 out:
@@ -92,7 +92,7 @@ out:
 static int push(in_t *in, int node)
 {
   int rc = CT_OK;
-  if (in->depth >= MOST_NODES) CT_TRY(refuse(in, "its stack is too deep"));
+  if (in->depth >= MOST_NODES) CT_TRY(pickle_refuse(in, "its stack is too deep"));
   CT_TRY(ct_mem_grow((void **)&in->stack, &in->stack_cap, in->depth + 1, sizeof *in->stack));
   in->stack[in->depth++] = node;
 out:
@@ -107,14 +107,14 @@ static int64_t above(const in_t *in)
 
 static int pop(in_t *in, int *out)
 {
-  if (above(in) < 1) return refuse(in, "takes a value from an empty stack");
+  if (above(in) < 1) return pickle_refuse(in, "takes a value from an empty stack");
   *out = in->stack[--in->depth];
   return CT_OK;
 }
 
 static int top(const in_t *in, int *out)
 {
-  if (above(in) < 1) return refuse(in, "takes a value from an empty stack");
+  if (above(in) < 1) return pickle_refuse(in, "takes a value from an empty stack");
   *out = in->stack[in->depth - 1];
   return CT_OK;
 }
@@ -123,7 +123,7 @@ static int new_node(in_t *in, ct_pickle_node_t n, int *out)
 {
   int rc = CT_OK;
   ct_pickle_t *p = in->p;
-  if (p->nodes >= MOST_NODES) CT_TRY(refuse(in, "more than 4194304 objects"));
+  if (p->nodes >= MOST_NODES) CT_TRY(pickle_refuse(in, "more than 4194304 objects"));
   CT_TRY(ct_mem_grow((void **)&p->node, &p->node_cap, p->nodes + 1, sizeof *p->node));
   *out = (int)p->nodes;
   p->node[p->nodes++] = n;
@@ -149,7 +149,7 @@ static int add_item(in_t *in, int to, int item)
 {
   int rc = CT_OK;
   ct_pickle_t *p = in->p;
-  if (p->cells >= MOST_CELLS) CT_TRY(refuse(in, "more than 8388608 items"));
+  if (p->cells >= MOST_CELLS) CT_TRY(pickle_refuse(in, "more than 8388608 items"));
   CT_TRY(ct_mem_grow((void **)&p->cell, &p->cell_cap, p->cells + 1, sizeof *p->cell));
   ct_pickle_node_t *n = &p->node[to];
   int cell = (int)p->cells++;
@@ -165,7 +165,7 @@ out:
 }
 
 /* Appends bytes and a NUL to the texts; *value is their offset. */
-static int add_text(in_t *in, const void *text, int64_t n, int64_t *value)
+static int pickle_add_text(in_t *in, const void *text, int64_t n, int64_t *value)
 {
   int rc = CT_OK;
   ct_pickle_t *p = in->p;
@@ -187,9 +187,9 @@ static int op_text(in_t *in, int length_bytes)
   const unsigned char *text;
   ct_pickle_node_t node = {.kind = CT_PICKLE_TEXT, .first = -1, .last = -1};
   CT_TRY(take_number(in, length_bytes, &n));
-  if (n > MOST_BYTES) CT_TRY(refuse(in, "a text of more than 256 MiB"));
-  CT_TRY(take(in, (int64_t)n, &text));
-  CT_TRY(add_text(in, text, (int64_t)n, &node.value));
+  if (n > MOST_BYTES) CT_TRY(pickle_refuse(in, "a text of more than 256 MiB"));
+  CT_TRY(pickle_take(in, (int64_t)n, &text));
+  CT_TRY(pickle_add_text(in, text, (int64_t)n, &node.value));
   node.count = (int)n;
   CT_TRY(push_new(in, node));
 out:
@@ -204,7 +204,7 @@ static int op_long(in_t *in, int unused)
   uint64_t n, value = 0;
   const unsigned char *b;
   CT_TRY(take_number(in, 1, &n));
-  CT_TRY(take(in, (int64_t)n, &b));
+  CT_TRY(pickle_take(in, (int64_t)n, &b));
   for (unsigned i = 0; i < 8 && n > 0; i++) /* beyond the last byte: sign extension */
     value |= (uint64_t)(i < n ? b[i] : b[n - 1] & 0x80 ? 0xff : 0) << (8 * i);
   CT_TRY(push_value(in, n <= 8 ? CT_PICKLE_INT : CT_PICKLE_PLAIN, (int64_t)value));
@@ -237,7 +237,7 @@ static int op_real(in_t *in, int unused)
   (void)unused;
   int rc = CT_OK;
   const unsigned char *b;
-  CT_TRY(take(in, 8, &b));
+  CT_TRY(pickle_take(in, 8, &b));
   CT_TRY(push_value(in, CT_PICKLE_PLAIN, 0));
 out:
   return rc;
@@ -254,13 +254,13 @@ static int op_global(in_t *in, int unused)
   ct_pickle_node_t node = {.kind = CT_PICKLE_GLOBAL, .first = -1, .last = -1};
   while (lines < 2) {
     const unsigned char *c;
-    CT_TRY(take(in, 1, &c));
-    if (n == NAME_BYTES) CT_TRY(refuse(in, "a name of a class has more than 255 bytes"));
+    CT_TRY(pickle_take(in, 1, &c));
+    if (n == NAME_BYTES) CT_TRY(pickle_refuse(in, "a name of a class has more than 255 bytes"));
     if (*c == '\n') lines++;
     name[n++] = (char)(*c == '\n' ? '.' : *c > ' ' && *c < 0x7f ? *c : '?');
   }
   node.count = (int)n - 1; /* without the final newline */
-  CT_TRY(add_text(in, name, n - 1, &node.value));
+  CT_TRY(pickle_add_text(in, name, n - 1, &node.value));
   CT_TRY(push_new(in, node));
 out:
   return rc;
@@ -272,7 +272,7 @@ static int take_slot(in_t *in, int bytes, int64_t *out)
   int rc = CT_OK;
   uint64_t value;
   CT_TRY(take_number(in, bytes, &value));
-  if (value >= MOST_NODES) CT_TRY(refuse(in, "memoizes more than 4194304 objects"));
+  if (value >= MOST_NODES) CT_TRY(pickle_refuse(in, "memoizes more than 4194304 objects"));
   *out = (int64_t)value;
 out:
   return rc;
@@ -298,7 +298,7 @@ static int op_get(in_t *in, int bytes)
   int64_t slot;
   CT_TRY(take_slot(in, bytes, &slot));
   if (slot >= in->memos || in->memo[slot] < 0)
-    CT_TRY(refuse(in, "refers to an object that was not memoized"));
+    CT_TRY(pickle_refuse(in, "refers to an object that was not memoized"));
   CT_TRY(push(in, in->memo[slot]));
 out:
   return rc;
@@ -309,7 +309,7 @@ out:
 static int op_mark(in_t *in, int unused)
 {
   (void)unused;
-  if (in->marks == MOST_MARKS) return refuse(in, "more than 64 objects inside each other");
+  if (in->marks == MOST_MARKS) return pickle_refuse(in, "more than 64 objects inside each other");
   in->mark[in->marks++] = in->depth;
   return CT_OK;
 }
@@ -330,11 +330,11 @@ static int op_tuple(in_t *in, int items)
   int rc = CT_OK, node = 0;
   int64_t n = items;
   if (n < 0) {
-    if (in->marks == 0) CT_TRY(refuse(in, "a tuple without a mark"));
+    if (in->marks == 0) CT_TRY(pickle_refuse(in, "a tuple without a mark"));
     n = above(in);
     in->marks--;
   }
-  if (above(in) < n) CT_TRY(refuse(in, "takes a value from an empty stack"));
+  if (above(in) < n) CT_TRY(pickle_refuse(in, "takes a value from an empty stack"));
   CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_TUPLE, .first = -1, .last = -1}, &node));
   CT_TRY(take_items(in, node, n));
   CT_TRY(push(in, node));
@@ -348,19 +348,19 @@ static int put_items(in_t *in, ct_pickle_kind_t kind, int64_t n)
 {
   int rc = CT_OK, to;
   if (n < 0) {
-    if (in->marks == 0) CT_TRY(refuse(in, "items without a mark"));
+    if (in->marks == 0) CT_TRY(pickle_refuse(in, "items without a mark"));
     n = above(in);
     in->marks--;
   }
-  if (above(in) < n + 1) CT_TRY(refuse(in, "takes a value from an empty stack"));
-  if (kind == CT_PICKLE_DICT && n % 2 != 0) CT_TRY(refuse(in, "a key without a value"));
+  if (above(in) < n + 1) CT_TRY(pickle_refuse(in, "takes a value from an empty stack"));
+  if (kind == CT_PICKLE_DICT && n % 2 != 0) CT_TRY(pickle_refuse(in, "a key without a value"));
   to = in->stack[in->depth - n - 1];
   if (in->p->node[to].kind == kind) {
     CT_TRY(take_items(in, to, n));
   } else if (in->p->node[to].kind == CT_PICKLE_CALL) {
     in->depth -= n;
   } else {
-    CT_TRY(refuse(in, "adds items to an object that has none"));
+    CT_TRY(pickle_refuse(in, "adds items to an object that has none"));
   }
 out:
   return rc;
@@ -390,7 +390,7 @@ static int ordered_dict(in_t *in, int args, int dict, int *is)
     ct_pickle_kind_t kind = p->node[p->cell[c].node].kind;
     if ((kind != CT_PICKLE_LIST && kind != CT_PICKLE_TUPLE) ||
         p->node[p->cell[c].node].count != 2 || ct_pickle_items(p, p->cell[c].node, 2, pair) != 2)
-      CT_TRY(refuse(in, "an OrderedDict of items that are not pairs"));
+      CT_TRY(pickle_refuse(in, "an OrderedDict of items that are not pairs"));
     CT_TRY(add_item(in, dict, pair[0]));
     CT_TRY(add_item(in, dict, pair[1]));
   }
@@ -407,7 +407,7 @@ static int op_call(in_t *in, int unused)
   ct_pickle_t *p = in->p;
   CT_TRY(pop(in, &args));
   CT_TRY(pop(in, &callee));
-  if (p->node[args].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "arguments are not a tuple"));
+  if (p->node[args].kind != CT_PICKLE_TUPLE) CT_TRY(pickle_refuse(in, "arguments are not a tuple"));
   CT_TRY(new_node(in, (ct_pickle_node_t){.kind = CT_PICKLE_DICT, .first = -1, .last = -1}, &node));
   if (p->node[callee].kind == CT_PICKLE_GLOBAL &&
       strcmp(ct_pickle_text(p, callee), "collections.OrderedDict") == 0)
@@ -429,7 +429,7 @@ static int op_build(in_t *in, int unused)
   if (kind == CT_PICKLE_CALL)
     in->p->node[node].value = (int64_t)state + 1;
   else if (kind != CT_PICKLE_DICT)
-    CT_TRY(refuse(in, "sets the state of an object that has none"));
+    CT_TRY(pickle_refuse(in, "sets the state of an object that has none"));
 out:
   return rc;
 }
@@ -439,7 +439,8 @@ static int op_storage(in_t *in, int unused)
   (void)unused;
   int rc = CT_OK, id = 0;
   CT_TRY(pop(in, &id));
-  if (in->p->node[id].kind != CT_PICKLE_TUPLE) CT_TRY(refuse(in, "a persistent id is not a tuple"));
+  if (in->p->node[id].kind != CT_PICKLE_TUPLE)
+    CT_TRY(pickle_refuse(in, "a persistent id is not a tuple"));
   CT_TRY(push_new(in, (ct_pickle_node_t){CT_PICKLE_STORAGE, 0, id, -1, 0}));
 out:
   return rc;
@@ -464,7 +465,8 @@ static int op_stop(in_t *in, int unused)
 {
   (void)unused;
   int rc = CT_OK;
-  if (in->depth != 1 || in->marks != 0) CT_TRY(refuse(in, "ends with more or less than one value"));
+  if (in->depth != 1 || in->marks != 0)
+    CT_TRY(pickle_refuse(in, "ends with more or less than one value"));
   in->p->root = in->stack[0];
   in->done = 1;
 out:
@@ -531,7 +533,7 @@ int ct_pickle_load(int fd, const char *path, const char *what, int64_t at, int64
   *out = (ct_pickle_t){.root = -1};
   while (!in.done) {
     const unsigned char *op;
-    CT_TRY(take(&in, 1, &op));
+    CT_TRY(pickle_take(&in, 1, &op));
     CT_TRY(ops[*op].run ? ops[*op].run(&in, ops[*op].n) : unknown(&in, *op));
   }
   if (behind) *behind = at + in.pos;

@@ -26,7 +26,7 @@ enum {
 
 /* ---- tensors ---- */
 
-static int by_name(const void *a, const void *b)
+static int pth_by_name(const void *a, const void *b)
 {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -38,7 +38,7 @@ static int check_names(const ct_weights_t *w)
   if (!names) CT_TRY(CT_ERR_NOMEM);
   for (int64_t i = 0; i < w->n; i++)
     names[i] = w->tensor[i].name;
-  qsort(names, (size_t)w->n, sizeof *names, by_name);
+  qsort(names, (size_t)w->n, sizeof *names, pth_by_name);
   for (int64_t i = 1; i < w->n; i++)
     if (strcmp(names[i], names[i - 1]) == 0)
       CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' is there twice", w->path, names[i]);
@@ -196,7 +196,7 @@ out:
   return rc;
 }
 
-static int read_text(ct_weights_t *w, const ct_zip_record_t *r, const char *name)
+static int pth_read_text(ct_weights_t *w, const ct_zip_record_t *r, const char *name)
 {
   int rc = CT_OK;
   char *text = NULL;
@@ -223,7 +223,7 @@ static int read_texts(ct_weights_t *w)
       continue;
     if (w->texts == MOST_TEXTS)
       CT_FAIL(CT_ERR_FORMAT, "%s: more than %d records '" CT__PTH_TEXTS "'", w->path, MOST_TEXTS);
-    CT_TRY(read_text(w, r, r->name + folder + own));
+    CT_TRY(pth_read_text(w, r, r->name + folder + own));
   }
 out:
   return rc;
@@ -254,7 +254,7 @@ out:
 
 /* ---- table of operations ---- */
 
-static void close_file(ct_weights_t *w)
+static void pth_close_file(ct_weights_t *w)
 {
   if (!w) return;
   if (w->fd >= 0) close(w->fd);
@@ -325,11 +325,11 @@ static int open_path(const char *path, ct_weights_t **out)
   *out = w;
   w = NULL;
 out:
-  close_file(w);
+  pth_close_file(w);
   return rc;
 }
 
-static int open_file(const char *path, const char *key, ct_weights_t **out)
+static int pth_open_file(const char *path, const char *key, ct_weights_t **out)
 {
   int rc = CT_OK, dict;
   ct_weights_t *w = NULL;
@@ -343,7 +343,7 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   *out = w;
   w = NULL;
 out:
-  close_file(w);
+  pth_close_file(w);
   return rc;
 }
 
@@ -355,16 +355,16 @@ static int list_parts(const char *path, ct_weights_parts_t *out)
   CT_TRY(open_format(w));
   CT_TRY(ct__pth_parts(w, out));
 out:
-  close_file(w);
+  pth_close_file(w);
   return rc;
 }
 
-static int count(const ct_weights_t *w)
+static int pth_count(const ct_weights_t *w)
 {
   return (int)w->n;
 }
 
-static void tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
+static void pth_tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
 {
   const ct__pth_tensor_t *t = &w->tensor[i];
   *out = (ct_tensor_t){t->name, t->type, t->ndim, t->dim, t->count};
@@ -377,12 +377,12 @@ static const char *text(const ct_weights_t *w, const char *name)
   return NULL;
 }
 
-static const char *remark(const ct_weights_t *w)
+static const char *pth_remark(const ct_weights_t *w)
 {
   return w->remark.data;
 }
 
-static int probe(FILE *f)
+static int pth_probe(FILE *f)
 {
   unsigned char head[16];
   size_t n = fread(head, 1, sizeof head, f);
@@ -390,15 +390,15 @@ static int probe(FILE *f)
 }
 
 const ct_weights_ops_t ct_weights_pth = {
-    .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt"}, probe},
-    .open = open_file,
+    .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt"}, pth_probe},
+    .open = pth_open_file,
     .parts = list_parts,
-    .count = count,
-    .tensor = tensor,
+    .count = pth_count,
+    .tensor = pth_tensor,
     .read = ct__pth_read,
     .text = text,
-    .remark = remark,
-    .close = close_file,
+    .remark = pth_remark,
+    .close = pth_close_file,
     .create = ct__pth_create,
     .put = ct__pth_put,
     .commit = ct__pth_commit,

@@ -75,7 +75,7 @@ static int64_t dense_part(const ct__pth_tensor_t *t, int *outer)
 }
 
 /* Offset of element `first` relative to the tensor's first element. */
-static int64_t place_of(const ct__pth_tensor_t *t, int64_t first)
+static int64_t read_place_of(const ct__pth_tensor_t *t, int64_t first)
 {
   int64_t place = 0;
   for (int d = t->ndim - 1; d >= 0; d--) {
@@ -86,13 +86,13 @@ static int64_t place_of(const ct__pth_tensor_t *t, int64_t first)
 }
 
 /* Copies individual elements of a buffered tensor; the innermost dim is a simple loop. */
-static void gather(const ct__pth_tensor_t *t, const unsigned char *held, int64_t first, int64_t n,
-                   unsigned char *to)
+static void read_gather(const ct__pth_tensor_t *t, const unsigned char *held, int64_t first,
+                        int64_t n, unsigned char *to)
 {
   const int64_t size = size_of(t), inner = t->dim[t->ndim - 1], step = t->stride[t->ndim - 1];
   while (n > 0) {
     int64_t run = ct_least(n, inner - first % inner);
-    const unsigned char *from = held + place_of(t, first) * size;
+    const unsigned char *from = held + read_place_of(t, first) * size;
     for (int64_t k = 0; k < run; k++, from += step * size, to += size)
       memcpy(to, from, (size_t)size);
     first += run;
@@ -112,11 +112,11 @@ int ct__pth_read(ct_weights_t *w, int i, int64_t first, int64_t n, void *to)
   int held = t->span * size <= HELD_ANYWAY || t->span <= HELD_TIMES * t->count;
   if (held) CT_TRY(hold(w, i));
   if (held && dense == 1) {
-    gather(t, w->held, first, n, out);
+    read_gather(t, w->held, first, n, out);
     goto out;
   }
   for (; n > 0; first += run, n -= run, out += run * size) {
-    int64_t place = place_of(t, first);
+    int64_t place = read_place_of(t, first);
     run = ct_least(n, dense - first % dense);
     if (held)
       memcpy(out, w->held + place * size, (size_t)(run * size));

@@ -94,7 +94,7 @@ typedef struct in {
   int64_t room; /* elements of its storage */
 } in_t;
 
-static int refuse(const in_t *in, const char *why)
+static int tensor_refuse(const in_t *in, const char *why)
 {
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: tensor '%s': %s", in->w->path, in->name,
                     why);
@@ -123,13 +123,13 @@ static int find_storage(in_t *in, int node, int typed)
   int bytes;
   char name[1200];
   if (!ct__pth_storage(&in->w->pickle, node, &key, &class, &count))
-    CT_TRY(refuse(in, "its storage was not written by torch.save"));
+    CT_TRY(tensor_refuse(in, "its storage was not written by torch.save"));
   if (!ct__pth_storage_type(class, &in->t.type, &bytes) || (strcmp(class, untyped) != 0) != typed)
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': is in a %s, expected one of PyTorch's types",
             in->w->path, in->name, class);
   if (in->t.type == CT_ELEMS) CT_TRY(leave_out(in, "is in a", class));
   if (ct_text_format(name, sizeof name, "%s%s", in->w->prefix, key) != CT_OK)
-    CT_TRY(refuse(in, "the name of its storage is too long"));
+    CT_TRY(tensor_refuse(in, "the name of its storage is too long"));
   const ct_zip_record_t *r = ct_zip_find(&in->w->zip, name);
   if (!r || !ct_text_is_name(key))
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s': its storage '%s' is not in the file", in->w->path,
@@ -174,12 +174,12 @@ static int take_numbers(in_t *in, int node, int64_t out[], int *n)
 {
   int rc = CT_OK, item[CT__PTH_DIMS];
   const ct_pickle_t *p = &in->w->pickle;
-  if (!is(p, node, CT_PICKLE_TUPLE)) CT_TRY(refuse(in, "its size or stride is not a tuple"));
-  if (p->node[node].count > CT__PTH_DIMS) CT_TRY(refuse(in, "more than 64 dims"));
+  if (!is(p, node, CT_PICKLE_TUPLE)) CT_TRY(tensor_refuse(in, "its size or stride is not a tuple"));
+  if (p->node[node].count > CT__PTH_DIMS) CT_TRY(tensor_refuse(in, "more than 64 dims"));
   *n = ct_pickle_items(p, node, CT__PTH_DIMS, item);
   for (int i = 0; i < *n; i++) {
     if (!is(p, item[i], CT_PICKLE_INT) || p->node[item[i]].value < 0)
-      CT_TRY(refuse(in, "its size or stride is not of numbers from 0 on"));
+      CT_TRY(tensor_refuse(in, "its size or stride is not of numbers from 0 on"));
     out[i] = p->node[item[i]].value;
   }
 out:
@@ -187,7 +187,7 @@ out:
 }
 
 /* Computes count, span and contiguous; checks that the last element is within the storage. */
-static int measure(in_t *in)
+static int tensor_measure(in_t *in)
 {
   int rc = CT_OK, empty = 0;
   ct__pth_tensor_t *t = &in->t;
@@ -201,7 +201,7 @@ static int measure(in_t *in)
     if (__builtin_mul_overflow(t->count, t->dim[i], &t->count) || t->count > INT64_MAX / 16 ||
         __builtin_mul_overflow(t->dim[i] - 1, t->stride[i], &part) ||
         __builtin_add_overflow(last, part, &last))
-      CT_TRY(refuse(in, "its size is too large"));
+      CT_TRY(tensor_refuse(in, "its size is too large"));
     dense = t->count;
   }
   if (empty) {
@@ -228,11 +228,11 @@ static int take_shape(in_t *in, int offset, int size, int stride)
   const ct_pickle_t *p = &in->w->pickle;
   int64_t dims[CT__PTH_DIMS], steps[CT__PTH_DIMS];
   if (!is(p, offset, CT_PICKLE_INT) || p->node[offset].value < 0)
-    CT_TRY(refuse(in, "its offset in the storage is not a number from 0 on"));
+    CT_TRY(tensor_refuse(in, "its offset in the storage is not a number from 0 on"));
   in->t.offset = p->node[offset].value;
   CT_TRY(take_numbers(in, size, dims, &n));
   CT_TRY(take_numbers(in, stride, steps, &strides));
-  if (n != strides) CT_TRY(refuse(in, "the number of strides differs from that of dims"));
+  if (n != strides) CT_TRY(tensor_refuse(in, "the number of strides differs from that of dims"));
   in->t.ndim = n;
   in->t.dim = ct_mem_array(2 * (int64_t)n + 1, sizeof *in->t.dim, "a tensor's dims");
   if (!in->t.dim) CT_TRY(CT_ERR_NOMEM);
@@ -241,7 +241,7 @@ static int take_shape(in_t *in, int offset, int size, int stride)
     in->t.dim[i] = dims[i];
     in->t.stride[i] = steps[i];
   }
-  CT_TRY(measure(in));
+  CT_TRY(tensor_measure(in));
 out:
   return rc;
 }
@@ -253,7 +253,7 @@ static int rebuild(in_t *in, const int arg[], int args, int version)
 {
   int rc = CT_OK, metadata = version == 3 ? 7 : 6;
   if (args < (version == 3 ? 7 : 4) || args > metadata + 1)
-    CT_TRY(refuse(in, "has another number of arguments than torch.save writes"));
+    CT_TRY(tensor_refuse(in, "has another number of arguments than torch.save writes"));
   if (args > metadata && !is(&in->w->pickle, arg[metadata], CT_PICKLE_PLAIN) &&
       in->w->pickle.node[arg[metadata]].count != 0)
     CT_TRY(leave_out(in, "is a", "conjugate or negated view"));
@@ -269,8 +269,9 @@ static int call(in_t *in, const char *name, int args_node, int depth);
 static int call_node(in_t *in, int node, int depth)
 {
   const ct_pickle_t *p = &in->w->pickle;
-  if (!ct__pth_is_tensor(p, node)) return refuse(in, "is made of an object that is not a tensor");
-  if (p->node[node].value) return refuse(in, "has attributes besides its numbers");
+  if (!ct__pth_is_tensor(p, node))
+    return tensor_refuse(in, "is made of an object that is not a tensor");
+  if (p->node[node].value) return tensor_refuse(in, "has attributes besides its numbers");
   return call(in, ct_pickle_text(p, p->node[node].first), p->node[node].last, depth + 1);
 }
 
@@ -284,7 +285,7 @@ static int call_typed(in_t *in, const int arg[], int args, int depth)
   const ct_pickle_t *p = &in->w->pickle;
   if (args != 4 || !is(p, arg[0], CT_PICKLE_GLOBAL) || !is(p, arg[1], CT_PICKLE_GLOBAL) ||
       !is(p, arg[2], CT_PICKLE_TUPLE))
-    CT_TRY(refuse(in, "has other arguments than torch.save writes"));
+    CT_TRY(tensor_refuse(in, "has other arguments than torch.save writes"));
   const char *class = ct_pickle_text(p, arg[1]);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     known |= strcmp(class, plain[i]) == 0;
@@ -299,7 +300,7 @@ static int call(in_t *in, const char *name, int args_node, int depth)
 {
   int rc = CT_OK, arg[MOST_ARGS];
   int args = ct_pickle_items(&in->w->pickle, args_node, MOST_ARGS, arg);
-  if (depth > MOST_CALLS) CT_TRY(refuse(in, "consists of nested tensors"));
+  if (depth > MOST_CALLS) CT_TRY(tensor_refuse(in, "consists of nested tensors"));
   if (strcmp(name, "torch._utils._rebuild_tensor_v2") == 0 ||
       strcmp(name, "torch._utils._rebuild_tensor") == 0)
     CT_TRY(rebuild(in, arg, args, 2));

@@ -25,7 +25,7 @@ typedef struct bytes {
   int64_t n, cap;
 } bytes_t;
 
-static int add(bytes_t *b, const void *from, size_t n)
+static int write_add(bytes_t *b, const void *from, size_t n)
 {
   int rc = CT_OK;
   CT_TRY(ct_mem_grow((void **)&b->data, &b->cap, b->n + (int64_t)n, 1));
@@ -36,9 +36,9 @@ out:
 }
 
 /* Adds printable opcodes and newline-terminated arguments. */
-static int add_line(bytes_t *b, const char *text)
+static int write_add_line(bytes_t *b, const char *text)
 {
-  return add(b, text, strlen(text));
+  return write_add(b, text, strlen(text));
 }
 
 static int add_number(bytes_t *b, unsigned char op, int size, uint64_t value)
@@ -46,15 +46,15 @@ static int add_number(bytes_t *b, unsigned char op, int size, uint64_t value)
   unsigned char line[16] = {op};
   for (int i = 0; i < size; i++)
     line[1 + i] = (unsigned char)(value >> (8 * i));
-  return add(b, line, (size_t)size + 1);
+  return write_add(b, line, (size_t)size + 1);
 }
 
 /* BINUNICODE */
-static int add_text(bytes_t *b, const char *text)
+static int write_add_text(bytes_t *b, const char *text)
 {
   int rc = CT_OK;
   CT_TRY(add_number(b, 'X', 4, strlen(text)));
-  CT_TRY(add_line(b, text));
+  CT_TRY(write_add_line(b, text));
 out:
   return rc;
 }
@@ -67,7 +67,7 @@ static int add_int(bytes_t *b, int64_t value)
   if (value <= 0xffff) return add_number(b, 'M', 2, (uint64_t)value);
   if (value <= INT32_MAX) return add_number(b, 'J', 4, (uint64_t)value);
   CT_TRY(add_number(b, 0x8a, 1, 8));
-  CT_TRY(add(b, &value, sizeof value));
+  CT_TRY(write_add(b, &value, sizeof value));
 out:
   return rc;
 }
@@ -76,14 +76,14 @@ out:
 static int add_dims(bytes_t *b, const ct_tensor_t *t, int strides)
 {
   int rc = CT_OK;
-  CT_TRY(add_line(b, "("));
+  CT_TRY(write_add_line(b, "("));
   for (int d = 0; d < t->ndim; d++) {
     int64_t value = strides ? 1 : t->dim[d];
     for (int k = d + 1; k < t->ndim && strides; k++)
       value *= t->dim[k] > 0 ? t->dim[k] : 1;
     CT_TRY(add_int(b, value));
   }
-  CT_TRY(add_line(b, "t"));
+  CT_TRY(write_add_line(b, "t"));
 out:
   return rc;
 }
@@ -97,13 +97,13 @@ static int add_storage(bytes_t *b, const ct_tensor_t *t, int i)
   snprintf(line, sizeof line, "ctorch%s\n%s\n", class ? "" : ".storage",
            class ? class : "UntypedStorage");
   snprintf(key, sizeof key, "%d", i);
-  CT_TRY(add_line(b, "("));
-  CT_TRY(add_text(b, "storage"));
-  CT_TRY(add_line(b, line));
-  CT_TRY(add_text(b, key));
-  CT_TRY(add_text(b, "cpu"));
+  CT_TRY(write_add_line(b, "("));
+  CT_TRY(write_add_text(b, "storage"));
+  CT_TRY(write_add_line(b, line));
+  CT_TRY(write_add_text(b, key));
+  CT_TRY(write_add_text(b, "cpu"));
   CT_TRY(add_int(b, class ? t->count : t->count * (ct_elem_bits(t->type) / 8)));
-  CT_TRY(add_line(b, "tQ"));
+  CT_TRY(write_add_line(b, "tQ"));
 out:
   return rc;
 }
@@ -114,18 +114,18 @@ static int add_tensor(bytes_t *b, const ct_tensor_t *t, int i)
   int rc = CT_OK;
   char type[64];
   int untyped = ct__pth_class_of(t->type) == NULL;
-  CT_TRY(add_text(b, t->name));
-  CT_TRY(add_line(b, untyped ? "ctorch._utils\n_rebuild_tensor_v3\n("
-                             : "ctorch._utils\n_rebuild_tensor_v2\n("));
+  CT_TRY(write_add_text(b, t->name));
+  CT_TRY(write_add_line(b, untyped ? "ctorch._utils\n_rebuild_tensor_v3\n("
+                                   : "ctorch._utils\n_rebuild_tensor_v2\n("));
   CT_TRY(add_storage(b, t, i));
   CT_TRY(add_int(b, 0));
   CT_TRY(add_dims(b, t, 0));
   CT_TRY(add_dims(b, t, 1));
-  CT_TRY(add_line(b, "\x89"
-                     "ccollections\nOrderedDict\n)R"));
+  CT_TRY(write_add_line(b, "\x89"
+                           "ccollections\nOrderedDict\n)R"));
   snprintf(type, sizeof type, "ctorch\n%s\n", ct_elem_name(t->type));
-  if (untyped) CT_TRY(add_line(b, type));
-  CT_TRY(add_line(b, "tR"));
+  if (untyped) CT_TRY(write_add_line(b, type));
+  CT_TRY(write_add_line(b, "tR"));
 out:
   return rc;
 }
@@ -133,11 +133,11 @@ out:
 static int make_pickle(const ct_tensor_t *list, int n, bytes_t *b)
 {
   int rc = CT_OK;
-  CT_TRY(add_line(b, "\x80\x02"
-                     "ccollections\nOrderedDict\n)R("));
+  CT_TRY(write_add_line(b, "\x80\x02"
+                           "ccollections\nOrderedDict\n)R("));
   for (int i = 0; i < n; i++)
     CT_TRY(add_tensor(b, &list[i], i));
-  CT_TRY(add_line(b, "u."));
+  CT_TRY(write_add_line(b, "u."));
 out:
   return rc;
 }

@@ -111,7 +111,7 @@ out:
 /* ---- a record ---- */
 
 /* Sizes and offsets that do not fit into 32 bits are in extra field 1, in this order. */
-static int widen(const unsigned char *extra, int64_t n, uint64_t *value[], int values)
+static int zip_widen(const unsigned char *extra, int64_t n, uint64_t *value[], int values)
 {
   int64_t at = 0, size = 0;
   for (; n - at >= 4; at += 4 + size) {
@@ -175,7 +175,7 @@ out:
 }
 
 /* Parses one entry of the central directory; *used: its size. */
-static int read_line(in_t *in, const unsigned char *line, int64_t left, int64_t *used)
+static int zip_read_line(in_t *in, const unsigned char *line, int64_t left, int64_t *used)
 {
   int rc = CT_OK;
   if (left < CT_ZIP_CENTRAL_BYTES || ct_zip_u32(line) != CT_ZIP_CENTRAL)
@@ -191,7 +191,7 @@ static int read_line(in_t *in, const unsigned char *line, int64_t left, int64_t 
   in->zip->n++;
   uint64_t plain = ct_zip_u32(line + 24), stored = ct_zip_u32(line + 20);
   uint64_t header = ct_zip_u32(line + 42), *wide[] = {&plain, &stored, &header};
-  if (!widen(line + CT_ZIP_CENTRAL_BYTES + name, extra, wide, 3) ||
+  if (!zip_widen(line + CT_ZIP_CENTRAL_BYTES + name, extra, wide, 3) ||
       !bounded(stored, in->bytes, &r->bytes) || !bounded(plain, INT64_MAX / 2, &r->plain))
     CT_FAIL(CT_ERR_FORMAT, "%s: the size of record '%s' is not valid", in->path, r->name);
   r->packed = (ct_zip_u16(line + 8) & 1) || ct_zip_u16(line + 10) != 0 || stored != plain;
@@ -210,7 +210,7 @@ static int read_list(in_t *in)
   if (!list) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(ct_file_read_at(in->fd, in->path, in->list, list, (size_t)in->list_bytes));
   for (int64_t i = 0; i < in->count; i++, at += used)
-    CT_TRY(read_line(in, list + at, in->list_bytes - at, &used));
+    CT_TRY(zip_read_line(in, list + at, in->list_bytes - at, &used));
 out:
   ct_mem_free(list);
   return rc;
@@ -225,7 +225,7 @@ static int by_offset(const void *a, const void *b)
                         : (p->bytes > q->bytes) - (p->bytes < q->bytes);
 }
 
-static int by_name(const void *a, const void *b)
+static int zip_by_name(const void *a, const void *b)
 {
   return strcmp(((const ct_zip_record_t *)a)->name, ((const ct_zip_record_t *)b)->name);
 }
@@ -239,7 +239,7 @@ int ct_zip_sort(ct_zip_t *z, const char *path)
   for (size_t i = 1; i < n; i++)
     if (r[i].at < r[i - 1].at + r[i - 1].bytes)
       CT_FAIL(CT_ERR_FORMAT, "%s: records '%s' and '%s' overlap", path, r[i - 1].name, r[i].name);
-  if (n > 0) qsort(r, n, sizeof *r, by_name);
+  if (n > 0) qsort(r, n, sizeof *r, zip_by_name);
   for (size_t i = 1; i < n; i++)
     if (strcmp(r[i].name, r[i - 1].name) == 0)
       CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is there twice", path, r[i].name);
@@ -271,5 +271,5 @@ void ct_zip_clear(ct_zip_t *z)
 ct_zip_record_t *ct_zip_find(const ct_zip_t *z, const char *name)
 {
   ct_zip_record_t key = {.name = (char *)name};
-  return z->n ? bsearch(&key, z->record, (size_t)z->n, sizeof key, by_name) : NULL;
+  return z->n ? bsearch(&key, z->record, (size_t)z->n, sizeof key, zip_by_name) : NULL;
 }

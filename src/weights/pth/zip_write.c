@@ -31,7 +31,7 @@ struct ct__zip_out {
   int64_t header_cap;
 };
 
-static void number(line_t *l, int bytes, uint64_t value)
+static void zip_write_number(line_t *l, int bytes, uint64_t value)
 {
   for (int i = 0; i < bytes; i++)
     l->data[l->n++] = (unsigned char)(value >> (8 * i));
@@ -42,16 +42,16 @@ static void number(line_t *l, int bytes, uint64_t value)
 static void common(line_t *l, const ct_zip_record_t *r, int wide, int extra)
 {
   uint64_t size = (uint64_t)r->bytes;
-  number(l, 2, wide ? 45 : 20);
-  number(l, 2, UTF8);
-  number(l, 2, 0);    /* stored */
-  number(l, 2, 0);    /* time */
-  number(l, 2, 0x21); /* date: 1980-01-01, so that equal weights give equal files */
-  number(l, 4, r->crc);
-  number(l, 4, size < WIDE ? size : WIDE);
-  number(l, 4, size < WIDE ? size : WIDE);
-  number(l, 2, strlen(r->name));
-  number(l, 2, (uint64_t)extra);
+  zip_write_number(l, 2, wide ? 45 : 20);
+  zip_write_number(l, 2, UTF8);
+  zip_write_number(l, 2, 0);    /* stored */
+  zip_write_number(l, 2, 0);    /* time */
+  zip_write_number(l, 2, 0x21); /* date: 1980-01-01, so that equal weights give equal files */
+  zip_write_number(l, 4, r->crc);
+  zip_write_number(l, 4, size < WIDE ? size : WIDE);
+  zip_write_number(l, 4, size < WIDE ? size : WIDE);
+  zip_write_number(l, 2, strlen(r->name));
+  zip_write_number(l, 2, (uint64_t)extra);
 }
 
 static int add_record(ct__zip_out_t *o, const char *name, int64_t bytes)
@@ -75,10 +75,10 @@ static void pad(const ct__zip_out_t *o, line_t *extra, size_t name)
 {
   int64_t fixed = o->file.at + CT_ZIP_LOCAL_BYTES + (int64_t)name + (int64_t)extra->n + 4;
   int64_t fill = ct_round_up(fixed, ALIGN) - fixed;
-  number(extra, 2, 0x4246); /* "FB" */
-  number(extra, 2, (uint64_t)fill);
+  zip_write_number(extra, 2, 0x4246); /* "FB" */
+  zip_write_number(extra, 2, (uint64_t)fill);
   for (int64_t i = 0; i < fill; i++)
-    number(extra, 1, 'Z');
+    zip_write_number(extra, 1, 'Z');
 }
 
 /* Stores the checksum of the last record in its header. */
@@ -87,7 +87,7 @@ static int seal(ct__zip_out_t *o)
   int64_t last = o->zip.n - 1;
   line_t crc = {.n = 0};
   o->zip.record[last].crc = o->crc;
-  number(&crc, 4, o->crc);
+  zip_write_number(&crc, 4, o->crc);
   return ct_out_put_at(&o->file, o->header[last] + CRC_PLACE, crc.data, (int64_t)crc.n);
 }
 
@@ -98,13 +98,13 @@ int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes)
   CT_TRY(add_record(o, name, bytes));
   ct_zip_record_t *r = &o->zip.record[o->zip.n - 1];
   if (wide) {
-    number(&extra, 2, 1);
-    number(&extra, 2, 16);
-    number(&extra, 8, (uint64_t)bytes);
-    number(&extra, 8, (uint64_t)bytes);
+    zip_write_number(&extra, 2, 1);
+    zip_write_number(&extra, 2, 16);
+    zip_write_number(&extra, 8, (uint64_t)bytes);
+    zip_write_number(&extra, 8, (uint64_t)bytes);
   }
   pad(o, &extra, strlen(name));
-  number(&l, 4, CT_ZIP_LOCAL);
+  zip_write_number(&l, 4, CT_ZIP_LOCAL);
   common(&l, r, wide, (int)extra.n);
   CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
   CT_TRY(ct_out_put(&o->file, name, (int64_t)strlen(name)));
@@ -154,18 +154,18 @@ static int write_line(ct__zip_out_t *o, int64_t i)
   line_t l = {.n = 0}, extra = {.n = 0};
   int wide = (size >= WIDE ? 16 : 0) + (header >= WIDE ? 8 : 0);
   if (wide) {
-    number(&extra, 2, 1);
-    number(&extra, 2, (uint64_t)wide);
+    zip_write_number(&extra, 2, 1);
+    zip_write_number(&extra, 2, (uint64_t)wide);
   }
   for (int k = 0; k < 2 && size >= WIDE; k++)
-    number(&extra, 8, size);
-  if (header >= WIDE) number(&extra, 8, header);
-  number(&l, 4, CT_ZIP_CENTRAL);
-  number(&l, 2, wide ? 45 : 20); /* version made by */
+    zip_write_number(&extra, 8, size);
+  if (header >= WIDE) zip_write_number(&extra, 8, header);
+  zip_write_number(&l, 4, CT_ZIP_CENTRAL);
+  zip_write_number(&l, 2, wide ? 45 : 20); /* version made by */
   common(&l, r, wide, (int)extra.n);
-  number(&l, 8, 0); /* comment, volume, internal attributes */
-  number(&l, 2, 0); /* external attributes, 4 bytes with the next line */
-  number(&l, 4, header < WIDE ? header : WIDE);
+  zip_write_number(&l, 8, 0); /* comment, volume, internal attributes */
+  zip_write_number(&l, 2, 0); /* external attributes, 4 bytes with the next line */
+  zip_write_number(&l, 4, header < WIDE ? header : WIDE);
   CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
   CT_TRY(ct_out_put(&o->file, r->name, (int64_t)strlen(r->name)));
   CT_TRY(ct_out_put(&o->file, extra.data, (int64_t)extra.n));
@@ -175,19 +175,19 @@ out:
 
 static void end64(line_t *l, uint64_t n, uint64_t list, uint64_t bytes)
 {
-  number(l, 4, CT_ZIP_END64);
-  number(l, 8, CT_ZIP_END64_BYTES - 12); /* remaining size */
-  number(l, 2, 45);
-  number(l, 2, 45);
-  number(l, 8, 0); /* volumes */
-  number(l, 8, n);
-  number(l, 8, n);
-  number(l, 8, bytes);
-  number(l, 8, list);
-  number(l, 4, CT_ZIP_LOCATOR);
-  number(l, 4, 0);
-  number(l, 8, list + bytes);
-  number(l, 4, 1);
+  zip_write_number(l, 4, CT_ZIP_END64);
+  zip_write_number(l, 8, CT_ZIP_END64_BYTES - 12); /* remaining size */
+  zip_write_number(l, 2, 45);
+  zip_write_number(l, 2, 45);
+  zip_write_number(l, 8, 0); /* volumes */
+  zip_write_number(l, 8, n);
+  zip_write_number(l, 8, n);
+  zip_write_number(l, 8, bytes);
+  zip_write_number(l, 8, list);
+  zip_write_number(l, 4, CT_ZIP_LOCATOR);
+  zip_write_number(l, 4, 0);
+  zip_write_number(l, 8, list + bytes);
+  zip_write_number(l, 4, 1);
 }
 
 static int write_list(ct__zip_out_t *o)
@@ -199,13 +199,13 @@ static int write_list(ct__zip_out_t *o)
     CT_TRY(write_line(o, i));
   uint64_t bytes = (uint64_t)o->file.at - list;
   if (n >= 0xffff || list >= WIDE || bytes >= WIDE) end64(&l, n, list, bytes);
-  number(&l, 4, CT_ZIP_END);
-  number(&l, 4, 0); /* volumes */
-  number(&l, 2, n < 0xffff ? n : 0xffff);
-  number(&l, 2, n < 0xffff ? n : 0xffff);
-  number(&l, 4, bytes < WIDE ? bytes : WIDE);
-  number(&l, 4, list < WIDE ? list : WIDE);
-  number(&l, 2, 0); /* comment */
+  zip_write_number(&l, 4, CT_ZIP_END);
+  zip_write_number(&l, 4, 0); /* volumes */
+  zip_write_number(&l, 2, n < 0xffff ? n : 0xffff);
+  zip_write_number(&l, 2, n < 0xffff ? n : 0xffff);
+  zip_write_number(&l, 4, bytes < WIDE ? bytes : WIDE);
+  zip_write_number(&l, 4, list < WIDE ? list : WIDE);
+  zip_write_number(&l, 2, 0); /* comment */
   CT_TRY(ct_out_put(&o->file, l.data, (int64_t)l.n));
 out:
   return rc;

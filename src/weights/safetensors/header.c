@@ -199,7 +199,7 @@ out:
   return rc;
 }
 
-static int add(ct__safetensors_list_t *l, const char *name, entry_t **out)
+static int header_add(ct__safetensors_list_t *l, const char *name, entry_t **out)
 {
   int rc = ct_mem_grow((void **)&l->entry, &l->cap, l->n + 1, sizeof *l->entry);
   if (rc != CT_OK) return rc;
@@ -225,7 +225,7 @@ int ct__safetensors_parse(const char *path, const char *text, size_t bytes, int6
       CT_TRY(take_meta(path, v, out));
       continue;
     }
-    CT_TRY(add(out, name, &e));
+    CT_TRY(header_add(out, name, &e));
     e->part = part;
     CT_TRY(take_entry(path, v, e));
     ct_heartbeat_progress();
@@ -239,15 +239,15 @@ out:
 
 /* ---- aliases of shared tensors ---- */
 
-static int by_name(const void *a, const void *b)
+static int header_by_name(const void *a, const void *b)
 {
   return strcmp((*(entry_t *const *)a)->name, (*(entry_t *const *)b)->name);
 }
 
-static const entry_t *find(entry_t *const *sorted, int64_t n, const char *name)
+static const entry_t *header_find(entry_t *const *sorted, int64_t n, const char *name)
 {
   entry_t want = {.name = (char *)(uintptr_t)name}, *key = &want;
-  entry_t *const *hit = bsearch(&key, sorted, (size_t)n, sizeof *sorted, by_name);
+  entry_t *const *hit = bsearch(&key, sorted, (size_t)n, sizeof *sorted, header_by_name);
   return hit ? *hit : NULL;
 }
 
@@ -255,7 +255,7 @@ static int add_alias(ct__safetensors_list_t *l, const char *name, entry_t of)
 {
   int rc = CT_OK;
   entry_t *e;
-  CT_TRY(add(l, name, &e));
+  CT_TRY(header_add(l, name, &e));
   l->aliases++;
   of.name = e->name;
   of.order = e->order;
@@ -283,11 +283,12 @@ int ct__safetensors_alias(ct__safetensors_list_t *l)
                                                                                move */
   for (int64_t i = 0; i < n; i++)
     sorted[i] = &l->entry[i];
-  qsort(sorted, (size_t)n, sizeof *sorted, by_name);
+  qsort(sorted, (size_t)n, sizeof *sorted, header_by_name);
   json_object_foreach(l->meta, key, v)
   {
-    const entry_t *of = find(sorted, n, json_string_value(v));
-    if (of && strcmp(key, "format") != 0 && !find(sorted, n, key)) CT_TRY(add_alias(l, key, *of));
+    const entry_t *of = header_find(sorted, n, json_string_value(v));
+    if (of && strcmp(key, "format") != 0 && !header_find(sorted, n, key))
+      CT_TRY(add_alias(l, key, *of));
   }
 out:
   ct_mem_free(sorted);

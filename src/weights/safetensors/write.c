@@ -40,7 +40,7 @@ static json_t *meta(const ct_weights_text_t *text, int n)
   return o;
 }
 
-static json_t *tensor(const ct_tensor_t *t, int64_t at, int64_t bytes)
+static json_t *write_tensor(const ct_tensor_t *t, int64_t at, int64_t bytes)
 {
   json_t *shape = json_array();
   for (int i = 0; i < t->ndim; i++)
@@ -49,7 +49,7 @@ static json_t *tensor(const ct_tensor_t *t, int64_t at, int64_t bytes)
                    "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
 }
 
-static int by_name(const void *a, const void *b)
+static int write_by_name(const void *a, const void *b)
 {
   return strcmp((*(const ct_tensor_t *const *)a)->name, (*(const ct_tensor_t *const *)b)->name);
 }
@@ -58,7 +58,7 @@ static int by_type_and_name(const void *a, const void *b)
 {
   const ct_tensor_t *p = *(const ct_tensor_t *const *)a, *q = *(const ct_tensor_t *const *)b;
   if (p->type != q->type) return p->type > q->type ? -1 : 1;
-  return by_name(a, b);
+  return write_by_name(a, b);
 }
 
 static int check_tensor(const char *path, const ct_tensor_t *t, const ct_tensor_t *before)
@@ -87,7 +87,7 @@ static int layout(ct_weights_out_t *o, const ct_tensor_t *list, const ct_tensor_
     o->size[k] = ct_elem_bits(t->type) / 8;
     o->at[k] = at;
     int64_t bytes = t->count * o->size[k];
-    if (json_object_set_new(header, t->name, tensor(t, at, bytes)) != 0)
+    if (json_object_set_new(header, t->name, write_tensor(t, at, bytes)) != 0)
       return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a header");
     at += bytes;
   }
@@ -134,7 +134,7 @@ static int sort(const char *path, const ct_tensor_t *list, int n, const ct_tenso
   int rc = CT_OK;
   for (int i = 0; i < n; i++)
     sorted[i] = &list[i];
-  if (n > 0) qsort(sorted, (size_t)n, sizeof *sorted, by_name);
+  if (n > 0) qsort(sorted, (size_t)n, sizeof *sorted, write_by_name);
   for (int i = 0; i < n; i++)
     CT_TRY(check_tensor(path, sorted[i], i ? sorted[i - 1] : NULL));
   if (n > 0) qsort(sorted, (size_t)n, sizeof *sorted, by_type_and_name);
