@@ -14,6 +14,11 @@
 
 #include "base/ct_text.h"
 
+/** The steps of a timeline. */
+typedef struct ct_trace_steps {
+  int64_t from, to; /**< counted from 1, inclusive; 0, 0: none */
+} ct_trace_steps_t;
+
 /** 1 while tracing is on. */
 extern atomic_int ct__trace_on;
 

@@ -2,6 +2,7 @@
  * Free of MPI. */
 #ifndef CT_RUN_OPTS_H
 #define CT_RUN_OPTS_H
+#include "base/ct_trace.h"
 #include "conf/ct_opt.h"
 
 /** Section `run`. */
@@ -15,11 +16,7 @@ typedef struct ct_run_opts {
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];
 
-/** `run.trace`: a range of steps. */
-typedef struct ct_trace_steps {
-  int64_t from, to; /**< counted from 1, inclusive; 0, 0: none */
-} ct_trace_steps_t;
-/** Local.  CT_ERR_USAGE names the key. */
+/** Local.  Parses `run.trace`.  CT_ERR_USAGE names the key. */
 int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
 
 /** Section `eval`. */

@@ -4,7 +4,6 @@ libctrain_a_SOURCES += \
   %D%/ct_run_opts.h \
   %D%/ct_rundir.h \
   %D%/ct_steps.h \
-  %D%/histograms.c \
   %D%/lines.c \
   %D%/lines.h \
   %D%/loop.c \
@@ -15,5 +14,4 @@ libctrain_a_SOURCES += \
   %D%/rundir.c \
   %D%/skipped_samples.c \
   %D%/steps.c \
-  %D%/stop_policy.c \
-  %D%/trace.c
+  %D%/stop_policy.c

@@ -9,6 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_trace.h"
+#include "telemetry/ct_histograms.h"
 #include "telemetry/ct_mllog.h"
 #include <stdio.h>
 #include <string.h>
@@ -173,6 +174,13 @@ out:
   return rc;
 }
 
+static int write_histograms(const ct__loop_t *l)
+{
+  int64_t every = l->o->histograms_every;
+  if (!l->o->events || !every || (l->at.epoch + 1) % every) return CT_OK;
+  return ct_histograms(l->o->events, l->t, l->o->graph, l->at.step);
+}
+
 /* If a stop request interrupts the evaluation, the position stays at the end of the epoch, and the
  * resumed run evaluates. */
 static int end_epoch(ct__loop_t *l, int64_t *stop)
@@ -180,7 +188,7 @@ static int end_epoch(ct__loop_t *l, int64_t *stop)
   int rc = CT_OK;
   int64_t every = l->o->eval->every_epochs;
   int evaluates = every && (l->at.epoch + 1) % every == 0;
-  CT_TRY_ALL(l->topo, ct__histograms(l));
+  CT_TRY_ALL(l->topo, write_histograms(l));
   CT_TRY(log_position(l, evaluates, stop));
   if (l->o->val && evaluates && l->evaluated_step != l->at.step) return CT_OK;
   l->at.cursor = 0;
@@ -222,9 +230,9 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
   while (!finished(l) && !*stop) {
     ct_step_status_t status = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
-    CT_TRY(ct__trace_before(l));
+    CT_TRY(ct_trace_file_before(&l->trace, l->topo, l->at.step + 1, &l->apart_s));
     CT_TRY(one_step(l, own, &status));
-    CT_TRY(ct__trace_behind(l, 0));
+    CT_TRY(ct_trace_file_after(&l->trace, l->topo, l->o->dir, l->at.step, 0, &l->apart_s));
     *stop = status.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
@@ -315,7 +323,7 @@ static int go(ct__loop_t *l)
   ct_mllog_begin(l->o->mllog, "run", 0);
   CT_TRY(make_up(l, &own, &stop));
   CT_TRY(steps(l, &own, &stop));
-  CT_TRY(ct__trace_behind(l, 1));
+  CT_TRY(ct_trace_file_after(&l->trace, l->topo, l->o->dir, l->at.step, 1, &l->apart_s));
   CT_TRY(save_rest(l, own, stop));
   if (!stop && l->evaluated_step != l->at.step) CT_TRY(last_evaluation(l, &stop));
   l->out->stopped = ct_stop_unpack(stop).reason;
@@ -383,7 +391,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                                      .sampler = &o->sampler};
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
-  CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.tracing.steps));
+  CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.trace.steps));
   CT_TRY_ALL(l.topo, loop_prepare(&l));
   CT_TRY_ALL(l.topo, ct__checkpointing_open(&l));
   CT_TRY_ALL(l.topo, open_steps(&l));

@@ -1,24 +1,16 @@
 /** \file loop.h  Internal state of the training loop: loop.c runs steps and epochs, checkpointing.c
  * writes checkpoints, stop_policy.c decides when to stop, skipped_samples.c reports skipped
- * samples, trace.c writes the timeline, histograms.c histograms. */
+ * samples. */
 #ifndef CT_LOOP_PRIVATE_H
 #define CT_LOOP_PRIVATE_H
-#include "comm/ct_clocks.h"
 #include "job/ct_walltime.h"
 #include "telemetry/ct_time_breakdown_lines.h"
 #include "run/ct_loop.h"
 #include "telemetry/ct_metrics.h"
+#include "telemetry/ct_trace_file.h"
 #include "run/ct_steps.h"
 #include "run/lines.h"
 #include "run/progress.h"
-
-/** The timeline of some steps (trace.c). */
-typedef struct ct__tracing {
-  ct_trace_steps_t steps;
-  int64_t from; /**< first step in it; 0: it has not begun */
-  int over;
-  ct_clock_offset_t clock[2]; /**< at its beginning and end */
-} ct__tracing_t;
 
 typedef struct ct__loop {
   ct_trainer_t *t;
@@ -28,7 +20,7 @@ typedef struct ct__loop {
   ct_position_t at;
   ct_steps_t steps;
   ct_breakdown_lines_t *breakdown_lines;
-  ct__tracing_t tracing;
+  ct_trace_file_t trace;
   ct_meter_t *meter;
   double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */
   ct_ckpt_t *ckpt;          /* rank 0 */
@@ -97,19 +89,5 @@ ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a)
 /** Collective.  After a step in which all ranks together skipped so many samples: rank 0 logs them.
  * CT_ERR_DATA: more than data.max_skipped in this epoch. */
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
-
-/* ---- trace.c ---- */
-
-/** Collective.  Before each step: begins the timeline if this is its first step. */
-int ct__trace_before(ct__loop_t *l);
-/** Collective.  After each step, and at the end of the run (\a last): ends the timeline after its
- * last step, and rank 0 writes it. */
-int ct__trace_behind(ct__loop_t *l, int last);
-
-/* ---- histograms.c ---- */
-
-/** Local.  After the last step of an epoch: writes histograms for TensorBoard if they are due and
- * this rank writes event files. */
-int ct__histograms(const ct__loop_t *l);
 
 #endif

@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/ct_events.h \
+  %D%/ct_histograms.h \
   %D%/ct_meter.h \
   %D%/ct_metrics.h \
   %D%/ct_mllog.h \
@@ -7,9 +8,11 @@ libctrain_a_SOURCES += \
   %D%/ct_stragglers.h \
   %D%/ct_time_breakdown.h \
   %D%/ct_time_breakdown_lines.h \
+  %D%/ct_trace_file.h \
   %D%/events.c \
   %D%/events.h \
   %D%/events_run.c \
+  %D%/histograms.c \
   %D%/meter.c \
   %D%/metrics.c \
   %D%/mllog.c \
@@ -19,4 +22,5 @@ libctrain_a_SOURCES += \
   %D%/stragglers.c \
   %D%/time_breakdown.c \
   %D%/time_breakdown_json.c \
-  %D%/time_breakdown_lines.c
+  %D%/time_breakdown_lines.c \
+  %D%/trace_file.c

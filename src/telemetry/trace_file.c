@@ -1,5 +1,7 @@
 /* The timeline of a few steps: every rank records its events, and rank 0 writes them into one file
  * for Chrome and Perfetto, with all times converted to its own clock. */
+#include "telemetry/ct_trace_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,26 +11,31 @@
 #include "base/ct_log.h"
 #include "base/ct_out.h"
 #include "base/ct_trace.h"
-#include "run/loop.h"
+#include "comm/ct_agree.h"
 
 enum { EVENTS = 1 << 18 }; /* per rank: 15 MB */
 
-int ct__trace_before(ct__loop_t *l)
+int ct_trace_file_before(ct_trace_file_t *t, const ct_topo_t *topo, int64_t step, double *spent_s)
 {
   int rc = CT_OK;
-  ct__tracing_t *t = &l->tracing;
-  int64_t step = l->at.step + 1;
   if (t->from || step < t->steps.from || step > t->steps.to) return CT_OK;
   double begin = ct_clock();
-  ct_clocks_measure(l->topo, &t->clock[0]);
-  CT_TRY_ALL(l->topo, ct_trace_start(EVENTS));
+  ct_clocks_measure(topo, &t->clock[0]);
+  CT_TRY_ALL(topo, ct_trace_start(EVENTS));
   t->from = step;
-  l->apart_s += ct_clock() - begin;
+  *spent_s += ct_clock() - begin;
 out:
   return rc;
 }
 
 /* ---- the file; rank 0 ---- */
+
+typedef struct writing {
+  const ct_trace_file_t *t;
+  const ct_topo_t *topo;
+  const char *dir;
+  int64_t step; /* the last recorded one */
+} writing_t;
 
 static void write_part(void *ctx, int rank, const void *data, size_t bytes)
 {
@@ -36,12 +43,12 @@ static void write_part(void *ctx, int rank, const void *data, size_t bytes)
   ct_out_put(ctx, data, (int64_t)bytes); /* an error is returned by the commit */
 }
 
-static int trace_open_file(const ct__loop_t *l, ct_out_t *out)
+static int trace_open_file(const writing_t *l, ct_out_t *out)
 {
   static const char head[] = "{\"traceEvents\":[\n";
   int rc = CT_OK;
   char path[CT_PATH_MAX];
-  CT_TRY(ct_path_join(path, sizeof path, l->o->dir, "trace.json"));
+  CT_TRY(ct_path_join(path, sizeof path, l->dir, "trace.json"));
   CT_TRY(ct_out_begin(out, path));
   CT_TRY(ct_out_put(out, head, sizeof head - 1));
 out:
@@ -49,28 +56,28 @@ out:
 }
 
 /* Perfetto shows otherData among the properties of the file. */
-static int trace_close_file(const ct__loop_t *l, ct_out_t *out, double bound_s, int64_t lost)
+static int trace_close_file(const writing_t *l, ct_out_t *out, double bound_s, int64_t lost)
 {
-  const ct__tracing_t *t = &l->tracing;
+  const ct_trace_file_t *t = l->t;
   char tail[400];
   snprintf(tail, sizeof tail,
            "{\"name\":\"trace\",\"ph\":\"M\",\"pid\":0,\"args\":{}}],\n"
            "\"displayTimeUnit\":\"ms\",\"otherData\":{\"first_step\":%lld,\"last_step\":%lld,"
            "\"ranks\":%d,\"nodes\":%d,\"clock_bound_us\":%.3f,\"events_lost\":%lld}}\n",
-           (long long)t->from, (long long)l->at.step, l->topo->size, l->topo->nodes, 1e6 * bound_s,
+           (long long)t->from, (long long)l->step, l->topo->size, l->topo->nodes, 1e6 * bound_s,
            (long long)lost);
   ct_out_put(out, tail, (int64_t)strlen(tail));
   return ct_out_commit(out);
 }
 
-static void log_timeline(const ct__loop_t *l, const ct_out_t *out, double bound_s, int64_t lost)
+static void log_timeline(const writing_t *l, const ct_out_t *out, double bound_s, int64_t lost)
 {
   char clocks[80] = "";
   if (l->topo->nodes > 1)
     snprintf(clocks, sizeof clocks, "; the clocks of the nodes agree within %.1f us",
              1e6 * bound_s);
-  ct_log(CT_LOG_INFO, "the timeline of steps %lld to %lld is in %s%s", (long long)l->tracing.from,
-         (long long)l->at.step, out->path, clocks);
+  ct_log(CT_LOG_INFO, "the timeline of steps %lld to %lld is in %s%s", (long long)l->t->from,
+         (long long)l->step, out->path, clocks);
   if (lost)
     ct_log(CT_LOG_WARN, "run.trace: the timeline lacks %lld events: record fewer steps",
            (long long)lost);
@@ -90,7 +97,7 @@ static double trace_convert(const void *ctx, double s)
   return ct_clocks_convert(p->clock, s) - p->zero_s;
 }
 
-static int write_events(const ct__loop_t *l, ct_out_t *out, const placing_t *p, int64_t *lost)
+static int write_events(const writing_t *l, ct_out_t *out, const placing_t *p, int64_t *lost)
 {
   int rc = CT_OK;
   char name[128];
@@ -106,11 +113,11 @@ out:
   return rc;
 }
 
-static int trace_collect(const ct__loop_t *l, ct_out_t *out)
+static int trace_collect(const writing_t *l, ct_out_t *out)
 {
   int rc = CT_OK;
   int64_t lost = 0;
-  const ct__tracing_t *t = &l->tracing;
+  const ct_trace_file_t *t = l->t;
   placing_t p = {.clock = t->clock, .zero_s = l->topo->rank ? 0 : t->clock[0].at_s};
   double bound =
       t->clock[0].bound_s > t->clock[1].bound_s ? t->clock[0].bound_s : t->clock[1].bound_s;
@@ -126,20 +133,21 @@ out:
   return rc;
 }
 
-int ct__trace_behind(ct__loop_t *l, int last)
+int ct_trace_file_after(ct_trace_file_t *t, const ct_topo_t *topo, const char *dir, int64_t step,
+                        int last, double *spent_s)
 {
   int rc = CT_OK;
-  ct__tracing_t *t = &l->tracing;
   ct_out_t out = {0};
-  if (!t->from || t->over || (!last && l->at.step < t->steps.to)) return CT_OK;
+  const writing_t l = {t, topo, dir, step};
+  if (!t->from || t->over || (!last && step < t->steps.to)) return CT_OK;
   double begin = ct_clock();
   t->over = 1;
   ct_trace_stop();
-  ct_clocks_measure(l->topo, &t->clock[1]);
-  rc = trace_collect(l, &out);
+  ct_clocks_measure(topo, &t->clock[1]);
+  rc = trace_collect(&l, &out);
   ct_out_drop(&out);
   ct_trace_clear();
-  l->apart_s += ct_clock() - begin;
+  *spent_s += ct_clock() - begin;
   if (rc != CT_ERR_IO) return rc;
   ct_log(CT_LOG_WARN, "the timeline is not written: %s", ct_err_last()->text);
   return CT_OK;
