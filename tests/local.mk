@@ -155,6 +155,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/types.safetensors \
   %D%/lib.sh %D%/slowest.txt \
   %D%/lint/layers.txt \
+  %D%/lint/names.awk \
   %D%/lint/uses.awk \
   %D%/lsan.supp \
   %D%/mpi/run_np.sh \

@@ -40,9 +40,9 @@ int ct__h5_cf_find(hid_t array, const char *path, const char *name, float fill, 
 /** With the lock. Sets the sign of \a type, a copy of the array's integer type, as `_Unsigned`
  * demands. */
 void ct__h5_cf_sign(hid_t array, hid_t type);
-/** 1 if values stay as stored, with NaN for missing ones. */
+/** 1 if values stay as stored, with c->fill for missing ones. */
 int ct__h5_cf_nothing(const ct__h5_cf_t *c);
-/** Converts \a n stored elements to float32, with \a fill for missing ones. */
+/** Converts \a n stored elements to float32, with c->fill for missing ones. */
 void ct__h5_cf_apply(const ct__h5_cf_t *c, const void *from, size_t n, float *to);
 /** Converts \a n stored integers to int64 with their intended sign. Returns how many are missing;
  * *which is one of them. */

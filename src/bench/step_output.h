@@ -28,11 +28,11 @@ typedef struct ct_bench {
                     higher one */
 } ct_bench_t;
 
-/** Appends one measurement as a JSON object with the additional keys of \a more (may be NULL), or
- * several as an array. */
+/** Without --modes (b->mode is NULL): appends the one measurement as a JSON object with the
+ * additional keys of \a more (may be NULL).  With them: appends the n measurements as an array. */
 int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out);
-/** Appends one measurement as lines, or several as a table with the speed relative to "ddp", or to
- * the first mode if ddp is not measured. */
+/** Without --modes: appends the one measurement as lines.  With them: appends a table of the n
+ * modes with the speed relative to "ddp", or to the first mode if ddp is not measured. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
 
 /** Local.  Times every op of a step on its own, and a copy and a GEMM for the lower bound of each

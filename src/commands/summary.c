@@ -10,7 +10,7 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* ---- settings of the training, one line for each that differs from plain training ---- */
+/* ---- settings of the training: optimizer, loss and batch, and whatever else is in use ---- */
 
 static const char *word(const ct_opt_t *rows, const char *key, int value)
 {

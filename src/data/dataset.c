@@ -30,9 +30,9 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_TEXTS(ct_data_opts_t, target, "labels",
                  "name of the array of labels, real-valued targets, or dense targets (a label or "
                  "value for each pixel or voxel); several arrays of targets are concatenated"),
-    CT_OPT_TEXT(
-        ct_data_opts_t, weight, "",
-        "name of the array of sample weights, one number for each sample; empty: all are equal"),
+    CT_OPT_TEXT(ct_data_opts_t, weight, "",
+                "name of the array of sample weights: a factor of the loss for each sample; empty: "
+                "all are equal"),
     CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
     CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
                "batch of one rank, in samples; 0: batch decides"),

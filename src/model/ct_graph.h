@@ -93,16 +93,17 @@ int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
 /** Local.  The shapes of the extra inputs in o->inputs.  CT_ERR_USAGE as above. */
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
- * configuration can be used without the data.  \a more: extra inputs, or NULL. */
+ * configuration can be used without the data.  \a extra: extra inputs, or NULL. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
 
 /** Local.  A note for the user about a choice that the family made from the sample shape, or
  * NULL. */
 const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
 
-/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1), extra inputs \a more (NULL:
- * none) and \a classes outputs (at least 1; o->classes is ignored).  If o->input and o->inputs are
- * set, the shapes must match them.  \a where: name of the configuration file for messages, or NULL.
+/** Local.  Builds the graph for samples of shape \a input (dim[0] = 1), extra inputs \a extra
+ * (NULL: none) and \a classes outputs (at least 1; o->classes is ignored).  If o->input and
+ * o->inputs are set, the shapes must match them.  \a where: name of the configuration file for
+ * messages, or NULL.
  *
  * CT_ERR_USAGE: unknown family or kind (the message suggests the nearest), unknown input, duplicate
  * layer name, or shapes that do not match (with line numbers for layers from YAML).  CT_ERR_SHAPE:

@@ -14,7 +14,7 @@
 typedef enum {
   CT_REF_INLINE, /**< immediately */
   CT_REF_LATE,   /**< when it is waited for */
-  CT_REF_RANDOM  /**< at a random time between these, queues in random order */
+  CT_REF_RANDOM  /**< at a random time before the wait ends; queues run in random order */
 } ct__ref_order_t;
 
 struct ct_dev {

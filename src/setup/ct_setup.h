@@ -152,8 +152,8 @@ int ct_setup_init(ct_setup_t *s);
  * trainer and must outlive \a out. */
 int ct_setup_steps(ct_setup_t *s, ct_steps_t *out);
 /** Local.  Computes the memory that this rank's trainer will allocate; no communicator is needed.
- * If \a place is not NULL, also describes where it resides: place[CT_RESIDENCIES], *places entries.
- * */
+ * If \a residency[CT_RESIDENCIES] is not NULL, also describes where it resides, in *residencies
+ * entries. */
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies);
 /** Local.  Determines the metrics of an evaluation of s->val.  Opens *confusion, which the caller
  * closes, if a key needs it or there are few classes, and \a counts is 1.  CT_ERR_USAGE: a metric

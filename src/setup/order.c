@@ -8,8 +8,8 @@
 #include "base/ct_log.h"
 #include "comm/ct_agree.h"
 
-/* Returns the number of blocks that a rank uses at a time: one per lane, and some that are being
- * read. */
+/* Estimates how many blocks a rank has in memory at a time: one for each of its lanes (parts of a
+ * batch, ct_blocks.h), and half as many again plus one per worker that are read ahead. */
 static int64_t blocks_in_use(const ct_setup_t *s, int64_t lanes)
 {
   int64_t own = (lanes + s->topo->size - 1) / s->topo->size;

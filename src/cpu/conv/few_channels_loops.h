@@ -33,7 +33,8 @@ typedef struct cpu__few_task {
       *workspace; /**< workspace for the gradient with a plain image: cpu__few_workspace() floats */
 } cpu__few_task_t;
 
-/** Size of 8 planes whose rows are padded to whole vectors. */
+/** Floats of workspace: 8 planes of rows x cols pixels, one for each output channel, with rows
+ * padded to 16 floats. */
 static inline int64_t cpu__few_workspace(int64_t rows, int64_t cols)
 {
   return 8 * rows * ((cols + 15) / 16 * 16);

@@ -90,7 +90,7 @@ typedef struct cpu__pixels {
 typedef struct cpu__reach {
   int32_t first, count;
   int32_t tap, taps; /**< first tap inside the image, and their number */
-  int32_t in;        /**< input that the first tap of the first output reads */
+  int32_t in;        /**< index of the input that `tap` of output `first` reads: inside the image */
 } cpu__reach_t;
 
 /** A depthwise convolution of one image and one vector of channels, or its input gradient, which is

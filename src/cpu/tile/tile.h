@@ -35,8 +35,8 @@ typedef void cpu__tile_run_t(const cpu__tile_t *t, const float *a, const float *
 /** Lanes of a packed panel: 16 rows of A or columns of B, whatever the vector length. */
 enum { CPU__PANEL = 16 };
 
-/** A packing task: `lanes` lanes over k; the other lanes of the panel become 0.  One of `k_step`
- * and `lane` is 1. */
+/** A packing task: copies k values of each of `lanes` lanes into a panel of CPU__PANEL lanes; the
+ * remaining lanes become 0.  One of the strides `k_step` and `lane` is 1. */
 typedef struct cpu__pack {
   int64_t k;
   int64_t k_step, k16; /**< strides in the source: to the next k; to the next multiple of 16 */

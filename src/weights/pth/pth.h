@@ -48,8 +48,8 @@ struct ct_weights {
   int holder;
 };
 
-/** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of pickles; the
- * object is the pickle at offset \a at. */
+/** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of
+ * pickles. */
 int ct__pth_open_old(ct_weights_t *w);
 /** 1 if a file with these first bytes has the legacy format. */
 int ct__pth_is_old(const unsigned char *head, int64_t bytes);
