@@ -144,7 +144,7 @@ static void bytes_without_memory(void)
     return;
   }
   if (t->rank == t->size - 1) ct_mem_fail_at(1);
-  CT_ASSERT_FAILS(ct_agree_bytes(t, CT_OK, &data, &n), CT_ERR_NOMEM, "what rank 0 sends");
+  CT_ASSERT_FAILS(ct_agree_bytes(t, CT_OK, &data, &n), CT_ERR_NOMEM, "a broadcast from rank 0");
   CU_ASSERT(t->rank == 0 ? data == text : data == NULL);
   CT_ASSERT_INT(ct_mem_live(), live);
 }

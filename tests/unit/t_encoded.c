@@ -332,7 +332,7 @@ static void sizes_are_shared(void)
   }
   spec.known_bytes = bytes - 4;
   ct_reader_hdf5.close(other);
-  CT_ASSERT_FAILS(ct_reader_hdf5.open(&spec, &other), CT_ERR_ARG, "cut off");
+  CT_ASSERT_FAILS(ct_reader_hdf5.open(&spec, &other), CT_ERR_ARG, "truncated");
   ct_reader_hdf5.close(r);
   ct_mem_free(known);
 }

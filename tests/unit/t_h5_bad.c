@@ -200,9 +200,10 @@ static void indices_are_checked(void)
   CT_ASSERT_OK(ops->open(&spec, &r));
   CT_ASSERT_OK(ops->read(r, 1, index, x, y));
   index[0] = 40;
-  CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_ARG, "no sample 40 among 40");
+  CT_ASSERT_FAILS(ops->read(r, 1, index, x, y), CT_ERR_ARG,
+                  "sample 40 is out of range: there are 40");
   index[0] = -1;
-  CT_ASSERT_FAILS(ops->read(r, 1, index, NULL, y), CT_ERR_ARG, "no sample -1");
+  CT_ASSERT_FAILS(ops->read(r, 1, index, NULL, y), CT_ERR_ARG, "sample -1 is out of range");
   char location[64];
   ops->location(r, 19, location, sizeof location);
   CT_ASSERT_TEXT(location, "a.h5, sample 19");

@@ -63,7 +63,7 @@ static void what_is_no_rule_is_refused(void)
               {"fc=", "expected OLD=NEW"},
               {"", "expected OLD=NEW"},
               {"a=b=c", "two '='"},
-              {"*.a=b", "has 1 '*' before '=' and 0 behind"},
+              {"*.a=b", "has 1 '*' before '=' and 0 after"},
               {"*********=*********", "9 '*'"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const char *const text[MAX_RULES] = {"good=rule", rows[i].rule};

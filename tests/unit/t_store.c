@@ -358,7 +358,7 @@ static void every_other_length_is_found(void)
   FILE *f = fopen(path, "ab");
   fputc('x', f);
   fclose(f);
-  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "cut off");
+  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "truncated");
   ct_mem_free(data);
 }
 
@@ -411,7 +411,7 @@ static void other_files_are_no_checkpoints(void)
   const char *path = file_in(ct_test_dir(), "other.h5");
   static const char text[] = "this is a text, and no checkpoint, though it is long enough";
   write_bytes(path, text, sizeof text);
-  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "no checkpoint");
+  CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "not a ctrain-hpc checkpoint");
   CT_ASSERT_OK(ct__h5_seal_write(path));
   CT_ASSERT_FAILS(read_small(path), CT_ERR_FORMAT, "cannot be read as an HDF5 file");
   /* an HDF5 file of ours, but of another kind */
