@@ -1,7 +1,8 @@
 # The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake
 # CUDA runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu
 # loads it.
-emu_cxxflags = -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC \
+# the kernels include the emulator where nvcc does not compile them
+emu_cxxflags = -DCT_KERNEL_HOST='"tests/cuda/emu/emu.h"' -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC \
   -fvisibility=hidden $(CT_SAN_CXX)
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 
