@@ -15,7 +15,7 @@
  * with its rank number (unless it already carries one from an earlier agreement). If all pass CT_OK
  * it costs one 8-byte allreduce (MINLOC). */
 int ct_agree(const ct_topo_t *t, int rc);
-/** Around a local call in collective code: all ranks fail if one does. */
+/** Wraps a local call in collective code: all ranks fail if one does. */
 #define CT_TRY_ALL(topo, call) CT_TRY(ct_agree((topo), (call)))
 /** Collective. If the ranks passed different values, CT_ERR_DIFFER on every rank; the message names
  * \a what and the first rank that differs from rank 0. */

@@ -20,10 +20,10 @@ typedef enum {
   CT_COMM_RING,    /**< ring: NCCL, MPICH's ring */
   CT_COMM_HALVING, /**< recursive halving and doubling, MPI's algorithm for an all-reduce. If n is
                       not a power of two, ranks are folded first, which doubles the bytes */
-  /** our own exchange: all-to-all twice, for any n. The messages of a phase are posted at once, but
-   * a rank handles them one by one, and MPI may return the sums around a ring. Counted as 2 (n - 1)
-   * rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8 nodes with link latencies of 200
-   * us. */
+  /** our own exchange (host/exchange.h): all-to-all twice, for any n. The messages of each of the
+   * two are posted at once, but a rank handles them one by one, and MPI may return the sums around
+   * a ring. Counted as 2 (n - 1) rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8 nodes
+   * with link latencies of 200 us. */
   CT_COMM_EXCHANGE
 } ct_comm_algorithm_t;
 
@@ -37,7 +37,7 @@ const char *ct_comm_call_name(ct_comm_call_t call);
 /** Ratio of busbw to algbw in nccl-tests: 2 (n - 1) / n for an all-reduce, 1 for a broadcast, else
  * (n - 1) / n. busbw is comparable to the hardware's bandwidth. */
 double ct_comm_bus_factor(ct_comm_call_t call, int ranks);
-/** Zero cost for 1 rank. */
+/** Returns the cost of a call with an algorithm; 0 for 1 rank. */
 ct_comm_cost_t ct_comm_cost(ct_comm_call_t call, ct_comm_algorithm_t a, int ranks);
 
 enum { CT_COMM_MESSAGE = 8192 }; /**< message size in bytes from which an exchange pays off */

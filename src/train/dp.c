@@ -25,9 +25,10 @@ typedef struct whole {
 typedef struct dp {
   whole_t *whole; /* owned; rank 0 only */
   int64_t wholes, cap;
-  int64_t *bytes;           /* owned; per rank: bytes of its rows in a scatter or gather */
-  char *mine;               /* inputs of this rank's samples */
-  char *outputs, *gradient; /* of the whole batch; rank 0 only */
+  int64_t *bytes; /* owned; per rank: bytes of its rows in a scatter or gather */
+  char *mine;     /* inputs of this rank's samples */
+  char *outputs;  /* of the whole batch; rank 0 only */
+  char *gradient; /* of the loss by `outputs`; rank 0 only */
   /* the step in progress */
   const ct_batch_t *b;
   const ct_plan_t *plan; /* for this rank's samples; NULL: it has none */

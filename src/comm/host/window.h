@@ -34,7 +34,7 @@ typedef struct ct__window_location {
  * failure). may_share, identical on all ranks: 0 forbids sharing. tree: sum along a binary tree
  * over the local ranks, whose number is then a power of two. */
 int ct__window_open(const ct_topo_t *t, int may_share, int tree, ct__window_t **out);
-/** Collective over the world; NULL is allowed. */
+/** Collective over the world. Frees \a w, which may be NULL. */
 void ct__window_close(ct__window_t *w);
 /** Local. Notifies the other ranks and frees this rank's private data. The memory itself stays
  * until the process ends, since peers and MPI may still access it. */
@@ -47,7 +47,7 @@ int ct__window_aborted(const ct__window_t *w);
 /** Collective over the world. Zeroed, 64-byte aligned memory: shared if the window shares and the
  * allocation succeeds, else private. Freed by ct__window_close(). */
 int ct__window_alloc(ct__window_t *w, size_t bytes, void **out);
-/** 1 and the location if all of buf[0..n) is shared memory. */
+/** Returns 1 and the location if all of buf[0..n) is shared memory. */
 int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_location_t *out);
 
 /** Reduces [*from, *to) to slice \a index of \a slices. Slices start at multiples of a cache line
