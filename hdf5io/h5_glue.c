@@ -414,7 +414,7 @@ static int64_t count_values(hid_t attr)
   return n;
 }
 
-/* 1 if the attribute has exactly one element, as this program's attributes have. */
+/* Returns 1 if the attribute has exactly one element, as this program's attributes have. */
 static int is_single(hid_t attr)
 {
   return count_values(attr) == 1;

@@ -78,8 +78,8 @@ static int find_broken(hid_t file, const char *name, char *part, char *to, size_
   return 0;
 }
 
-/* 1 if the name exists, although it could not be opened: it is damaged, newer than this HDF5, or
- * not an array. */
+/* Returns 1 if the name exists, although it could not be opened: it is damaged, newer than this
+ * HDF5, or not an array. */
 static int is_there(hid_t file, const char *name)
 {
   return name[0] && H5Lexists(file, name, H5P_DEFAULT) > 0;

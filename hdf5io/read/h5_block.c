@@ -18,7 +18,8 @@ enum {
 
 /* ---- buffers ---- */
 
-/* 1 if a decoded chunk has the memory layout of its samples, so that it can be decoded in place. */
+/* Returns 1 if a decoded chunk has the memory layout of its samples, so that it can be decoded in
+ * place. */
 static int is_as_in_memory(const ct__h5_shard_t *s)
 {
   for (int i = 1; i < s->ndim; i++)
@@ -82,7 +83,7 @@ static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize
   }
 }
 
-/* 1 for a partial edge chunk, which the file may store unfiltered. */
+/* Returns 1 for a partial edge chunk, which the file may store unfiltered. */
 static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 {
   for (int i = 0; i < s->ndim; i++)

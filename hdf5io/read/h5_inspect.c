@@ -204,7 +204,7 @@ static void tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
       .name = a->name, .type = a->type, .ndim = a->ndim, .dim = a->dim, .count = a->count};
 }
 
-/* With the lock. Reads rows into the block. */
+/* Needs the lock. Reads rows into the block. */
 static int read_rows(const ct_weights_t *w, const array_t *a, int64_t first, int64_t rows)
 {
   hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, n[H5S_MAX_RANK];

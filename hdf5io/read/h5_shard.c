@@ -199,7 +199,8 @@ out:
   return rc;
 }
 
-/* 1 if the array has one value, or several channels of them, per pixel or voxel of a sample. */
+/* Returns 1 if the array has one value, or several channels of them, per pixel or voxel of a
+ * sample. */
 static int is_by_pixel(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
 {
   int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
@@ -239,7 +240,7 @@ static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
           : "");
 }
 
-/* 1 for one label per sample: N, or N x 1 … x 1. */
+/* Returns 1 for one label per sample: N, or N x 1 … x 1. */
 static int is_single(const hsize_t *dims, int ndim)
 {
   for (int i = 1; i < ndim; i++)

@@ -42,7 +42,7 @@ int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step
 const char *ct_score_word(int kind);
 /** Returns the kind with the name \a word; CT_SCORE_OFF if the name is unknown. */
 int ct_score_kind(const char *word);
-/** 1 for losses and errors, where lower is better; 0 for all others. */
+/** Returns 1 for losses and errors, where lower is better; 0 for all others. */
 int ct_score_less_is_better(int kind);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct ct_module {
 typedef const ct_module_t *ct_module_fn(void);
 const ct_module_t *ctrain_module(void);
 
-/** Local. 1 if ctrain-NAME.so exists where ct_module_load() searches. */
+/** Local. Returns 1 if ctrain-NAME.so exists where ct_module_load() searches. */
 int ct_module_exists(const char *name);
 /** Local. Loads ctrain-NAME.so from $CTRAIN_PLUGIN_DIR if that is set and the program runs without
  * elevated privileges (secure_getenv(3)), else from the program's directory or the installation

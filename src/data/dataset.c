@@ -184,7 +184,7 @@ out:
   return rc;
 }
 
-/* 1 if a sample has the dims and channels of the largest one and is not larger. */
+/* Returns 1 if a sample has the dims and channels of the largest one and is not larger. */
 static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 {
   int within = x->ndim == largest->ndim && x->dim[1] == largest->dim[1];

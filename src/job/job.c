@@ -84,7 +84,7 @@ static int job_count(ct_env_t env, const char *const name[2])
   return value > 0 && value <= INT_MAX ? (int)value : 0;
 }
 
-/* 1 and the variable's value if it is set and fits. */
+/* Returns 1 and the variable's value if it is set and fits. */
 static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
 {
   const char *text = name ? env(name) : NULL;

@@ -78,8 +78,8 @@ const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)
   return real(o, steps, scale, NULL, ct__onnx_name(o, layer, "bias"), 0);
 }
 
-/* 1 if the only reader is a ReLU, which runtimes fuse into the preceding node: no nodes may be
- * inserted between them. */
+/* Returns 1 if the only reader is a ReLU, which runtimes fuse into the preceding node: no nodes may
+ * be inserted between them. */
 static int only_a_clip_reads(const ct__onnx_t *o, int layer)
 {
   int readers = 0, clips = 0;

@@ -51,7 +51,7 @@ out:
 
 /* ---- records ---- */
 
-/* 1 if every record of so many bytes begins with a label below 10. */
+/* Returns 1 if every record of so many bytes begins with a label below 10. */
 static int all_below_ten(const uint8_t *p, size_t bytes, size_t record)
 {
   for (size_t at = 0; at < bytes; at += record)
@@ -90,7 +90,7 @@ out:
 
 /* ---- pickles ---- */
 
-/* 1 if a node is a call of a function whose name ends with \a end. */
+/* Returns 1 if a node is a call of a function whose name ends with \a end. */
 static int is_call(const ct_pickle_t *p, int node, const char *end)
 {
   const ct_pickle_node_t *n = &p->node[node];

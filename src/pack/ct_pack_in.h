@@ -13,7 +13,7 @@
 
 /** Images and labels of IDX files (MNIST's), plain or gzip. */
 int ct_pack_open_idx(const char *images, const char *labels, ct_pack_source_t *out);
-/** 1 for names of NumPy files: FILE.npy, FILE.npy.gz, FILE.npz, FILE.npz:NAME. */
+/** Returns 1 for names of NumPy files: FILE.npy, FILE.npy.gz, FILE.npz, FILE.npz:NAME. */
 int ct_pack_is_npy(const char *path);
 /** Arrays of npy or npz files, of any numeric type, byte order and element order: samples in the
  * layouts that HDF5 data sets may have (channels last become channels first), and labels (integers,

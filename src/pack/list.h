@@ -65,7 +65,7 @@ int ct__pack_list_csv(const ct_pack_images_t *o, ct__pack_list_t *l);
  * If there are no labels at all, the folder in KEY is the class. */
 int ct__pack_list_tar(const char *pattern, ct__pack_list_t *l);
 
-/** 1 for the suffixes that ImageFolder treats as images. */
+/** Returns 1 for the suffixes that ImageFolder treats as images. */
 int ct__pack_is_image(const char *name);
 
 #endif

@@ -209,7 +209,7 @@ static int check_type(const ct__tar_t *t, const ct__tar_member_t *m)
   return CT_OK;
 }
 
-/* 1 if a name has no control characters: names appear in messages on terminals. */
+/* Returns 1 if a name has no control characters: names appear in messages on terminals. */
 static int can_be_printed(const char *name)
 {
   for (; *name; name++)

@@ -108,8 +108,8 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
  * Only warns if this happens in the smaller last batch of an epoch alone. */
 int ct_trainer_check_batches(ct_trainer_t *t, int64_t samples, int64_t batch);
 
-/** Pure. 1 if batches of the data set should stay bytes, to be converted on a device with its own
- * memory. */
+/** Pure. Returns 1 if batches of the data set should stay bytes, to be converted on a device with
+ * its own memory. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
 /** Feed options for training or evaluation batches that this trainer decides: which local batch to
  * load (size 0: none, another rank has the whole batch), in which memory (one that the device
@@ -187,7 +187,8 @@ int ct_trainer_restart(ct_trainer_t *t);
 
 /** Returns the topology that the trainer was created with; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
-/** 1 if all ranks do the same work per sample of a batch. Only then can a rank be called slow. */
+/** Returns 1 if all ranks do the same work per sample of a batch. Only then can a rank be called
+ * slow. */
 int ct_trainer_is_even(const ct_trainer_t *t);
 
 /** Local. Returns the number of state arrays: parameters, buffers and optimizer states. */
@@ -195,7 +196,8 @@ int ct_trainer_items(ct_trainer_t *t);
 /** Local. Returns the number of state arrays that are not scalars: a checkpoint must contain them.
  * */
 int ct_trainer_arrays(ct_trainer_t *t);
-/** 1 if ct_trainer_snapshot() is collective, because the states are sharded over the ranks. */
+/** Returns 1 if ct_trainer_snapshot() is collective, because the states are sharded over the
+ * ranks. */
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
 /** Returns the approximate size of a snapshot in bytes: parameters and optimizer states. */
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t);

@@ -18,7 +18,7 @@ int ct__one_value_make(ct_trainer_t *t)
   return t->tracked ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* 1 for a batchnorm that uses batch statistics. */
+/* Returns 1 for a batchnorm that uses batch statistics. */
 static int takes_statistics(const ct_layer_t *l)
 {
   return l->ops->op == CT_OP_BNORM && !l->keeps_stats;

@@ -40,7 +40,7 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
 /** Bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
-/** 1: all batches arrive as bytes, none as float32. */
+/** Returns 1 if all batches arrive as bytes, none as float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);
 /** Bytes of one sample in each array that is copied to the device: size[CT_INPUT_ARRAYS]. */
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
@@ -290,7 +290,7 @@ int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *r
 void ct__step_clear(ct_trainer_t *t);
 /** Records the first failure of a step; later ones are ignored. Returns rc. */
 int ct__step_note(ct_trainer_t *t, int rc);
-/** 1: nothing has failed on this rank. */
+/** Returns 1 if nothing has failed on this rank. */
 int ct__step_is_well(const ct_trainer_t *t);
 /** Returns the step's result and restores its error record. */
 int ct__step_outcome(const ct_trainer_t *t);

@@ -23,7 +23,8 @@ typedef struct ct__watch_heard {
   uint64_t last;   /**< highest number received */
   uint64_t before; /**< one bit for each of the last 64 numbers, 1: received; bit 0 is for `last` */
 } ct__watch_heard_t;
-/** 1 once per number: replayed packets are rejected. A packet may be overtaken by 63 others. */
+/** Returns 1 once per number: replayed packets are rejected. A packet may be overtaken by 63
+ * others. */
 int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number);
 
 /* ---- connections ---- */

@@ -51,7 +51,7 @@ static void check_time(ct_watch_t *w)
 
 /* ---- the start ---- */
 
-/* 1 if the main thread runs or waits for a core, which does not count as blocked. */
+/* Returns 1 if the main thread runs or waits for a core, which does not count as blocked. */
 static int main_thread_runs(const ct_watch_t *w)
 {
   char seen[sizeof w->state->seen];

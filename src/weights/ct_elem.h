@@ -43,11 +43,11 @@ const char *ct_elem_name(ct_elem_t e);
 /** Name in safetensors: "F32". */
 const char *ct_elem_word(ct_elem_t e);
 int ct_elem_bits(ct_elem_t e);
-/** 1 if ct_elem_floats() converts it. */
+/** Returns 1 if ct_elem_floats() converts it. */
 int ct_elem_has_numbers(ct_elem_t e);
 /** The element type of a dtype of this program. */
 ct_elem_t ct_elem_of_dtype(ct_dtype_t t);
-/** 1 and *out: the dtype of this program with the same bits; 0: there is none. */
+/** Returns 1 and *out: the dtype of this program with the same bits; 0: there is none. */
 int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out);
 
 /** Converts n little-endian elements at any address to float32: floats and integers to nearest,

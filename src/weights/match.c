@@ -62,7 +62,8 @@ out:
 
 /* ---- the file's names ---- */
 
-/* 1 for counters: batches in a batchnorm, or updates in torch.optim.swa_utils.AveragedModel. */
+/* Returns 1 for counters: batches in a batchnorm, or updates in
+ * torch.optim.swa_utils.AveragedModel. */
 static int is_counter(const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -208,7 +209,7 @@ static int found(const ct_match_t *m)
   return m->taken + m->misfits;
 }
 
-/* 1 if the names match more parameters than before, and more than half of the model's. */
+/* Returns 1 if the names match more parameters than before, and more than half of the model's. */
 static int is_better(const ct_match_t *m, const ct_match_t *than)
 {
   return found(m) > found(than) && 2 * found(m) > found(m) + m->missing;

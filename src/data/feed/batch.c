@@ -76,7 +76,7 @@ static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, dense_targets);
 }
 
-/* 1 if all samples are finite; else 0, and *bad is the first that is not. */
+/* Returns 1 if all samples are finite; else 0, and *bad is the first that is not. */
 static int batch_convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
                          float *to, int *bad)
 {

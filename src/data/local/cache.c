@@ -166,7 +166,7 @@ static uint64_t cache_word_of(const char *piece, size_t bytes)
   return ct_hash(piece, bytes, 0) | 1;
 }
 
-/* 1 if the data file still has the size and time for which the cache was opened. */
+/* Returns 1 if the data file still has the size and time for which the cache was opened. */
 static int cache_is_same(const ct_cache_file_t *f, int fd)
 {
   struct stat st;
@@ -217,7 +217,7 @@ static void cache_forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const
   ct__cache_warn(f->cache, f->path, why);
 }
 
-/* 1 if the stored block matches its checksum; it is then in p. */
+/* Returns 1 if the stored block matches its checksum; it is then in p. */
 static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_t *p)
 {
   size_t all = piece_bytes(f, piece);

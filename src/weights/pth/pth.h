@@ -51,7 +51,7 @@ struct ct_weights {
 /** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of pickles; the
  * object is the pickle at offset \a at. */
 int ct__pth_open_old(ct_weights_t *w);
-/** 1 if a file with these first bytes has the legacy format. */
+/** Returns 1 if a file with these first bytes has the legacy format. */
 int ct__pth_is_old(const unsigned char *head, int64_t bytes);
 
 /** In the alternating list of a dict's keys and values: the value of a key, and the next key. */
@@ -72,7 +72,7 @@ int ct__pth_choose(ct_weights_t *w, const char *key, int *out);
 /** Local. Lists the dicts that have tensors. */
 int ct__pth_parts(ct_weights_t *w, ct_weights_parts_t *out);
 
-/** 1 if a node is a tensor, even of a kind that cannot be read. */
+/** Returns 1 if a node is a tensor, even of a kind that cannot be read. */
 int ct__pth_is_tensor(const ct_pickle_t *p, int node);
 /** Local. Appends a node to the tensors, or to unread_list if only PyTorch can read its kind.
  * CT_ERR_FORMAT names file and tensor. */
@@ -81,8 +81,8 @@ int ct__pth_add(ct_weights_t *w, int node, const char *name);
  * a storage. */
 int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count);
-/** 1 if the storage class ("torch.FloatStorage") is one of PyTorch's; *out: element type (CT_ELEMS:
- * only PyTorch has it), *bytes: bytes per element. */
+/** Returns 1 if the storage class ("torch.FloatStorage") is one of PyTorch's; *out: element type
+ * (CT_ELEMS: only PyTorch has it), *bytes: bytes per element. */
 int ct__pth_storage_type(const char *name, ct_elem_t *out, int *bytes);
 
 /** Local. Entries of ct_weights_ops_t. */

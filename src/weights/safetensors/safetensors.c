@@ -184,7 +184,7 @@ static const char *remark(const ct_weights_t *w)
   return w->remark.data;
 }
 
-/* 1 if the file starts with a plausible length, followed by JSON. */
+/* Returns 1 if the file starts with a plausible length, followed by JSON. */
 static int probe(FILE *f)
 {
   unsigned char head[9];
