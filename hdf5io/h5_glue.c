@@ -98,8 +98,8 @@ typedef struct words {
   size_t cap;
 } words_t;
 
-/* The first entry visited is the innermost; a failed system call appears in it as "…, error
- * message = 'No space left on device', …". */
+/* Keeps HDF5's message. The first entry visited is the innermost; a failed system call appears in
+ * it as "…, error message = 'No space left on device', …". */
 static herr_t take_words(unsigned n, const H5E_error2_t *e, void *to)
 {
   static const char key[] = "error message = '";

@@ -71,7 +71,7 @@ void ct__h5_load_clear(ct__h5_load_t *l)
 
 /* ---- extents of samples ---- */
 
-/* First element of the k-th chunk among those that hold samples from \a first on. */
+/* Finds the first element of the k-th chunk among the chunks that hold samples from \a first on. */
 static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize_t *start)
 {
   start[0] = (hsize_t)((first / s->chunk[0] + k / s->row_chunks) * s->chunk[0]);
@@ -232,7 +232,8 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
   return why;
 }
 
-/* Number of chunks from the k-th on to read by one request; *bytes: their total size. */
+/* Returns the number of chunks from the k-th on to read by one request; *bytes: their total
+ * size. */
 static int64_t count_together(const ct__h5_load_t *l, int64_t k, size_t *bytes)
 {
   const ct__h5_extent_t *p = &l->extent[k];

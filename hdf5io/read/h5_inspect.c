@@ -63,7 +63,7 @@ static int find_type(hid_t type, ct_elem_t *out)
   return 0;
 }
 
-/* The type in memory; close with ct__h5_drop(). */
+/* Returns the type in memory; close it with ct__h5_drop(). */
 static hid_t memory_type(ct_elem_t e)
 {
   ct_dtype_t own;
@@ -75,7 +75,7 @@ static hid_t memory_type(ct_elem_t e)
 
 /* ---- opening ---- */
 
-/* Rows per read: some chunks, or some rows of an array without chunks. */
+/* Returns the number of rows per read: some chunks, or some rows of an array without chunks. */
 static int64_t block_rows(hid_t array, const array_t *a)
 {
   hsize_t chunk[H5S_MAX_RANK] = {1};

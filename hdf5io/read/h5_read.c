@@ -193,7 +193,7 @@ void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
   }
 }
 
-/* Number of a sample's block in the data set. */
+/* Returns the number of a sample's block in the data set. */
 static int64_t block_of(const ct__h5_shard_t *s, int64_t index)
 {
   return s->first_block + (index - s->first) / s->block_rows;
@@ -247,7 +247,7 @@ out:
   return rc;
 }
 
-/* Number of leading picks that are contiguous in the file and at their destination. */
+/* Returns the number of leading picks that are contiguous in the file and at their destination. */
 static int count_run(const ct__h5_pick_t *p, const ct__h5_extent_t *extent, int n)
 {
   int i = 1;

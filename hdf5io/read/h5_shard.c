@@ -104,7 +104,7 @@ static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
   if (!s->slow[0]) snprintf(s->slow, sizeof s->slow, "%s", why);
 }
 
-/* "is compressed with shuffle, filter 32013" */
+/* Describes the filters: "is compressed with shuffle, filter 32013". */
 static void name_filters(hid_t creation, char *buf, size_t cap)
 {
   int n = H5Pget_nfilters(creation);
@@ -121,7 +121,7 @@ static void name_filters(hid_t creation, char *buf, size_t cap)
   }
 }
 
-/* The fill value as in memory; zero if the file has none. */
+/* Finds the fill value as in memory; zero if the file does not define one. */
 static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
 {
   if (s->by_convert) {
@@ -280,7 +280,7 @@ out:
   return rc;
 }
 
-/* Hash of everything that the bytes of a sample and their extent depend on. */
+/* Returns a hash of everything that the bytes of a sample and their extent depend on. */
 static uint64_t hash_stored(hid_t array)
 {
   hsize_t dims[MAX_STORED_DIMS] = {0}, chunk[MAX_STORED_DIMS] = {0};
@@ -302,7 +302,7 @@ static uint64_t hash_stored(hid_t array)
   return h;
 }
 
-/* A copy has its own stamp. */
+/* Checks that the file has not changed since it was described; a local copy has its own stamp. */
 static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
 {
   if (a->elsewhere) return CT_OK;

@@ -39,7 +39,7 @@ static int has_number(const char *name)
   return 0;
 }
 
-/* The dim along which an unlimited selection repeats; -1: none. */
+/* Returns the dim along which an unlimited selection repeats; -1: none. */
 static int counting_dim(hid_t space, hsize_t *start, hsize_t *stride, hsize_t *count,
                         hsize_t *block)
 {
@@ -253,7 +253,7 @@ out:
   return rc;
 }
 
-/* Elements of the virtual array that the mapping covers; -1: unlimited. */
+/* Returns the number of elements of the virtual array that the mapping covers; -1: unlimited. */
 static hssize_t count_mapped(hid_t creation, size_t mapping)
 {
   hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];

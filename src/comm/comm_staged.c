@@ -393,7 +393,7 @@ static int staged_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *a
   return staged_move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
-/* In one call if the buffer has a twin, as ct_comm_mpi does. */
+/* Reduces as ct_comm_mpi does: in one call if the buffer has a host twin. */
 static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;

@@ -30,8 +30,9 @@ void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes);
 
 /** Collective. Replaces each of count[n] by its sum over the ranks; n is identical on all ranks. */
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
-/** Collective, Hot. In place: sums of n doubles over all ranks, or maxima if \a max is 1. The
- * result is bit-identical on all ranks, as MPI guarantees for an all-reduce (MPI 3.1, 5.9.6). */
+/** Collective, Hot. Replaces n doubles by their sums over all ranks, or by their maxima if \a max
+ * is 1. The result is bit-identical on all ranks, as MPI guarantees for an all-reduce (MPI 3.1,
+ * 5.9.6). */
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
 /** Collective, Hot. Gathers \a bytes bytes from each rank, in rank order, into \a all on rank 0,

@@ -18,11 +18,11 @@ typedef struct ct_stop {
   int signal; /**< with CT_STOP_SIGNAL: the first signal received */
 } ct_stop_t;
 
-/** Local. From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag. A second SIGINT wakes
- * the descriptor of ct_stop_wake(), and a third one kills the process; without that descriptor the
- * second one kills. A second SIGINT counts only if it arrives at least 0.1 s after the first, since
- * terminal and launcher may both forward the same SIGINT. Checkpoints are safe in any case, since
- * they are written to a temporary file and renamed. */
+/** Local. Installs handlers: from now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag. A
+ * second SIGINT wakes the descriptor of ct_stop_wake(), and a third one kills the process; without
+ * that descriptor the second one kills. A second SIGINT counts only if it arrives at least 0.1 s
+ * after the first, since terminal and launcher may both forward the same SIGINT. Checkpoints are
+ * safe in any case, since they are written to a temporary file and renamed. */
 void ct_stop_setup(void);
 /** Local. Sets the eventfd that each SIGINT writes to; -1: none. */
 void ct_stop_wake(int fd);

@@ -34,7 +34,7 @@ typedef struct cifar {
   ct__cifar_names_t names;
 } cifar_t;
 
-/* The number of classes of a file: 10, 100, or 20 coarse ones. */
+/* Notes the number of classes of a file: 10, 100, or 20 coarse ones. */
 static void note_classes(cifar_t *c, int classes)
 {
   c->classes = c->samples == 0 || c->classes == classes ? classes : 0;
@@ -113,7 +113,7 @@ static int64_t from_latin(char *text, int64_t bytes)
   return n;
 }
 
-/* The bytes of a NumPy array: a str of Python 2, or a call of _codecs.encode of Python 3. */
+/* Finds the bytes of a NumPy array: a str of Python 2, or a call of _codecs.encode of Python 3. */
 static int array_bytes(const ct_pickle_t *p, int node, const char **out, int64_t *bytes)
 {
   int arg[2], state[5];
@@ -244,7 +244,7 @@ static void close_cifar(void *state)
   ct_mem_free(c);
 }
 
-/* The files of the pattern; the list of inputs has space for the file of names and a NULL. */
+/* Lists the files of the pattern; the list of inputs has space for the file of names and a NULL. */
 static int list_files(cifar_t *c, const char *pattern)
 {
   int rc = CT_OK;

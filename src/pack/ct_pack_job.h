@@ -3,7 +3,7 @@
  * Each shard is written by one rank.  Its samples depend on the source and the options alone, so
  * any number of ranks writes the same bytes.  A shard is written as NAME.tmp and renamed to
  * NAME.done-HASH-BAD when it is complete: HASH covers the input (names, sizes and times of its
- * files) and all options that determine the bytes, BAD is the number of samples samples left out.
+ * files) and all options that determine the bytes, BAD is the number of samples left out.
  * When all shards are complete they are renamed to their final names.  Shards with the same hash
  * from an interrupted run are reused; those with another hash are removed.  Rank 0 holds a flock()
  * on NAME.lock of the first shard of each pattern meanwhile. */
@@ -31,10 +31,12 @@ typedef struct ct_pack_job {
 } ct_pack_job_t;
 
 typedef struct ct_pack_result {
-  int64_t samples, rest; /**< written to the output and to the rest */
-  int64_t bad;           /**< left out */
+  int64_t samples; /**< samples written to the output */
+  int64_t rest;    /**< samples written to the rest */
+  int64_t bad;     /**< left out */
   int64_t classes;
-  int shards, kept; /**< files; kept: those reused from an interrupted run */
+  int shards; /**< files written or reused */
+  int kept;   /**< files reused from an interrupted run */
 } ct_pack_result_t;
 
 /** Collective.  Writes all shards; rank 0 shows a progress bar.  Samples that cannot be read are

@@ -80,7 +80,7 @@ out:
 
 /* ---- pixels ---- */
 
-/* The size of an image before the center crop: torchvision's Resize(size). */
+/* Computes the size of an image before the center crop: torchvision's Resize(size). */
 static void resized_size(const images_t *im, const ct_image_info_t *info, int64_t *h, int64_t *w)
 {
   int64_t side = im->o.height, shorter = info->height, longer = info->width;

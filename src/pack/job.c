@@ -316,7 +316,7 @@ static void share_bad(job_t *j)
   }
 }
 
-/* Collective.  An image of another size ends the job; the bad samples before it are listed too. */
+/* Collective.  Lists the bad samples found before an image of another size, which ends the job. */
 static void tell_bad_so_far(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();

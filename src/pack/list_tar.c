@@ -138,7 +138,7 @@ static int sort_members(reading_t *r)
   return CT_OK;
 }
 
-/* The first member in sorted order with this stem; NULL: none. */
+/* Finds the first member in sorted order with this stem; NULL: none. */
 static member_t **find_stem(const reading_t *r, const char *text, int32_t bytes)
 {
   int64_t low = 0, high = r->n;
@@ -254,7 +254,7 @@ out:
   return rc;
 }
 
-/* The members with one stem, one of each kind. */
+/* Takes the members with one stem, one of each kind. */
 static int take_group(reading_t *r, member_t **group, member_t *of[KINDS])
 {
   int rc = CT_OK;

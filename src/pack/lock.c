@@ -32,7 +32,7 @@ static int lock_take(int fd)
   return status == 0 ? 0 : errno;
 }
 
-/* -1: errno. */
+/* Opens the lock file; -1: failed, see errno. */
 static int open_lock(const char *path)
 {
   char dir[CT_PATH_MAX];

@@ -123,7 +123,7 @@ typedef struct ct_prefetch {
 } ct_prefetch_t;
 /** Returns the prefetch source of a feed (borrowed); NULL: no prefetching. */
 ct_prefetch_t ct_trainer_feed(ct_feed_t *f);
-/** Local. From now on each step or forward pass also prefetches the next batch to the device, where
+/** Local. Makes each later step or forward pass also prefetch the next batch to the device, where
  * batches are not used in place. The interface does not change: if a batch other than the
  * prefetched one is passed, the prefetched copy is discarded. On return no batch of the previous
  * source is in use. Returns the previous source. */

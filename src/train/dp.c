@@ -276,7 +276,8 @@ static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report
 
 /* ---- the step ---- */
 
-/* Where the plan stores the input of the loss (dx 0) or its gradient (dx 1). */
+/* Returns the address at which the plan stores the input of the loss (dx 0) or its gradient (dx
+ * 1). */
 static void *at_loss(const dp_t *d, int dx)
 {
   if (!d->plan) return NULL;

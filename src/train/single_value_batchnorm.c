@@ -29,7 +29,7 @@ static int64_t pixels_of(const ct_layer_t *l)
   return ct_shape_sample(&l->out) / l->out.dim[1];
 }
 
-/* The first batchnorm whose input has one value per channel and sample; NULL: there is none. */
+/* Returns the first batchnorm whose input has one value per channel and sample; NULL: none. */
 static const ct_layer_t *first_without_pixels(const ct_graph_t *g)
 {
   for (int i = 0; i < g->layers; i++)
@@ -44,9 +44,9 @@ static int64_t part_of(const ct_trainer_t *t, int64_t total, int rank, int p)
                         &first);
 }
 
-/* Number of samples in micro-batch p over which one batchnorm's statistics are computed: those of a
- * rank, or of its SyncBN group. Counting the group's two lowest ranks is enough, since lower ranks
- * have the larger parts of a batch. */
+/* Returns the number of samples in micro-batch p over which one batchnorm's statistics are
+ * computed: those of a rank, or of its SyncBN group. Counting the group's two lowest ranks is
+ * enough, since lower ranks have the larger parts of a batch. */
 static int64_t joined(const ct_trainer_t *t, int64_t total, int p, const int lowest[2])
 {
   int64_t n = part_of(t, total, lowest[0], p);
@@ -132,8 +132,8 @@ out:
   return rc;
 }
 
-/* Number of micro-batches that update the running statistics on rank 0, whose statistics are
- * kept. */
+/* Returns the number of micro-batches that update the running statistics on rank 0, whose
+ * statistics are kept. */
 static int64_t counted(const ct_trainer_t *t, const ct_batch_t *b, int64_t pixels)
 {
   int64_t n = 0;

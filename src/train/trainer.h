@@ -20,17 +20,17 @@ typedef struct ct__variant {
 
 /* ---- memory.c: sizes for ct_trainer_plan_memory() and for the allocations; pure ---- */
 
-/** Micro-batches per local batch; at least 1. */
+/** Returns the number of micro-batches per local batch; at least 1. */
 int ct__memory_micro_batches(const ct_trainer_env_t *e, int training);
 /** Returns the number of samples that this rank allocates memory for. */
 int ct__memory_capacity(const ct_trainer_env_t *e);
 /** Returns the number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
-/** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
- * sample. */
+/** Returns the number of samples of this rank's micro-batch p in a global batch of \a total;
+ * *first: index of its first sample. */
 int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
                            int64_t *first);
-/** Options of the plan for n samples. */
+/** Returns the options of the plan for n samples. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
@@ -38,11 +38,12 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
 /** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
  * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
-/** Bytes of all inputs of one sample as float32. */
+/** Returns the bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
 /** Returns 1 if all batches arrive as bytes, none as float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);
-/** Bytes of one sample in each array that is copied to the device: size[CT_INPUT_ARRAYS]. */
+/** Computes the bytes of one sample in each array that is copied to the device:
+ * size[CT_INPUT_ARRAYS]. */
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
 /** Predicts the memory of all kinds but activations and scratch, which depend on the plans. */
 void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,

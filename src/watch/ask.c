@@ -130,7 +130,7 @@ static void give_way(ct_watch_t *w, int to)
   w->ask_at = ct_clock() + QUIET_S;
 }
 
-/* A slightly lower limit, since ranks do not hang at exactly the same moment. */
+/* Returns a slightly lower limit, since ranks do not hang at exactly the same moment. */
 static double soonest(double limit_s)
 {
   double slack = limit_s / 10;
@@ -345,7 +345,7 @@ static int ask_all(ct_watch_t *w)
   return !w->given_way;
 }
 
-/* A replying rank on the same machine; -1: none. */
+/* Returns a rank on the same machine that has replied; -1: none. */
 static int neighbour_of(const ct_watch_t *w, int rank)
 {
   if (same_machine(w, w->rank, rank)) return w->rank;

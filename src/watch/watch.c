@@ -291,7 +291,7 @@ out:
   return rc;
 }
 
-/* Opens sockets at that address and gathers those of the other ranks. */
+/* Opens sockets at that address and gathers the sockets of the other ranks. */
 static int take_sockets(ct_watch_t *w, const struct in6_addr *at)
 {
   const ct_topo_t *t = w->t;
@@ -336,8 +336,8 @@ static int reach_next(ct_watch_t *w)
   return atomic_load(&w->heard);
 }
 
-/* The lowest rank for which the condition is false, or the number of ranks; identical on all
- * ranks. */
+/* Returns the lowest rank for which the condition is false, or the number of ranks; identical on
+ * all ranks. */
 static int first_without(const ct_watch_t *w, int is_so)
 {
   int first = is_so ? w->ranks : w->rank;
@@ -364,8 +364,8 @@ static void say_not_reached(const ct_watch_t *w, int rank)
          ct__watch_address_text(&to->sockets.at, at, sizeof at));
 }
 
-/* 1 on all ranks if all of them listen at this choice of addresses and each reaches the next one.
- * Logs why the lowest failing rank cannot. */
+/* Returns 1 on all ranks if all of them listen at this choice of addresses and each reaches the
+ * next one. Logs why the lowest failing rank cannot. */
 static int works_at(ct_watch_t *w, const struct in6_addr *at)
 {
   int first = w->ranks > 1 ? first_without(w, take_sockets(w, at)) : w->ranks;

@@ -25,8 +25,8 @@ typedef struct matcher {
 
 /* ---- lists of names ---- */
 
-/* Names come from untrusted files: control characters become '?', so that they cannot affect a
- * terminal. */
+/* Appends a name. Names come from untrusted files: control characters become '?', so that they
+ * cannot affect a terminal. */
 static int match_add_name(ct_str_t *list, const char *name)
 {
   int rc = CT_OK;
@@ -38,7 +38,7 @@ out:
   return rc;
 }
 
-/* Names are separated by newlines. */
+/* Appends a name to a list; names are separated by newlines. */
 static int match_add(ct_str_t *list, const char *name, const char *more)
 {
   int rc = CT_OK;
@@ -49,7 +49,7 @@ out:
   return rc;
 }
 
-/* "[64, 3, 7, 7]"; a scalar is "[]". */
+/* Appends dims as "[64, 3, 7, 7]"; a scalar is "[]". */
 static int add_dims(ct_str_t *out, int n, const int64_t *dim)
 {
   int rc = CT_OK;
@@ -203,7 +203,7 @@ out:
 
 /* ---- other naming schemes ---- */
 
-/* Number of parameters that the file's names refer to. */
+/* Returns the number of parameters that the file's names refer to. */
 static int found(const ct_match_t *m)
 {
   return m->taken + m->misfits;

@@ -38,8 +38,8 @@ struct ct_cache_file {
 
 /* ---- opening ---- */
 
-/* The space for the words is allocated at once: if the disk were full later, an access to the
- * mapping would end the program. */
+/* Maps the words. The space for the words is allocated at once: if the disk were full later, an
+ * access to the mapping would end the program. */
 static int map_words(ct_cache_file_t *f, const char *path)
 {
   int rc = CT_OK;
@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* The name of a copy: a hash of its path, a hash of its size and time, and its own name for
+/* Makes the name of a copy: a hash of its path, a hash of its size and time, and its own name for
  * messages. */
 static void name_copy(const char *path, int64_t bytes, int64_t mtime_ns, char *out, size_t cap)
 {
@@ -160,7 +160,7 @@ static size_t piece_bytes(const ct_cache_file_t *f, int64_t piece)
   return left < CT_CACHE_PIECE ? (size_t)left : CT_CACHE_PIECE;
 }
 
-/* The checksum of a block; never 0. */
+/* Returns the checksum of a block; never 0. */
 static uint64_t cache_word_of(const char *piece, size_t bytes)
 {
   return ct_hash(piece, bytes, 0) | 1;

@@ -95,7 +95,7 @@ out:
   return rc;
 }
 
-/* The blocks [from, to), numbered across the files. */
+/* Fills the blocks [from, to), numbered across the files. */
 static int fill_range(fill_t *w, int64_t from, int64_t to)
 {
   int rc = CT_OK;

@@ -65,7 +65,7 @@ out:
   return rc;
 }
 
-/* The longest first. */
+/* Sorts the longest first. */
 static int compare(const void *a, const void *b)
 {
   const stretch_t *p = a, *q = b;
@@ -179,7 +179,7 @@ int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch)
 
 /* ---- the line ---- */
 
-/* What is drawn for an epoch, each with a key of its own.  The rounds of the full permutation have
+/* The random choices of an epoch, each with its own key.  The rounds of the full permutation have
  * the indices below 2^63. */
 enum { OF_CLASS, OF_BLOCK, OF_LINE };
 
@@ -202,7 +202,8 @@ static const class_t *find_class(const ct_blocks_t *b, int64_t place)
   return &b->classes[low];
 }
 
-/* How far into its block a place is, which has no random beginning any more. */
+/* Returns the offset of a position within its block, on the line before it is shifted by turn().
+ * *rows: samples of the block. */
 static int64_t into_block(const ct_blocks_t *b, int64_t place, int64_t *rows)
 {
   const class_t *c = find_class(b, place);
@@ -210,7 +211,7 @@ static int64_t into_block(const ct_blocks_t *b, int64_t place, int64_t *rows)
   return (place - c->place) % c->rows;
 }
 
-/* The line begins at a random block. */
+/* Shifts the line so that it begins at a random block. */
 static int64_t turn(const ct_blocks_t *b, uint64_t seed, int64_t epoch, int64_t place)
 {
   int64_t rows, begin = (int64_t)(blocks_draw(seed, epoch, OF_LINE, 0) % (uint64_t)b->samples);

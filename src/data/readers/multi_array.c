@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* The data that rank 0 shared for the next part; advances *at. */
+/* Finds the data that rank 0 shared for the next part; advances *at. */
 static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t *of_part)
 {
   int64_t bytes = -1;
@@ -295,8 +295,8 @@ static int parts_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "parts of a data set are no reader of files");
 }
 
-/* The magic number, whether there are dense targets, and for each part the size and bytes of its
- * shared data. */
+/* Serializes the magic number, whether the data has dense targets, and for each part the size and
+ * bytes of its shared data. */
 static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
 {
   int rc = CT_OK;

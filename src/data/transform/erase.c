@@ -76,7 +76,7 @@ static void erase_with_noise(float *x, ct__image_size_t s, ct__image_box_t b, ct
     }
 }
 
-/* An empty box if none fits. */
+/* Draws a box; returns an empty one if no drawn box fits. */
 static ct__image_box_t draw_box(const erasing_t *o, ct__image_size_t s, ct__draws_t *d)
 {
   for (int attempt = 0; attempt < 10; attempt++) {

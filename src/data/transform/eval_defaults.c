@@ -3,7 +3,7 @@
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-/* The step of an item of the list; NULL: the item was folded into a map. */
+/* Returns the step of an item of the list; NULL: the item was folded into a map. */
 static const ct__transform_t *step_of(const ct_transforms_t *t, int position)
 {
   for (int i = 0; i < t->steps; i++)

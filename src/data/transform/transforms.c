@@ -105,7 +105,7 @@ out:
   return rc;
 }
 
-/* Sizes in bytes of several samples must fit into integers. */
+/* Returns 1 for too large samples: sizes in bytes of several samples must fit into integers. */
 static int is_too_large(const ct_shape_t *s)
 {
   return ct_shape_sample(s) > INT64_MAX / 64;
@@ -195,7 +195,7 @@ static void note_map(build_t *b, const ct__transform_kind_t *kind)
   b->scaled |= scales;
 }
 
-/* With inputs of 0 to 255 a model begins with a loss in the hundreds. */
+/* Warns of unscaled inputs: with inputs of 0 to 255 a model begins with a loss in the hundreds. */
 static void warn_of_scale(const build_t *b)
 {
   enum { LARGE = 100, LARGE_WIDE = 300 /* many such files use 12 bits */ };

@@ -240,9 +240,9 @@ int ct__transforms_usual(const ct_yaml_t *list, const ct_transforms_t *trained, 
 /** Frees \a t, which may be NULL. */
 void ct__transforms_close(ct_transforms_t *t);
 
-/** Local.  For samples that differ in size: *out is the result shape of a sample of shape *in, and
- * the workspace will suffice for it.  Returns NULL, or the name of the transform for which the
- * sample is too small or that would make it too large. */
+/** Local.  Computes the result shape *out of a sample of shape *in, if samples differ in size, and
+ * makes sure that the workspace suffices for it.  Returns NULL, or the name of the transform for
+ * which the sample is too small or that would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
 /** Returns the floats of workspace for one thread. */
 int64_t ct__transforms_workspace(const ct_transforms_t *t);

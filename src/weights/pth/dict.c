@@ -106,7 +106,8 @@ static int rank_of_name(const char *name, size_t n)
   return CT_WEIGHTS_OTHER;
 }
 
-/* The rank of a key is the lowest rank of its names: the model inside an average is an average. */
+/* Returns the rank of a key: the lowest rank of its names: the model inside an average is an
+ * average. */
 static ct_weights_rank_t rank_of_key(const char *key)
 {
   int rank = -1, r;

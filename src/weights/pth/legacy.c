@@ -19,7 +19,7 @@ int ct__pth_is_old(const unsigned char *head, int64_t bytes)
   return bytes >= (int64_t)sizeof magic && memcmp(head, magic, sizeof magic) == 0;
 }
 
-/* The version must be 1001. */
+/* Checks that the version is 1001. */
 static int check_version(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
@@ -97,7 +97,7 @@ out:
   return rc;
 }
 
-/* Bytes per element of a storage, which are not stored next to its data. */
+/* Returns the bytes per element of a storage, which are not stored next to its data. */
 static int element_bytes(const ct_weights_t *w, const use_t *uses, int64_t n, const char *key,
                          int64_t *out)
 {

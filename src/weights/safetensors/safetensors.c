@@ -41,7 +41,7 @@ static void close_file(ct_weights_t *w)
 
 /* ---- opening ---- */
 
-/* Length of the header; *left: bytes of the file after it. */
+/* Reads the length of the header; *left: bytes of the file after the header. */
 static int header_bytes(const part_t *p, size_t *header, int64_t *left)
 {
   int rc = CT_OK;

@@ -17,9 +17,11 @@ typedef struct ct__safetensors_entry {
   ct_elem_t type;
   int ndim;
   int64_t *dim;
-  int64_t count, begin, bytes; /**< begin: offset from the first byte after the header */
-  int order;                   /**< position in the header */
-  int part;                    /**< index of the file in a set */
+  int64_t count; /**< number of elements */
+  int64_t begin; /**< offset from the first byte after the header */
+  int64_t bytes;
+  int order; /**< position in the header */
+  int part;  /**< index of the file in a set */
 } ct__safetensors_entry_t;
 
 /** Tensors of one header, or of all headers of a set. */
