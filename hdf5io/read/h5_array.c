@@ -106,7 +106,7 @@ static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
   if (is_there(file, a->name))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) cannot be opened as an array: %s", a->path,
             a->name, key, why);
-  CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%.80s' (data.%s) in it; it has: %s", a->path,
+  CT_FAIL(CT_ERR_FORMAT, "%s: array '%.80s' (data.%s) not found; the file contains: %s", a->path,
           a->name, key, list_names(file, ".", names, sizeof names));
 out:
   return rc;

@@ -172,7 +172,7 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   w->file = -1;
   w->kept = -1;
   if (key && *key)
-    CT_FAIL(CT_ERR_FORMAT, "%s: is not a checkpoint, so it has no part '%s'", path, key);
+    CT_FAIL(CT_ERR_FORMAT, "%s: is not a checkpoint, so '%s' cannot be selected", path, key);
   w->path = ct_mem_strdup(path);
   CT_TRY(w->path ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_file_regular(path));

@@ -246,7 +246,7 @@ static int open_array(ct__h5_source_t *s, hid_t creation)
   H5Pget_virtual_dsetname(creation, s->mapping, text, sizeof text);
   CT_TRY(expand_number(text, s->block, name, sizeof name));
   s->array = H5Dopen2(file, name, H5P_DEFAULT);
-  if (s->array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%s' in it", s->path, name);
+  if (s->array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' not found", s->path, name);
   CT_TRY(ct__h5_stamp_take(s->array, s->path, &s->fd, &s->stamp));
 out:
   ct__h5_drop(file);

@@ -206,7 +206,7 @@ static const ct__h5_item_t *find_item(const ct_store_t *s, const char *name, int
 {
   for (int i = 0; i < s->nitems; i++)
     if (s->items[i].is_text == is_text && strcmp(s->items[i].name, name) == 0) return &s->items[i];
-  ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: there is no %s '%s' in it", s->path,
+  ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: %s '%s' not found", s->path,
              is_text ? "text" : "array", name);
   return NULL;
 }

@@ -441,7 +441,7 @@ int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t w
   if (which == CT_CKPT_BEST || (which == CT_CKPT_USUAL && best_is_on))
     CT_TRY(best_of(dir, path, cap));
   if (which == CT_CKPT_BEST && !*path)
-    CT_FAIL(CT_ERR_USAGE, "%s: there is no best checkpoint: set checkpoint.best to keep one", dir);
+    CT_FAIL(CT_ERR_USAGE, "%s: no best checkpoint was kept: set checkpoint.best to keep one", dir);
   if (*path) goto out;
   CT_TRY(ct_ckpt_newest(dir, ops, &s, path, cap));
   if (!s) *path = '\0';

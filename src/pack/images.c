@@ -62,7 +62,7 @@ static int read_file(images_t *im, const ct__pack_entry_t *e, char **file, int64
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
-  if (e->bytes < 0) CT_FAIL(CT_ERR_IO, "there is no such file");
+  if (e->bytes < 0) CT_FAIL(CT_ERR_IO, "file not found");
   if (e->bytes == 0) CT_FAIL(CT_ERR_FORMAT, "is empty");
   CT_TRY(ct__pack_list_path(&im->list, e, path, sizeof path));
   CT_TRY(ct_mem_grow((void **)file, cap, e->bytes + 1, 1));

@@ -138,7 +138,7 @@ out:
 static int plan(job_t *j)
 {
   int rc = CT_OK;
-  if (j->src->samples < 1) CT_FAIL(CT_ERR_ARG, "there is no sample to write");
+  if (j->src->samples < 1) CT_FAIL(CT_ERR_ARG, "no samples to write");
   if (j->o->deflate < 0 || j->o->deflate > 9)
     CT_FAIL(CT_ERR_USAGE, "deflate level %d: expected 0 (none) to 9", j->o->deflate);
   CT_TRY(ct__pack_order_open(j->src, j->o, &j->order));

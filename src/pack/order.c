@@ -26,7 +26,7 @@ static int order_choose(const ct_pack_source_t *src, const ct_pack_job_t *job, c
   o->chosen = chosen;
   o->samples = n;
   if (n == 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: has no sample of the classes %" PRId64 " to %" PRId64,
+    CT_FAIL(CT_ERR_USAGE, "%s: no samples found of the classes %" PRId64 " to %" PRId64,
             src->inputs[0], job->only_first, job->only_last - 1);
 out:
   return rc;

@@ -177,7 +177,7 @@ static int check_replaced(const ct_init_opts_t *o, const ct_graph_t *g)
     for (int p = 0; p < g->params && !found; p++)
       found = ct_graph_matches(o->replace.v[i], g->param[p].name);
     if (!found)
-      CT_FAIL(CT_ERR_USAGE, "init.replace: the model has no parameter with a name like '%s'",
+      CT_FAIL(CT_ERR_USAGE, "init.replace: no parameter of the model matches '%s'",
               o->replace.v[i]);
   }
 out:
@@ -485,7 +485,8 @@ int ct_match_judge(const ct_match_t *m, const ct_init_opts_t *o, const char *fil
             "the model, as listed above; %s",
             file, m->missing, m->misfits, m->unexpected, advice(m, text, sizeof text));
   if (m->taken == 0)
-    CT_FAIL(CT_ERR_FORMAT, "init.from: '%s' has no tensor with a name and shape of the model; %s",
+    CT_FAIL(CT_ERR_FORMAT,
+            "init.from: no tensor of '%s' matches a parameter of the model in name and shape; %s",
             file, advice(m, text, sizeof text));
 out:
   return rc;

@@ -192,7 +192,7 @@ static int images_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   if (spec->known) CT_TRY(take_told(r, spec->known, spec->known_bytes));
   for (int i = 0; !spec->known && i < spec->files->n; i++)
     CT_TRY(read_pattern(r, spec, spec->files->v[i]));
-  if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "there are no images to read");
+  if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "no images found");
   files_sum_up(r, spec->channels);
   *out = r;
   r = NULL;

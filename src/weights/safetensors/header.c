@@ -87,8 +87,8 @@ static int check_numbers(const char *path, const json_t *o, const char *name, co
   json_t *v;
   if (!json_is_array(o))
     CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' is not a list of numbers", path, what, name);
-  json_array_foreach(o, i, v) if (!json_is_integer(v) || json_integer_value(v) < 0) CT_FAIL(
-      CT_ERR_FORMAT, "%s: %s of '%s' has other values than integers from 0 on", path, what, name);
+  json_array_foreach(o, i, v) if (!json_is_integer(v) || json_integer_value(v) < 0)
+      CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' must be integers of at least 0", path, what, name);
 out:
   return rc;
 }

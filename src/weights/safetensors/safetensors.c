@@ -136,7 +136,7 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   *out = NULL;
   if (!w) return CT_ERR_NOMEM;
   if (key && *key)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a safetensors file has no parts, so that '%s' names none of it",
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' cannot be selected, since safetensors files are not nested",
             path, key);
   CT_TRY(n > k && strcmp(path + n - k, index_suffix) == 0 ? open_set(w, path) : open_one(w, path));
   CT_TRY(ct__safetensors_alias(&w->list));
