@@ -48,7 +48,8 @@ static const char *list_names(hid_t file, const char *group, char *buf, size_t c
   return buf;
 }
 
-/* Describes the target of a soft or external link: "'/x' of other.h5". 1, or 0: not such a link. */
+/* Describes the target of a soft or external link: "'/x' of other.h5". Returns 1,
+ * or 0 if the name is not a soft or external link. */
 static int follow(hid_t file, const char *name, char *buf, size_t cap)
 {
   H5L_info_t info;

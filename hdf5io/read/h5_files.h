@@ -19,7 +19,7 @@ typedef struct ct__h5_file {
   int abandoned;        /**< 1: not used any more; closed when no thread holds it */
 } ct__h5_file_t;
 
-/** {0}: not initialized. */
+/** The open files; all zero: not initialized. */
 typedef struct ct__h5_files {
   ct__h5_file_t *v;
   int n;    /**< entries: one per open file, plus one per thread for abandoned files still held */

@@ -3,7 +3,7 @@
 #define CT_H5_RETRY_H
 #include "base/ct_err.h"
 
-/** One read that may be retried; {0} initially. */
+/** One read that may be retried; all zero initially. */
 typedef struct ct__h5_retry {
   int tries;      /**< failed tries */
   double began_s; /**< time of the first failure */

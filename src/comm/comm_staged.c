@@ -38,9 +38,9 @@ typedef struct transfer {
   float *buf, *host;
   int64_t n;
   ct_reduce_t how;
-  int spare;          /* index of the buffer of `host`, or NONE: it is in a twin */
-  int inner;          /* ticket of the inner communicator, once started */
-  int marked;         /* 1: `copied` is recorded; 0: only a queue sync will tell */
+  int spare;  /* index of the buffer of `host`, or NONE: it is in a twin */
+  int inner;  /* ticket of the inner communicator, once started */
+  int marked; /* 1: `copied` is recorded; 0: only a queue sync shows that the copy is complete */
   ct_event_t *copied; /* owned; reused by later transfers of this ticket */
   int next;           /* next in the list of free transfers */
 } transfer_t;

@@ -49,9 +49,10 @@ void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_
 
 /** Step status: what all ranks learn at the end of each step, in one small allreduce. */
 typedef struct ct_step_status {
-  int64_t err, err_rank; /**< lowest code, and the lowest rank with it (out only) */
-  int64_t stop;          /**< nonzero: a rank was asked to stop (max) */
-  double loss_sum;       /**< sums, as in ct_loss_t */
+  int64_t err;      /**< lowest code of all ranks */
+  int64_t err_rank; /**< lowest rank with that code (out only) */
+  int64_t stop;     /**< nonzero: a rank was asked to stop (max) */
+  double loss_sum;  /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
   int64_t skipped; /**< samples skipped because they could not be read (sum) */

@@ -374,7 +374,7 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
   return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
 }
 
-/* A single damaged label may be the cause. */
+/* Warns of a very large label: a single damaged one may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   char location[256];

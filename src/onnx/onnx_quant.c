@@ -17,7 +17,8 @@ static const ct_quant_params_t *qp_of(const ct__onnx_t *o, int layer)
   return layer < 0 ? &o->quant->input : &o->quant->out[layer];
 }
 
-/* Weights are int8 if the layer's input is quantized, statically or with a scale per batch. */
+/* Returns 1 if a layer's weights are int8: its input is quantized, statically or with a scale per
+ * batch. */
 static int has_steps(const ct__onnx_t *o, int layer)
 {
   const ct_layer_t *l = &o->g->layer[layer];

@@ -258,7 +258,7 @@ out:
   return rc;
 }
 
-/* With names, all classes of the set count, even those without samples. */
+/* Names the classes: if names are known, all classes of the set count, even without samples. */
 static int name_classes(cifar_t *c, ct_pack_source_t *out)
 {
   int rc = CT_OK;

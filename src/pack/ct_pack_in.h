@@ -52,9 +52,9 @@ typedef struct ct_pack_images {
   ct_pack_header_t header; /**< list: as for csv */
   int encoded;             /**< 1: files are stored unchanged */
   int channels;            /**< not encoded: 1 or 3 */
-  int64_t height, width;   /**< not encoded: size after resizing; 0: the size of the first image,
-                            which all must have */
-  int crop;                /**< 1: the shorter side is resized to height, then a center crop is
+  /* not encoded: size after resizing; 0: the size of the first image, which all images must have */
+  int64_t height, width;
+  int crop; /**< 1: the shorter side is resized to height, then a center crop is
                             taken */
 } ct_pack_images_t;
 

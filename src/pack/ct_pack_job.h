@@ -15,10 +15,12 @@
 typedef struct ct_pack_job {
   int shuffle; /**< 1: shuffle the samples, in an order that depends on the seed alone */
   uint64_t seed;
-  int64_t first, last;           /**< then keep the range [first, last), clipped to the samples */
-  int64_t only_first, only_last; /**< then keep the classes [only_first, only_last), renumbered from
-                                    0; both 0: all */
-  const char *output;            /**< pattern with one %d ("train-%03d.h5"), or the name of a single
+  /* After shuffling, the samples [first, last) are kept, as far as they exist. */
+  int64_t first, last;
+  /* Of these, the samples of the classes [only_first, only_last) are kept and renumbered from 0;
+   * both 0: all classes. */
+  int64_t only_first, only_last;
+  const char *output; /**< pattern with one %d ("train-%03d.h5"), or the name of a single
                                     file */
   int shards;
   double split;     /**< fraction of the samples written to the output; 0: all */

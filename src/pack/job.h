@@ -29,11 +29,12 @@ uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *j
 /** One file of a job. */
 typedef struct ct__pack_shard {
   const char *pattern;
-  int number;             /**< index of the shard in its pattern */
-  int of;                 /**< number of shards of its pattern */
-  int64_t first, samples; /**< positions of its samples */
-  uint64_t hash;          /**< of everything that determines its bytes */
-  int64_t bad;            /**< samples left out; -1: the shard is not complete */
+  int number;      /**< index of the shard in its pattern */
+  int of;          /**< number of shards of its pattern */
+  int64_t first;   /**< position of its first sample */
+  int64_t samples; /**< number of its samples */
+  uint64_t hash;   /**< of everything that determines its bytes */
+  int64_t bad;     /**< samples left out; -1: the shard is not complete */
 } ct__pack_shard_t;
 
 /** Write the final name of a shard, and its name while it is being written.  CT_ERR_USAGE: the
@@ -73,7 +74,7 @@ void ct__pack_unlock(ct__pack_lock_t *lock);
 /* ---- bad.c: samples that cannot be read ---- */
 
 typedef struct ct__pack_bad {
-  ct_str_t text; /**< a line each, "POSITION place: reason" */
+  ct_str_t text; /**< a line each, "POSITION origin: reason" */
   int64_t n;
 } ct__pack_bad_t;
 

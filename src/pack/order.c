@@ -43,7 +43,7 @@ int ct__pack_order_open(const ct_pack_source_t *src, const ct_pack_job_t *job,
       .samples = end - job->first};
   if (out->samples < 1)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: has %" PRId64 " rows, and none of them lies in the range that begins at %" PRId64,
+            "%s: has %" PRId64 " rows, none of which is in the range that begins at %" PRId64,
             src->inputs[0], src->samples, job->first);
   if (has_only(job)) CT_TRY(order_choose(src, job, out));
 out:

@@ -82,17 +82,17 @@ out:
   return rc;
 }
 
-/* Appends, for example, "of a batch of 6 a rank's piece (3 ranks x 2 pieces) is". */
+/* Appends, for example, "of a batch of 6 a rank's micro-batch (3 ranks x 2 micro-batches) is". */
 static int add_part(const ct_trainer_t *t, int64_t batch, ct_str_t *to)
 {
   int ranks = t->env.topo->size;
-  const char *part = t->group               ? "the share of a group of ranks"
-                     : t->micro_batches > 1 ? "a rank's piece"
-                                            : "a rank's share";
+  const char *part = t->group               ? "the local batches of a group of ranks"
+                     : t->micro_batches > 1 ? "a rank's micro-batch"
+                                            : "a rank's local batch";
   if (ranks * t->micro_batches == 1) return ct_str_add(to, "a batch is");
-  return ct_str_add(to, "of a batch of %" PRId64 " %s (%d rank%s x %d piece%s) is", batch, part,
-                    ranks, ranks == 1 ? "" : "s", t->micro_batches,
-                    t->micro_batches == 1 ? "" : "s");
+  return ct_str_add(to, "of a batch of %" PRId64 " %s (%d rank%s x %d micro-batch%s) is", batch,
+                    part, ranks, ranks == 1 ? "" : "s", t->micro_batches,
+                    t->micro_batches == 1 ? "" : "es");
 }
 
 static int single_value_batchnorm_refuse(const ct_trainer_t *t, const ct_layer_t *l, int64_t batch)

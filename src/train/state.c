@@ -168,7 +168,7 @@ static int is_there(const walk_t *w, const char *name)
   return 0;
 }
 
-/* Older checkpoints do not have this entry: then there is no best score yet. */
+/* Visits an entry that older checkpoints do not have; without it the run has no best score yet. */
 static int visit_best(walk_t *w, const char *which, const ct_best_t *save, ct_best_t *found)
 {
   int rc = CT_OK;

@@ -219,7 +219,8 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
   }
 }
 
-/* With loss scaling an overflow is normal until the scale cannot be lowered further. */
+/* Checks that the loss is finite. With loss scaling an overflow is normal until the scale cannot be
+ * lowered further. */
 static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
 {
   const ct_scaler_t *scaler = &t->progress.scaler;

@@ -236,8 +236,8 @@ void ct__watch_greet(ct_watch_t *w, int rank)
 
 /* ---- ending the job ---- */
 
-/* The rank that reported the cause may be killed before it notifies the others. They delay reports
- * of deaths for a while, but not forever. */
+/* Delays reports. The rank that reported the cause may be killed before it notifies the others.
+ * They delay reports of deaths for a while, but not forever. */
 void ct__watch_be_patient(ct_watch_t *w)
 {
   w->next.silent_s = w->prev.silent_s = 5;
@@ -274,7 +274,7 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
   const ct__watch_card_t *c = &w->card[rank];
   snprintf(text, sizeof text,
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
-           "job's accounting may tell; restart it to resume from the last checkpoint",
+           "job's accounting may show why; restart it to resume from the last checkpoint",
            rank, c->host, c->pid, c->host);
   ct_log_fatal(text); /* before anything else: a launcher that noticed the death may kill this
                          process */
@@ -354,8 +354,8 @@ static int neighbour_of(const ct_watch_t *w, int rank)
   return -1;
 }
 
-/* Requests from rank \a whom a text about rank \a about, into w->text; empty if there is no
- * reply. */
+/* Requests from rank \a whom a text about rank \a about, into w->text; empty if rank \a whom does
+ * not reply. */
 static void inquire(ct_watch_t *w, int whom, kind_t kind, int about)
 {
   w->text[0] = '\0';
@@ -414,8 +414,8 @@ static void log_verdict(ct_watch_t *w, const ct__watch_verdict_t *v)
 }
 
 /* Kills ranks that do not reply, since they would be left over when all others have exited: a
- * stopped process receives nothing. Their neighbours are told the cause before they notice the
- * deaths. */
+ * stopped process receives nothing. Their neighbours are notified of the cause before they notice
+ * the deaths. */
 static void kill_silent(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {

@@ -59,7 +59,8 @@ static int main_thread_runs(const ct_watch_t *w)
   return strcmp(seen, "runs") == 0;
 }
 
-/* A request to stop on any rank counts for all ranks, even for blocked ones. */
+/* Checks a blocked startup. A request to stop on any rank counts for all ranks, even for blocked
+ * ones. */
 static void check_start(ct_watch_t *w)
 {
   if (w->heartbeat.begun) return;

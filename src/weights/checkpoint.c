@@ -62,7 +62,7 @@ out:
   return rc;
 }
 
-/* Missing texts are no error. */
+/* Reads the texts; ignores missing ones. */
 static int read_texts(ct_weights_t *w)
 {
   int rc = CT_OK;

@@ -332,8 +332,8 @@ out:
 
 /* The best matching dict so far. */
 typedef struct fit {
-  int found, equals;      /* quality of the match; number of dicts of the same rank with the same
-                             quality */
+  int found;              /* quality of the match: 2 per matching parameter, 1 per other shape */
+  int equals;             /* number of dicts of the same rank with the same quality */
   ct_weights_rank_t rank; /* rank of its key */
   ct_weights_file_t f;
   ct_match_t m;

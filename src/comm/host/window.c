@@ -42,10 +42,12 @@ struct ct__window {
   int warned;
   segment_t *segment; /* owned; the allocations */
   int64_t segments, cap;
-  segment_t control;                     /* memory of the counters */
-  progress_t **progress;                 /* owned; counters of each local rank */
-  int64_t posted, reduced;               /* this rank's */
-  int64_t lowest_posted, lowest_reduced; /* minimum over all ranks, when last read */
+  segment_t control;      /* memory of the counters */
+  progress_t **progress;  /* owned; counters of each local rank */
+  int64_t posted;         /* this rank's counter */
+  int64_t reduced;        /* this rank's counter */
+  int64_t lowest_posted;  /* minimum over all ranks, when last read */
+  int64_t lowest_reduced; /* minimum over all ranks, when last read */
 };
 
 /* ---- memory ---- */

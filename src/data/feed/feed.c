@@ -42,10 +42,11 @@ struct ct_feed {
   slot_t *slots;
   maker_t *makers;
 
-  pthread_mutex_t lock;  /* protects everything below and slot_t.ready */
-  pthread_cond_t ready;  /* signalled when a batch is ready */
-  pthread_cond_t space;  /* a slot was released, or stop */
-  int64_t epoch, cursor; /* position of the next batch to begin */
+  pthread_mutex_t lock; /* protects everything below and slot_t.ready */
+  pthread_cond_t ready; /* signalled when a batch is ready */
+  pthread_cond_t space; /* a slot was released, or stop */
+  int64_t epoch;        /* epoch of the next batch to begin */
+  int64_t cursor;       /* position of that batch in the epoch */
   int64_t begun, taken, released;
   int ended, stop;
 };

@@ -30,7 +30,8 @@ struct ct_cache_file {
   ct_cache_t *cache;
   char path[CT_PATH_MAX]; /* of the file with the blocks */
   int fd;
-  int64_t bytes, mtime_ns; /* of the data file */
+  int64_t bytes;    /* size of the data file */
+  int64_t mtime_ns; /* modification time of the data file */
   int64_t pieces;
   ct__word_t *word;     /* [pieces], mapped */
   atomic_char *checked; /* [pieces] 1: this process has verified the block */

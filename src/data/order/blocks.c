@@ -22,14 +22,16 @@ typedef struct stretch {
 typedef struct class
 {
   int64_t rows, blocks;
-  int64_t place;   /* where it begins on the line */
-  int stretch, to; /* its runs */
+  int64_t place; /* position on the line where the class begins */
+  int stretch;   /* index of its first run in by_class */
+  int to;        /* index after its last run */
 } class_t;
 
 struct ct_blocks {
   int64_t samples, blocks, rows, most;
   uint64_t hash;
-  stretch_t *by_class, *by_sample; /* the same runs in two orders */
+  stretch_t *by_class;  /* the runs, sorted by length of their blocks */
+  stretch_t *by_sample; /* the same runs, in the order of samples */
   class_t *classes;
   int stretches, nclasses;
 };

@@ -207,8 +207,8 @@ out:
   return rc;
 }
 
-/* A dense target has the pixels or voxels of the input.  For volumes, an array of 4 dims looks like
- * images with channels. */
+/* Checks that a dense target has the pixels or voxels of the input.  For volumes, an array of 4
+ * dims looks like images with channels. */
 static int check_dense_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;

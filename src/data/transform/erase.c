@@ -10,7 +10,8 @@ typedef struct erasing {
   double p;
   ct_opt_doubles_t scale, ratio;
   ct_opt_texts_t value;
-  double area[2], aspect[2]; /* scale and ratio */
+  double area[2];            /* option scale */
+  double aspect[2];          /* option ratio */
   int noise;                 /* value: random */
   float fill[CT_AFFINE_MAX]; /* value, for each channel */
 } erasing_t;

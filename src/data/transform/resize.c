@@ -196,7 +196,7 @@ static ct__image_box_t whole(const ct__transform_t *s)
   return (ct__image_box_t){0, 0, s->in.dim[2], s->in.dim[3]};
 }
 
-/* The weights are computed once, unless samples differ in size. */
+/* Plans a resize. The weights are computed once, unless samples differ in size. */
 static int plan_resize(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
@@ -266,7 +266,8 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
 typedef struct resized {
   int64_t size[2];
   ct_opt_doubles_t scale, ratio;
-  double area[2], aspect[2]; /* scale and ratio */
+  double area[2];   /* option scale */
+  double aspect[2]; /* option ratio */
 } resized_t;
 static const ct_opt_t resized_rows[] = {
     CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "size of the result: one number or [h, w]"),

@@ -43,7 +43,8 @@ typedef struct transforms_build {
   ct__transform_map_t map; /* the map being folded */
   ct_shape_t now;          /* the shape of a sample at this position */
   const ct_reader_info_t *info;
-  int scaled, mapped;            /* to_tensor was seen; any affine map was */
+  int scaled;                    /* 1: the list has had a to_tensor so far */
+  int mapped;                    /* 1: the list has had any affine map so far */
   double largest;                /* result of the previous maps for stored integers */
   ct__decode_time_probe_t probe; /* finds the decode-time transforms */
 } build_t;
@@ -252,7 +253,7 @@ static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
   if (scratch > t->scratch) t->scratch = scratch;
 }
 
-/* A list that is only a map is not needed. */
+/* Completes a list; drops it if it consists only of a map. */
 static int transforms_finish(build_t *b, ct_transforms_t **out)
 {
   int rc = CT_OK;

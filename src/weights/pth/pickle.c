@@ -485,7 +485,8 @@ static int unknown(const in_t *in, int op)
                     in->path, in->what, in->pos - 1, (unsigned)op);
 }
 
-/* n: parameter of an opcode: argument bytes, items (-1: those above the mark), or a node kind. */
+/* n: parameter of an opcode: argument bytes, items (-1: the items above the mark), or a node
+ * kind. */
 typedef struct op {
   int (*run)(in_t *in, int n);
   int n;

@@ -141,7 +141,7 @@ static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
   size_t len = strlen(r->name), bytes = CT_ZIP_LOCAL_BYTES + len;
   int64_t at;
   if (!bounded(header, in->list - (int64_t)bytes, &at))
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' lies outside of the file", in->path, r->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is outside of the file", in->path, r->name);
   CT_TRY(ct_file_read_at(in->fd, in->path, at, local, bytes));
   if (ct_zip_u32(local) != CT_ZIP_LOCAL || ct_zip_u16(local + 26) != len ||
       memcmp(local + CT_ZIP_LOCAL_BYTES, r->name, len) != 0)

@@ -131,7 +131,7 @@ static int take_place(const char *path, const json_t *o, entry_t *e)
   int64_t end = json_integer_value(json_array_get(o, 1));
   if (end < e->begin || end - e->begin != e->bytes)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: '%s' lies from byte %" PRId64 " to %" PRId64
+            "%s: '%s' occupies bytes %" PRId64 " to %" PRId64
             ", but its shape and type need %" PRId64 " bytes",
             path, e->name, e->begin, end, e->bytes);
 out:
