@@ -37,7 +37,7 @@ int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows);
  * that contains the array. All reads of samples without HDF5 use this function. CT_ERR_IO: read
  * error, or end of file. */
 int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to);
-/** Hints to the system that these bytes will be read soon. */
+/** Hints to the system that \a bytes bytes at offset \a at will be read soon. */
 void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes);
 /** Like ct__h5_array_check() for an array without external sources; *changed is set to 1 if a
  * warning is due. */

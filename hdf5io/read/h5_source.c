@@ -138,7 +138,7 @@ int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array)
 
 typedef struct search {
   const char *name;
-  char origin[CT_PATH_MAX]; /* directory of the file that refers to it */
+  char origin[CT_PATH_MAX]; /* directory of the file that refers to the source */
   hid_t file;               /* the file found */
   int rc;                   /* result for the last file that existed */
 } search_t;

@@ -39,8 +39,8 @@ typedef struct ct_ckpt_text {
 typedef struct ct_ckpt_done {
   int64_t step;
   int64_t bytes;  /**< file size */
-  int best;       /**< 1: it is the best model so far (ct_ckpt_mark_best()) */
-  double write_s; /**< seconds from ct_ckpt_save() until it was durable */
+  int best;       /**< 1: it holds the best model so far (ct_ckpt_mark_best()) */
+  double write_s; /**< seconds from ct_ckpt_save() until the file was durable */
   char name[64];  /**< "step-00000120.h5" */
 } ct_ckpt_done_t;
 

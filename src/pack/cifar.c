@@ -1,5 +1,5 @@
 /* CIFAR-10 and CIFAR-100 (Krizhevsky) as distributed: files of records (one or two bytes of labels
- * and 3 x 32 x 32 bytes of pixels), or Python pickles of the same. */
+ * and 3 x 32 x 32 bytes of pixels), or Python pickles of the same data. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Folders of images, one folder a class, by the rules of torchvision's ImageFolder, so class
- * numbers are the same. */
+/* Folders of images, one folder a class, by the rules of torchvision's ImageFolder, so that
+ * class numbers are equal to torchvision's. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 
 /** X(NAME, text, word, bits, numbers): text: name in NumPy or PyTorch; word: name in safetensors
  * (in the order of its reference implementation, by which its writer sorts); bits per element;
- * numbers: 1 if it can be converted. */
+ * numbers: 1 if elements can be converted to float32. */
 #define CT_ELEM_LIST(X)                                  \
   X(BOOL, "bool", "BOOL", 8, 1)                          \
   X(F4, "float4_e2m1fn_x2", "F4", 4, 0)                  \

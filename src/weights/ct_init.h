@@ -47,9 +47,9 @@ typedef struct ct_match {
  * errors here; see ct_match_judge(). */
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out);
-/** Opens the dict of the file that o->key names, or without a key the one whose names match the
- * model, and matches it. CT_ERR_FORMAT lists the dicts if several match equally well; an averaged
- * copy is never preferred to its model. */
+/** Opens the dict of the file that o->key names, or without a key the dict whose names match the
+ * model, and matches its tensors to the parameters. CT_ERR_FORMAT lists the dicts if several match
+ * equally well; an averaged copy is never preferred to its model. */
 int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
                   const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
 /** Chooses the dict and matches it as ct_match_open() does, for a file that is already open; the

@@ -72,7 +72,8 @@ out:
   return rc;
 }
 
-/* With data.on_error: skip, files that are not images are left out when the data set is opened. */
+/* Reads the header of an image file. If data.on_error is skip, leaves out files that are not
+ * images. */
 static int take_image(ct_reader_t *r, const ct_reader_spec_t *spec, const char *path)
 {
   int rc = files_read_header(r, path);

@@ -173,7 +173,7 @@ out:
   return rc;
 }
 
-/* Returns 1 for integers of stored images. */
+/* Returns 1 if samples are images stored as integers. */
 static int is_pixels(const build_t *b)
 {
   return b->now.ndim >= 4 && (b->info->x.dtype == CT_U8 || b->info->wide);

@@ -1,5 +1,5 @@
-/** \file safetensors.h  Declarations shared by the safetensors files. Internal; all functions are
- * local. */
+/** \file safetensors.h  Declarations shared by the source files of this folder. Internal; all
+ * functions are local. */
 #ifndef CT_SAFETENSORS_H
 #define CT_SAFETENSORS_H
 #include "base/ct_json.h"
