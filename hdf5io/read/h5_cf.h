@@ -45,8 +45,8 @@ void ct__h5_cf_sign(hid_t array, hid_t type);
 int ct__h5_cf_nothing(const ct__h5_cf_t *c);
 /** Converts \a n stored elements to float32, with \a fill for missing ones. */
 void ct__h5_cf_apply(const ct__h5_cf_t *c, const void *from, size_t n, float *to);
-/** Converts \a n stored integers to int64 with their intended sign. Returns how many are missing;
- * *which is one of them. */
+/** Converts \a n stored integers to int64 with their intended sign. Returns how many are missing
+ * values; *which is one of these. */
 int64_t ct__h5_cf_labels(const ct__h5_cf_t *c, const void *from, size_t n, int64_t *to,
                          int64_t *which);
 /** Describes the attributes in buf and returns it: "x 0.01 + 273, -32767 is missing". */

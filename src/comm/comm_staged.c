@@ -163,7 +163,8 @@ static int start_first(ct_comm_t *c)
   return mpi->reduce(c->inner, NULL, x->host, x->n, x->how, &x->inner);
 }
 
-/* Starts transfers whose copies are complete; even those whose copies failed, with an error. */
+/* Starts the transfers whose copies to the host are complete. A transfer whose copy failed is
+ * started too, with an error. */
 static int start_arrived(ct_comm_t *c)
 {
   int rc = CT_OK;

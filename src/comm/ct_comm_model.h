@@ -20,10 +20,10 @@ typedef enum {
   CT_COMM_RING,    /**< ring: NCCL, MPICH's ring */
   CT_COMM_HALVING, /**< recursive halving and doubling, MPI's algorithm for an all-reduce. If n is
                       not a power of two, ranks are folded first, which doubles the bytes */
-  /** our own exchange (host/exchange.h): all-to-all twice, for any n. The messages of each of the
-   * two are posted at once, but a rank handles them one by one, and MPI may return the sums around
-   * a ring. Counted as 2 (n - 1) rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8 nodes
-   * with link latencies of 200 us. */
+  /** our own exchange (host/exchange.h): all-to-all twice, for any n. The messages of each
+   * all-to-all are posted at once, but a rank handles them one by one, and MPI may return the sums
+   * around a ring. Counted as 2 (n - 1) rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8
+   * nodes with link latencies of 200 us. */
   CT_COMM_EXCHANGE
 } ct_comm_algorithm_t;
 

@@ -348,7 +348,7 @@ out:
   return rc;
 }
 
-/* Collective.  Each rank alone knows the shards it has completed, so each removes its own. */
+/* Collective.  Removes the completed shards: each rank its own, since no other rank knows them. */
 static void clean_up(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();

@@ -46,7 +46,7 @@ typedef struct ct_early_stop {
   int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: early stopping is off */
   int64_t patience; /**< evaluations without improvement after which training ends */
 } ct_early_stop_t;
-/** Local. CT_ERR_USAGE names the key and its line in the file \a where. */
+/** Local. Parses o->early_stop. CT_ERR_USAGE names the key and its line in the file \a where. */
 int ct_early_stop_read(const ct_train_opts_t *o, const char *where, ct_early_stop_t *out);
 
 #endif

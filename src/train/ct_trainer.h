@@ -46,7 +46,7 @@ typedef struct ct_step_report {
   int skipped;           /**< 1: no update, since a gradient under loss scaling was not finite */
 } ct_step_report_t;
 
-/** Everything that a trainer borrows; must outlive it. */
+/** Everything that a trainer borrows; must outlive the trainer. */
 typedef struct ct_trainer_env {
   const ct_topo_t *topo;
   const ct_backend_t *be;

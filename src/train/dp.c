@@ -242,7 +242,7 @@ static int dp_backward(ct_trainer_t *t)
   return run_launches(t, d->plan->loss_launch + 1, d->plan->launches);
 }
 
-/* Rank 0: loss of the whole batch from all outputs, and its gradient. */
+/* Rank 0: computes the loss of the whole batch from all outputs, and the gradient of the loss. */
 static int whole_loss(ct_trainer_t *t)
 {
   int rc = CT_OK;

@@ -122,7 +122,8 @@ static void begin_anew(ct_watch_t *w, double idle_s)
   w->ask_at = 0;
 }
 
-/* One verdict is enough: that of the first rank that asks, or of the lowest of several. */
+/* Yields to another rank's verdict, since one is enough: the verdict of the first rank that asks,
+ * or of the lowest rank if several ask. */
 static void give_way(ct_watch_t *w, int to)
 {
   if (w->asking && to > w->rank) return;
@@ -236,8 +237,8 @@ void ct__watch_greet(ct_watch_t *w, int rank)
 
 /* ---- ending the job ---- */
 
-/* Delays reports. The rank that reported the cause may be killed before it notifies the others.
- * They delay reports of deaths for a while, but not forever. */
+/* Delays reports of deaths for a while, but not forever: the rank that reported the cause may be
+ * killed before it notifies the others. */
 void ct__watch_be_patient(ct_watch_t *w)
 {
   w->next.silent_s = w->prev.silent_s = 5;

@@ -1,4 +1,4 @@
-/* The watch of a rank. Its thread checks the time limit, the start and its neighbours, from the
+/* The watch of a rank. Its thread checks the time limit, the startup and its neighbours, from the
  * start of the program until after MPI_Finalize. Queries and reactions are in ask.c; incoming data
  * is read by pump.c, which passes packets to ask.c. */
 #include "watch/ct_watch.h"

@@ -25,8 +25,7 @@
 
 enum {
   MOST_SCANS = 500, /* limit of scans of a progressive image, against decompression bombs */
-  MARGIN =
-      8 /* columns beside a part that the interpolation of the part's columns needs, with a margin */
+  MARGIN = 8 /* columns beside a part that the interpolation of its columns needs, and spare ones */
 };
 
 typedef struct source {
