@@ -111,7 +111,7 @@ void ct_dataset_close(ct_dataset_t *d);
 /** Local.  Counts the classes in the labels of up to \a limit samples (0: all), for files that do
  * not state the number of classes: d->classes becomes the highest label + 1, not counting the
  * ignored label.  Warns if that exceeds the number of samples.  Not for data with targets.
- *  CT_ERR_DATA: a label is negative or not less than CT_CLASSES_MAX. */
+ * CT_ERR_DATA: a label is negative or not less than CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
 /** A sample as stored.  The buffer grows as needed; all zero: an empty buffer. */
