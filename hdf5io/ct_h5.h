@@ -15,7 +15,7 @@ extern const ct_reader_ops_t ct_reader_hdf5;
 extern const ct_store_ops_t ct_store_hdf5;
 /** The checkpoint container as a weight file. */
 extern const ct_weights_ops_t ct_weights_hdf5;
-/** Arrays of any HDF5 file but a checkpoint, for inspection, under their full names. */
+/** All arrays of an HDF5 file that is not a checkpoint, under their full names, for `inspect`. */
 extern const ct_weights_ops_t ct_weights_any_hdf5;
 /** Local. *out: 1 if the file has a checkpoint's end mark, intact or not. CT_ERR_IO */
 int ct_h5_is_checkpoint(const char *path, int *out);
@@ -23,11 +23,12 @@ int ct_h5_is_checkpoint(const char *path, int *out);
 /** Local. Sets HDF5_USE_FILE_LOCKING in the environment; call it before other threads are started.
  * Otherwise the first use of HDF5 does it. */
 void ct_h5_setup(void);
-/** HDF5_USE_FILE_LOCKING as set by the user at the start; "": not set. Borrowed. */
+/** Returns HDF5_USE_FILE_LOCKING as the user had set it when the program started; "": not set.
+ * Borrowed. */
 const char *ct_h5_locking(void);
-/** Version of the HDF5 library: "1.10.8". */
+/** Returns the version of the HDF5 library: "1.10.8". */
 const char *ct_h5_version(void);
-/** Filters that this program decodes itself: "deflate, shuffle, …". */
+/** Returns the names of the filters that this program decodes itself: "deflate, shuffle, …". */
 const char *ct_h5_filters(void);
 
 #endif

@@ -98,8 +98,8 @@ typedef struct words {
   size_t cap;
 } words_t;
 
-/* The first entry visited is the innermost; a failed system call appears in it as "…, error
- * message = 'No space left on device', …". */
+/* Keeps HDF5's message. The first entry visited is the innermost; a failed system call appears in
+ * it as "…, error message = 'No space left on device', …". */
 static herr_t take_words(unsigned n, const H5E_error2_t *e, void *to)
 {
   static const char key[] = "error message = '";
@@ -341,7 +341,9 @@ const char *ct__h5_type_text(hid_t type, char *buf, size_t cap)
 /* ---- rows ---- */
 
 typedef struct rows {
-  hid_t type, memory, space; /* element type in memory; memory and file selections */
+  hid_t type;   /* element type in memory */
+  hid_t memory; /* selection in memory */
+  hid_t space;  /* selection in the file */
   int ok;
 } rows_t;
 
@@ -414,7 +416,7 @@ static int64_t count_values(hid_t attr)
   return n;
 }
 
-/* 1 if the attribute has exactly one element, as this program's attributes have. */
+/* Returns 1 if the attribute has exactly one element, as this program's attributes have. */
 static int is_single(hid_t attr)
 {
   return count_values(attr) == 1;
@@ -526,8 +528,8 @@ int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *val
   return written;
 }
 
-/* The file may start with a user block, of 512 bytes or a larger power of two; HDF5 searches these
- * offsets too, up to the file's end. */
+/* Recognizes HDF5 files. The file may start with a user block, of 512 bytes or a larger power of
+ * two; HDF5 searches these offsets too, up to the file's end. */
 int ct__h5_probe(FILE *f)
 {
   static const char signature[8] = "\211HDF\r\n\032\n";

@@ -28,22 +28,22 @@ typedef struct ct__h5_filters {
 /** Per-thread state for decoding chunks. */
 typedef struct ct__h5_decoder {
   void *inflate;      /**< libdeflate decompressor */
-  void *zstd;         /**< zstd context; NULL without that library */
-  uint8_t *workspace; /**< workspace: two chunks between filters, then two bitshuffle blocks */
-  size_t cap;         /**< size of one of those chunks in bytes */
+  void *zstd;         /**< zstd context; NULL if this build does not use libzstd */
+  uint8_t *workspace; /**< two chunks between filters, then two bitshuffle blocks */
+  size_t cap;         /**< capacity for one chunk in `workspace`, in bytes */
 } ct__h5_decoder_t;
 
-/** With the lock. Reads the pipeline from an array's creation property list. 1, or 0 if it cannot
- * be decoded here. */
+/** Needs the lock. Reads the pipeline from an array's creation property list. Returns 1, or 0 if
+ * only HDF5 can decode it. */
 int ct__h5_filters_find(hid_t creation, ct__h5_filters_t *out);
-/** 1: at least one filter compresses. */
+/** Returns 1 if at least one filter compresses. */
 int ct__h5_filters_compress(const ct__h5_filters_t *f);
-/** Maximum stored size of a chunk of \a bytes bytes; incompressible data grows. */
+/** Returns the maximum stored size of a chunk of \a bytes bytes; incompressible data grows. */
 size_t ct__h5_chunk_bound(const ct__h5_filters_t *f, size_t bytes);
-/** For chunks of up to \a chunk_bytes bytes. CT_ERR_NOMEM; ct__h5_decoder_clear() must be called
- * even then. */
+/** Allocates a decoder for chunks of up to \a chunk_bytes bytes. CT_ERR_NOMEM;
+ * ct__h5_decoder_clear() must be called even then. */
 int ct__h5_decoder_make(ct__h5_decoder_t *d, size_t chunk_bytes);
-/** {0} is allowed. */
+/** Frees the members of \a d, which may be all zero: nothing to free. */
 void ct__h5_decoder_clear(ct__h5_decoder_t *d);
 /** Decodes a stored chunk with its mask of skipped filters to \a bytes bytes at \a out. Returns
  * NULL, or a description of the error ("it cannot be decompressed"). Safe for arbitrary input. The

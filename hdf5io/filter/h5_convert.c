@@ -7,7 +7,7 @@
 #include "base/ct_types.h"
 #include "hdf5io/h5_glue.h"
 
-/* 1 for an unsigned integer type that uses all its bits. */
+/* Returns 1 for an unsigned integer type that uses all its bits. */
 static int is_whole_unsigned(hid_t type)
 {
   size_t bytes = H5Tget_size(type);

@@ -18,15 +18,16 @@ typedef struct ct__h5_convert {
     CT__H5_UINT64, /**< to float64 */
     CT__H5_CF,     /**< to float32 by \a cf */
   } kind;
-  int swap;            /**< 1: stored in the other byte order */
-  size_t stored, here; /**< bytes per element, in the file and in memory */
+  int swap;      /**< 1: stored in the other byte order */
+  size_t stored; /**< bytes per element in the file */
+  size_t here;   /**< bytes per element in memory */
   ct__h5_cf_t cf;
 } ct__h5_convert_t;
 
-/** With the lock. Finds the conversion of a stored type to the type that the reader uses for it. 1,
- * or 0: only HDF5 can convert it. */
+/** Needs the lock. Finds the conversion of a stored type to the type that the reader uses for it.
+ * Returns 1, or 0 if only HDF5 can convert it. */
 int ct__h5_convert_find(hid_t type, ct__h5_convert_t *out);
-/** 1 if bytes are copied unchanged. */
+/** Returns 1 if bytes are copied unchanged. */
 int ct__h5_convert_nothing(const ct__h5_convert_t *c);
 /** Converts \a n elements. \a from and \a to may be equal if the element sizes are. */
 void ct__h5_convert(const ct__h5_convert_t *c, const void *from, size_t n, void *to);

@@ -1,4 +1,4 @@
-/* The table of filters decoded here, and those that need only one library call.
+/* The table of filters decoded here, and the filters that need only one library call.
  *
  * The available libraries are determined at build time; an array that needs another filter is read
  * by HDF5, if it finds a plugin. */

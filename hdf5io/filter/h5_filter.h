@@ -25,8 +25,8 @@ typedef struct ct__h5_bytes {
 typedef struct ct__h5_filter {
   int id;
   int compresses;
-  /* Reads its settings from n filter parameters. 1, or 0: cannot be decoded here. NULL: needs
-   * none. */
+  /* Reads the filter's settings from n filter parameters. Returns 1, or 0 if only HDF5 can decode
+   * data with these settings. NULL: the filter has no settings. */
   int (*know)(ct__h5_step_t *step, size_t n, const unsigned *values);
   /* Decodes into `to`, whose capacity is *bytes; sets *bytes to the size. Returns NULL, or a
    * description of the error. NULL for filters that only check. */
@@ -36,7 +36,8 @@ typedef struct ct__h5_filter {
   const char *(*check)(ct__h5_bytes_t *bytes);
 } ct__h5_filter_t;
 
-/** NULL: not decoded here, or its library is missing. */
+/** Returns the filter with HDF5's number \a id; NULL if this program does not decode it, or was
+ * built without the library for it. */
 const ct__h5_filter_t *ct__h5_filter_find(int id);
 
 extern const ct__h5_filter_t ct__h5_filter_shuffle, ct__h5_filter_fletcher32, ct__h5_filter_lzf,
@@ -47,11 +48,11 @@ extern const ct__h5_filter_t ct__h5_filter_shuffle, ct__h5_filter_fletcher32, ct
  * \a bytes bytes of elements of \a item bytes. */
 void ct__h5_unshuffle(const uint8_t *from, size_t bytes, size_t item, uint8_t *to);
 
-/** Decompress LZ4 or zstd data to exactly \a bytes bytes: 1, or 0 on failure. */
+/** Decompress LZ4 or zstd data to exactly \a bytes bytes. Return 1, or 0 on failure. */
 int ct__h5_unlz4(ct__h5_bytes_t from, uint8_t *to, size_t bytes);
 int ct__h5_unzstd(ct__h5_decoder_t *d, ct__h5_bytes_t from, uint8_t *to, size_t *bytes);
 
-/** Big-endian numbers; the caller has checked that the bytes exist. */
+/** Read big-endian numbers; the caller has checked that the bytes exist. */
 static inline uint32_t ct__h5_big32(const uint8_t *p)
 {
   return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

@@ -13,8 +13,9 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Size of an array in bytes; -1: larger than a chunk. Padding to whole blocks at most doubles each
- * dim; this check stops the library from allocating whatever size a damaged frame states. */
+/* Returns the size of an array in bytes; -1: larger than a chunk. Padding to whole blocks at most
+ * doubles each dim; this check stops the library from allocating whatever size a damaged frame
+ * states. */
 static int64_t filter_blosc2_bytes_of(const b2nd_array_t *a, size_t most)
 {
   int64_t n = a->sc->typesize, whole;

@@ -30,7 +30,7 @@ static const char *filter_shuffle_decode(ct__h5_decoder_t *d, const ct__h5_step_
 const ct__h5_filter_t ct__h5_filter_shuffle = {H5Z_FILTER_SHUFFLE, .know = know,
                                                .decode = filter_shuffle_decode};
 
-/* Elements from `done` to n, one at a time. */
+/* Processes the elements from `done` to n, one at a time. */
 static void one_by_one(const uint8_t *from, size_t n, size_t item, size_t done, uint8_t *to)
 {
   for (size_t k = 0; k < item; k++)

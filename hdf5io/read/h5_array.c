@@ -48,7 +48,8 @@ static const char *list_names(hid_t file, const char *group, char *buf, size_t c
   return buf;
 }
 
-/* Describes the target of a soft or external link: "'/x' of other.h5". 1, or 0: not such a link. */
+/* Describes the target of a soft or external link: "'/x' of other.h5". Returns 1,
+ * or 0 if the name is not a soft or external link. */
 static int follow(hid_t file, const char *name, char *buf, size_t cap)
 {
   H5L_info_t info;
@@ -78,8 +79,8 @@ static int find_broken(hid_t file, const char *name, char *part, char *to, size_
   return 0;
 }
 
-/* 1 if the name exists, although it could not be opened: it is damaged, newer than this HDF5, or
- * not an array. */
+/* Returns 1 if the name exists, although it could not be opened: it is damaged, newer than this
+ * HDF5, or not an array. */
 static int is_there(hid_t file, const char *name)
 {
   return name[0] && H5Lexists(file, name, H5P_DEFAULT) > 0;
@@ -106,7 +107,7 @@ static int cannot_open(const ct__h5_array_t *a, hid_t file, const char *key)
   if (is_there(file, a->name))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%.80s' (data.%s) cannot be opened as an array: %s", a->path,
             a->name, key, why);
-  CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%.80s' (data.%s) in it; it has: %s", a->path,
+  CT_FAIL(CT_ERR_FORMAT, "%s: array '%.80s' (data.%s) not found; the file contains: %s", a->path,
           a->name, key, list_names(file, ".", names, sizeof names));
 out:
   return rc;

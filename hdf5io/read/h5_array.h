@@ -25,23 +25,24 @@ typedef struct ct__h5_array {
  * messages. */
 int ct__h5_array_open(ct__h5_array_t *a, hid_t file, const char *path, const char *name,
                       const char *key);
-/** From now on reads its bytes through this cache, unless they are in another file. */
+/** Makes later reads of the array's bytes use \a cache, unless the bytes are in another file. */
 void ct__h5_array_cache(ct__h5_array_t *a, ct_cache_t *cache);
-/** Call before reading samples. CT_ERR_IO, CT_ERR_FORMAT: one of their source files is missing or
- * too small. */
+/** Call before reading samples: checks the source files that hold them. CT_ERR_IO, CT_ERR_FORMAT: a
+ * source file is missing or too small. */
 int ct__h5_array_need(ct__h5_array_t *a, int64_t first, int64_t rows);
-/** Call after reading samples. CT_ERR_IO: one of their files has changed its size. */
+/** Call after reading samples: checks the files that hold them. CT_ERR_IO: the size of a file has
+ * changed. */
 int ct__h5_array_check(ct__h5_array_t *a, int64_t first, int64_t rows);
-/** Without the lock, like the next one. Reads \a bytes bytes at offset \a at of the file that
- * contains the array. All reads of samples without HDF5 go through it. CT_ERR_IO: read error, or
- * end of file. */
+/** Called without the lock, like the next one. Reads \a bytes bytes at offset \a at of the file
+ * that contains the array. All reads of samples without HDF5 use this function. CT_ERR_IO: read
+ * error, or end of file. */
 int ct__h5_array_read(const ct__h5_array_t *a, int64_t at, size_t bytes, void *to);
-/** Hints to the system that these bytes will be read soon. */
+/** Hints to the system that \a bytes bytes at offset \a at will be read soon. */
 void ct__h5_array_ahead(const ct__h5_array_t *a, int64_t at, int64_t bytes);
 /** Like ct__h5_array_check() for an array without external sources; *changed is set to 1 if a
  * warning is due. */
 int ct__h5_array_stat(const ct__h5_array_t *a, int *changed);
-/** Closes; an array that is not open is allowed. */
+/** Closes the array if it is open. */
 void ct__h5_array_shut(ct__h5_array_t *a);
 
 #endif

@@ -18,7 +18,8 @@ enum {
 
 /* ---- buffers ---- */
 
-/* 1 if a decoded chunk has the memory layout of its samples, so that it can be decoded in place. */
+/* Returns 1 if a decoded chunk has the memory layout of its samples, so that it can be decoded in
+ * place. */
 static int is_as_in_memory(const ct__h5_shard_t *s)
 {
   for (int i = 1; i < s->ndim; i++)
@@ -70,7 +71,7 @@ void ct__h5_load_clear(ct__h5_load_t *l)
 
 /* ---- extents of samples ---- */
 
-/* First element of the k-th chunk among those that hold samples from \a first on. */
+/* Finds the first element of the k-th chunk among the chunks that hold samples from \a first on. */
 static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize_t *start)
 {
   start[0] = (hsize_t)((first / s->chunk[0] + k / s->row_chunks) * s->chunk[0]);
@@ -82,7 +83,7 @@ static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize
   }
 }
 
-/* 1 for a partial edge chunk, which the file may store unfiltered. */
+/* Returns 1 for a partial edge chunk, which the file may store unfiltered. */
 static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 {
   for (int i = 0; i < s->ndim; i++)
@@ -231,7 +232,8 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
   return why;
 }
 
-/* Number of chunks from the k-th on to read by one request; *bytes: their total size. */
+/* Returns the number of chunks from the k-th on to read by one request; *bytes: their total
+ * size. */
 static int64_t count_together(const ct__h5_load_t *l, int64_t k, size_t *bytes)
 {
   const ct__h5_extent_t *p = &l->extent[k];

@@ -16,8 +16,9 @@ typedef struct slot {
   int64_t key; /* NONE: empty */
   int holders;
   int loading;
-  int chain;        /* next slot with the same hash, or NONE */
-  int older, newer; /* neighbours in the LRU list, or NONE */
+  int chain; /* next slot with the same hash, or NONE */
+  int older; /* next older block in the LRU list, or NONE */
+  int newer; /* next newer block in the LRU list, or NONE */
 } slot_t;
 
 struct ct__h5_cache {

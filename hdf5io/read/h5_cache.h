@@ -16,14 +16,14 @@ typedef struct ct__h5_block {
   int load; /**< 1: not loaded; the holder must fill it and call ct__h5_cache_loaded() */
 } ct__h5_block_t;
 
-/** CT_ERR_NOMEM */
+/** Opens a cache of \a slots blocks. CT_ERR_NOMEM */
 int ct__h5_cache_open(size_t block_bytes, int64_t slots, ct__h5_cache_t **out);
-/** NULL is allowed. */
+/** Frees \a c, which may be NULL. */
 void ct__h5_cache_close(ct__h5_cache_t *c);
-/** Finds block \a key (>= 0), or evicts another to make space for it, and holds it. */
+/** Finds block \a key (>= 0), or evicts another block to make space for it, and holds it. */
 ct__h5_block_t ct__h5_cache_hold(ct__h5_cache_t *c, int64_t key);
-/** The holder has filled the block. With \a ok 0 loading failed: the block is released, and threads
- * that wait for it load it themselves. */
+/** Marks the block as loaded; called by its holder. If \a ok is 0, loading has failed: the block is
+ * released, and threads that wait for the block load it themselves. */
 void ct__h5_cache_loaded(ct__h5_cache_t *c, const ct__h5_block_t *b, int ok);
 /** Releases a loaded block. */
 void ct__h5_cache_release(ct__h5_cache_t *c, const ct__h5_block_t *b);

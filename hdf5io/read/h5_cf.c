@@ -132,8 +132,9 @@ static int read_number(const attrs_t *l, const char *name, double *out)
   return read_attr(l, name, 1, H5T_NATIVE_DOUBLE, out, &n);
 }
 
-/* The netCDF library's default fill values for arrays without _FillValue (netcdf.h, NC_FILL_…). For
- * bytes, which have no value to spare, only if the file defines a fill value. */
+/* Finds the netCDF library's default fill values for arrays without _FillValue (netcdf.h,
+ * NC_FILL_…). Bytes, which have no value to spare, have one only if the file defines a fill
+ * value. */
 static int default_fill(const attrs_t *l, ct__h5_cf_value_t *out)
 {
   const ct__h5_cf_t *c = l->c;
@@ -181,7 +182,7 @@ out:
   return rc;
 }
 
-/* 1, 0, or -1 if there is no such attribute */
+/* Reads `_Unsigned`. Returns 1 or 0, or -1 if the array does not have this attribute. */
 static int meant_unsigned(hid_t array)
 {
   char word[16] = "";

@@ -93,7 +93,7 @@ out:
   return rc;
 }
 
-/* "24x20x5" */
+/* Writes dims as text, such as "24x20x5". */
 static void dims_text(const int64_t *dim, int n, char *buf, size_t cap)
 {
   size_t length = 0;

@@ -7,15 +7,15 @@
 #define CT_H5_ENCODED_H
 #include "hdf5io/read/h5_shard.h"
 
-/** With the lock. If the open array holds image files, sets s->encoding and everything else that
+/** Needs the lock. If the open array holds image files, sets s->encoding and everything else that
  * ct__h5_shard_describe() finds about an array of samples. CT_ERR_FORMAT, CT_ERR_IO,
  * CT_ERR_USAGE */
 int ct__h5_encoded_describe(ct__h5_shard_t *s, hid_t file, hid_t array,
                             const ct_reader_spec_t *spec);
-/** With the lock, like the next two. Start offset of each sample of a shard, and the end of the
- * last one; *out is allocated. CT_ERR_FORMAT: the offsets do not match the bytes. */
+/** Needs the lock, like the next two. Reads the start offset of each sample of a shard, and the end
+ * of the last one; *out is allocated. CT_ERR_FORMAT: the offsets do not match the bytes. */
 int ct__h5_encoded_offsets(const ct__h5_shard_t *s, hid_t file, const char *input, int64_t **out);
-/** Read the bytes of one sample with HDF5, for layout apart or joined. */
+/** Read the bytes of one sample with HDF5, for the layouts CT__H5_APART and CT__H5_JOINED. */
 int ct__h5_encoded_apart(const ct__h5_shard_t *s, hid_t array, int64_t i, ct_reader_file_t *to);
 int ct__h5_encoded_joined(const ct__h5_shard_t *s, hid_t array, int64_t at, int64_t bytes,
                           void *to);

@@ -27,14 +27,14 @@ void ct__h5_encoded_sum_up(ct_reader_t *r)
 
 /* ---- reading ---- */
 
-/* With the lock. Loads the shard's offsets if needed. */
+/* Needs the lock. Loads the shard's offsets if needed. */
 static int need_offsets(ct_reader_t *r, int shard, hid_t file)
 {
   if (r->offsets[shard] || r->shards.v[shard].encoding != CT__H5_JOINED) return CT_OK;
   return ct__h5_encoded_offsets(&r->shards.v[shard], file, r->input, &r->offsets[shard]);
 }
 
-/* With the lock. *at: file offset of the sample's bytes, still to be read; -1: HDF5 has already
+/* Needs the lock. *at: file offset of the sample's bytes, still to be read; -1: HDF5 has already
  * read them. */
 static int find_or_read(ct_reader_t *r, int shard, ct__h5_file_t *f, int64_t i, int64_t *at,
                         ct_reader_file_t *to)

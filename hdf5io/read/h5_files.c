@@ -1,5 +1,5 @@
 /* Keeps the files of a data set open. There may be thousands, each of which needs memory and a
- * descriptor, so the least recently used one is closed if there are too many. */
+ * descriptor, so the least recently used file is closed if too many are open. */
 #include "hdf5io/read/h5_files.h"
 
 #include "base/ct_heartbeat.h"
@@ -96,7 +96,7 @@ static void abandon_of(hid_t object)
   ct__h5_drop(file);
 }
 
-/* The array may be in another file, if its name is a link. */
+/* Abandons a shard's file and the file of its array, which is another one if its name is a link. */
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
 {
   ct__h5_file_t *file = files_find(f, shard);

@@ -8,7 +8,7 @@
 
 #include "hdf5io/read/h5_array.h"
 
-enum { CT__H5_FILES_OPEN = 256 }; /**< open files at most; HDF5 needs 0.6 MB for each */
+enum { CT__H5_FILES_OPEN = 256 }; /**< maximum number of open files; HDF5 needs 0.6 MB for each */
 
 typedef struct ct__h5_file {
   int shard; /**< -1: none */
@@ -19,28 +19,28 @@ typedef struct ct__h5_file {
   int abandoned;        /**< 1: not used any more; closed when no thread holds it */
 } ct__h5_file_t;
 
-/** {0}: not initialized. */
+/** The open files; all zero: not initialized. */
 typedef struct ct__h5_files {
   ct__h5_file_t *v;
   int n;    /**< entries: one per open file, plus one per thread for abandoned files still held */
-  int most; /**< maximum of open files */
+  int most; /**< maximum number of open files */
   uint64_t time;
 } ct__h5_files_t;
 
-/** For \a shards shards read by \a threads threads. CT_ERR_NOMEM */
+/** Allocates the table for \a shards shards read by \a threads threads. CT_ERR_NOMEM */
 int ct__h5_files_make(ct__h5_files_t *f, int shards, int threads);
-/** Opens a shard's file, or returns the open one. Borrowed until the next call, or until its
- * release if it is held before that. Errors as ct__h5_open(). */
+/** Opens a shard's file, or returns the open one. *out is borrowed until the next call, or, if the
+ * file is held before that, until it is released. Errors are those of ct__h5_open(). */
 int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_file_t **out);
 /** Keeps the file open. A thread holds one file at a time. */
 void ct__h5_file_hold(ct__h5_file_t *f);
-/** Called without the lock. */
+/** Called without the lock. Ends the hold of ct__h5_file_hold(). */
 void ct__h5_file_release(ct__h5_file_t *f);
 /** Makes the next use of the shard open the file again, because reading it failed. */
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard);
 /** Closes a shard's file if it is open. No thread may hold it. */
 void ct__h5_files_shut(ct__h5_files_t *f, int shard);
-/** Closes all. */
+/** Closes all files. */
 void ct__h5_files_clear(ct__h5_files_t *f);
 
 #endif

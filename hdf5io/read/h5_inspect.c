@@ -63,7 +63,7 @@ static int find_type(hid_t type, ct_elem_t *out)
   return 0;
 }
 
-/* The type in memory; close with ct__h5_drop(). */
+/* Returns the type in memory; close it with ct__h5_drop(). */
 static hid_t memory_type(ct_elem_t e)
 {
   ct_dtype_t own;
@@ -75,7 +75,7 @@ static hid_t memory_type(ct_elem_t e)
 
 /* ---- opening ---- */
 
-/* Rows per read: some chunks, or some rows of an array without chunks. */
+/* Returns the number of rows per read: some chunks, or some rows of an array without chunks. */
 static int64_t block_rows(hid_t array, const array_t *a)
 {
   hsize_t chunk[H5S_MAX_RANK] = {1};
@@ -172,7 +172,7 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   w->file = -1;
   w->kept = -1;
   if (key && *key)
-    CT_FAIL(CT_ERR_FORMAT, "%s: is not a checkpoint, so it has no part '%s'", path, key);
+    CT_FAIL(CT_ERR_FORMAT, "%s: is not a checkpoint, so '%s' cannot be selected", path, key);
   w->path = ct_mem_strdup(path);
   CT_TRY(w->path ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_file_regular(path));
@@ -204,7 +204,7 @@ static void tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
       .name = a->name, .type = a->type, .ndim = a->ndim, .dim = a->dim, .count = a->count};
 }
 
-/* With the lock. Reads rows into the block. */
+/* Needs the lock. Reads rows into the block. */
 static int read_rows(const ct_weights_t *w, const array_t *a, int64_t first, int64_t rows)
 {
   hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, n[H5S_MAX_RANK];

@@ -3,7 +3,7 @@
 #define CT_H5_LIST_H
 #include "hdf5io/read/h5_shard.h"
 
-/** {0} is empty. */
+/** The shards; all zero: an empty list. */
 typedef struct ct__h5_list {
   ct__h5_shard_t *v; /**< [n], owned */
   int n;
@@ -14,12 +14,12 @@ typedef struct ct__h5_list {
  * matches. */
 int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec);
 /** Call after all shards are described: numbers the samples, and checks that all shards are
- * compatible. CT_ERR_FORMAT names one that is not. */
+ * compatible. CT_ERR_FORMAT names an incompatible shard. */
 int ct__h5_list_finish(ct__h5_list_t *l);
 /** Serializes the descriptions of the shards for another process of this program; *bytes is
  * allocated. */
 int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n);
-/** Restores the list from such bytes. */
+/** Restores the list from the bytes of ct__h5_list_pack(). */
 int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n);
 void ct__h5_list_clear(ct__h5_list_t *l);
 

@@ -116,7 +116,7 @@ out:
   return rc;
 }
 
-/* With HDF5's lock. Reads samples through HDF5. */
+/* Needs HDF5's lock. Reads samples through HDF5. */
 static int read_by_hdf5(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first,
                         int64_t rows, void *to)
 {
@@ -193,7 +193,7 @@ void ct__h5_reader_sort(ct__h5_pick_t *p, int n)
   }
 }
 
-/* Number of a sample's block in the data set. */
+/* Returns the number of a sample's block in the data set. */
 static int64_t block_of(const ct__h5_shard_t *s, int64_t index)
 {
   return s->first_block + (index - s->first) / s->block_rows;
@@ -230,7 +230,7 @@ static int copy_block(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *
   return CT_OK;
 }
 
-/* With HDF5's lock. Finds the extents of picks of one shard. Picks that HDF5 must read are read at
+/* Needs HDF5's lock. Finds the extents of picks of one shard. Picks that HDF5 must read are read at
  * once and get extent -1. */
 static int find_rows(ct_reader_t *r, ct__h5_scratch_t *w, ct__h5_file_t *f, const ct__h5_pick_t *p,
                      int n, char *x)
@@ -247,7 +247,7 @@ out:
   return rc;
 }
 
-/* Number of leading picks that are contiguous in the file and at their destination. */
+/* Returns the number of leading picks that are contiguous in the file and at their destination. */
 static int count_run(const ct__h5_pick_t *p, const ct__h5_extent_t *extent, int n)
 {
   int i = 1;

@@ -6,8 +6,8 @@
 #include "data/feed/ct_io_times.h"
 #include "hdf5io/read/h5_reader.h"
 
-/* 1 if the block was requested recently. Blocks of data that stay in memory are requested once;
- * others may have left the page cache before their next use. */
+/* Returns 1 if the block was requested recently. Blocks of data that stay in memory are requested
+ * once; others may have left the page cache before their next use. */
 static int was_asked(ct_reader_t *r, int64_t block, int now)
 {
   enum { CALLS = 256 };
@@ -17,7 +17,7 @@ static int was_asked(ct_reader_t *r, int64_t block, int now)
   return atomic_exchange_explicit(slot, key, memory_order_relaxed) == key;
 }
 
-/* With HDF5's lock. Finds the extents of a block or sample if they are known without reading;
+/* Needs HDF5's lock. Finds the extents of a block or sample if they are known without reading;
  * returns their number, or 0. */
 static int64_t readahead_find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
                               ct__h5_file_t **f, ct__h5_scratch_t *w,

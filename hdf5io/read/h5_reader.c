@@ -112,7 +112,7 @@ static void log_booleans(const ct_reader_t *r)
            r->shards.v[0].path, r->target);
 }
 
-/* Number of shards that HDF5 itself must read; logged for the first. */
+/* Returns the number of shards that HDF5 itself must read. */
 static int count_slow(const ct_reader_t *r)
 {
   int n = 0;

@@ -19,7 +19,8 @@ enum {
 /* A requested sample and its destination. */
 typedef struct ct__h5_pick {
   int64_t index; /* number in the data set */
-  int shard, to;
+  int shard;     /* index of the shard that contains it */
+  int to;        /* position in the caller's buffer */
 } ct__h5_pick_t;
 
 /* Per-thread state during a read. */
@@ -54,33 +55,36 @@ struct ct_reader {
   ct_cache_t *disk_cache;           /* borrowed; NULL: none */
   atomic_llong asked[CT__H5_ASKED]; /* blocks for which the system was asked to read ahead */
   atomic_int asks;
-  atomic_char *gave_up; /* [shards] 1: the last read failed after all retries; the next one is tried
-                           only once */
+  atomic_char *gave_up; /* [shards] 1: the last read failed after all retries; the next read is
+                           tried only once */
 };
 
 /** Takes HDF5's lock and records the time spent waiting for it. */
 void ct__h5_reader_lock(void);
-/** Without the lock. Makes the next use of a shard open its file again, because reading it
+/** Called without the lock. Makes the next use of a shard open its file again, because reading it
  * failed. */
 void ct__h5_reader_abandon(ct_reader_t *r, int shard);
-/** The shard that contains a sample: the last non-empty one that starts at or before it. */
+/** Returns the index of the shard that contains a sample: the last non-empty shard that starts at
+ * or before it. */
 int ct__h5_reader_shard(const ct_reader_t *r, int64_t index);
-/** 1: samples are read directly to their destination, because caching gains nothing: the shard does
- * not fit into the cache, and needs no decoding. */
+/** Returns 1 if samples are read directly to their destination, because caching gains nothing: the
+ * shard does not fit into the cache, and needs no decoding. */
 int ct__h5_reader_straight(const ct_reader_t *r, const ct__h5_shard_t *s);
-/** With the lock. A shard's file, with its array of samples open. */
+/** Needs the lock. Opens a shard's file and its array of samples, unless they are open. */
 int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file);
-/** Without the lock, after reading samples with result \a rc. Checks that the file has not changed;
- * if it has, that error replaces \a rc. Releases the file, which was held. */
+/** Called without the lock, after reading samples with result \a rc. Checks that the file has not
+ * changed; if it has, the error for this replaces \a rc. Releases the file, which was held. */
 int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *f, int64_t first,
                         int64_t rows, int rc);
-/** After a failed read: 1 if it is to be retried, with the file opened again. */
+/** Called after a failed read. Returns 1 if the read is to be retried; the file is then opened
+ * again. */
 int ct__h5_reader_try_again(ct_reader_t *r, int shard, ct__h5_retry_t *retry, int rc);
 void ct__h5_reader_succeeded(ct_reader_t *r, int shard, const ct__h5_retry_t *retry);
-/** Takes a scratch from the free list; waits for one. */
+/** Takes a scratch from the free list; waits if the list is empty. */
 ct__h5_scratch_t *ct__h5_reader_take(ct_reader_t *r);
 void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w);
-/** Sorts by file offset, so that each block is needed once and the disk is read forwards. */
+/** Sorts samples by file offset, so that each block is needed once and the disk is read
+ * forwards. */
 void ct__h5_reader_sort(ct__h5_pick_t *p, int n);
 /** Entries of ct_reader_ops_t. */
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[]);

@@ -17,8 +17,8 @@ static void sleep_s(double s)
   nanosleep(&t, NULL);
 }
 
-/* 1 for errors that may be transient. Invalid content is damage, unless the file could not be read
- * a moment before: then it may be in the process of being written. */
+/* Returns 1 for errors that may be transient. Invalid content is damage, unless the file could not
+ * be read a moment before: then it may be in the process of being written. */
 static int may_pass(const ct__h5_retry_t *t, int code)
 {
   return code == CT_ERR_IO || (code == CT_ERR_FORMAT && t->tries > 0);

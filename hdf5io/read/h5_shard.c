@@ -104,7 +104,7 @@ static void leave_to_hdf5(ct__h5_shard_t *s, const char *why)
   if (!s->slow[0]) snprintf(s->slow, sizeof s->slow, "%s", why);
 }
 
-/* "is compressed with shuffle, filter 32013" */
+/* Describes the filters: "is compressed with shuffle, filter 32013". */
 static void name_filters(hid_t creation, char *buf, size_t cap)
 {
   int n = H5Pget_nfilters(creation);
@@ -121,7 +121,7 @@ static void name_filters(hid_t creation, char *buf, size_t cap)
   }
 }
 
-/* The fill value as in memory; zero if the file has none. */
+/* Finds the fill value as in memory; zero if the file does not define one. */
 static void find_fill(ct__h5_shard_t *s, hid_t array, hid_t creation)
 {
   if (s->by_convert) {
@@ -199,7 +199,8 @@ out:
   return rc;
 }
 
-/* 1 if the array has one value, or several channels of them, per pixel or voxel of a sample. */
+/* Returns 1 if the array has one value, or several channels of them, per pixel or voxel of a
+ * sample. */
 static int is_by_pixel(const ct__h5_shard_t *s, const hsize_t *dims, int ndim)
 {
   int space = s->x.ndim - 2, first = 1, last = 1, channels = ndim - 1 - space;
@@ -239,7 +240,7 @@ static int refuse_target(const ct__h5_shard_t *s, const char *name, hid_t type)
           : "");
 }
 
-/* 1 for one label per sample: N, or N x 1 … x 1. */
+/* Returns 1 for one label per sample: N, or N x 1 … x 1. */
 static int is_single(const hsize_t *dims, int ndim)
 {
   for (int i = 1; i < ndim; i++)
@@ -279,7 +280,7 @@ out:
   return rc;
 }
 
-/* Hash of everything that the bytes of a sample and their extent depend on. */
+/* Returns a hash of everything that the bytes of a sample and their extent depend on. */
 static uint64_t hash_stored(hid_t array)
 {
   hsize_t dims[MAX_STORED_DIMS] = {0}, chunk[MAX_STORED_DIMS] = {0};
@@ -301,7 +302,7 @@ static uint64_t hash_stored(hid_t array)
   return h;
 }
 
-/* A copy has its own stamp. */
+/* Checks that the file has not changed since it was described; a local copy has its own stamp. */
 static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
 {
   if (a->elsewhere) return CT_OK;

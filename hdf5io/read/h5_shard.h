@@ -1,6 +1,7 @@
 /** \file h5_shard.h  One file of a data set. Internal.
  *
- * A shard is read in blocks: one chunk of a chunked array, or some rows of any other. */
+ * A shard is read in blocks. A block is one chunk of a chunked array, or some rows of an array that
+ * is not chunked. */
 #ifndef CT_H5_SHARD_H
 #define CT_H5_SHARD_H
 #include "data/readers/ct_reader.h"
@@ -51,8 +52,8 @@ typedef struct ct__h5_shard {
   int64_t dims[CT__H5_MOST_DIMS];
   size_t row_bytes;    /**< bytes of one sample in memory */
   int64_t block_rows;  /**< samples per block; 0: not chunked, to be chosen */
-  int64_t order_rows;  /**< the same for the sampler, independent of the memory available for
-                          blocks */
+  int64_t order_rows;  /**< samples per block for the sampler, independent of the memory available
+                          for blocks */
   int64_t first_block; /**< number of its first block in the data set */
 
   ct__h5_encoding_t encoding;
@@ -78,22 +79,23 @@ typedef struct ct__h5_shard {
                         none */
 } ct__h5_shard_t;
 
-/** With the lock. Reads the headers of s->path, open as \a file, and checks the array of labels or
+/** Needs the lock. Reads the headers of s->path, open as \a file, and checks the array of labels or
  * targets. CT_ERR_FORMAT names file, array and what was expected. */
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
 enum { CT__H5_NAME_MOST = 1000 /**< maximum bytes of a class name */ };
-/** With the lock. Reads the file's attribute `class_names`, one name per line, owned by the caller;
- * NULL: missing, or not \a classes names. CT_ERR_NOMEM. */
+/** Needs the lock. Reads the file's attribute `class_names`, one name per line, owned by the
+ * caller; NULL: missing, or not \a classes names. CT_ERR_NOMEM. */
 int ct__h5_class_names(hid_t file, int64_t classes, char **out);
-/** With the lock. Opens the array of samples. CT_ERR_FORMAT, CT_ERR_IO if it differs from when the
- * shard was described; a->changed: a warning is due. */
+/** Needs the lock. Opens the array of samples. CT_ERR_FORMAT, CT_ERR_IO if the array has changed
+ * since the shard was described; a->changed: a warning is due. */
 int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a);
-/** With the lock. Reads all labels of the shard, from array \a target, into \a to as int64, or all
+/** Needs the lock. Reads all labels of the shard, from array \a target, into \a to as int64, or all
  * targets as float. *changed is set to 1 if a warning is due. */
 int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed);
-/** Bytes of a block in memory; a shard's last, partial block uses a full-sized buffer. */
+/** Returns the bytes of a block in memory; a shard's last, partial block uses a full-sized
+ * buffer. */
 size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s);
-/** With the lock. Reads samples through HDF5 from the open array. CT_ERR_IO */
+/** Needs the lock. Reads samples through HDF5 from the open array. CT_ERR_IO */
 int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first, int64_t rows,
                       void *to);
 

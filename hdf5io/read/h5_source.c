@@ -39,7 +39,7 @@ static int has_number(const char *name)
   return 0;
 }
 
-/* The dim along which an unlimited selection repeats; -1: none. */
+/* Returns the dim along which an unlimited selection repeats; -1: none. */
 static int counting_dim(hid_t space, hsize_t *start, hsize_t *stride, hsize_t *count,
                         hsize_t *block)
 {
@@ -138,7 +138,7 @@ int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array)
 
 typedef struct search {
   const char *name;
-  char origin[CT_PATH_MAX]; /* directory of the file that refers to it */
+  char origin[CT_PATH_MAX]; /* directory of the file that refers to the source */
   hid_t file;               /* the file found */
   int rc;                   /* result for the last file that existed */
 } search_t;
@@ -246,14 +246,14 @@ static int open_array(ct__h5_source_t *s, hid_t creation)
   H5Pget_virtual_dsetname(creation, s->mapping, text, sizeof text);
   CT_TRY(expand_number(text, s->block, name, sizeof name));
   s->array = H5Dopen2(file, name, H5P_DEFAULT);
-  if (s->array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no array '%s' in it", s->path, name);
+  if (s->array < 0) CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' not found", s->path, name);
   CT_TRY(ct__h5_stamp_take(s->array, s->path, &s->fd, &s->stamp));
 out:
   ct__h5_drop(file);
   return rc;
 }
 
-/* Elements of the virtual array that the mapping covers; -1: unlimited. */
+/* Returns the number of elements of the virtual array that the mapping covers; -1: unlimited. */
 static hssize_t count_mapped(hid_t creation, size_t mapping)
 {
   hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];

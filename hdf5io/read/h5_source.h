@@ -18,9 +18,10 @@
 
 /** One mapping, one block of an unlimited mapping, or one raw file. */
 typedef struct ct__h5_source {
-  int64_t first, end; /**< the samples it affects: all before `end` */
-  size_t mapping;     /**< its index in the array */
-  hsize_t block;      /**< its index in the mapping, if that is unlimited */
+  int64_t first;  /**< first sample that the source affects */
+  int64_t end;    /**< sample after the last affected one */
+  size_t mapping; /**< its index in the array */
+  hsize_t block;  /**< its index in the mapping, if that is unlimited */
   hid_t of; /**< the array, borrowed: that of an earlier source if this is a nested virtual array */
   int depth;
   int64_t raw_bytes; /**< required size of a raw file; -1: it is an array in an HDF5 file */
@@ -30,17 +31,18 @@ typedef struct ct__h5_source {
   ct__h5_stamp_t stamp;
 } ct__h5_source_t;
 
-/** {0}: none. */
+/** The sources of an array; all zero: no sources. */
 typedef struct ct__h5_sources {
   ct__h5_source_t *v; /**< owned */
   int n;
   int64_t cap;
-  hid_t creation, creation_of; /**< creation property list of an array, and the array; 0: none */
+  hid_t creation;    /**< creation property list of the array `creation_of`; 0: none */
+  hid_t creation_of; /**< 0: none */
 } ct__h5_sources_t;
 
 /** Lists the sources of an open \a array, which is borrowed; reads only its header. */
 int ct__h5_sources_list(ct__h5_sources_t *s, hid_t array);
-/** Call before reading these samples: opens their sources if needed and checks that they are large
+/** Call before reading samples: opens their sources if needed and checks that these are large
  * enough. CT_ERR_IO, CT_ERR_FORMAT name the source and the samples. */
 int ct__h5_sources_need(ct__h5_sources_t *s, int64_t first, int64_t rows);
 /** Call after reading: checks that the source files have not changed, as ct__h5_stamp_compare()

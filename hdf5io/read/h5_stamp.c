@@ -53,7 +53,7 @@ int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__
   return CT_OK;
 }
 
-/* With the lock. Gets the descriptor and the size that HDF5 uses. */
+/* Needs the lock. Gets the descriptor and the size that HDF5 uses. */
 static int find_descriptor(hid_t object, const char *path, int *fd, hsize_t *bytes)
 {
   int rc = CT_OK, *descriptor = NULL;

@@ -13,8 +13,8 @@
  * purging, looks the same.
  *
  * A difference older than the stamp is ignored: nodes may have their own copies, and some file
- * systems assign different inode numbers on each node. This is the only place that compares clocks
- * of two machines. */
+ * systems assign different inode numbers on each node. Only this comparison involves clocks of two
+ * machines. */
 #ifndef CT_H5_STAMP_H
 #define CT_H5_STAMP_H
 #include "hdf5io/h5_glue.h"
@@ -28,14 +28,15 @@ typedef struct ct__h5_stamp {
   int64_t taken_ns;    /**< when the stamp was taken, by this node's clock */
 } ct__h5_stamp_t;
 
-/** With the lock. Stamp of the file that contains an open object (or of an open file), and the
- * descriptor by which HDF5 reads it, borrowed while the object is open. CT_ERR_IO names \a path: it
- * is shorter now than when HDF5 opened it. */
+/** Needs the lock. Takes the stamp of the file that contains an open object (or of an open file),
+ * and returns the descriptor by which HDF5 reads the file, borrowed while the object is open.
+ * CT_ERR_IO names \a path: the file is shorter now than when HDF5 opened it. */
 int ct__h5_stamp_take(hid_t object, const char *path, int *fd, ct__h5_stamp_t *out);
-/** Stamp of an open file, or with fd < 0 of the file at \a path. CT_ERR_IO names \a path. */
+/** Takes the stamp of an open file, or with fd < 0 of the file at \a path. CT_ERR_IO names
+ * \a path. */
 int ct__h5_stamp_read(int fd, const char *path, ct__h5_stamp_t *out);
-/** CT_ERR_IO names \a path and both sizes if they differ; *changed is set to 1 if a warning is
- * due. */
+/** Compares two stamps of a file. CT_ERR_IO names \a path and both sizes if the sizes differ;
+ * *changed is set to 1 if a warning is due. */
 int ct__h5_stamp_compare(const char *path, const ct__h5_stamp_t *was, const ct__h5_stamp_t *is,
                          int *changed);
 

@@ -27,7 +27,7 @@ typedef struct seal {
 
 static const char mark[16] = "ctrain-hpc seal1";
 
-/* 1: a seal of this program, of this or a newer format version. */
+/* Returns 1 for a seal of this program, of this or a newer format version. */
 static int is_seal(const seal_t *s)
 {
   return memcmp(s->mark, mark, sizeof mark - 1) == 0 && s->mark[15] >= '1' && s->mark[15] <= '9';
@@ -47,7 +47,8 @@ out:
   return rc;
 }
 
-/* Hash of the first \a length bytes: of successive parts, each seeded with the previous hash. */
+/* Computes the hash of the first \a length bytes in successive parts, each seeded with the previous
+ * hash. */
 static int hash_file(int fd, const char *path, int64_t length, uint64_t *hash)
 {
   int rc = CT_OK;

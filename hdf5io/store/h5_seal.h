@@ -9,8 +9,8 @@
 
 /** Local. Appends the seal to a complete file. CT_ERR_IO */
 int ct__h5_seal_write(const char *path);
-/** Local. CT_ERR_IO: cannot be read; CT_ERR_FORMAT: not a checkpoint, truncated, or damaged;
- * CT_ERR_NEWER: written by a newer version. */
+/** Local. Verifies the seal of a file. CT_ERR_IO: cannot be read; CT_ERR_FORMAT: not a checkpoint,
+ * truncated, or damaged; CT_ERR_NEWER: written by a newer version. */
 int ct__h5_seal_check(const char *path);
 
 #endif

@@ -24,7 +24,7 @@ static void store_close(ct_store_t *s)
   ct__h5_store_free(s);
 }
 
-/* With the lock. Gets the shape of an array or the size of a text. */
+/* Needs the lock. Gets the shape of an array or the size of a text. */
 static int describe_item(const ct_store_t *s, ct__h5_item_t *item)
 {
   int rc = CT_OK;
@@ -135,8 +135,8 @@ out:
   return rc;
 }
 
-/* With the lock. Finds which program wrote a file of a possibly newer format: the first part of its
- * version text, if that is still stored in the same place. */
+/* Needs the lock. Finds which program wrote a file of a possibly newer format: the first part of
+ * its version text, if that is still stored in the same place. */
 static void find_maker(const ct_store_t *s, char *buf, size_t cap)
 {
   hid_t array = -1, type = -1;
@@ -206,7 +206,7 @@ static const ct__h5_item_t *find_item(const ct_store_t *s, const char *name, int
 {
   for (int i = 0; i < s->nitems; i++)
     if (s->items[i].is_text == is_text && strcmp(s->items[i].name, name) == 0) return &s->items[i];
-  ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: there is no %s '%s' in it", s->path,
+  ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: %s '%s' not found", s->path,
              is_text ? "text" : "array", name);
   return NULL;
 }

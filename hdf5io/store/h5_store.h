@@ -27,17 +27,18 @@ struct ct_store {
   int broken; /**< 1: a put failed; commit is refused */
 };
 
-/** Without opening a file; *out must be freed even after a failure. */
+/** Allocates a store without opening a file; *out must be freed even after a failure. */
 int ct__h5_store_new(const char *path, ct_store_t **out);
-/** Frees everything but the file; NULL is allowed. */
+/** Frees everything but the file; \a s may be NULL. */
 void ct__h5_store_free(ct_store_t *s);
 int ct__h5_store_add(ct_store_t *s, const char *name, int is_text, uint64_t hash,
                      ct__h5_item_t **out);
-/** Rows of an array per HDF5 transfer, at least 1. */
+/** Returns the rows of an array per HDF5 transfer, at least 1. */
 int64_t ct__h5_store_step(const ct_shape_t *shape);
-/** Number of rows of an array, and bytes per row. */
+/** Returns the number of rows of an array, and the bytes per row. */
 int64_t ct__h5_store_rows(const ct_shape_t *shape, size_t *row_bytes);
-/** With the lock. CT_ERR_IO: "path: cannot \a what '\a name': " and HDF5's reason. */
+/** Needs the lock. Returns CT_ERR_IO with the text "path: cannot \a what '\a name': " and HDF5's
+ * reason. */
 int ct__h5_store_failed(const char *path, const char *name, const char *what);
 
 int ct__h5_store_create(const char *path, ct_store_t **out);

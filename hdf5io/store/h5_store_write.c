@@ -62,8 +62,8 @@ out:
   return rc;
 }
 
-/* With the lock. Creates the groups of a name, since HDF5 itself would create them with timestamps.
- * Errors are ignored here: creating the array then fails too. */
+/* Needs the lock. Creates the groups of a name, since HDF5 itself would create them with
+ * timestamps. Errors are ignored here: creating the array then fails too. */
 static void create_groups(const ct_store_t *s, const char *name, hid_t links)
 {
   hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
@@ -77,7 +77,7 @@ static void create_groups(const ct_store_t *s, const char *name, hid_t links)
   ct__h5_drop(creation);
 }
 
-/* With the lock. Creates an array with its checksum as an attribute; -1: failed. */
+/* Needs the lock. Creates an array with its checksum as an attribute; -1: failed. */
 static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid_t space,
                           uint64_t hash)
 {
@@ -98,7 +98,7 @@ static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid
   return array;
 }
 
-/* With the lock. Creates a numeric array. */
+/* Needs the lock. Creates a numeric array. */
 static hid_t create_plain(const ct_store_t *s, const char *name, const ct_shape_t *shape,
                           uint64_t hash)
 {

@@ -12,7 +12,8 @@
 /* Large enough to compress and read efficiently, small enough to be read for a single sample. */
 enum { CHUNK_BYTES = 128 << 10 };
 
-/* 1 if the names do not fit: an attribute must fit into the object header of the root group. */
+/* Returns 1 if the names do not fit: an attribute must fit into the object header of the root
+ * group. */
 static int too_long(const char *const *name, int64_t n)
 {
   enum { MOST = 60000 };

@@ -25,18 +25,18 @@ typedef struct pack {
   size_t name_bytes;
 } pack_t;
 
-/** h5_pack_array.c. With the lock. Records an error with HDF5's reason. */
+/** h5_pack_array.c. Needs the lock. Records an error with HDF5's reason. */
 int ct__pack_failed(const pack_t *p, const char *what);
-/** With the lock. Creates an array of that shape. */
+/** Needs the lock. Creates an array for samples of shape \a x. */
 int ct__pack_create(const pack_t *p, const char *name, const ct_shape_t *x, int chunked,
                     hid_t *out);
-/** Without the lock. Writes some rows of an array. */
+/** Called without the lock. Writes some rows of an array. */
 int ct__pack_put(const pack_t *p, const char *what, hid_t array, ct_dtype_t type, int64_t first,
                  int64_t rows, const void *from);
 
-/** h5_pack_encoded.c. With the lock. Creates the array of all bytes. */
+/** h5_pack_encoded.c. Needs the lock. Creates the array of all bytes. */
 int ct__pack_encoded_create(pack_t *p);
-/** Takes in sample \a i of the shard, which was read. */
+/** Writes sample \a i of the shard, which was read into p->sample. */
 int ct__pack_encoded_take(pack_t *p, int64_t i);
 /** Writes offsets, sizes and names after the last sample. */
 int ct__pack_encoded_end(pack_t *p);

@@ -71,7 +71,8 @@ static void make_name(char name[NAME_CAP], const ct_store_ops_t *ops, int64_t st
   snprintf(name, NAME_CAP, "step-%08" PRId64 "%s", step, ops->format.suffixes[0]);
 }
 
-/* Step of a name made by make_name(), followed by the suffix \a behind; -1 for any other name. */
+/* Returns the step of a name made by make_name(), followed by the suffix \a behind; -1 for any
+ * other name. */
 static int64_t step_of(const char *name, const ct_store_ops_t *ops, const char *behind)
 {
   char again[NAME_CAP];
@@ -122,7 +123,7 @@ static int path_of(char *path, size_t cap, const char *dir, const ct_store_ops_t
   return ct_path_join(path, cap, dir, name);
 }
 
-/* Content of a small file with a single line; 0: not such a file. */
+/* Reads the first line of a small file. Returns 0 if the file cannot be read or is too large. */
 static int ckpt_read_line(const char *path, char line[NAME_CAP])
 {
   char *text = NULL;
@@ -136,7 +137,7 @@ static int ckpt_read_line(const char *path, char line[NAME_CAP])
   return 1;
 }
 
-/* Step of the checkpoint that `best` names; -1: none. */
+/* Returns the step of the checkpoint that `best` names; -1: none. */
 static int64_t read_best(const char *dir, const ct_store_ops_t *ops)
 {
   char path[CT_PATH_MAX], name[NAME_CAP];
@@ -419,7 +420,7 @@ out:
   return rc;
 }
 
-/* Path of the file that checkpoints/best names, if it exists; else "". */
+/* Writes the path of the file that checkpoints/best names, if it exists; else "". */
 static int best_of(const char *dir, char *path, size_t cap)
 {
   int rc = CT_OK;
@@ -440,7 +441,7 @@ int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t w
   if (which == CT_CKPT_BEST || (which == CT_CKPT_USUAL && best_is_on))
     CT_TRY(best_of(dir, path, cap));
   if (which == CT_CKPT_BEST && !*path)
-    CT_FAIL(CT_ERR_USAGE, "%s: there is no best checkpoint: set checkpoint.best to keep one", dir);
+    CT_FAIL(CT_ERR_USAGE, "%s: no best checkpoint was kept: set checkpoint.best to keep one", dir);
   if (*path) goto out;
   CT_TRY(ct_ckpt_newest(dir, ops, &s, path, cap));
   if (!s) *path = '\0';
@@ -472,7 +473,7 @@ void ct_ckpt_found_close(ct_ckpt_found_t *c)
   c->store = NULL;
 }
 
-/* The first of NAME.aside, NAME.aside.2 … that does not exist, so that no checkpoint is
+/* Finds the first of NAME.aside, NAME.aside.2 … that does not exist, so that no checkpoint is
  * overwritten. */
 static int aside_of(char *aside, size_t cap, const char *path)
 {

@@ -13,7 +13,7 @@
 /** Choices of `checkpoint.on_error`, in their order. */
 typedef enum { CT_CKPT_STOP, CT_CKPT_CONTINUE } ct_ckpt_on_error_t;
 
-/** Section `checkpoint`. */
+/** Options of the section `checkpoint`. */
 typedef struct ct_ckpt_opts {
   int64_t every_epochs; /**< 0: never at epoch ends */
   int64_t every_steps;  /**< 0: never within epochs */
@@ -31,15 +31,16 @@ typedef struct ct_ckpt_item {
   void *data; /**< borrowed */
 } ct_ckpt_item_t;
 typedef struct ct_ckpt_text {
-  const char *name, *text; /**< "/meta/config"; borrowed */
+  const char *name; /**< such as "/meta/config"; borrowed */
+  const char *text; /**< borrowed */
 } ct_ckpt_text_t;
 
 /** Result of a successful write. */
 typedef struct ct_ckpt_done {
   int64_t step;
   int64_t bytes;  /**< file size */
-  int best;       /**< 1: it is the best model so far (ct_ckpt_mark_best()) */
-  double write_s; /**< seconds from ct_ckpt_save() until it was durable */
+  int best;       /**< 1: it holds the best model so far (ct_ckpt_mark_best()) */
+  double write_s; /**< seconds from ct_ckpt_save() until the file was durable */
   char name[64];  /**< "step-00000120.h5" */
 } ct_ckpt_done_t;
 
@@ -52,31 +53,32 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
  * (ct_ckpt_wait). The two lists are copied; the data and texts that they point to are borrowed
  * until the write is complete. A directory that was removed meanwhile is created again, with a
  * warning. Insufficient disk space is reported before anything is written. Once the file is
- * durable, `latest` is updated and old checkpoints are removed: of those up to this step the newest
- * \a keep remain, including this one; other files are never touched. After a failure all earlier
- * checkpoints remain and no partial file does. */
+ * durable, `latest` is updated and old checkpoints are removed: the newest \a keep of the
+ * checkpoints up to this step remain, including this one; other files are never touched. After a
+ * failure all earlier checkpoints remain, and the partial file is removed. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
 /** Marks the next ct_ckpt_save() as the best model so far: once it is durable, `best` names it, and
  * it is kept, whatever \a keep is, until `best` names another one. */
 void ct_ckpt_mark_best(ct_ckpt_t *c);
-/** Waits for the write in progress and returns its result; CT_OK if there is none. The text of a
- * CT_ERR_IO states the bytes needed, the bytes free and what to do. *done (may be NULL): the
- * finished checkpoint, on the first call after its write, else NULL; borrowed until the next
+/** Waits for the write in progress and returns its result; CT_OK if nothing is being written. The
+ * text of a CT_ERR_IO states the bytes needed, the bytes free and what to do. *done (may be NULL):
+ * the finished checkpoint, on the first call after its write, else NULL; borrowed until the next
  * call. */
 int ct_ckpt_wait(ct_ckpt_t *c, const ct_ckpt_done_t **done);
-/** 1 if a write is in progress. */
+/** Returns 1 if a write is in progress. */
 int ct_ckpt_busy(const ct_ckpt_t *c);
-/** Waits for the write in progress and frees; NULL is allowed. */
+/** Waits for the write in progress and frees \a c, which may be NULL. */
 void ct_ckpt_close(ct_ckpt_t *c);
 
 /** Opens the newest checkpoint in \a dir that passes verification; skips damaged ones with a
- * warning. *out is NULL (and CT_OK) if there are no checkpoints; CT_ERR_FORMAT: there are some, but
- * none is valid; CT_ERR_NEWER: written by a newer version. \a path receives its path. */
+ * warning. If \a dir contains no checkpoints, returns CT_OK and sets *out to NULL. CT_ERR_FORMAT:
+ * all checkpoints are damaged; CT_ERR_NEWER: the newest one was written by a newer version. \a path
+ * receives the path of the opened checkpoint. */
 int ct_ckpt_newest(const char *dir, const ct_store_ops_t *ops, ct_store_t **out, char *path,
                    size_t cap);
-/** Resolves a file called `best` or `latest` to the checkpoint next to it that it names; any other
- * file stands for itself. CT_ERR_USAGE: a directory. */
+/** Resolves a file called `best` or `latest` to the checkpoint in the same directory that it names.
+ * For any other file returns its own path. CT_ERR_USAGE: \a file is a directory. */
 int ct_ckpt_follow(const char *file, char *path, size_t cap);
 /** Which checkpoint of a run to use. */
 typedef enum {
@@ -84,9 +86,9 @@ typedef enum {
   CT_CKPT_BEST,
   CT_CKPT_LATEST
 } ct_ckpt_which_t;
-/** Path of the selected checkpoint in \a dir; the newest is the newest valid one
- * (ct_ckpt_newest()). *path is "" if there are no checkpoints. CT_ERR_USAGE: CT_CKPT_BEST, but
- * there is no best one. */
+/** Writes the path of the selected checkpoint in \a dir to \a path; "" if \a dir contains no
+ * checkpoints. The newest one is the newest that passes verification (ct_ckpt_newest()).
+ * CT_ERR_USAGE: \a which is CT_CKPT_BEST, but the run did not keep a best checkpoint. */
 int ct_ckpt_of_run(const ct_store_ops_t *ops, const char *dir, ct_ckpt_which_t which,
                    int best_is_on, char *path, size_t cap);
 /** A checkpoint that is open for reading. */
@@ -100,13 +102,14 @@ typedef struct ct_ckpt_found {
  * (ct_ckpt_newest()) with the first store. */
 int ct_ckpt_find(const ct_store_ops_t *const stores[], const char *file, const char *dir,
                  ct_ckpt_found_t *out);
-/** A zeroed struct is allowed. */
+/** Closes the checkpoint; \a c may be all zero: nothing to free. */
 void ct_ckpt_found_close(ct_ckpt_found_t *c);
 
 /** Call when a run resumes from \a step: renames later checkpoints in \a dir (damaged ones, or from
  * a run that was restarted) to NAME.aside, or NAME.aside.2 and so on if that exists, so that no
- * later resume uses them. Nothing is overwritten. If `best` names one of them, it is reset to the
- * checkpoint of step \a best, or removed if that is 0. A missing \a dir is allowed. */
+ * later resume uses them. Nothing is overwritten. If `best` names a renamed checkpoint, `best` is
+ * reset to the checkpoint of step \a best, or removed if \a best is 0. Does nothing if \a dir does
+ * not exist. */
 int ct_ckpt_set_aside(const char *dir, const ct_store_ops_t *ops, int64_t step, int64_t best);
 
 #endif

@@ -34,15 +34,15 @@ typedef struct ct_best {
   int64_t bad;  /**< evaluations since then without improvement */
 } ct_best_t;
 
-/** Adds an evaluation; returns 1 if it is the best so far. An equal score is no improvement; NaN
- * counts as no improvement. If \a kind differs from the previous one, starts over. CT_SCORE_OFF:
- * does nothing. */
+/** Adds an evaluation; returns 1 if its score is the best so far. A score that is equal to the best
+ * one or NaN does not count as an improvement. If \a kind differs from the previous one, starts
+ * over. CT_SCORE_OFF: does nothing. */
 int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step);
-/** Name of a kind. */
+/** Returns the name of a kind. */
 const char *ct_score_word(int kind);
-/** The kind with that name; CT_SCORE_OFF: none. */
+/** Returns the kind with the name \a word; CT_SCORE_OFF if the name is unknown. */
 int ct_score_kind(const char *word);
-/** 1 for losses and errors, where lower is better; 0 for all others. */
+/** Returns 1 for losses and errors, where lower is better; 0 for all others. */
 int ct_score_less_is_better(int kind);
 
 #endif

@@ -21,12 +21,12 @@ typedef struct ct_store_ops {
   /* Writes the checksums, then flush, fsync, rename and fsync of the directory; frees s also on
    * failure */
   int (*commit)(ct_store_t *s);
-  /* Removes the temporary file; frees s; NULL is allowed */
+  /* Removes the temporary file; frees s, which may be NULL */
   void (*discard)(ct_store_t *s);
 
-  /* Opens and verifies the checksum of every array and text, and that nothing is missing. CT_ERR_IO
-   * (cannot be opened), CT_ERR_FORMAT (names the damaged item; or not a checkpoint), CT_ERR_NEWER
-   * (format of a newer version) */
+  /* Opens the file, verifies the checksum of every array and text, and that nothing is missing.
+   * CT_ERR_IO: cannot be opened; CT_ERR_FORMAT: damaged (the message names the item), or the file
+   * is not a checkpoint; CT_ERR_NEWER: the format of a newer version */
   int (*open)(const char *path, ct_store_t **out);
   int (*count)(const ct_store_t *s);
   /* Name and shape of array i, in the order of the puts; borrowed */
@@ -37,7 +37,7 @@ typedef struct ct_store_ops {
   int (*get)(ct_store_t *s, const char *name, const ct_shape_t *shape, void *data);
   /* Reads a text into a new string (ct_mem_free) */
   int (*get_text)(ct_store_t *s, const char *name, char **out);
-  /* NULL is allowed */
+  /* Frees s, which may be NULL */
   void (*close)(ct_store_t *s);
 } ct_store_ops_t;
 

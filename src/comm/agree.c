@@ -52,8 +52,8 @@ int ct_agree(const ct_topo_t *t, int rc)
   return worst.code == CT_OK ? CT_OK : share_error(t, worst.code, worst.rank);
 }
 
-/* The lowest rank whose value differs from rank 0's sets the error; the other ranks only receive
- * it. */
+/* Names the first rank that differs. The lowest rank whose value differs from rank 0's sets the
+ * error; the other ranks only receive it. */
 static int name_the_first(const ct_topo_t *t, const char *what, uint64_t value)
 {
   uint64_t of_zero = value;
@@ -199,7 +199,7 @@ static void merge_times(const ct_step_status_t *a, ct_step_status_t *b)
   b->work_max = max_real(a->work_max, b->work_max);
 }
 
-/* An MPI_User_function. */
+/* Merges two step statuses; an MPI_User_function. */
 static void agree_merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
   (void)type;

@@ -50,7 +50,7 @@ void ct_alarm_raise(ct_alarm_t *a)
              MPI_Isend(&a->mine, (int)sizeof a->mine, MPI_BYTE, r, TAG, a->comm, &a->request[r]));
 }
 
-/* 1: a message has arrived. */
+/* Returns 1 if a message has arrived. */
 static int receive(ct_alarm_t *a, ct_err_info_t *out)
 {
   int there = 0;

@@ -31,7 +31,8 @@ out:
   return rc;
 }
 
-/* Collective. The agreement on the previous call makes all ranks start at the same time. */
+/* Collective. Times one call. The agreement on the previous call makes all ranks start at the same
+ * time. */
 static int time_once(probe_t *p, int64_t bytes, double *seconds)
 {
   int rc = CT_OK;
@@ -45,7 +46,7 @@ out:
   return rc;
 }
 
-/* Collective. The fastest of the calls that fit into the time limit. */
+/* Collective. Returns the time of the fastest of the calls that fit into the time limit. */
 static int time_size(probe_t *p, int64_t bytes, double *fastest)
 {
   int rc = CT_OK;

@@ -38,9 +38,9 @@ typedef struct transfer {
   float *buf, *host;
   int64_t n;
   ct_reduce_t how;
-  int spare;          /* index of the buffer of `host`, or NONE: it is in a twin */
-  int inner;          /* ticket of the inner communicator, once started */
-  int marked;         /* 1: `copied` is recorded; 0: only a queue sync will tell */
+  int spare;  /* index of the buffer of `host`, or NONE: it is in a twin */
+  int inner;  /* ticket of the inner communicator, once started */
+  int marked; /* 1: `copied` is recorded; 0: only a queue sync shows that the copy is complete */
   ct_event_t *copied; /* owned; reused by later transfers of this ticket */
   int next;           /* next in the list of free transfers */
 } transfer_t;
@@ -163,7 +163,8 @@ static int start_first(ct_comm_t *c)
   return mpi->reduce(c->inner, NULL, x->host, x->n, x->how, &x->inner);
 }
 
-/* Starts transfers whose copies are complete; even those whose copies failed, with an error. */
+/* Starts the transfers whose copies to the host are complete. A transfer whose copy failed is
+ * started too, with an error. */
 static int start_arrived(ct_comm_t *c)
 {
   int rc = CT_OK;
@@ -393,7 +394,7 @@ static int staged_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *a
   return staged_move_rows(c, q, all, (void *)mine, bytes, 0);
 }
 
-/* In one call if the buffer has a twin, as ct_comm_mpi does. */
+/* Reduces as ct_comm_mpi does: in one call if the buffer has a host twin. */
 static int reduce_root(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
   int rc = CT_OK, own = CT_OK;

@@ -15,7 +15,7 @@
  * with its rank number (unless it already carries one from an earlier agreement). If all pass CT_OK
  * it costs one 8-byte allreduce (MINLOC). */
 int ct_agree(const ct_topo_t *t, int rc);
-/** Around a local call in collective code: all ranks fail if one does. */
+/** Wraps a local call in collective code: all ranks fail if one does. */
 #define CT_TRY_ALL(topo, call) CT_TRY(ct_agree((topo), (call)))
 /** Collective. If the ranks passed different values, CT_ERR_DIFFER on every rank; the message names
  * \a what and the first rank that differs from rank 0. */
@@ -30,8 +30,9 @@ void ct_agree_node(const ct_topo_t *t, void *data, size_t bytes);
 
 /** Collective. Replaces each of count[n] by its sum over the ranks; n is identical on all ranks. */
 void ct_agree_sum(const ct_topo_t *t, int64_t *count, int64_t n);
-/** Collective, Hot. In place: sums of n doubles over all ranks, or maxima if \a max is 1. The
- * result is bit-identical on all ranks, as MPI guarantees for an all-reduce (MPI 3.1, 5.9.6). */
+/** Collective, Hot. Replaces n doubles by their sums over all ranks, or by their maxima if \a max
+ * is 1. The result is bit-identical on all ranks, as MPI guarantees for an all-reduce (MPI 3.1,
+ * 5.9.6). */
 int ct_agree_doubles(const ct_topo_t *t, double *io, int n, int max);
 
 /** Collective, Hot. Gathers \a bytes bytes from each rank, in rank order, into \a all on rank 0,
@@ -48,9 +49,10 @@ void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_
 
 /** Step status: what all ranks learn at the end of each step, in one small allreduce. */
 typedef struct ct_step_status {
-  int64_t err, err_rank; /**< lowest code, and the lowest rank with it (out only) */
-  int64_t stop;          /**< nonzero: a rank was asked to stop (max) */
-  double loss_sum;       /**< sums, as in ct_loss_t */
+  int64_t err;      /**< lowest code of all ranks */
+  int64_t err_rank; /**< lowest rank with that code (out only) */
+  int64_t stop;     /**< nonzero: a rank was asked to stop (max) */
+  double loss_sum;  /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
   int64_t skipped; /**< samples skipped because they could not be read (sum) */

@@ -14,7 +14,8 @@ void ct_alarm_raise(ct_alarm_t *a);
 /** Local, Hot. CT_OK, or the code of an error that another rank has raised. The error is recorded
  * here with that rank's number; further calls return the same. */
 int ct_alarm_heard(ct_alarm_t *a);
-/** Collective; with \a alone 1 local, and does not wait for peers. NULL is allowed. */
+/** Collective; if \a alone is 1, local and without waiting for peers. Frees \a a, which may be
+ * NULL. */
 void ct_alarm_close(ct_alarm_t *a, int alone);
 
 #endif

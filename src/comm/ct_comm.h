@@ -15,8 +15,8 @@ typedef struct ct_comm ct_comm_t;
 typedef struct ct_group ct_group_t; /**< a subset of the ranks */
 
 typedef struct ct_comm_opts {
-  /** 1: sums are made along a fixed binary tree over the rank numbers. The number of ranks must be
-   * a power of two. A power-of-two block of ranks has the same partial sum as a single rank that
+  /** 1: sums are computed along a fixed binary tree over the rank numbers. The number of ranks must
+   * be a power of two. A power-of-two block of ranks has the same partial sum as a single rank that
    * added the same summands in the same tree. */
   int fixed_order;
   /** CT_BF16: data sent between nodes is rounded to bfloat16 and summed in float32; nothing is
@@ -61,7 +61,7 @@ typedef struct ct_comm_ops {
   /* Collective. All-gather: each rank's slice of buf is copied to all ranks. Waits for earlier
    * launches of q; complete on return. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
-  /* Local, Hot. Makes progress on open transfers; cheap if there are none. */
+  /* Local, Hot. Makes progress on open transfers; returns at once if all are complete. */
   int (*progress)(ct_comm_t *c);
   /* Hot. Orders the result before later launches of q; on the CPU it waits. */
   int (*end)(ct_comm_t *c, int ticket, ct_queue_t *q);
@@ -92,7 +92,7 @@ typedef struct ct_comm_ops {
   /* Local. Frees without waiting for peers; ranks that wait for this one get CT_ERR_COMM where
    * possible. Memory of alloc() stays until the process ends. */
   void (*abort)(ct_comm_t *c);
-  /* Collective; NULL is allowed. Completes open transfers first. */
+  /* Collective. Completes open transfers, then frees c, which may be NULL. */
   void (*close)(ct_comm_t *c);
 } ct_comm_ops_t;
 

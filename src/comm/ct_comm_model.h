@@ -20,10 +20,10 @@ typedef enum {
   CT_COMM_RING,    /**< ring: NCCL, MPICH's ring */
   CT_COMM_HALVING, /**< recursive halving and doubling, MPI's algorithm for an all-reduce. If n is
                       not a power of two, ranks are folded first, which doubles the bytes */
-  /** our own exchange: all-to-all twice, for any n. The messages of a phase are posted at once, but
-   * a rank handles them one by one, and MPI may return the sums around a ring. Counted as 2 (n - 1)
-   * rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8 nodes with link latencies of 200
-   * us. */
+  /** our own exchange (host/exchange.h): all-to-all twice, for any n. The messages of each
+   * all-to-all are posted at once, but a rank handles them one by one, and MPI may return the sums
+   * around a ring. Counted as 2 (n - 1) rounds: one exchange took 326, 330 and 347 us on 4, 6 and 8
+   * nodes with link latencies of 200 us. */
   CT_COMM_EXCHANGE
 } ct_comm_algorithm_t;
 
@@ -32,19 +32,19 @@ typedef struct ct_comm_cost {
   double volume; /**< V: bytes on the busiest link per byte of the buffer */
 } ct_comm_cost_t;
 
-/** "all_reduce", "reduce_scatter" and so on. */
+/** Returns the name of a call: "all_reduce", "reduce_scatter" and so on. */
 const char *ct_comm_call_name(ct_comm_call_t call);
-/** Ratio of busbw to algbw in nccl-tests: 2 (n - 1) / n for an all-reduce, 1 for a broadcast, else
- * (n - 1) / n. busbw is comparable to the hardware's bandwidth. */
+/** Returns the ratio of busbw to algbw in nccl-tests: 2 (n - 1) / n for an all-reduce, 1 for a
+ * broadcast, else (n - 1) / n. busbw is comparable to the hardware's bandwidth. */
 double ct_comm_bus_factor(ct_comm_call_t call, int ranks);
-/** Zero cost for 1 rank. */
+/** Returns the cost of a call with an algorithm; 0 for 1 rank. */
 ct_comm_cost_t ct_comm_cost(ct_comm_call_t call, ct_comm_algorithm_t a, int ranks);
 
 enum { CT_COMM_MESSAGE = 8192 }; /**< message size in bytes from which an exchange pays off */
 
-/** The algorithm for summing chunks of \a bytes float32 bytes, in any order, over \a ranks ranks on
- * different nodes: an exchange if halving and doubling would have to fold and the messages are not
- * tiny, else MPI. */
+/** Returns the algorithm for summing chunks of \a bytes float32 bytes, in any order, over \a ranks
+ * ranks on different nodes: an exchange if halving and doubling would have to fold and the messages
+ * are not tiny, else MPI. */
 ct_comm_algorithm_t ct_comm_algorithm(int ranks, int64_t bytes);
 
 typedef struct ct_link {
@@ -59,14 +59,14 @@ typedef struct ct_link_point {
   double bytes, seconds;
 } ct_link_point_t;
 
-/** Least-squares fit of relative errors over n points. Neither parameter becomes negative; a
- * bandwidth that cannot be resolved is INFINITY. Returns the largest relative error of the fit.
- * n >= 1, seconds > 0. */
+/** Fits a link to n points by least squares of the relative errors. Neither parameter becomes
+ * negative; a bandwidth that cannot be resolved is INFINITY. Returns the largest relative error of
+ * the fit. n >= 1, seconds > 0. */
 double ct_link_fit(const ct_link_point_t *p, int n, ct_link_t *out);
 
-/** Bucket size in bytes for a gradient of \a gradient bytes, given the latency of a reduction and
- * the bandwidth of large ones. Each bucket costs its latency; the first cannot be sent before it is
- * full, and the last one is waited for. The sum of both is minimal at
+/** Returns the bucket size in bytes for a gradient of \a gradient bytes, given the latency of a
+ * reduction and the bandwidth of large ones. Each bucket costs its latency; the first cannot be
+ * sent before it is full, and the last one is waited for. The sum of both is minimal at
  *
  *     sqrt(gradient x latency x bandwidth)
  *

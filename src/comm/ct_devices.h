@@ -12,8 +12,9 @@ typedef struct ct_device_row {
 } ct_device_row_t;
 
 /** Local, pure. Chooses a device for a local rank among the \a visible devices of its process. If
- * only one is visible (launchers often give each task its own), that one; else device r for local
- * rank r. With too few devices: round robin if \a share is set, else CT_ERR_USAGE. */
+ * only one is visible (launchers often give each task its own), chooses that one, else device r for
+ * local rank r. If the node has more ranks than devices: round robin if \a share is set, else
+ * CT_ERR_USAGE. */
 int ct_devices_choose(int local_rank, int visible, int share, int *index);
 /** Local, pure. CT_ERR_USAGE names the first two ranks with the same device, unless \a share is
  * set. *shared: 1 if ranks share a device or have parts of one (MIG), which NCCL rejects. */

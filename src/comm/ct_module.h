@@ -22,12 +22,12 @@ typedef struct ct_module {
 typedef const ct_module_t *ct_module_fn(void);
 const ct_module_t *ctrain_module(void);
 
-/** Local. 1 if ctrain-NAME.so exists where ct_module_load() searches. */
+/** Local. Returns 1 if ctrain-NAME.so exists where ct_module_load() searches. */
 int ct_module_exists(const char *name);
-/** Local. Loads ctrain-NAME.so: from $CTRAIN_PLUGIN_DIR if it is set and the program has no
+/** Local. Loads ctrain-NAME.so from $CTRAIN_PLUGIN_DIR if that is set and the program runs without
  * elevated privileges (secure_getenv(3)), else from the program's directory or the installation
- * directory. It stays loaded. CT_ERR_UNSUP: not found; CT_ERR_DEVICE: a library or function is
- * missing, or the module is from another build. */
+ * directory. The module stays loaded. CT_ERR_UNSUP: not found; CT_ERR_DEVICE: a library or function
+ * is missing, or the module is from another build. */
 int ct_module_load(const char *name, const ct_module_t **out);
 
 #endif

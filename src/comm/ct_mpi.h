@@ -37,8 +37,8 @@ typedef struct ct_panic_hook {
 /** Local, any thread. Sets the hooks that ct_panic() calls; borrowed. NULL: none. */
 void ct_panic_set_hook(const ct_panic_hook_t *hook);
 
-/** Local, any thread. naps 1: every wait sleeps, patient or not, without waiting for a second
- * first; 0: the default as described below. */
+/** Local, any thread. naps 1: every wait, patient or not, sleeps from its first iteration on; 0:
+ * the default as described below. */
 void ct_mpi_set_naps(int naps);
 
 enum {
@@ -46,20 +46,20 @@ enum {
   CT_MPI_PATIENT    /**< for a message whose sender may still be doing other work */
 };
 
-/** One backoff iteration of a wait loop; \a turn counts from 0 or 1. At first a short pause, then
- * yields the core. Patient waits sleep after 1 s; this delays them by at most 1/64 of the wait, and
- * by 2 ms. */
+/** Runs one backoff iteration of a wait loop; \a turn counts the iterations, from 0 or 1. The first
+ * iterations pause briefly, later ones yield the core. Patient waits sleep after 1 s; sleeping
+ * delays them by at most 1/64 of the wait, and by at most 2 ms. */
 void ct_mpi_relax(unsigned turn, int patient);
 
 /** Waits for one request, as a patient wait. */
 void ct_mpi_wait(const ct_topo_t *t, MPI_Request *request);
-/** In-place MPI_Allreduce. */
+/** Calls MPI_Allreduce in place and waits for it. */
 void ct_mpi_allreduce(const ct_topo_t *t, MPI_Comm comm, void *io, int count, MPI_Datatype type,
                       MPI_Op op);
-/** MPI_Bcast of any number of bytes. */
+/** Broadcasts any number of bytes as MPI_Bcast does. */
 void ct_mpi_bcast(const ct_topo_t *t, MPI_Comm comm, void *data, size_t bytes, int root);
 void ct_mpi_barrier(const ct_topo_t *t, MPI_Comm comm);
-/** Barrier and MPI_Finalize; see mpich_finalize.c. */
+/** Calls a barrier, then MPI_Finalize; see mpich_finalize.c. */
 void ct_mpi_finalize(void);
 
 #endif

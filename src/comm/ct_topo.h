@@ -11,12 +11,14 @@ typedef struct ct_topo {
   MPI_Comm world; /**< owned duplicate of MPI_COMM_WORLD; errors return */
   MPI_Comm node;  /**< owned; the ranks that share memory (MPI_Comm_split_type SHARED) */
   int rank, size;
-  int local_rank, local_size; /**< within the node */
-  int node_index, nodes;      /**< nodes are numbered by their lowest world rank */
-  int equal_nodes;            /**< 1: every node has the same number of ranks */
-  int threads_asked;          /**< OMP_NUM_THREADS; 0: not set, or invalid */
-  int threads;   /**< threads of this rank: its cores divided among the ranks that share them */
-  double init_s; /**< duration of MPI_Init */
+  int local_rank;    /**< rank within the node */
+  int local_size;    /**< number of ranks on the node */
+  int node_index;    /**< nodes are numbered by their lowest world rank */
+  int nodes;         /**< number of nodes */
+  int equal_nodes;   /**< 1: every node has the same number of ranks */
+  int threads_asked; /**< OMP_NUM_THREADS; 0: not set, or invalid */
+  int threads;       /**< threads of this rank: its cores divided among the ranks that share them */
+  double init_s;     /**< duration of MPI_Init */
   char host[64];
   ct_job_t job;           /**< the batch job as seen by this rank; all 0: none */
   MPI_Datatype step_type; /**< owned; type of the step status */
@@ -46,10 +48,10 @@ void ct_topo_close(ct_topo_t *t);
 int ct_topo_split(const ct_topo_t *t, int color, int key, ct_topo_t *out);
 void ct_topo_unsplit(ct_topo_t *t);
 
-/** Local. Name and version of the MPI library, such as "MPICH Version: 4.0.2". */
+/** Local. Writes name and version of the MPI library to buf, such as "MPICH Version: 4.0.2". */
 void ct_topo_library(char *buf, size_t cap);
-/** Local, also before MPI_Init. The network module of MPICH and its derivatives, such as "ch4:ucx";
- * "" for other libraries. */
+/** Local, also before MPI_Init. Writes the network module of MPICH and its derivatives to buf, such
+ * as "ch4:ucx"; "" for other libraries. */
 void ct_topo_device(char *buf, size_t cap);
 
 #endif

@@ -26,7 +26,7 @@ out:
   return rc;
 }
 
-/* Device UUIDs are globally unique. */
+/* Compares devices by their UUIDs, which are globally unique. */
 static int devices_is_same(const ct_device_row_t *a, const ct_device_row_t *b)
 {
   return a->id.uuid[0] && strcmp(a->id.uuid, b->id.uuid) == 0;

@@ -37,10 +37,11 @@ static int module_find(const char *name, char *path, size_t cap)
   if (set && *set) {
     if (is_in(set, name, path, cap)) return CT_OK;
     return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__,
-                      "CTRAIN_PLUGIN_DIR is '%s', but there is no ctrain-%s.so", set, name);
+                      "CTRAIN_PLUGIN_DIR is '%s', which does not contain ctrain-%s.so", set, name);
   }
   if (find_beside(name, path, cap) || is_in(CT_MODULE_DIR, name, path, cap)) return CT_OK;
-  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "this build has no ctrain-%s.so", name);
+  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "this build does not contain ctrain-%s.so",
+                    name);
 }
 
 int ct_module_exists(const char *name)

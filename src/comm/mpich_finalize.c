@@ -25,7 +25,7 @@ __attribute__((visibility("default"), used)) void *ucp_disconnect_nb(void *endpo
 }
 #endif
 
-/* In this file, so that programs that finalize MPI link the function above. */
+/* Is in this file, so that programs that finalize MPI link the function above. */
 void ct_mpi_finalize(void)
 {
   static const ct_topo_t unknown = {.world = MPI_COMM_NULL};

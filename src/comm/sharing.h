@@ -10,11 +10,11 @@ typedef struct ct__sharing_nodes {
   int equal; /**< 1: all have the same number of ranks */
 } ct__sharing_nodes_t;
 
-/** \a lowest: for each of \a size ranks the lowest rank of its node. */
+/** Computes the nodes. \a lowest: for each of \a size ranks the lowest rank of its node. */
 ct__sharing_nodes_t ct__sharing_nodes(const int *lowest, int size, int rank);
 
-/** Threads of local rank \a me: its cores divided among the local ranks whose affinity masks
- * overlap with its own, at least 1. \a masks: \a ranks masks of \a bytes bytes, one bit per
+/** Returns the threads of local rank \a me: its cores divided among the local ranks whose affinity
+ * masks overlap with its own, at least 1. \a masks: \a ranks masks of \a bytes bytes, one bit per
  * core. */
 int ct__sharing_threads(const unsigned char *masks, size_t bytes, int ranks, int me);
 

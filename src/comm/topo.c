@@ -52,7 +52,7 @@ static int check_launch(void)
   return rc;
 }
 
-/* 0: not set. */
+/* Reads CTRAIN_NODE_SIZE; 0: not set. */
 static int64_t test_node_size(const ct_topo_t *t)
 {
   const char *text = getenv("CTRAIN_NODE_SIZE");
@@ -96,7 +96,8 @@ out:
   return rc;
 }
 
-/* The first number of OMP_NUM_THREADS ("8", or "8,2" with nested levels); 0: not set or invalid. */
+/* Returns the first number of OMP_NUM_THREADS ("8", or "8,2" with nested levels); 0: not set or
+ * invalid. */
 static int threads_asked(void)
 {
   const char *text = getenv("OMP_NUM_THREADS");

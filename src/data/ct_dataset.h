@@ -8,22 +8,24 @@
 /** The values of data.shuffle. */
 typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t;
 
-/** Section `data` of the configuration. */
+/** Options of the section `data` of the configuration. */
 typedef struct ct_data_opts {
-  ct_opt_texts_t train, val;    /**< files or globs, or "synthetic" */
-  ct_opt_texts_t input, target; /**< names of arrays; several are concatenated, … */
-  int join_inputs;              /**< … inputs only if they differ in channels alone */
-  char *weight;                 /**< name of the array of sample weights; "": none */
-  int64_t batch;                /**< global batch */
-  int64_t batch_per_rank;       /**< 0: batch decides */
-  int64_t eval_batch;           /**< global batch in evaluation; 0: batch */
-  int drop_last;                /**< training: drop a last batch that is smaller */
-  int shuffle;                  /**< ct_shuffle_t */
-  int64_t lanes;                /**< with blocks: number of lanes (ct_sampler.h); 0:
+  ct_opt_texts_t train;   /**< files or globs, or "synthetic" */
+  ct_opt_texts_t val;     /**< files or globs, or "synthetic" */
+  ct_opt_texts_t input;   /**< names of arrays */
+  ct_opt_texts_t target;  /**< names of arrays, which are concatenated */
+  int join_inputs;        /**< 1: inputs that differ in channels alone are concatenated */
+  char *weight;           /**< name of the array of sample weights; "": none */
+  int64_t batch;          /**< global batch */
+  int64_t batch_per_rank; /**< 0: batch decides */
+  int64_t eval_batch;     /**< global batch in evaluation; 0: batch */
+  int drop_last;          /**< training: drop a last batch that is smaller */
+  int shuffle;            /**< ct_shuffle_t */
+  int64_t lanes;          /**< with blocks: number of lanes (ct_sampler.h); 0:
                                    ct_blocks_lanes() */
-  int64_t workers;              /**< prefetch threads of a rank */
-  int layout;                   /**< auto|nchw|nhwc */
-  int64_t readahead;            /**< batches ahead for which posix_fadvise() is called; 0: off */
+  int64_t workers;        /**< prefetch threads of a rank */
+  int layout;             /**< auto|nchw|nhwc */
+  int64_t readahead;      /**< batches ahead for which posix_fadvise() is called; 0: off */
   ct_opt_doubles_t shape; /**< sample shape: a reshape of the stored one, or the shape of synthetic
                              data */
   int cf;                 /**< auto|off */
@@ -39,7 +41,8 @@ typedef struct ct_data_opts {
                       $VARIABLES; "": off */
   int cache_keep;   /**< keep the cache at the end */
   int exact_decode; /**< never decode a JPEG at reduced size */
-  int64_t samples, classes;  /**< synthetic data */
+  int64_t samples;  /**< synthetic data: number of samples */
+  int64_t classes;  /**< synthetic data: number of classes */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets per sample; 0: classes */
 } ct_data_opts_t;
 extern const ct_opt_t ct_data_rows[];
@@ -67,7 +70,7 @@ typedef struct ct_transforms_opts {
 } ct_transforms_opts_t;
 /** The transforms that are not folded into the affine map of the conversion. */
 typedef struct ct_transforms ct_transforms_t;
-/** Help text of the transforms. */
+/** Appends the help text of all transforms to \a out. */
 int ct_transforms_help(ct_str_t *out);
 
 /** An opened data set. */
@@ -90,9 +93,9 @@ typedef struct ct_dataset {
                         plain */
   int by_class;     /**< 1: the dense target holds labels; 0: info.targets values per sample */
   int64_t pixels;   /**< labels per sample: 1, or one for each pixel or voxel */
-  int64_t classes; /**< labels must lie in [0, classes); 0: in [0, …).  With targets: their number
-                        per sample, or per pixel or voxel */
-  int has_ignored; /**< 1: the label `ignored` is valid too; both may be set by the caller */
+  int64_t classes;  /**< labels must lie in [0, classes); 0: any label of at least 0 is valid.  With
+                        targets: number of targets per sample, or per pixel or voxel */
+  int has_ignored; /**< 1: the label `ignored` is valid too; the caller may set these two members */
   int64_t ignored;
   int skip; /**< 1: a sample that cannot be read or decoded is replaced in its batch by the next
                valid one in the order of their numbers; may be set by the caller */
@@ -106,34 +109,35 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out);
 void ct_dataset_close(ct_dataset_t *d);
 /** Local.  Counts the classes in the labels of up to \a limit samples (0: all), for files that do
- * not state it: d->classes becomes the highest label + 1, not counting the ignored label.  Warns if
- * that exceeds the number of samples.  Not for data with targets.  CT_ERR_DATA: a label is negative
- * or not less than CT_CLASSES_MAX. */
+ * not state the number of classes: d->classes becomes the highest label + 1, not counting the
+ * ignored label.  Warns if that exceeds the number of samples.  Not for data with targets.
+ * CT_ERR_DATA: a label is negative or not less than CT_CLASSES_MAX. */
 int ct_dataset_count_classes(ct_dataset_t *d, int64_t limit);
 
-/** A sample as stored.  The buffer grows as needed; {0} is empty. */
+/** A sample as stored.  The buffer grows as needed; all zero: an empty buffer. */
 typedef struct ct_stored {
   void *v;          /**< in the order given by info.channels_last */
   ct_shape_t shape; /**< of this sample */
   int64_t cap;
   ct_reader_file_t file; /**< the file of an encoded sample */
 } ct_stored_t;
-/** Local.  Reads one sample without any transform, decode-time transforms included.  It has its
- * original size, which may exceed info.x.  y: as in the reader's read().  CT_ERR_IO, CT_ERR_FORMAT,
- * CT_ERR_NOMEM */
+/** Local.  Reads one sample without any transform, not even decode-time transforms.  The sample has
+ * its original size, which may exceed info.x.  y: the sample's label or targets, as in the reader's
+ * read().  CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_NOMEM */
 int ct_dataset_stored(const ct_dataset_t *d, int64_t index, ct_stored_t *to, void *y);
 void ct_stored_clear(ct_stored_t *s);
 /** Hot.  Reads the weights of n samples; requires d->info.weighted.  CT_ERR_DATA: a weight is
  * negative or not finite; the message names the sample. */
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights);
-/** Hot.  Reads extra input k (info.extra.x[k]) of n samples as stored.  Errors as of the reader's
- * read(). */
+/** Hot.  Reads extra input k (info.extra.x[k]) of n samples as stored.  Errors are those of the
+ * reader's read(). */
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
-/** Local.  The blocks of its samples, for the sampler; freed by the caller.  CT_ERR_NOMEM */
+/** Local.  Lists the blocks of the data set's samples, for the sampler; *out is freed by the
+ * caller. CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 
-/** 1 if samples are stored as uint8 and only the affine map of the conversion is applied to them.
- * A feed can then deliver the stored bytes, a quarter of the float32 size, to a device that
+/** Returns 1 if samples are stored as uint8 and only the affine map of the conversion is applied to
+ * them. A feed can then deliver the stored bytes, a quarter of the float32 size, to a device that
  * converts them. */
 int ct_dataset_is_bytes(const ct_dataset_t *d);
 

@@ -4,12 +4,13 @@
 #define CT_LABEL_COUNT_H
 #include <stdint.h>
 
-/** {0} is empty; cleared by ct_label_count_clear(). */
+/** The labels seen; all zero: none yet.  Freed by ct_label_count_clear(). */
 typedef struct ct_label_count {
   unsigned char *seen; /**< a bit for each class number */
   int64_t cap;
-  int64_t lowest, highest, different; /**< of the labels seen; different: their number; 0: none
-                                         yet */
+  int64_t lowest;    /**< lowest label seen */
+  int64_t highest;   /**< highest label seen */
+  int64_t different; /**< number of different labels seen */
 } ct_label_count_t;
 
 /** Adds a label, which must not be negative.  CT_ERR_NOMEM. */

@@ -152,7 +152,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   for (int i = 0; i < o->shape.n; i++) {
     double v = o->shape.v[i];
     if (!(v >= 1 && v <= 1e9) || v != floor(v))
-      CT_FAIL(CT_ERR_USAGE, "data.shape: %g is not a whole number from 1 on", v);
+      CT_FAIL(CT_ERR_USAGE, "data.shape: %g must be an integer of at least 1", v);
     shape[i] = (int64_t)v;
   }
   CT_TRY(read_missing(o->missing, &number));
@@ -184,7 +184,7 @@ out:
   return rc;
 }
 
-/* 1 if a sample has the dims and channels of the largest one and is not larger. */
+/* Returns 1 if a sample has the dims and channels of the largest one and is not larger. */
 static int is_within(const ct_shape_t *x, const ct_shape_t *largest)
 {
   int within = x->ndim == largest->ndim && x->dim[1] == largest->dim[1];
@@ -209,8 +209,9 @@ static int fit_samples(ct_dataset_t *d, const char *where)
     d->ops->location(d->reader, i, location, sizeof location);
     ct_shape_text(&in, is, sizeof is);
     if (!within)
-      CT_FAIL(CT_ERR_FORMAT, "%s: is %s, which does not lie within %s", location, is,
-              ct_shape_text(&d->info.x, wanted, sizeof wanted));
+      CT_FAIL(CT_ERR_FORMAT,
+              "%s: has shape %s, which exceeds the largest shape that the reader reported, %s",
+              location, is, ct_shape_text(&d->info.x, wanted, sizeof wanted));
     if (unfit)
       CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, location, is, unfit);
     CT_FAIL(CT_ERR_USAGE,
@@ -373,7 +374,7 @@ int ct_dataset_is_bytes(const ct_dataset_t *d)
   return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
 }
 
-/* A single damaged label may be the cause. */
+/* Warns of a very large label: a single damaged one may be the cause. */
 static void warn_of_label(const ct_dataset_t *d, int64_t id, int64_t label)
 {
   char location[256];

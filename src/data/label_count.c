@@ -28,7 +28,7 @@ void ct_label_count_warn(const ct_label_count_t *c, const char *of)
     ct_log(CT_LOG_WARN,
            "%s: labels from %" PRId64 " to %" PRId64 " have only %" PRId64
            " different values, so %" PRId64 " of %" PRId64
-           " classes have no sample: number the classes from 0 on, or set model.classes",
+           " classes have no sample: number the classes from 0, or set model.classes",
            of, c->lowest, c->highest, c->different, classes - c->different, classes);
   else if (c->lowest > 0)
     ct_log(CT_LOG_WARN,

@@ -21,23 +21,25 @@ typedef struct ct_job_system {
 /** An environment variable with the job's end: its name and raw value, borrowed from the
  * environment. */
 typedef struct ct_job_end {
-  const char *source, *text;
+  const char *source; /**< name of the variable */
+  const char *text;   /**< its value */
 } ct_job_end_t;
 
 enum { CT_JOB_ENDS = 4 };
 
 typedef struct ct_job {
   ct_job_system_t system;
-  char id[64];      /**< as users write it: "1234", "1234_5" in an array; "": unknown */
-  int requeues;     /**< number of requeues; 0: none, or unknown */
-  int tasks, nodes; /**< allocated to the job; 0: unknown */
-  int cpus;         /**< per node, the minimum if nodes differ; 0: unknown */
+  char id[64];  /**< as users write it: "1234", "1234_5" in an array; "": unknown */
+  int requeues; /**< number of requeues; 0: none, or unknown */
+  int tasks;    /**< allocated to the job; 0: unknown */
+  int nodes;    /**< allocated to the job; 0: unknown */
+  int cpus;     /**< per node, the minimum if nodes differ; 0: unknown */
   ct_job_end_t end[CT_JOB_ENDS]; /**< variables that are set, outermost first; the rest is NULL */
   char scratch[1024];            /**< directory for temporary files; "": unknown */
 } ct_job_t;
 
-/** Local, pure. Invalid or too long values count as not set. End times are not checked here;
- * ct_walltime_open() does that and warns. */
+/** Local, pure. Reads the batch job's variables. Invalid or too long values count as not set. End
+ * times are not checked here; ct_walltime_open() checks them and warns. */
 void ct_job_read(ct_env_t env, ct_job_t *out);
 
 #endif

@@ -26,10 +26,11 @@ typedef struct ct_launcher {
   char name[48]; /**< "srun (pmi2)"; "" without a launcher */
 } ct_launcher_t;
 
-/** Local, pure. The launcher of this rank and its process management interface. */
+/** Local, pure. Determines the launcher of this rank and its process management interface. */
 void ct_launcher_read(ct_env_t env, ct_launcher_t *out);
 
-/** Local, pure. Ranks on this node according to the launcher, before MPI_Init; 1 if unknown. */
+/** Local, pure. Returns the number of ranks on this node according to the launcher, before
+ * MPI_Init; 1 if unknown. */
 int ct_launcher_local_ranks(ct_env_t env);
 
 #endif

@@ -18,17 +18,18 @@ typedef struct ct_stop {
   int signal; /**< with CT_STOP_SIGNAL: the first signal received */
 } ct_stop_t;
 
-/** Local. From now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag. A second SIGINT wakes
- * the descriptor of ct_stop_wake(), and a third one kills the process; without such a descriptor
- * the second one kills. It must come at least 0.1 s after the first, since terminal and launcher
- * may both forward the same SIGINT. Checkpoints are safe in any case, since they are written to a
- * temporary file and renamed. */
+/** Local. Installs handlers: from now on SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only set a flag. A
+ * second SIGINT wakes the descriptor of ct_stop_wake(), and a third one kills the process; without
+ * that descriptor the second one kills. A second SIGINT counts only if it arrives at least 0.1 s
+ * after the first, since terminal and launcher may both forward the same SIGINT. Checkpoints are
+ * safe in any case, since they are written to a temporary file and renamed. */
 void ct_stop_setup(void);
-/** Local. An eventfd that each SIGINT writes to; -1: none. */
+/** Local. Sets the eventfd that each SIGINT writes to; -1: none. */
 void ct_stop_wake(int fd);
-/** Local. Number of SIGINTs: 0; 1: stop; 2: stop at once. */
+/** Local. Returns the number of SIGINTs received. 1: stop; 2: stop at once. */
 int ct_stop_interrupts(void);
-/** Local, any thread. 1 for the first caller, which shall log that a request was received. */
+/** Local, any thread. Returns 1 to the first caller, which shall log that a request was
+ * received. */
 int ct_stop_first_report(void);
 enum { CT_STOP_SIGNALS = 4 };
 /** Saved handlers of these signals, while a library may change them. */
@@ -37,23 +38,23 @@ typedef struct ct_stop_held {
   sigset_t mask;
 } ct_stop_held_t;
 /** Local. Enclose a call of a library that installs signal handlers, such as MPI_Init_thread() of
- * MPICH: its SIGUSR1 handler makes MPI_Finalize look for a process manager and wait forever if
- * there is none. SIGUSR1 and SIGUSR2 are blocked in between (and forever in the library's threads,
- * so that the caller receives them); ct_stop_release() restores the previous handlers of all four
+ * MPICH: its SIGUSR1 handler makes MPI_Finalize wait forever for a process manager if the ranks run
+ * without one. SIGUSR1 and SIGUSR2 are blocked in between (and forever in the library's threads, so
+ * that the caller receives them); ct_stop_release() restores the previous handlers of all four
  * signals. */
 void ct_stop_hold(ct_stop_held_t *h);
 void ct_stop_release(const ct_stop_held_t *h);
-/** Local, Hot. The first signal received, or 0. */
+/** Local, Hot. Returns the first signal received, or 0. */
 int ct_stop_asked(void);
 
 /** Pure. Encodes a request for ct_step_status_t.stop; 0: no request. Larger values have the reason
  * with higher precedence, then the lower rank. */
 int64_t ct_stop_pack(ct_stop_t s);
 ct_stop_t ct_stop_unpack(int64_t word);
-/** Local, Hot. The larger of \a word and the request from a signal on this rank. */
+/** Local, Hot. Returns the larger of \a word and the request from a signal on this rank. */
 int64_t ct_stop_with_signal(int64_t word, int rank);
 
-/** "signal", "walltime" or "done": the `reason` reported at the end of a run. */
+/** Returns "signal", "walltime" or "done": the `reason` reported at the end of a run. */
 const char *ct_stop_name(ct_stop_reason_t reason);
 /** Pure. Describes the request in \a buf (returned): "rank 2 got SIGUSR1". */
 const char *ct_stop_text(ct_stop_t s, char *buf, size_t cap);

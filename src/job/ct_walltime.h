@@ -24,7 +24,7 @@ int ct_walltime_duration(const char *text, double *seconds);
 /** Pure. CT_ERR_USAGE if a value of `job.walltime` is neither auto, off nor a duration. */
 int ct_walltime_check(const char *text);
 
-/** Local. Determines the job's end from a value of `job.walltime`; source is NULL if there is none:
+/** Local. Determines the job's end from a value of `job.walltime`; source is NULL for no end:
  *
  *   off         no end
  *   auto        CTRAIN_END_TIME in the environment, a Unix time (set it in the job script if the
@@ -36,11 +36,11 @@ int ct_walltime_check(const char *text);
  * limit) and is ignored with a warning. */
 int ct_walltime_open(const char *text, const ct_job_t *job, ct_walltime_t *out);
 
-/** Pure. Seconds left at the given Unix time and ct_clock() time; INFINITY if no end is known. If
- * the system clock was set while the job runs, it is unclear which setting was right; the earlier
- * end counts, since stopping early loses nothing. */
+/** Pure. Returns the seconds left at the given Unix and ct_clock() time; INFINITY if no end is
+ * known. If the system clock was set while the job runs, it is unclear which setting was right; the
+ * earlier end counts, since stopping early loses nothing. */
 double ct_walltime_left(const ct_walltime_t *w, double epoch_s, double clock_s);
-/** Local, Hot. Seconds left now. */
+/** Local, Hot. Returns the seconds left now. */
 double ct_walltime_left_now(const ct_walltime_t *w);
 
 /** Time needed before the end. */

@@ -1,5 +1,5 @@
-/* Reads the energy that the batch system has measured by running one of its commands, since users
- * cannot read the counters that its daemons read. */
+/* Runs a command of the batch system that prints the energy it has measured. Users cannot read the
+ * counters that its daemons read. */
 #include "job/ct_job_energy.h"
 
 #include <stdio.h>

@@ -84,7 +84,7 @@ static int job_count(ct_env_t env, const char *const name[2])
   return value > 0 && value <= INT_MAX ? (int)value : 0;
 }
 
-/* 1 and the variable's value if it is set and fits. */
+/* Returns 1 and the variable's value if it is set and fits. */
 static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
 {
   const char *text = name ? env(name) : NULL;
@@ -93,7 +93,7 @@ static int copy(ct_env_t env, const char *name, char *buf, size_t cap)
   return fits;
 }
 
-/* The id must be one word, since it is written into lines of words. */
+/* Reads the job's id. It must be one word, since it is written into lines of words. */
 static void read_id(ct_env_t env, const row_t *row, char *id, size_t cap)
 {
   char whole[32];
@@ -106,7 +106,7 @@ static void read_id(ct_env_t env, const row_t *row, char *id, size_t cap)
   if (strpbrk(id, " \t\n")) *id = '\0';
 }
 
-/* The minimum of the list, which does not tell which entry is this node's. */
+/* Returns the minimum of the list, since the list does not tell which entry is this node's. */
 static int least(ct_env_t env, const char *const name[2])
 {
   int out = 0;

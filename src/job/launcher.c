@@ -47,7 +47,7 @@ static const launcher_t launchers[] = {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-/* 1 in a task of an ordinary srun step. */
+/* Returns 1 in a task of an ordinary srun step. */
 static int is_in_step(ct_env_t env)
 {
   static const char *const step[2] = {"SLURM_STEP_ID", "SLURM_STEPID"};

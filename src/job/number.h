@@ -5,8 +5,8 @@
 
 #include "job/ct_job.h"
 
-/** Local. Value of the first of two variables that holds a non-negative number; -1: neither
- * does. */
+/** Local. Returns the value of the first of two variables that holds a non-negative number; -1:
+ * neither does. */
 int64_t ct__job_number(ct_env_t env, const char *const name[2]);
 
 #endif

@@ -28,7 +28,7 @@ static atomic_int logged;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "a signal handler takes no lock");
 
-/* Number of interrupts so far; a duplicate of the last one is not counted. */
+/* Returns the number of interrupts so far; a duplicate of the last one is not counted. */
 static int count_interrupts(void)
 {
   double now = ct_clock(), before = interrupted_at;
@@ -99,7 +99,8 @@ int ct_stop_asked(void)
   return asked;
 }
 
-/* From high to low bits: reason, rank (lower ranks give larger values), signal. */
+/* Fields of a packed request, from high to low bits: reason, rank (lower ranks give larger values),
+ * signal. */
 enum { RANK_SHIFT = 8, REASON_SHIFT = 40, SIGNAL_MASK = 0xff };
 
 int64_t ct_stop_pack(ct_stop_t s)

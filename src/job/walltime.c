@@ -33,7 +33,7 @@ static int colons(const char *text, double *seconds)
   return CT_OK;
 }
 
-/* A number, with or without a unit. */
+/* Parses a number, with or without a unit. */
 static int walltime_number(const char *text, double *seconds)
 {
   static const struct {
@@ -85,7 +85,7 @@ static double epoch_now(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The end time in a variable; ignored if it is in the past. */
+/* Takes the end time in a variable; ignores it if it is in the past. */
 static void walltime_take(const char *source, const char *text, ct_walltime_t *w)
 {
   char over[32];

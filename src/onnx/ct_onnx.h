@@ -24,13 +24,13 @@ typedef struct ct_onnx_opts {
                    would exceed 2 GB */
 } ct_onnx_opts_t;
 
-/** Local. 1 if \a path has the suffix of ONNX files. */
+/** Local. Returns 1 if \a path has the suffix of ONNX files. */
 int ct_onnx_is_name(const char *path);
 /** Local. Writes PATH (and PATH.data), completely or not at all. Peak memory is about the largest
  * parameter. CT_ERR_IO, and errors of the source. */
 int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_onnx_opts_t *o,
                   const char *path);
-/** Local. 1 if layers with this op can be exported. */
+/** Local. Returns 1 if layers with this op can be exported. */
 int ct_onnx_has(ct_op_kind_t kind);
 
 #endif

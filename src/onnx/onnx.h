@@ -36,7 +36,8 @@ typedef enum {
 /** An initializer: a tensor that nodes read by name. */
 typedef struct ct__onnx_tensor {
   char name[CT__ONNX_NAME];
-  int type, ndim; /**< ndim 0: a scalar */
+  int type;
+  int ndim; /**< 0: a scalar */
   int64_t dim[CT_MAX_DIMS], bytes;
   ct__onnx_how_t how;
   ct__onnx_part_t part;
@@ -65,15 +66,15 @@ typedef struct ct__onnx {
 
 /* ---- nodes: onnx_node.c ---- */
 
-/** NULL-terminated list of names. */
+/** Makes a NULL-terminated list of names. */
 #define CT__ONNX_LIST(...) \
   (const char *const[])    \
   {                        \
     __VA_ARGS__, NULL      \
   }
 
-/** "layer/word", or for the network's input (-1) "input/word"; valid for CT__ONNX_NAMES further
- * calls. */
+/** Returns "layer/word", or for the network's input (-1) "input/word"; valid for CT__ONNX_NAMES
+ * further calls. */
 const char *ct__onnx_name(ct__onnx_t *o, int layer, const char *word);
 /** Starts a node, named after its first output; attributes may follow until the next node. */
 void ct__onnx_node(ct__onnx_t *o, const char *op, const char *const out[], const char *const in[]);
@@ -86,7 +87,8 @@ void ct__onnx_end(ct__onnx_t *o);
 
 /* ---- tensors: onnx_tensor.c ---- */
 
-/** Each returns the name for nodes to use, valid as that of ct__onnx_name(). ndim 0: a scalar. */
+/** Each adds a tensor and returns its name for nodes to use, valid for as long as a name of
+ * ct__onnx_name(). ndim 0: a scalar. */
 const char *ct__onnx_const_ints(ct__onnx_t *o, int layer, const char *word, int ndim, int64_t n,
                                 const int64_t v[]);
 const char *ct__onnx_constant(ct__onnx_t *o, int layer, const char *word, int type, int ndim,
@@ -94,12 +96,12 @@ const char *ct__onnx_constant(ct__onnx_t *o, int layer, const char *word, int ty
 const char *ct__onnx_const_floats(ct__onnx_t *o, int layer, const char *word, int ndim,
                                   const int64_t dim[], const float v[]);
 const char *ct__onnx_scalar(ct__onnx_t *o, int layer, const char *word, double v);
-/** Parameter \a slot of a layer, under its own name. */
+/** Adds parameter \a slot of a layer, under its own name. */
 const char *ct__onnx_param(ct__onnx_t *o, int layer, int slot);
-/** A tensor derived from it (\a how), named after the parameter and \a word. */
+/** Adds a tensor derived from a parameter (\a how), named after the parameter and \a word. */
 const char *ct__onnx_made(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how, const char *word,
                           int ndim, const int64_t dim[]);
-/** One part of an int8 parameter, or of a tensor derived from it. */
+/** Adds one part of an int8 parameter, or of a tensor derived from it. */
 const char *ct__onnx_part(ct__onnx_t *o, int layer, int slot, ct__onnx_part_t part, int type,
                           ct__onnx_how_t how, const char *word, int ndim, const int64_t dim[]);
 /** Writes a tensor's bytes to \a out; \a workspace: memory for the largest parameter. */
@@ -108,12 +110,13 @@ int ct__onnx_fill(const ct__onnx_t *o, const ct__onnx_tensor_t *t, const ct_onnx
 
 /* ---- int8: onnx_quant.c ---- */
 
-/** Weights of a layer, as a node reads them: a parameter, or a tensor derived from it (how, word).
- * If the layer computes in int8: an int8 initializer and a DequantizeLinear node. axis: axis of the
- * output channels. */
+/** Adds weights of a layer, as a node reads them: a parameter, or a tensor derived from it (how,
+ * word). If the layer computes in int8: an int8 initializer and a DequantizeLinear node. axis: axis
+ * of the output channels. */
 const char *ct__onnx_weight(ct__onnx_t *o, int layer, int slot, ct__onnx_how_t how,
                             const char *word, int axis, int ndim, const int64_t dim[]);
-/** The same for a bias, whose scales are those of the matrix product. */
+/** Adds the bias of a layer as ct__onnx_weight() adds weights; the scales of an int8 bias are those
+ * of the matrix product. */
 const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot);
 /** If \a x, the output of a layer (or of the network's input, -1), is quantized, appends
  * QuantizeLinear and DequantizeLinear and returns the name to read instead; else returns \a x. */

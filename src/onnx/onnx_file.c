@@ -44,9 +44,11 @@ typedef struct writer {
   const ct_onnx_opts_t *o;
   const ct_onnx_source_t *from;
   ct__onnx_t words;
-  ct_proto_t model, graph; /* encoded fields before the tensors */
-  int external;            /* 1: weights go to the external data file */
-  ct_out_t file, data;     /* data: the external data file */
+  ct_proto_t model; /* encoded fields of the model before the graph */
+  ct_proto_t graph; /* encoded fields of the graph before the tensors */
+  int external;     /* 1: weights go to the external data file */
+  ct_out_t file;
+  ct_out_t data; /* the external data file */
   float *workspace, *value;
 } writer_t;
 
@@ -77,7 +79,7 @@ static void model_head(writer_t *w)
   if (w->o->config) entry(p, MODEL_METADATA, "config", w->o->config);
 }
 
-/* A graph input or output.  Its first dimension has a name instead of a size: any batch. */
+/* Writes a graph input or output.  Its first dimension has a name instead of a size: any batch. */
 static void value(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[])
 {
   int64_t begin = ct_proto_begin(p, field);

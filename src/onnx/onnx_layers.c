@@ -106,7 +106,8 @@ static void pool(ct__onnx_t *o, const layer_t *l)
   if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
 }
 
-/* An output index maps to the input index divided by the factor, or its pixel center does. */
+/* Adds a Resize node. An output index maps to the input index divided by the factor, or its pixel
+ * center does. */
 static void upsample(ct__onnx_t *o, const layer_t *l)
 {
   float scale[CT_MAX_DIMS];
@@ -377,7 +378,7 @@ static void concat(ct__onnx_t *o, const layer_t *l)
   ct__onnx_int(o, "axis", ct_op_concat_dim(&l->d->x));
 }
 
-/* In Reshape, 0 copies the input's dim: the batch size. */
+/* Adds a Reshape node, in which dim 0 copies the input's dim: the batch size. */
 static void reorder(ct__onnx_t *o, const layer_t *l)
 {
   int64_t dims[CT_MAX_DIMS] = {0};
@@ -414,7 +415,7 @@ static void tokens(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Add", OUT(l->y), IN(all, positions));
 }
 
-/* A scalar index removes the axis. */
+/* Selects one position with Gather; a scalar index removes the axis. */
 static void select_place(ct__onnx_t *o, const layer_t *l)
 {
   const int64_t index = l->d->u.select.index;

@@ -17,7 +17,8 @@ static const ct_quant_params_t *qp_of(const ct__onnx_t *o, int layer)
   return layer < 0 ? &o->quant->input : &o->quant->out[layer];
 }
 
-/* Weights are int8 if the layer's input is quantized, statically or with a scale per batch. */
+/* Returns 1 if a layer's weights are int8: its input is quantized, statically or with a scale per
+ * batch. */
 static int has_steps(const ct__onnx_t *o, int layer)
 {
   const ct_layer_t *l = &o->g->layer[layer];
@@ -78,8 +79,8 @@ const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot)
   return real(o, steps, scale, NULL, ct__onnx_name(o, layer, "bias"), 0);
 }
 
-/* 1 if the only reader is a ReLU, which runtimes fuse into the preceding node: no nodes may be
- * inserted between them. */
+/* Returns 1 if the only reader is a ReLU, which runtimes fuse into the preceding node: no nodes may
+ * be inserted between them. */
 static int only_a_clip_reads(const ct__onnx_t *o, int layer)
 {
   int readers = 0, clips = 0;

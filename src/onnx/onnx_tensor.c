@@ -168,7 +168,7 @@ out:
   return rc;
 }
 
-/* A bias follows its weights in the parameter list. */
+/* Fills a bias, which follows its weights in the parameter list. */
 static int fill_bias(const ct__onnx_tensor_t *t, const ct_onnx_source_t *from, int64_t channels,
                      const float *scale, float *workspace, void *out)
 {

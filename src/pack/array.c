@@ -93,8 +93,8 @@ static int array_choose(const ct__pack_array_t *a, const ct_zip_t *z, const char
                       z->record[i].name));
   if (!*out)
     CT_FAIL(*name ? CT_ERR_FORMAT : CT_ERR_USAGE,
-            "%s: has no array '%s', but %s: say which, as in FILE.npz:NAME", a->path,
-            *name ? name : usual, list.data);
+            "%s: array '%s' not found; the file contains %s: select one, as in FILE.npz:NAME",
+            a->path, *name ? name : usual, list.data);
   if ((*out)->packed && !(*out)->deflated)
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is encrypted, or compressed by other than deflate",
             a->path, file);

@@ -26,9 +26,9 @@ int ct__pack_array_open(const char *path, const char *usual, ct__pack_array_t *o
 void ct__pack_array_clear(ct__pack_array_t *a);
 /** Local.  Loads all elements into memory. */
 int ct__pack_array_load(ct__pack_array_t *a);
-/** The ct_dtype_t that holds all numbers of the array. */
+/** Returns the ct_dtype_t that holds all numbers of the array. */
 ct_dtype_t ct__pack_array_dtype(const ct__pack_array_t *a);
-/** 1: the elements are floats, so they are targets, not labels. */
+/** Returns 1 if the elements are floats, so they are targets, not labels. */
 int ct__pack_array_is_real(const ct__pack_array_t *a);
 /** Local.  Reads row \a index as that type; last_first 1: moves the last dim before the others.
  * CT_ERR_IO; CT_ERR_DATA (the message does not name the row): a number does not fit, or is not

@@ -95,7 +95,7 @@ static int is_missing(const char *cell)
   return 0;
 }
 
-/* 1 for cells that resemble a number: 5, 0x10, nan, also 1,5 or 1 000. */
+/* Returns 1 for cells that resemble a number: 5, 0x10, nan, also 1,5 or 1 000. */
 static int is_numeric(const char *cell)
 {
   char *end;

@@ -1,5 +1,5 @@
 /* CIFAR-10 and CIFAR-100 (Krizhevsky) as distributed: files of records (one or two bytes of labels
- * and 3 x 32 x 32 bytes of pixels), or Python pickles of the same. */
+ * and 3 x 32 x 32 bytes of pixels), or Python pickles of the same data. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +34,7 @@ typedef struct cifar {
   ct__cifar_names_t names;
 } cifar_t;
 
-/* The number of classes of a file: 10, 100, or 20 coarse ones. */
+/* Notes the number of classes of a file: 10, 100, or 20 coarse ones. */
 static void note_classes(cifar_t *c, int classes)
 {
   c->classes = c->samples == 0 || c->classes == classes ? classes : 0;
@@ -51,7 +51,7 @@ out:
 
 /* ---- records ---- */
 
-/* 1 if every record of so many bytes begins with a label below 10. */
+/* Returns 1 if every record of so many bytes begins with a label below 10. */
 static int all_below_ten(const uint8_t *p, size_t bytes, size_t record)
 {
   for (size_t at = 0; at < bytes; at += record)
@@ -90,7 +90,7 @@ out:
 
 /* ---- pickles ---- */
 
-/* 1 if a node is a call of a function whose name ends with \a end. */
+/* Returns 1 if a node is a call of a function whose name ends with \a end. */
 static int is_call(const ct_pickle_t *p, int node, const char *end)
 {
   const ct_pickle_node_t *n = &p->node[node];
@@ -113,7 +113,7 @@ static int64_t from_latin(char *text, int64_t bytes)
   return n;
 }
 
-/* The bytes of a NumPy array: a str of Python 2, or a call of _codecs.encode of Python 3. */
+/* Finds the bytes of a NumPy array: a str of Python 2, or a call of _codecs.encode of Python 3. */
 static int array_bytes(const ct_pickle_t *p, int node, const char **out, int64_t *bytes)
 {
   int arg[2], state[5];
@@ -244,7 +244,7 @@ static void close_cifar(void *state)
   ct_mem_free(c);
 }
 
-/* The files of the pattern; the list of inputs has space for the file of names and a NULL. */
+/* Lists the files of the pattern; the list of inputs has space for the file of names and a NULL. */
 static int list_files(cifar_t *c, const char *pattern)
 {
   int rc = CT_OK;
@@ -258,7 +258,7 @@ out:
   return rc;
 }
 
-/* With names, all classes of the set count, even those without samples. */
+/* Names the classes: if names are known, all classes of the set count, even without samples. */
 static int name_classes(cifar_t *c, ct_pack_source_t *out)
 {
   int rc = CT_OK;

@@ -5,13 +5,13 @@
 #include "weights/pth/ct_pickle.h"
 
 typedef struct ct__cifar_names {
-  char path[CT_PATH_MAX]; /**< the file that has the names; "": none */
+  char path[CT_PATH_MAX]; /**< the file that has the names; "": not found */
   const char **name;      /**< [n]; NULL: no names */
   int n;
   char *text; /**< memory of the names */
 } ct__cifar_names_t;
 
-/** The node of the value of a dict's key; -1: the key is missing. */
+/** Returns the node of the value of a dict's key; -1: the key is missing. */
 int ct__cifar_find(const ct_pickle_t *p, const char *key);
 
 /** Reads the class names (10, 100, or the 20 coarse ones of CIFAR-100) from the file that is

@@ -13,7 +13,8 @@
 
 static const struct {
   int classes;
-  const char *file, *key; /* key: in a pickle; NULL: a text file */
+  const char *file; /* name of the file */
+  const char *key;  /* key of the names in a pickle; NULL: a text file */
 } places[] = {{10, "batches.meta", "label_names"}, {10, "batches.meta.txt", NULL},
               {100, "meta", "fine_label_names"},   {100, "fine_label_names.txt", NULL},
               {20, "meta", "coarse_label_names"},  {20, "coarse_label_names.txt", NULL}};

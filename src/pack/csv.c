@@ -45,7 +45,7 @@ static int take_cell(const csv_t *c, int64_t line, int64_t column, const char **
 
 /* ---- reading and checking ---- */
 
-/* 1 if a column is part of the sample, neither label nor target. */
+/* Returns 1 if a column is part of the sample, neither label nor target. */
 static int is_input(const csv_t *c, int64_t column)
 {
   return column != c->label && column < c->columns - c->targets;
@@ -157,7 +157,7 @@ out:
   return rc;
 }
 
-/* 1 if this line, the first that is not empty, is a header. */
+/* Returns 1 if this line, the first that is not empty, is a header. */
 static int take_header(csv_t *c, ct_pack_header_t header, const char *line)
 {
   if (header == CT_PACK_HEADER_NO) return 0;

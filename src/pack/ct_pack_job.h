@@ -3,7 +3,7 @@
  * Each shard is written by one rank.  Its samples depend on the source and the options alone, so
  * any number of ranks writes the same bytes.  A shard is written as NAME.tmp and renamed to
  * NAME.done-HASH-BAD when it is complete: HASH covers the input (names, sizes and times of its
- * files) and all options that determine the bytes, BAD is the number of samples samples left out.
+ * files) and all options that determine the bytes, BAD is the number of samples left out.
  * When all shards are complete they are renamed to their final names.  Shards with the same hash
  * from an interrupted run are reused; those with another hash are removed.  Rank 0 holds a flock()
  * on NAME.lock of the first shard of each pattern meanwhile. */
@@ -15,10 +15,12 @@
 typedef struct ct_pack_job {
   int shuffle; /**< 1: shuffle the samples, in an order that depends on the seed alone */
   uint64_t seed;
-  int64_t first, last;           /**< then keep the range [first, last), clipped to the samples */
-  int64_t only_first, only_last; /**< then keep the classes [only_first, only_last), renumbered from
-                                    0; both 0: all */
-  const char *output;            /**< pattern with one %d ("train-%03d.h5"), or the name of a single
+  /* After shuffling, the samples [first, last) are kept, as far as they exist. */
+  int64_t first, last;
+  /* Of these, the samples of the classes [only_first, only_last) are kept and renumbered from 0;
+   * both 0: all classes. */
+  int64_t only_first, only_last;
+  const char *output; /**< pattern with one %d ("train-%03d.h5"), or the name of a single
                                     file */
   int shards;
   double split;     /**< fraction of the samples written to the output; 0: all */
@@ -31,10 +33,12 @@ typedef struct ct_pack_job {
 } ct_pack_job_t;
 
 typedef struct ct_pack_result {
-  int64_t samples, rest; /**< written to the output and to the rest */
-  int64_t bad;           /**< left out */
+  int64_t samples; /**< samples written to the output */
+  int64_t rest;    /**< samples written to the rest */
+  int64_t bad;     /**< left out */
   int64_t classes;
-  int shards, kept; /**< files; kept: those reused from an interrupted run */
+  int shards; /**< files written or reused */
+  int kept;   /**< files reused from an interrupted run */
 } ct_pack_result_t;
 
 /** Collective.  Writes all shards; rank 0 shows a progress bar.  Samples that cannot be read are

@@ -1,5 +1,5 @@
-/* Folders of images, one folder a class, by the rules of torchvision's ImageFolder, so class
- * numbers are the same. */
+/* Folders of images, one folder a class, by the rules of torchvision's ImageFolder, so that
+ * class numbers are equal to torchvision's. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static int is_dir(const char *path, const struct dirent *entry)
   return (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) && ct_file_is_dir(path);
 }
 
-/* The entries of root/dir, prefixed with dir: folders and others, both sorted. */
+/* Lists the entries of root/dir, prefixed with dir: folders and others, both sorted. */
 static int list_dir(const char *root, const char *dir, names_t *dirs, names_t *files)
 {
   int rc = CT_OK;
@@ -80,7 +80,7 @@ out:
   return rc;
 }
 
-/* A folder and all folders below it. */
+/* Lists a folder and all folders below it. */
 static int find_dirs(const char *root, const char *dir, int depth, names_t *all)
 {
   int rc = CT_OK;

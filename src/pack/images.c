@@ -23,11 +23,13 @@ typedef struct images {
   ct__pack_list_t list;
   const char **class_name; /**< [list.class_names] */
   const char **input;      /**< inputs of the source */
-  int tar_fd, tar;         /**< the open tar file and its index */
+  int tar_fd;              /**< the open tar file */
+  int tar;                 /**< index of the open tar file */
   char *file;              /**< bytes of the current image, unless the caller provides memory */
   int64_t file_cap;
-  int wide;                  /**< 1: images of 16 bits a channel */
-  uint8_t *pixels, *resized; /**< decoded; after resizing */
+  int wide;         /**< 1: images of 16 bits a channel */
+  uint8_t *pixels;  /**< the decoded image */
+  uint8_t *resized; /**< the image after resizing */
   int64_t pixels_cap, resized_cap;
 } images_t;
 
@@ -62,7 +64,7 @@ static int read_file(images_t *im, const ct__pack_entry_t *e, char **file, int64
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX];
-  if (e->bytes < 0) CT_FAIL(CT_ERR_IO, "there is no such file");
+  if (e->bytes < 0) CT_FAIL(CT_ERR_IO, "file not found");
   if (e->bytes == 0) CT_FAIL(CT_ERR_FORMAT, "is empty");
   CT_TRY(ct__pack_list_path(&im->list, e, path, sizeof path));
   CT_TRY(ct_mem_grow((void **)file, cap, e->bytes + 1, 1));
@@ -80,7 +82,7 @@ out:
 
 /* ---- pixels ---- */
 
-/* The size of an image before the center crop: torchvision's Resize(size). */
+/* Computes the size of an image before the center crop: torchvision's Resize(size). */
 static void resized_size(const images_t *im, const ct_image_info_t *info, int64_t *h, int64_t *w)
 {
   int64_t side = im->o.height, shorter = info->height, longer = info->width;
@@ -109,8 +111,8 @@ static void planes(const ct_image_t *in, int64_t height, int64_t width, uint8_t 
     }
 }
 
-/* An image of another size is not a bad sample, which could be skipped: the user has to choose an
- * option. */
+/* Checks the size of an image. Another size does not make it a bad sample, which could be skipped:
+ * the user has to choose an option. */
 static int check_size(const images_t *im, const ct__pack_entry_t *e, const ct_image_info_t *is)
 {
   int rc = CT_OK;

@@ -138,7 +138,7 @@ out:
 static int plan(job_t *j)
 {
   int rc = CT_OK;
-  if (j->src->samples < 1) CT_FAIL(CT_ERR_ARG, "there is no sample to write");
+  if (j->src->samples < 1) CT_FAIL(CT_ERR_ARG, "no samples to write");
   if (j->o->deflate < 0 || j->o->deflate > 9)
     CT_FAIL(CT_ERR_USAGE, "deflate level %d: expected 0 (none) to 9", j->o->deflate);
   CT_TRY(ct__pack_order_open(j->src, j->o, &j->order));
@@ -316,7 +316,7 @@ static void share_bad(job_t *j)
   }
 }
 
-/* Collective.  An image of another size ends the job; the bad samples before it are listed too. */
+/* Collective.  Lists the bad samples found before an image of another size, which ends the job. */
 static void tell_bad_so_far(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();
@@ -348,7 +348,7 @@ out:
   return rc;
 }
 
-/* Collective.  Each rank alone knows the shards it has completed, so each removes its own. */
+/* Collective.  Removes the completed shards: each rank its own, since no other rank knows them. */
 static void clean_up(job_t *j)
 {
   ct_err_info_t why = *ct_err_last();

@@ -19,9 +19,9 @@ typedef struct ct__pack_order {
 int ct__pack_order_open(const ct_pack_source_t *src, const ct_pack_job_t *job,
                         ct__pack_order_t *out);
 void ct__pack_order_close(ct__pack_order_t *o);
-/** The numbers of \a n samples from a position on. */
+/** Writes the numbers of \a n samples from a position on to \a index. */
 void ct__pack_order_fill(const ct__pack_order_t *o, int64_t position, int64_t n, int64_t index[]);
-/** A hash of everything that determines the order. */
+/** Returns a hash of everything that determines the order. */
 uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *job);
 
 /* ---- names.c ---- */
@@ -29,16 +29,19 @@ uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *j
 /** One file of a job. */
 typedef struct ct__pack_shard {
   const char *pattern;
-  int number, of;         /**< index and number of the shards of its pattern */
-  int64_t first, samples; /**< positions of its samples */
-  uint64_t hash;          /**< of everything that determines its bytes */
-  int64_t bad;            /**< samples left out; -1: the shard is not complete */
+  int number;      /**< index of the shard in its pattern */
+  int of;          /**< number of shards of its pattern */
+  int64_t first;   /**< position of its first sample */
+  int64_t samples; /**< number of its samples */
+  uint64_t hash;   /**< of everything that determines its bytes */
+  int64_t bad;     /**< samples left out; -1: the shard is not complete */
 } ct__pack_shard_t;
 
-/** Its final name, and its name while it is written.  CT_ERR_USAGE: the pattern is invalid. */
+/** Write the final name of a shard, and its name while it is being written.  CT_ERR_USAGE: the
+ * pattern is invalid. */
 int ct__pack_name(const ct__pack_shard_t *s, char *path, size_t cap);
 int ct__pack_name_tmp(const ct__pack_shard_t *s, char *path, size_t cap);
-/** Its name when it is complete but not yet renamed. */
+/** Writes the name of a shard that is complete but not yet renamed. */
 int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap);
 /** CT_ERR_USAGE if a shard would replace an input file, under any of its names, or another
  * shard. */
@@ -71,7 +74,7 @@ void ct__pack_unlock(ct__pack_lock_t *lock);
 /* ---- bad.c: samples that cannot be read ---- */
 
 typedef struct ct__pack_bad {
-  ct_str_t text; /**< a line each, "POSITION place: reason" */
+  ct_str_t text; /**< a line each, "POSITION origin: reason" */
   int64_t n;
 } ct__pack_bad_t;
 

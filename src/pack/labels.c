@@ -39,7 +39,7 @@ static char *unwrap(char *text)
   return trim(text + 1);
 }
 
-/* 1 for words that strtod() accepts as numbers: nan, inf, 0x10. */
+/* Returns 1 for words that strtod() accepts as numbers: nan, inf, 0x10. */
 static int looks_like_number(const char *text)
 {
   char *end;

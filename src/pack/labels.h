@@ -41,12 +41,13 @@ ct__label_kind_t ct__pack_label_kind(char **text, int64_t *number);
 /** Adds a label; its text is trimmed in place.  \a where is the prefix of errors:
  * "labels.csv:3". */
 int ct__pack_labels_add(ct__pack_labels_t *l, char *text, const char *where);
-/** Numbers the names, and logs that in a line that begins with \a of.  CT_ERR_FORMAT: no label is a
- * class. */
+/** Numbers the class names, and logs a line about them that begins with \a of.  CT_ERR_FORMAT:
+ * every label is -100. */
 int ct__pack_labels_finish(ct__pack_labels_t *l, const char *of);
 void ct__pack_labels_clear(ct__pack_labels_t *l);
 
-/** As strcmp(), but compares runs of digits as numbers; different texts are never equal. */
+/** Compares two texts as strcmp() does, but runs of digits as numbers; different texts are never
+ * equal. */
 int ct__pack_natural(const char *a, const char *b);
 
 #endif

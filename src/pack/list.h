@@ -34,17 +34,17 @@ typedef struct ct__pack_list {
 } ct__pack_list_t;
 
 void ct__pack_list_clear(ct__pack_list_t *l);
-/** Borrowed until the next text is added. */
+/** Returns the text at an offset; borrowed until the next text is added. */
 const char *ct__pack_list_text(const ct__pack_list_t *l, int64_t place);
 int ct__pack_list_add_text(ct__pack_list_t *l, const char *text, int64_t *place);
-/** Adds an image; of a file, size and time are determined here. */
+/** Adds an image: a file, whose size and time are determined here, or a member of a tar file. */
 int ct__pack_list_add_file(ct__pack_list_t *l, const char *name, int32_t label);
 int ct__pack_list_add_member(ct__pack_list_t *l, const char *name, int32_t tar, int64_t at,
                              int64_t bytes);
 /** Assigns the labels to the images and the class names to the list.  \a labels has to be finished
  * (ct__pack_labels_finish()). */
 int ct__pack_list_label(ct__pack_list_t *l, const ct__pack_labels_t *labels);
-/** The path of an image or of its tar file. */
+/** Writes the path of an image or of its tar file to \a path. */
 int ct__pack_list_path(const ct__pack_list_t *l, const ct__pack_entry_t *e, char *path, size_t cap);
 /** Collective.  Sends the list of rank 0 to the other ranks, whose lists are empty before.  rc: the
  * code of making the list on rank 0. */
@@ -65,7 +65,7 @@ int ct__pack_list_csv(const ct_pack_images_t *o, ct__pack_list_t *l);
  * If there are no labels at all, the folder in KEY is the class. */
 int ct__pack_list_tar(const char *pattern, ct__pack_list_t *l);
 
-/** 1 for the suffixes that ImageFolder treats as images. */
+/** Returns 1 for the suffixes that ImageFolder treats as images. */
 int ct__pack_is_image(const char *name);
 
 #endif

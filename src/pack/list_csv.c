@@ -75,7 +75,8 @@ static char separator_of(const char *line)
   return separator == ' ' ? ',' : separator;
 }
 
-/* 1 for column names: neither a number nor the name of an image, and no such file exists. */
+/* Returns 1 for column names: neither a number nor the name of an image, and no such file
+ * exists. */
 static int names_columns(const reading_t *r, const char *line)
 {
   char name[CELL], path[CT_PATH_MAX];

@@ -23,9 +23,11 @@ typedef enum { IMAGE, CLS, JSON, KINDS, OTHER = KINDS } kind_t;
 
 /* An image or a label.  Texts are offsets in the text of the reader. */
 typedef struct member {
-  int64_t name, link; /* link: target; NONE: a file */
+  int64_t name;
+  int64_t link; /* target of a link; NONE: a file */
   int64_t at, bytes;
-  int32_t stem, key; /* lengths of its name up to the last dot, and up to the first dot */
+  int32_t stem; /* length of its name up to the last dot */
+  int32_t key;  /* length of its name up to the first dot */
   kind_t kind;
   int64_t label; /* the text of a label, NONE: empty; for an image: its label */
   int64_t from;  /* for an image: the member that has its label */
@@ -138,7 +140,7 @@ static int sort_members(reading_t *r)
   return CT_OK;
 }
 
-/* The first member in sorted order with this stem; NULL: none. */
+/* Finds the first member in sorted order with this stem; NULL: none. */
 static member_t **find_stem(const reading_t *r, const char *text, int32_t bytes)
 {
   int64_t low = 0, high = r->n;
@@ -254,7 +256,7 @@ out:
   return rc;
 }
 
-/* The members with one stem, one of each kind. */
+/* Takes the members with one stem, one of each kind. */
 static int take_group(reading_t *r, member_t **group, member_t *of[KINDS])
 {
   int rc = CT_OK;

@@ -15,7 +15,7 @@
 #include "base/ct_text.h"
 #include "pack/job.h"
 
-/* 1 if the open file still has its name; another job may have removed it. */
+/* Returns 1 if the open file still has its name; another job may have removed it. */
 static int is_still_there(int fd, const char *path)
 {
   struct stat open_one, named;
@@ -32,7 +32,7 @@ static int lock_take(int fd)
   return status == 0 ? 0 : errno;
 }
 
-/* -1: errno. */
+/* Opens the lock file; -1: failed, see errno. */
 static int open_lock(const char *path)
 {
   char dir[CT_PATH_MAX];

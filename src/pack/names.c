@@ -131,7 +131,7 @@ static void look_at(ct__pack_shard_t *s, const char *dir, const char *entry, con
     ct_file_remove(path);
 }
 
-/* The entries of a shard's directory; all shards of a pattern are in one directory. */
+/* Searches the entries of a shard's directory; all shards of a pattern are in one directory. */
 static int look_for(ct__pack_shard_t *s, int clean)
 {
   int rc = CT_OK;
@@ -163,8 +163,8 @@ out:
 
 /* ---- files that are there ---- */
 
-/* A file with the number after the last shard, from an earlier job with more shards: readers of the
- * pattern would read it too. */
+/* Finds a file with the number after the last shard, from an earlier job with more shards: readers
+ * of the pattern would read it too. */
 static int find_further(const ct__pack_shard_t *last, char *path, size_t cap)
 {
   int width;

@@ -26,7 +26,7 @@ static int order_choose(const ct_pack_source_t *src, const ct_pack_job_t *job, c
   o->chosen = chosen;
   o->samples = n;
   if (n == 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: has no sample of the classes %" PRId64 " to %" PRId64,
+    CT_FAIL(CT_ERR_USAGE, "%s: no samples found of the classes %" PRId64 " to %" PRId64,
             src->inputs[0], job->only_first, job->only_last - 1);
 out:
   return rc;
@@ -43,7 +43,7 @@ int ct__pack_order_open(const ct_pack_source_t *src, const ct_pack_job_t *job,
       .samples = end - job->first};
   if (out->samples < 1)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: has %" PRId64 " rows, and none of them lies in the range that begins at %" PRId64,
+            "%s: has %" PRId64 " rows, none of which is in the range that begins at %" PRId64,
             src->inputs[0], src->samples, job->first);
   if (has_only(job)) CT_TRY(order_choose(src, job, out));
 out:

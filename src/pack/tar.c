@@ -30,8 +30,9 @@ enum {
 
 /* The extended headers before a member, which change it. */
 typedef struct extra {
-  char name[CT_PATH_MAX], link[CT_PATH_MAX]; /**< "": none */
-  int64_t bytes;                             /**< -1: none */
+  char name[CT_PATH_MAX]; /**< "": none */
+  char link[CT_PATH_MAX]; /**< "": none */
+  int64_t bytes;          /**< -1: none */
 } extra_t;
 
 static int damaged(const ct__tar_t *t, const char *what)
@@ -209,7 +210,7 @@ static int check_type(const ct__tar_t *t, const ct__tar_member_t *m)
   return CT_OK;
 }
 
-/* 1 if a name has no control characters: names appear in messages on terminals. */
+/* Returns 1 if a name has no control characters: names appear in messages on terminals. */
 static int can_be_printed(const char *name)
 {
   for (; *name; name++)
@@ -258,7 +259,8 @@ out:
   return rc;
 }
 
-/* Skips zero blocks, after which another archive may follow.  *more: 1 if there is one. */
+/* Skips zero blocks, after which another archive may follow.  *more: 1 if another archive
+ * follows. */
 static int skip_zeros(ct__tar_t *t, int *more)
 {
   int rc = CT_OK;

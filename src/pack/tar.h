@@ -20,14 +20,15 @@ typedef struct ct__tar {
 typedef struct ct__tar_member {
   char name[CT_PATH_MAX];
   char link[CT_PATH_MAX]; /**< target of a link */
-  int64_t at, bytes;      /**< offset and size of its content */
+  int64_t at;             /**< offset of its content */
+  int64_t bytes;          /**< size of its content */
   int archive;            /**< index of its archive in the file */
-  char type; /**< '0': a file, '5': a folder, '1': a hard link, '2': a symbolic link; 0: no more
-                members */
+  char type; /**< '0': a file, '5': a folder, '1': a hard link, '2': a symbolic link; 0: the
+                archive has ended */
 } ct__tar_member_t;
 
-/** Local.  CT_ERR_IO; CT_ERR_FORMAT: not a tar file, or a compressed one.  Has to be closed by
- * ct__tar_close(), even after an error. */
+/** Local.  Opens a tar file.  CT_ERR_IO; CT_ERR_FORMAT: not a tar file, or a compressed one.  Has
+ * to be closed by ct__tar_close(), even after an error. */
 int ct__tar_open(const char *path, ct__tar_t *out);
 void ct__tar_close(ct__tar_t *t);
 /** Reads the header of the next member.  CT_ERR_FORMAT, with the offset in the message: a damaged

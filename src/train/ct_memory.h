@@ -54,7 +54,7 @@ typedef struct ct_residency {
 } ct_residency_t;
 enum { CT_RESIDENCIES = 8 };
 
-/** Pure. Sum over all kinds, in bytes. */
+/** Pure. Returns the sum over all kinds, in bytes. */
 size_t ct_memory_total(const ct_memory_t *m);
 
 #endif

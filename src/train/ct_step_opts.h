@@ -26,8 +26,8 @@ typedef struct ct_step_opts {
  * supported; the message names the keys and the reason. */
 int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                       ct_step_opts_t *out);
-/** Number of gradient accumulators, each as large as the trained parameters: one if there are
- * several micro-batches, or one per level of the summation tree with fixed_order. */
+/** Returns the number of gradient accumulators, each as large as the trained parameters: one if
+ * there are several micro-batches, or one per level of the summation tree with fixed_order. */
 static inline int ct_step_opts_accumulators(const ct_step_opts_t *r)
 {
   int levels = 0;

@@ -27,11 +27,11 @@ typedef struct ct_strategy {
   /* Local, pure. CT_ERR_USAGE names options that the strategy cannot be combined with, and the
    * reason. NULL: it combines with all */
   int (*check)(const ct_parallel_opts_t *p, const ct_train_opts_t *t);
-  /* Local. For a trainer that has its plans and arenas; the strategy's own state is t->strategy */
+  /* Local. Allocates the strategy's own state t->strategy, after plans and arenas were made */
   int (*make)(struct ct_trainer *t);
   void (*free)(struct ct_trainer *t);
-  /* Local. Prepares everything but plans for batches of n samples over all ranks. NULL: nothing to
-   * do */
+  /* Local. Prepares everything but plans for batches of n samples over all ranks. NULL: the
+   * strategy needs no preparation */
   int (*prepare)(struct ct_trainer *t, int n);
   /* Collective, Hot. Forward, backward and update. A failure is recorded and leaves no peer
    * waiting. If loading the batch failed on this rank, that is already recorded, and b is

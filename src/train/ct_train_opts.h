@@ -10,7 +10,7 @@ enum { CT_BUCKET_AUTO = -1 }; /**< `parallel.bucket_mb: auto` */
 /** Choices of `parallel.allreduce`, in their order. */
 typedef enum { CT_ALLREDUCE_HIERARCHICAL, CT_ALLREDUCE_FLAT, CT_ALLREDUCE_AUTO } ct_allreduce_t;
 
-/** Section `parallel`. */
+/** Options of the section `parallel`. */
 typedef struct ct_parallel_opts {
   int mode;             /**< index into the list of ct_strategies.h */
   double bucket_mb;     /**< 0: default of the device; CT_BUCKET_AUTO */
@@ -23,7 +23,7 @@ typedef struct ct_parallel_opts {
 } ct_parallel_opts_t;
 extern const ct_opt_t ct_parallel_rows[];
 
-/** Section `train`. */
+/** Options of the section `train`. */
 typedef struct ct_train_opts {
   int64_t epochs;
   int64_t steps;        /**< stop after this many steps; 0: epochs decide */
@@ -46,7 +46,7 @@ typedef struct ct_early_stop {
   int metric;       /**< ct_score_kind_t; CT_SCORE_OFF: early stopping is off */
   int64_t patience; /**< evaluations without improvement after which training ends */
 } ct_early_stop_t;
-/** Local. CT_ERR_USAGE names the key and its line in the file \a where. */
+/** Local. Parses o->early_stop. CT_ERR_USAGE names the key and its line in the file \a where. */
 int ct_early_stop_read(const ct_train_opts_t *o, const char *where, ct_early_stop_t *out);
 
 #endif

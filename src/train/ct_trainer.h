@@ -46,7 +46,7 @@ typedef struct ct_step_report {
   int skipped;           /**< 1: no update, since a gradient under loss scaling was not finite */
 } ct_step_report_t;
 
-/** Everything that a trainer borrows; must outlive it. */
+/** Everything that a trainer borrows; must outlive the trainer. */
 typedef struct ct_trainer_env {
   const ct_topo_t *topo;
   const ct_backend_t *be;
@@ -63,7 +63,7 @@ typedef struct ct_trainer_env {
   uint64_t seed;
   int max_batch;        /**< largest local batch of any rank in training, all micro-batches
                            together */
-  int max_eval;         /**< the same for evaluation; 0: no evaluation */
+  int max_eval;         /**< largest local batch of any rank in evaluation; 0: no evaluation */
   int64_t repeat_batch; /**< size in samples (all ranks) of the batches whose steps may be replayed
                            as CUDA graphs; 0: none */
   int training;         /**< 0: evaluation only, without gradients and optimizer states */
@@ -80,7 +80,7 @@ typedef struct ct_trainer ct_trainer_t;
  * broadcast, verified). All ranks must have the same parameter layout. *out is owned by the
  * caller. */
 int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out);
-/** Collective. NULL is allowed. */
+/** Collective. Frees \a t, which may be NULL. */
 void ct_trainer_destroy(ct_trainer_t *t);
 
 /** Number of samples of a data set and its global batch size. */
@@ -108,8 +108,8 @@ int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int trai
  * Only warns if this happens in the smaller last batch of an epoch alone. */
 int ct_trainer_check_batches(ct_trainer_t *t, int64_t samples, int64_t batch);
 
-/** Pure. 1 if batches of the data set should stay bytes, to be converted on a device with its own
- * memory. */
+/** Pure. Returns 1 if batches of the data set should stay bytes, to be converted on a device with
+ * its own memory. */
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d);
 /** Feed options for training or evaluation batches that this trainer decides: which local batch to
  * load (size 0: none, another rank has the whole batch), in which memory (one that the device
@@ -121,9 +121,9 @@ typedef struct ct_prefetch {
   const ct_batch_t *(*ahead)(void *ctx); /**< NULL: no prefetching */
   void *ctx;
 } ct_prefetch_t;
-/** Prefetch source of a feed (borrowed); NULL: no prefetching. */
+/** Returns the prefetch source of a feed (borrowed); NULL: no prefetching. */
 ct_prefetch_t ct_trainer_feed(ct_feed_t *f);
-/** Local. From now on each step or forward pass also prefetches the next batch to the device, where
+/** Local. Makes each later step or forward pass also prefetch the next batch to the device, where
  * batches are not used in place. The interface does not change: if a batch other than the
  * prefetched one is passed, the prefetched copy is discarded. On return no batch of the previous
  * source is in use. Returns the previous source. */
@@ -133,7 +133,7 @@ ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch);
  * all-reduce of the step status. \a rc_in: this rank's result of loading the batch; if it is not
  * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_strategy_t.rank0_deals) rank 0
  * passes the whole global batch, and the other ranks only use b->global. \a at: position in the
- * learning rate schedule. word->stop is set by the caller or by a signal on this rank; the other
+ * learning rate schedule. status->stop is set by the caller or by a signal on this rank; the other
  * members are filled in. CT_ERR_ARG: more samples than announced; CT_ERR_NONFINITE: a loss is not
  * finite. After a failed step the weights are undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
@@ -154,7 +154,7 @@ typedef struct ct_launch_time {
  * their values; gradients and running statistics do not. Reductions over ranks are left out. */
 int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                              int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx);
-/** Minimum bytes per gradient bucket. */
+/** Returns the minimum bytes per gradient bucket. */
 double ct_trainer_bucket_bytes(const ct_trainer_t *t);
 /** Local, Hot. Forward pass; adds the losses to *sum (inference: nothing is added). */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
@@ -172,31 +172,34 @@ void ct_loss_report(const ct_loss_t *sum, ct_step_status_t *status);
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
 /** Local, between two steps. \a on 1: forward passes, reads, writes and broadcasts use the averaged
- * weights and running statistics (ct_step_opts_t.ema). 0: the trained ones again, as steps and
- * snapshots require. Returns 1 if averages are in use now; there are none before the first step or
- * without ema. */
+ * weights and running statistics (ct_step_opts_t.ema). 0: they use the trained values again, as
+ * steps and snapshots require. Returns 1 if averages are in use now; averages exist only with ema
+ * and after the first step. */
 int ct_trainer_use_average(ct_trainer_t *t, int on);
 
 /** Local, between two steps. Copies weights and running statistics to host memory for
  * ct_trainer_restart(). CT_ERR_NOMEM. */
 int ct_trainer_remember(ct_trainer_t *t);
-/** Local, between two steps, after ct_trainer_remember(). Restores those weights, and resets
- * optimizer states, loss scale and averages to their initial values, so that the next steps repeat
- * the first ones. */
+/** Local, between two steps, after ct_trainer_remember(). Restores the weights that it copied, and
+ * resets optimizer states, loss scale and averages to their initial values, so that the next steps
+ * repeat the first ones. */
 int ct_trainer_restart(ct_trainer_t *t);
 
-/** The topology that it was created with; borrowed. */
+/** Returns the topology that the trainer was created with; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
-/** 1 if all ranks do the same work per sample of a batch. Only then can a rank be called slow. */
+/** Returns 1 if all ranks do the same work per sample of a batch. Only then can a rank be called
+ * slow. */
 int ct_trainer_is_even(const ct_trainer_t *t);
 
-/** Local.  Number of state arrays: parameters, buffers and optimizer states. */
+/** Local. Returns the number of state arrays: parameters, buffers and optimizer states. */
 int ct_trainer_items(ct_trainer_t *t);
-/** Local. Number of state arrays that are not scalars: those that a checkpoint must contain. */
+/** Local. Returns the number of state arrays that are not scalars: a checkpoint must contain them.
+ * */
 int ct_trainer_arrays(ct_trainer_t *t);
-/** 1 if ct_trainer_snapshot() is collective, because the states are sharded over the ranks. */
+/** Returns 1 if ct_trainer_snapshot() is collective, because the states are sharded over the
+ * ranks. */
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t);
-/** Approximate size of a snapshot in bytes: parameters and optimizer states. */
+/** Returns the approximate size of a snapshot in bytes: parameters and optimizer states. */
 double ct_trainer_snapshot_bytes(const ct_trainer_t *t);
 /** Local, or collective (ct_trainer_snapshot_is_collective()). Copies the state into host arrays
  * owned by the trainer (plain layout) and lists them in item[ct_trainer_items()]; \a item is NULL
@@ -217,13 +220,14 @@ int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from
 /** Collective. CT_ERR_DIFFER names the first rank whose parameters are not bit-identical to rank
  * 0's. */
 int ct_trainer_verify(ct_trainer_t *t);
-/** Learning rate of the first parameter group at a point of the schedule, for the metrics. */
+/** Returns the learning rate of the first parameter group at a point of the schedule, for the
+ * metrics. */
 double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
-/** Learning rate of the i-th entry of `optim.groups` that has its own rate, with its pattern
- * (borrowed). Returns 0 if there is no such entry. */
+/** Finds the i-th entry of `optim.groups` that has its own learning rate: its rate and its pattern
+ * (borrowed). Returns 0 if fewer entries have one. */
 int ct_trainer_group_lr(const ct_trainer_t *t, const ct_schedule_point_t *at, int i,
                         const char **match, double *lr);
-/** Peak memory of this rank so far, by kind; borrowed. */
+/** Returns the peak memory of this rank so far, by kind; borrowed. */
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 
 /** Local. Copies one parameter or buffer to a host array in plain layout. */
@@ -232,10 +236,10 @@ int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 /** Local. Overwrites one parameter or buffer from a host array in plain layout. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
-/** Number of outputs per sample. */
+/** Returns the number of outputs per sample. */
 int64_t ct_trainer_outputs(const ct_trainer_t *t);
-/** Local. Copies this rank's logits of the last forward pass, n x classes. CT_ERR_ARG: there are
- * none. */
+/** Local. Copies this rank's logits of the last forward pass, n x classes. CT_ERR_ARG: no logits
+ * are available. */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
 
 #endif

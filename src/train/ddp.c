@@ -4,7 +4,8 @@
  * of the last one fills the gradient arena from one end. As soon as a bucket is full (and the sums
  * of earlier micro-batches are added), its all-reduce starts and overlaps with the next ops. A rank
  * that fails or has no samples sends zeros in the same order as the others and reports the failure
- * in the step status, so that no rank waits forever. Strategy single is the same with one rank. */
+ * in the step status, so that no rank waits forever. Strategy `single` runs this code with one
+ * rank. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -199,7 +200,7 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
     ct__step_note(t, fold(t, p, k));
 }
 
-/* Number of samples of this rank's micro-batch p. */
+/* Returns the number of samples of this rank's micro-batch p. */
 static int64_t micro_batch(const ct_trainer_t *t, const ct_batch_t *b, int p, int64_t *first)
 {
   *first = 0;

@@ -25,9 +25,10 @@ typedef struct whole {
 typedef struct dp {
   whole_t *whole; /* owned; rank 0 only */
   int64_t wholes, cap;
-  int64_t *bytes;           /* owned; per rank: bytes of its rows in a scatter or gather */
-  char *mine;               /* inputs of this rank's samples */
-  char *outputs, *gradient; /* of the whole batch; rank 0 only */
+  int64_t *bytes; /* owned; per rank: bytes of its rows in a scatter or gather */
+  char *mine;     /* inputs of this rank's samples */
+  char *outputs;  /* of the whole batch; rank 0 only */
+  char *gradient; /* of the loss by `outputs`; rank 0 only */
   /* the step in progress */
   const ct_batch_t *b;
   const ct_plan_t *plan; /* for this rank's samples; NULL: it has none */
@@ -241,7 +242,7 @@ static int dp_backward(ct_trainer_t *t)
   return run_launches(t, d->plan->loss_launch + 1, d->plan->launches);
 }
 
-/* Rank 0: loss of the whole batch from all outputs, and its gradient. */
+/* Rank 0: computes the loss of the whole batch from all outputs, and the gradient of the loss. */
 static int whole_loss(ct_trainer_t *t)
 {
   int rc = CT_OK;
@@ -275,7 +276,8 @@ static int update(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report
 
 /* ---- the step ---- */
 
-/* Where the plan stores the input of the loss (dx 0) or its gradient (dx 1). */
+/* Returns the address at which the plan stores the input of the loss (dx 0) or its gradient (dx
+ * 1). */
 static void *at_loss(const dp_t *d, int dx)
 {
   if (!d->plan) return NULL;

@@ -127,7 +127,8 @@ out:
   return rc;
 }
 
-/* A feed reuses its arrays, so equal pointers alone do not identify a batch. */
+/* Returns 1 for the prefetched batch. A feed reuses its arrays, so equal pointers alone do not
+ * identify a batch. */
 static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_batch_t *next = &t->input.next;

@@ -16,7 +16,7 @@ static double param_bytes(const ct_plan_op_t *o)
   return sum;
 }
 
-/* Minimum memory traffic of a launch: every operand once. */
+/* Returns the minimum memory traffic of a launch: every operand once. */
 static double moved_bytes(const ct_plan_t *p, const ct_plan_launch_t *w)
 {
   const ct_plan_op_t *o = &p->op[w->op];

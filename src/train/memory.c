@@ -14,7 +14,7 @@ int ct__memory_micro_batches(const ct_trainer_env_t *e, int training)
   return training && e->step_opts.micro_batches ? e->step_opts.micro_batches : 1;
 }
 
-/* Samples of the whole batch if rank 0 holds it (mode dp), else 0. */
+/* Returns the samples of the whole batch if rank 0 holds it (mode dp), else 0. */
 static int64_t whole(const ct_trainer_env_t *e)
 {
   int deals = e->training && e->step_opts.strategy && e->step_opts.strategy->rank0_deals;
@@ -27,7 +27,8 @@ int ct__memory_capacity(const ct_trainer_env_t *e)
   return (int)(most > whole(e) ? most : whole(e));
 }
 
-/* Bytes of SyncBN's message: 2 C + 1 doubles of the batchnorm with the most channels. */
+/* Returns the bytes of SyncBN's message: 2 C + 1 doubles of the batchnorm with the most
+ * channels. */
 static size_t statistics(const ct_trainer_env_t *e)
 {
   const ct_graph_t *g = e->graph;
@@ -245,7 +246,8 @@ out:
   return rc;
 }
 
-/* In mode dp rank 0 computes the loss of the whole batch as a separate op outside of plans. */
+/* Adds the loss of mode dp: rank 0 computes the loss of the whole batch as a separate op outside of
+ * plans. */
 static int add_whole_loss(memory_sum_t *a, int64_t n)
 {
   int rc = CT_OK;

@@ -152,8 +152,8 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
 {
   int rc = CT_OK;
   const ct_plan_t *p = t->plans.last;
-  if (!p) CT_FAIL(CT_ERR_ARG, "there is no forward pass whose logits could be read");
-  /* the logits that the loss reads; those of the last layer may have another layout */
+  if (!p) CT_FAIL(CT_ERR_ARG, "no forward pass has computed logits yet");
+  /* the logits that the loss reads; the logits of the last layer may have another layout */
   int logits = p->loss_launch < p->launches ? p->launch[p->loss_launch].x : p->logits;
   size_t offset = p->value[ct_plan_root(p, logits)].offset;
   CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));

@@ -19,8 +19,8 @@ void ct__repeat_make(ct_trainer_t *t)
                  env->step_opts.strategy->repeats;
 }
 
-/* 1 if all ranks have a full batch. Needed before the first graph of a key, since a rank that
- * failed does not know the batch of the others. */
+/* Returns 1 if all ranks have a full batch. Needed before the first graph of a key, since a rank
+ * that failed does not know the batch of the others. */
 static int all_have_whole(ct_trainer_t *t, const ct_batch_t *b)
 {
   double others = !ct__step_is_well(t) || b->global != t->repeat.full;

@@ -18,7 +18,7 @@ int ct__one_value_make(ct_trainer_t *t)
   return t->tracked ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* 1 for a batchnorm that uses batch statistics. */
+/* Returns 1 for a batchnorm that uses batch statistics. */
 static int takes_statistics(const ct_layer_t *l)
 {
   return l->ops->op == CT_OP_BNORM && !l->keeps_stats;
@@ -29,7 +29,7 @@ static int64_t pixels_of(const ct_layer_t *l)
   return ct_shape_sample(&l->out) / l->out.dim[1];
 }
 
-/* The first batchnorm whose input has one value per channel and sample; NULL: there is none. */
+/* Returns the first batchnorm whose input has one value per channel and sample; NULL: none. */
 static const ct_layer_t *first_without_pixels(const ct_graph_t *g)
 {
   for (int i = 0; i < g->layers; i++)
@@ -44,9 +44,9 @@ static int64_t part_of(const ct_trainer_t *t, int64_t total, int rank, int p)
                         &first);
 }
 
-/* Number of samples in micro-batch p over which one batchnorm's statistics are computed: those of a
- * rank, or of its SyncBN group. Counting the group's two lowest ranks is enough, since lower ranks
- * have the larger parts of a batch. */
+/* Returns the number of samples in micro-batch p over which one batchnorm's statistics are
+ * computed: those of a rank, or of its SyncBN group. Counting the group's two lowest ranks is
+ * enough, since lower ranks have the larger parts of a batch. */
 static int64_t joined(const ct_trainer_t *t, int64_t total, int p, const int lowest[2])
 {
   int64_t n = part_of(t, total, lowest[0], p);
@@ -82,17 +82,17 @@ out:
   return rc;
 }
 
-/* Appends, for example, "of a batch of 6 a rank's piece (3 ranks x 2 pieces) is". */
+/* Appends, for example, "of a batch of 6 a rank's micro-batch (3 ranks x 2 micro-batches) is". */
 static int add_part(const ct_trainer_t *t, int64_t batch, ct_str_t *to)
 {
   int ranks = t->env.topo->size;
-  const char *part = t->group               ? "the share of a group of ranks"
-                     : t->micro_batches > 1 ? "a rank's piece"
-                                            : "a rank's share";
+  const char *part = t->group               ? "the local batches of a group of ranks"
+                     : t->micro_batches > 1 ? "a rank's micro-batch"
+                                            : "a rank's local batch";
   if (ranks * t->micro_batches == 1) return ct_str_add(to, "a batch is");
-  return ct_str_add(to, "of a batch of %" PRId64 " %s (%d rank%s x %d piece%s) is", batch, part,
-                    ranks, ranks == 1 ? "" : "s", t->micro_batches,
-                    t->micro_batches == 1 ? "" : "s");
+  return ct_str_add(to, "of a batch of %" PRId64 " %s (%d rank%s x %d micro-batch%s) is", batch,
+                    part, ranks, ranks == 1 ? "" : "s", t->micro_batches,
+                    t->micro_batches == 1 ? "" : "es");
 }
 
 static int single_value_batchnorm_refuse(const ct_trainer_t *t, const ct_layer_t *l, int64_t batch)
@@ -132,8 +132,8 @@ out:
   return rc;
 }
 
-/* Number of micro-batches that update the running statistics on rank 0, whose statistics are
- * kept. */
+/* Returns the number of micro-batches that update the running statistics on rank 0, whose
+ * statistics are kept. */
 static int64_t counted(const ct_trainer_t *t, const ct_batch_t *b, int64_t pixels)
 {
   int64_t n = 0;

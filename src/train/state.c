@@ -44,8 +44,8 @@ static char *arena_of(const ct_trainer_t *t, int param)
   return t->env.graph->param[param].spec.buffer ? t->buffer : t->weight;
 }
 
-/* The arrays that a checkpoint stores as the model, which evaluation uses: the averages if there
- * are any. */
+/* Returns the arrays that a checkpoint stores as the model, which evaluation uses: the averages if
+ * ema is on. */
 static char *model_arena_of(const ct_trainer_t *t, int param)
 {
   char *average = ct__average_arena(t, t->env.graph->param[param].spec.buffer);
@@ -67,7 +67,7 @@ int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
   return state_put(t, param, arena_of(t, param), in);
 }
 
-/* A buffer for any parameter or buffer in plain layout. */
+/* Allocates a buffer for any parameter or buffer in plain layout. */
 static float *plain_buffer(const ct_graph_t *g)
 {
   int64_t most = 1;
@@ -134,7 +134,7 @@ out:
   return rc;
 }
 
-/* A scalar of 8 bytes; found NULL: ignored when restoring. */
+/* Visits a scalar of 8 bytes; found NULL: ignored when restoring. */
 static int visit_number(walk_t *w, const char *name, ct_dtype_t type, const void *save, void *found)
 {
   int rc = CT_OK;
@@ -168,7 +168,7 @@ static int is_there(const walk_t *w, const char *name)
   return 0;
 }
 
-/* Older checkpoints do not have this entry: then there is no best score yet. */
+/* Visits an entry that older checkpoints do not have; without it the run has no best score yet. */
 static int visit_best(walk_t *w, const char *which, const ct_best_t *save, ct_best_t *found)
 {
   int rc = CT_OK;
@@ -186,7 +186,8 @@ out:
   return rc;
 }
 
-/* An integer that older checkpoints do not have: then *found keeps its value from found_init(). */
+/* Visits an integer that older checkpoints do not have: then *found keeps its value from
+ * found_init(). */
 static int visit_newer(walk_t *w, const char *name, int64_t save, int64_t *found)
 {
   return visit_int(w, name, save, w->store && !is_there(w, name) ? NULL : found);

@@ -110,8 +110,8 @@ void ct__step_device(ct_trainer_t *t)
   s[CT_TIME_BATCHNORM] += groups;
 }
 
-/* A single rank never waits for others, so that reading the clock for every call is not worth its
- * cost. */
+/* Returns 1 for a single rank, which never waits for others, so that reading the clock for every
+ * call is not worth its cost. */
 static int is_alone(const ct_trainer_t *t)
 {
   return t->env.topo->size == 1 && !ct_trace_is_on();
@@ -219,7 +219,8 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
   }
 }
 
-/* With loss scaling an overflow is normal until the scale cannot be lowered further. */
+/* Checks that the loss is finite. With loss scaling an overflow is normal until the scale cannot be
+ * lowered further. */
 static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
 {
   const ct_scaler_t *scaler = &t->progress.scaler;

@@ -20,31 +20,32 @@ typedef struct ct__variant {
 
 /* ---- memory.c: sizes for ct_trainer_plan_memory() and for the allocations; pure ---- */
 
-/** Micro-batches per local batch; at least 1. */
+/** Returns the number of micro-batches per local batch; at least 1. */
 int ct__memory_micro_batches(const ct_trainer_env_t *e, int training);
-/** Samples that this rank allocates for. */
+/** Returns the number of samples that this rank allocates memory for. */
 int ct__memory_capacity(const ct_trainer_env_t *e);
-/** Number of samples of the first plan. */
+/** Returns the number of samples of the first plan. */
 int ct__memory_first(const ct_trainer_env_t *e);
-/** Samples of this rank's micro-batch p in a global batch of \a total; *first: index of its first
- * sample. */
+/** Returns the number of samples of this rank's micro-batch p in a global batch of \a total;
+ * *first: index of its first sample. */
 int ct__memory_micro_batch(const ct_trainer_env_t *e, int64_t total, int training, int p,
                            int64_t *first);
-/** Options of the plan for n samples. */
+/** Returns the options of the plan for n samples. */
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training);
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
                        ct_bucket_t *bucket);
-/** The slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena. Without
- * a communicator only its length is valid: the largest of any rank. */
+/** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
+ * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
-/** Bytes of all inputs of one sample as float32. */
+/** Returns the bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
-/** 1: all batches arrive as bytes, none as float32. */
+/** Returns 1 if all batches arrive as bytes, none as float32. */
 int ct__memory_all_bytes(const ct_trainer_env_t *e);
-/** Bytes of one sample in each array that is copied to the device: size[CT_INPUT_ARRAYS]. */
+/** Computes the bytes of one sample in each array that is copied to the device:
+ * size[CT_INPUT_ARRAYS]. */
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
-/** All kinds but activations and scratch, which depend on the plans. */
+/** Predicts the memory of all kinds but activations and scratch, which depend on the plans. */
 void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
                       int buckets, ct_memory_t *out);
 
@@ -63,10 +64,10 @@ typedef struct ct__arenas {
   ct_memory_t most; /**< peak of each kind */
 } ct__arenas_t;
 
-/** Local. Zeroed device memory, valid until ct__arenas_give() or the end of the trainer; NULL for 0
- * bytes. */
+/** Local. Allocates zeroed device memory, valid until ct__arenas_give() or the end of the trainer;
+ * *out is NULL for 0 bytes. */
 int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char **out);
-/** The same, with the size that was planned for the kind. */
+/** Local. Calls ct__arenas_take() with the size that was planned for the kind. */
 int ct__arenas_take_all(ct_trainer_t *t, ct_memory_kind_t kind, char **out);
 /** Frees *p and sets it to NULL. */
 void ct__arenas_give(ct_trainer_t *t, char **p);
@@ -89,17 +90,18 @@ int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local. Checks that n samples fit. CT_ERR_ARG: more samples than announced. */
 int ct__plans_fit(const ct_trainer_t *t, int n);
-/** Local. The plan for n samples, made if there is none yet. Its activations become the valid ones.
- * May grow the arena (no launch may be pending then). */
+/** Local. Returns the plan for n samples, which it makes on first use. The activations of this plan
+ * become the valid ones. May grow the arena, so no launch may be pending. */
 int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **out);
-/** Arguments common to all runs of a plan, for samples of the global batch from \a first on. */
+/** Returns the arguments common to all runs of a plan, for samples of the global batch from
+ * \a first on. */
 ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
 
 /* ---- reduced_precision_weights.c: bf16 or fp16 copy of the weights, for backends that want one
  * ---- */
 
 typedef struct ct__reduced {
-  ct_op_t *cast; /**< converts all weights; NULL: there is no copy */
+  ct_op_t *cast; /**< converts all weights; NULL: the backend uses float32 weights */
   int stale;     /**< 1: the weights were written by something other than UPDATE */
 } ct__reduced_t;
 
@@ -122,14 +124,16 @@ void ct__qat_free(ct_trainer_t *t);
 /** Local, Hot. Rounds the current weights. Call it before running a plan after the weights have
  * changed. */
 int ct__qat_round(ct_trainer_t *t);
-/** The weights to run a plan on. */
+/** Returns the weights to run a plan on. */
 char *ct__qat_weight(const ct_trainer_t *t);
 
 /* ---- average.c: averaged weights ---- */
 
 typedef struct ct__average {
-  ct_op_t *op;           /**< NULL: no averaging */
-  char *weight, *buffer; /**< the averages; while these are in use, the trained values */
+  ct_op_t *op; /**< NULL: no averaging */
+  /* The averages. While the averages are in use, these two hold the trained values. */
+  char *weight;
+  char *buffer;
   int used;
 } ct__average_t;
 
@@ -139,7 +143,7 @@ void ct__average_free(ct_trainer_t *t);
 int ct__average_restart(ct_trainer_t *t);
 /** Local, Hot. Enqueues the update of the averages from the weights of this step. */
 int ct__average_step(ct_trainer_t *t);
-/** The averages of weights or of buffers; NULL: none. */
+/** Returns the averages of weights or of buffers; NULL: no averaging. */
 char *ct__average_arena(const ct_trainer_t *t, int buffers);
 
 /* ---- sync_bn.c: batchnorm over a group of ranks ---- */
@@ -192,8 +196,8 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
  * prefetched. Call it while the device is busy. An error is not reported here: the copy is repeated
  * when the batch is used. */
 void ct__input_prefetch(ct_trainer_t *t);
-/** Arguments to run a plan on the current batch, from this rank's sample \a first on, as
- * micro-batch \a p of the step. */
+/** Returns the arguments to run a plan on the current batch, from this rank's sample \a first on,
+ * as micro-batch \a p of the step. */
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                          int p);
 
@@ -202,8 +206,9 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
 /** Contiguous weights updated with the same hyperparameters: whole parameters, or this rank's slice
  * of them (ZeRO-1). */
 typedef struct ct__range {
-  size_t offset, bytes; /**< in the weight and gradient arenas */
-  size_t state;         /**< offset in the state arenas */
+  size_t offset; /**< in the weight and gradient arenas */
+  size_t bytes;  /**< length in each of these arenas */
+  size_t state;  /**< offset in the state arenas */
   int group, bucket;
   int norms; /**< index of its pair of parameter norms */
 } ct__range_t;
@@ -213,7 +218,7 @@ typedef struct ct__update {
   ct_hyper_t *hyper; /**< per group, for the current step */
   ct__range_t *range;
   int64_t ranges, cap;
-  int norm_pairs; /**< number of pairs of parameter norms; 0: the rule needs none */
+  int norm_pairs; /**< number of pairs of parameter norms; 0: the optimizer does not use norms */
   double *norms;  /**< device */
   double *host_norms;
   ct_op_t *update, *norms_op, *gradstat;
@@ -237,11 +242,11 @@ typedef void (*ct__arrive_t)(ct_trainer_t *t, int bucket);
  * rank it only joins the collective calls that peers wait for. */
 void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report,
                       ct__arrive_t arrive);
-/** Local, after the step's launches completed. Reports whether the update was applied, and the
- * gradient norm. */
+/** Local; call after the step's launches have completed. Reports whether the update was applied,
+ * and the gradient norm. */
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
-/** Number of optimizer states, and the array of one: with ZeRO-1 this rank's slice, or the full
- * state if it is allocated. */
+/** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 this rank's
+ * slice, or the full state if it is allocated. */
 int ct__update_states(const ct_trainer_t *t);
 char *ct__update_state(const ct_trainer_t *t, int s);
 /** Collective. ZeRO-1: allocates full states until ct__update_narrow(); \a gather: fills them with
@@ -252,15 +257,15 @@ void ct__update_narrow(ct_trainer_t *t);
 /* ---- step.c: state of the step in progress ---- */
 
 typedef struct ct__step {
-  ct_step_times_t times;       /**< time breakdown of the step so far */
-  ct_step_time_t now;          /**< kind of time that is running now ... */
-  double since;                /**< ... and its start (ct_clock()) */
-  ct_step_time_t own;          /**< kind of time to return to after a collective call */
-  const char *doing;           /**< the collective call in progress ... */
-  int64_t detail;              /**< ... and its number */
-  double ended;                /**< ct_clock() of the end of the last step; 0: there was none */
-  int failed;                  /**< first error code on this rank ... */
-  ct_err_info_t failure;       /**< ... and its error record */
+  ct_step_times_t times; /**< time breakdown of the step so far */
+  ct_step_time_t now;    /**< kind of time that is running now */
+  double since;          /**< ct_clock() at the start of `now` */
+  ct_step_time_t own;    /**< kind of time to return to after a collective call */
+  const char *doing;     /**< name of the collective call in progress */
+  int64_t detail;        /**< number of that call, such as its bucket */
+  double ended;          /**< ct_clock() of the end of the last step; 0: before the first step */
+  int failed;            /**< first error code on this rank */
+  ct_err_info_t failure; /**< error record of `failed` */
   ct_loss_t *micro_batch_loss; /**< staging: the loss of each micro-batch */
   float *class_weight;         /**< device */
   double divisor;              /**< divisor of the loss sum */
@@ -286,9 +291,9 @@ int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *r
 void ct__step_clear(ct_trainer_t *t);
 /** Records the first failure of a step; later ones are ignored. Returns rc. */
 int ct__step_note(ct_trainer_t *t, int rc);
-/** 1: nothing has failed on this rank. */
+/** Returns 1 if nothing has failed on this rank. */
 int ct__step_is_well(const ct_trainer_t *t);
-/** The step's result, with its error record restored. */
+/** Returns the step's result and restores its error record. */
 int ct__step_outcome(const ct_trainer_t *t);
 /** Enclose every collective call; time between the two counts as \a kind. \a doing: name shown by
  * the watch; NULL: the call sets it itself. */
@@ -297,9 +302,9 @@ void ct__step_leave(ct_trainer_t *t);
 /** Call when the device has completed its launches. Moves the time that the device waited for other
  * ranks out of the compute time. */
 void ct__step_device(ct_trainer_t *t);
-/** From here on time outside of collective calls counts as \a own. */
+/** Sets the kind of time that time outside of collective calls counts as from now on. */
 void ct__step_turn(ct_trainer_t *t, ct_step_time_t own);
-/** Collective, Hot. Sum or maximum over the ranks, in place. */
+/** Collective, Hot. Computes a sum or maximum over the ranks, in place. */
 void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
 
 /* ---- repeat.c: steps replayed as CUDA graphs ---- */
@@ -336,7 +341,7 @@ void ct__state_free(ct_trainer_t *t);
 
 /** Local. Allocates the counters, all 0. */
 int ct__one_value_make(ct_trainer_t *t);
-/** Local. Counts a batch after its step (NULL: there was none). */
+/** Local. Counts a batch after its step; NULL: this rank had no batch. */
 void ct__one_value_count(ct_trainer_t *t, const ct_batch_t *b);
 /** Collective. Broadcasts rank 0's counters. */
 void ct__one_value_share(ct_trainer_t *t);
@@ -356,7 +361,7 @@ struct ct_trainer {
   int micro_batches; /**< micro-batches per local batch; at least 1 */
   int64_t outputs;   /**< per sample */
   int max_n;         /**< samples for which memory is allocated */
-  ct_memory_t need;  /**< planned memory, without what the plans need */
+  ct_memory_t need;  /**< planned memory, without the memory of the plans */
 
   /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */
@@ -370,9 +375,8 @@ struct ct_trainer {
   int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
   int root_second;     /**< second rank of rank 0's group; -1: none */
   double *stats;       /**< device: SyncBN's message */
-  int64_t *tracked;    /**< owned, written by single_value_batchnorm.c: batches in each layer's
-                            running
-                          statistics */
+  int64_t *tracked;    /**< owned, written by single_value_batchnorm.c: number of batches in each
+                          layer's running statistics */
 
   ct__progress_t progress;
   char *first_state; /* set by ct_trainer_remember(): weights, buffers, tracked; NULL: none */

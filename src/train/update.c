@@ -1,4 +1,4 @@
-/* From reduced gradients to new weights.
+/* Computes new weights from reduced gradients.
  *
  * The arenas are processed in ranges of parameters with the same hyperparameters (parameter
  * groups). Without clipping and loss scaling each bucket is applied as soon as its reduction is
@@ -326,7 +326,8 @@ static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
   return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
 }
 
-/* The copies have completed on return, so that the full state may be freed. */
+/* Copies slices of a state. The copies have completed on return, so that the full state may be
+ * freed. */
 static int copy_slices(ct_trainer_t *t, int s, int to_full)
 {
   int rc = CT_OK, done;

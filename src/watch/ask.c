@@ -122,7 +122,8 @@ static void begin_anew(ct_watch_t *w, double idle_s)
   w->ask_at = 0;
 }
 
-/* One verdict is enough: that of the first rank that asks, or of the lowest of several. */
+/* Yields to another rank's verdict, since one is enough: the verdict of the first rank that asks,
+ * or of the lowest rank if several ask. */
 static void give_way(ct_watch_t *w, int to)
 {
   if (w->asking && to > w->rank) return;
@@ -130,7 +131,7 @@ static void give_way(ct_watch_t *w, int to)
   w->ask_at = ct_clock() + QUIET_S;
 }
 
-/* A slightly lower limit, since ranks do not hang at exactly the same moment. */
+/* Returns a slightly lower limit, since ranks do not hang at exactly the same moment. */
 static double soonest(double limit_s)
 {
   double slack = limit_s / 10;
@@ -236,8 +237,8 @@ void ct__watch_greet(ct_watch_t *w, int rank)
 
 /* ---- ending the job ---- */
 
-/* The rank that reported the cause may be killed before it notifies the others. They delay reports
- * of deaths for a while, but not forever. */
+/* Delays reports of deaths for a while, but not forever: the rank that reported the cause may be
+ * killed before it notifies the others. */
 void ct__watch_be_patient(ct_watch_t *w)
 {
   w->next.silent_s = w->prev.silent_s = 5;
@@ -274,7 +275,7 @@ void ct__watch_report_death(ct_watch_t *w, int rank)
   const ct__watch_card_t *c = &w->card[rank];
   snprintf(text, sizeof text,
            "rank %d (%s, pid %d) has died: killed, or out of memory?  The log of %s (dmesg) or the "
-           "job's accounting may tell; restart it to resume from the last checkpoint",
+           "job's accounting may show why; restart it to resume from the last checkpoint",
            rank, c->host, c->pid, c->host);
   ct_log_fatal(text); /* before anything else: a launcher that noticed the death may kill this
                          process */
@@ -345,7 +346,7 @@ static int ask_all(ct_watch_t *w)
   return !w->given_way;
 }
 
-/* A replying rank on the same machine; -1: none. */
+/* Returns a rank on the same machine that has replied; -1: none. */
 static int neighbour_of(const ct_watch_t *w, int rank)
 {
   if (same_machine(w, w->rank, rank)) return w->rank;
@@ -354,8 +355,8 @@ static int neighbour_of(const ct_watch_t *w, int rank)
   return -1;
 }
 
-/* Requests from rank \a whom a text about rank \a about, into w->text; empty if there is no
- * reply. */
+/* Requests from rank \a whom a text about rank \a about, into w->text; empty if rank \a whom does
+ * not reply. */
 static void inquire(ct_watch_t *w, int whom, kind_t kind, int about)
 {
   w->text[0] = '\0';
@@ -414,8 +415,8 @@ static void log_verdict(ct_watch_t *w, const ct__watch_verdict_t *v)
 }
 
 /* Kills ranks that do not reply, since they would be left over when all others have exited: a
- * stopped process receives nothing. Their neighbours are told the cause before they notice the
- * deaths. */
+ * stopped process receives nothing. Their neighbours are notified of the cause before they notice
+ * the deaths. */
 static void kill_silent(ct_watch_t *w)
 {
   for (int round = 0; round < ROUNDS; round++) {

@@ -10,10 +10,10 @@
  * prints a stack trace where possible, and every rank ends with exit status 1. The limit is counted
  * in the thread's own ticks, so that suspending and resuming the whole job does not trigger it.
  *
- * Blocked starts, before any rank has completed a step: a signal that asks one rank to stop
+ * Blocked startup, before any rank has completed a step: a signal that asks one rank to stop
  * (ct_stop.h) is forwarded to all. If a rank is then outside of collective calls, makes no progress
  * and uses no CPU time for 15 s, it ends the job, naming itself and the file it waits for
- * (ct_heartbeat_file()). A start that makes progress continues, and stops after the first step.
+ * (ct_heartbeat_file()). A startup that makes progress continues, and stops after the first step.
  *
  * SIGINT (ct_stop.h) is acknowledged at once by rank 0, whichever rank received it. A second SIGINT
  * ends the job without a checkpoint: files being written are removed (ct_temporary.h), and each
@@ -31,17 +31,17 @@ typedef struct ct_watch ct_watch_t;
  * traced. The limit is 600 s until ct_watch_limit() changes it. If the network blocks packets, it
  * logs a warning and sets *out to NULL: nothing is watched. CT_ERR_NOMEM. */
 int ct_watch_open(const ct_topo_t *t, ct_watch_t **out);
-/** Local. Until the first step rank 0 logs what it is doing if that takes more than a few
- * seconds. */
+/** Local. From now until the first step, rank 0 logs its current activity if that takes more than a
+ * few seconds. */
 void ct_watch_show_start(void);
-/** Local. Seconds within which something must complete on some rank; 0: no limit, and only dying
- * ranks are detected. */
+/** Local. Sets the seconds within which something must complete on some rank; 0: no limit, and only
+ * dying ranks are detected. */
 void ct_watch_limit(double limit_s);
 /** Collective. Waits until all ranks have called it; after that ranks may exit. Call MPI_Finalize
  * next: if it takes longer than the limit (or than a minute after a signal), the process exits with
- * \a status without it. NULL is allowed. */
+ * \a status without it. \a w may be NULL. */
 void ct_watch_end(ct_watch_t *w, int status);
-/** Local, after MPI_Finalize. NULL is allowed. */
+/** Local. Frees \a w, which may be NULL; call it after MPI_Finalize. */
 void ct_watch_close(ct_watch_t *w);
 
 #endif

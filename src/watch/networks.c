@@ -21,7 +21,7 @@ static int mask_bits(const unsigned char *mask, int bytes)
   return bits;
 }
 
-/* 0: not an address that other nodes can reach. */
+/* Returns 0 for an address that other nodes cannot reach. */
 static int usable(const struct ifaddrs *i, ct__watch_address_t *out)
 {
   if (!i->ifa_addr || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
@@ -52,7 +52,7 @@ void ct__watch_addresses(ct__watch_addresses_t *out)
 
 /* ---- selection ---- */
 
-/* 1: in the same network namespace, so that loopback works. */
+/* Returns 1 if both are in the same network namespace, so that loopback works. */
 static int near(const ct__watch_addresses_t *a, const ct__watch_addresses_t *b)
 {
   return a->network && a->network == b->network;
@@ -66,7 +66,7 @@ static int same_net(const ct__watch_address_t *a, const ct__watch_address_t *b)
   return 1;
 }
 
-/* The address in a network; NULL: none. */
+/* Returns the address in a network; NULL: the rank has none there. */
 static const ct__watch_address_t *in_net(const ct__watch_addresses_t *of,
                                          const ct__watch_address_t *net)
 {
@@ -75,8 +75,8 @@ static const ct__watch_address_t *in_net(const ct__watch_addresses_t *of,
   return NULL;
 }
 
-/* 1: all nodes are in the network with distinct addresses. Container bridges have the same address
- * on every node. */
+/* Returns 1 if all nodes are in the network with distinct addresses. Container bridges have the
+ * same address on every node. */
 static int is_common(const ct__watch_addresses_t *all, int ranks, const ct__watch_address_t *net)
 {
   for (int r = 1; r < ranks; r++) {
@@ -110,7 +110,7 @@ int ct__watch_choose(const ct__watch_addresses_t *all, int ranks, int rank, int 
   return 0;
 }
 
-/* For ranks on node 0 the first other node, for all others node 0. */
+/* Returns the first other node for ranks on node 0, and node 0 for all other ranks. */
 const ct__watch_addresses_t *ct__watch_far(const ct__watch_addresses_t *all, int ranks, int rank)
 {
   if (!near(&all[0], &all[rank]) && rank) return &all[0];

@@ -16,7 +16,7 @@
 
 /* ---- /proc ---- */
 
-/* Reads a one-line file of the kernel; empty if there is none. */
+/* Reads a one-line file of the kernel; empty if the file does not exist. */
 static size_t proc_read_text(const char *path, char *buf, size_t cap)
 {
   size_t len = ct_file_peek(path, buf, cap);
@@ -26,7 +26,7 @@ static size_t proc_read_text(const char *path, char *buf, size_t cap)
   return len;
 }
 
-/* State and start time from a "stat" file, see proc(5). letter 0: no such process. */
+/* Reads state and start time from a "stat" file, see proc(5). letter 0: the process has ended. */
 static void read_stat(const char *path, char *letter, uint64_t *started)
 {
   enum { STARTTIME = 19 }; /* its position, counted from the field after the state */
@@ -82,8 +82,8 @@ void ct__watch_see_thread(pid_t thread, char *buf, size_t cap)
   in_words(folder, letter, buf, cap);
 }
 
-/* Hash of a namespace and the boot id: equal for two processes in the same namespace of one
- * kernel. */
+/* Returns a hash of a namespace and the boot id: equal for two processes in the same namespace of
+ * one kernel. */
 static uint64_t space(const char *which)
 {
   char path[32], boot[64], name[64];
@@ -120,7 +120,7 @@ static struct sigaction before;
 static void *frame[FRAMES];
 static atomic_int frames; /* -1: requested */
 
-/* A signal that is unlikely to be used otherwise. */
+/* Returns a signal that is unlikely to be used otherwise. */
 static int request(void)
 {
   return SIGRTMAX - 3;
@@ -149,7 +149,8 @@ void ct__watch_stack_close(void)
   sigaction(request(), &before, NULL);
 }
 
-/* "ct_train_loop+0x1f (ctrain-hpc+0x2345)": the second part is for addr2line. */
+/* Writes a stack frame as "ct_train_loop+0x1f (ctrain-hpc+0x2345)"; the second part is for
+ * addr2line. */
 static int put_frame(void *address, char *buf, size_t cap)
 {
   Dl_info info;

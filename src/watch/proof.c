@@ -37,7 +37,7 @@ uint64_t ct__watch_sealed(const ct_sip_key_t *key, const void *packet, size_t by
   return seal.hash == hash_of(key, packet, bytes) ? seal.number : 0;
 }
 
-/* The replay window of IPsec (RFC 4303, 3.4.3). */
+/* Implements the replay window of IPsec (RFC 4303, 3.4.3). */
 int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number)
 {
   if (!number) return 0;
@@ -108,7 +108,8 @@ void ct__watch_door_clear(ct__watch_door_t *d)
     dismiss(&d->guest[i]);
 }
 
-/* A free entry, or else that of the oldest guest: a peer with the key needs almost no time. */
+/* Returns a free entry, or else the entry of the oldest guest: a peer with the key needs almost no
+ * time. */
 static ct__watch_guest_t *place_for_one(ct__watch_door_t *d)
 {
   ct__watch_guest_t *oldest = &d->guest[0];
@@ -133,8 +134,8 @@ void ct__watch_door_open(ct__watch_door_t *d, int listener)
   }
 }
 
-/* 1: the complete and correct hello has arrived. Waits for more bytes if it is incomplete, and
- * closes the connection if it is wrong. */
+/* Returns 1 if the complete and correct hello has arrived. Waits for more bytes if it is
+ * incomplete, and closes the connection if it is wrong. */
 static int is_ours(ct__watch_guest_t *g, const ct__watch_pair_t *pair)
 {
   ssize_t n = recv(g->fd, (char *)&g->hello + g->bytes, sizeof g->hello - g->bytes, MSG_DONTWAIT);

@@ -15,15 +15,16 @@ typedef struct ct__watch_seal {
 
 /** Writes the seal into a packet of \a bytes bytes, which has space for it. */
 void ct__watch_seal(const ct_sip_key_t *key, uint64_t number, void *packet, size_t bytes);
-/** The packet's number, or 0 if it is not from this job. */
+/** Returns the packet's number, or 0 if the packet is not from this job. */
 uint64_t ct__watch_sealed(const ct_sip_key_t *key, const void *packet, size_t bytes);
 
 /** Packet numbers already received from a rank (replay window). */
 typedef struct ct__watch_heard {
-  uint64_t last, before; /**< before: one bit for each of the last 64 numbers, the lowest for
-                            `last` */
+  uint64_t last;   /**< highest number received */
+  uint64_t before; /**< one bit for each of the last 64 numbers, 1: received; bit 0 is for `last` */
 } ct__watch_heard_t;
-/** 1 once per number: replayed packets are rejected. A packet may be overtaken by 63 others. */
+/** Returns 1 once per number: replayed packets are rejected. A packet may be overtaken by 63
+ * others. */
 int ct__watch_is_new(ct__watch_heard_t *h, uint64_t number);
 
 /* ---- connections ---- */
@@ -34,7 +35,8 @@ enum { CT__WATCH_NONCE = 16, CT__WATCH_GUESTS = 32 };
 /** A connection to be established. */
 typedef struct ct__watch_pair {
   ct_sip_key_t key;
-  int32_t from, to; /* ranks: the connecting and the listening one */
+  int32_t from; /* the connecting rank */
+  int32_t to;   /* the listening rank */
 } ct__watch_pair_t;
 
 /** The connecting side's reply to the listener's nonce. */
@@ -65,7 +67,8 @@ void ct__watch_door_init(ct__watch_door_t *d);
 void ct__watch_door_clear(ct__watch_door_t *d);
 /** Accepts pending connections. If there are too many, the oldest guests are closed. */
 void ct__watch_door_open(ct__watch_door_t *d, int listener);
-/** Reads from all guests. Returns the connection of an authenticated, expected one, or -1. */
+/** Reads from all guests. Returns the connection of the guest that \a pair expects once it is
+ * authenticated, else -1. */
 int ct__watch_door_hear(ct__watch_door_t *d, const ct__watch_pair_t *pair);
 
 #endif

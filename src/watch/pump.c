@@ -108,8 +108,8 @@ static void take_word(ct_watch_t *w, ct__watch_link_t *l)
   l->lost = !l->bye;
 }
 
-/* A guest that proves it has the key replaces the previous neighbour, even if it was connected
- * before. */
+/* Accepts a connection. A guest that proves it has the key replaces the previous neighbour, even if
+ * it was connected before. */
 static void accept_neighbour(ct_watch_t *w)
 {
   ct__watch_pair_t pair = {.key = w->key, .from = w->prev.peer, .to = w->rank};

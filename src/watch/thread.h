@@ -35,30 +35,34 @@ struct ct_watch {
   pthread_t thread;
   int runs; /* 1: the thread is running */
   pid_t main_thread;
-  int wake;                  /* eventfd: wakes the thread to check `closing` */
-  atomic_int closing, heard; /* asked to end; a rank has replied */
-  atomic_int agreed;         /* all ranks have reached each other: no further connections are
+  int wake;           /* eventfd: wakes the thread to check `closing` */
+  atomic_int closing; /* 1: the thread has been asked to end */
+  atomic_int heard;   /* 1: a packet from another rank has arrived (ct__watch_greet()), so
+                                the network lets them through */
+  atomic_int agreed;  /* all ranks have reached each other: no further connections are
                                 accepted */
-  atomic_int ending;         /* MPI_Finalize is running */
-  atomic_int status;         /* exit status if MPI_Finalize does not return */
+  atomic_int ending;  /* MPI_Finalize is running */
+  atomic_int status;  /* exit status if MPI_Finalize does not return */
   atomic_int shows_start;
 
   /* used by the thread only */
   ct__watch_door_t door;
   ct_heartbeat_t heartbeat; /* at the last check */
   double ticked_at, idle_s;
-  double cpu_s, quiet_s; /* CPU time of the process; seconds since it used CPU time or anything
-                            completed */
-  int64_t request;       /* to stop, from this rank or another (ct_stop_pack()) */
-  double asked_s;        /* seconds since the request */
-  int told;              /* all ranks have been notified of it */
-  int passed_on;         /* rank 0 has been notified of it */
-  int quits;             /* the immediate end of the job has been logged */
-  const char *said;      /* last logged activity of the start, and when */
-  double said_at;
-  double ask_at; /* ct_clock(); 0: nothing is wrong */
-  int answers, asking, given_way;
-  int awaited; /* rank whose stack trace is awaited; -1: none */
+  double cpu_s;     /* CPU time of the process */
+  double quiet_s;   /* seconds since the process used CPU time or anything completed */
+  int64_t request;  /* to stop, from this rank or another (ct_stop_pack()) */
+  double asked_s;   /* seconds since the request */
+  int told;         /* 1: all ranks have been notified of the request */
+  int passed_on;    /* 1: rank 0 has been notified of the request */
+  int quits;        /* the immediate end of the job has been logged */
+  const char *said; /* last logged activity of the startup */
+  double said_at;   /* ct_clock() when `said` was logged */
+  double ask_at;    /* ct_clock(); 0: nothing is wrong */
+  int answers;      /* ranks that have replied to the question for their state */
+  int asking;       /* 1: waiting for these replies */
+  int given_way;    /* 1: a lower rank may end the job instead of this one */
+  int awaited;      /* rank whose stack trace is awaited; -1: none */
   char text[CT__WATCH_TEXT];
 };
 

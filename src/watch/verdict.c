@@ -6,7 +6,8 @@
 
 typedef struct ranks {
   int answered, local;
-  int64_t fewest, most; /* collective operations entered */
+  int64_t fewest; /* minimum of the collective operations entered, over the ranks */
+  int64_t most;   /* maximum of the collective operations entered */
   double idle_s;
 } ranks_t;
 
@@ -65,7 +66,8 @@ void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
 
 enum { WORK_CAP = 400 };
 
-/* For example "the all-reduce of a bucket 3", or "opening a data set" (/data/train-001.h5). */
+/* Names the operation: for example "the all-reduce of a bucket 3", or "opening a data set"
+ * (/data/train-001.h5). */
 static void name_work(const ct__watch_state_t *s, char *buf, size_t cap)
 {
   char number[24] = "";

@@ -1,4 +1,4 @@
-/* The watch of a rank. Its thread checks the time limit, the start and its neighbours, from the
+/* The watch of a rank. Its thread checks the time limit, the startup and its neighbours, from the
  * start of the program until after MPI_Finalize. Queries and reactions are in ask.c; incoming data
  * is read by pump.c, which passes packets to ask.c. */
 #include "watch/ct_watch.h"
@@ -51,7 +51,7 @@ static void check_time(ct_watch_t *w)
 
 /* ---- the start ---- */
 
-/* 1 if the main thread runs or waits for a core, which does not count as blocked. */
+/* Returns 1 if the main thread runs or waits for a core, which does not count as blocked. */
 static int main_thread_runs(const ct_watch_t *w)
 {
   char seen[sizeof w->state->seen];
@@ -59,7 +59,8 @@ static int main_thread_runs(const ct_watch_t *w)
   return strcmp(seen, "runs") == 0;
 }
 
-/* A request to stop on any rank counts for all ranks, even for blocked ones. */
+/* Checks a blocked startup. A request to stop on any rank counts for all ranks, even for blocked
+ * ones. */
 static void check_start(ct_watch_t *w)
 {
   if (w->heartbeat.begun) return;
@@ -291,7 +292,7 @@ out:
   return rc;
 }
 
-/* Opens sockets at that address and gathers those of the other ranks. */
+/* Opens sockets at that address and gathers the sockets of the other ranks. */
 static int take_sockets(ct_watch_t *w, const struct in6_addr *at)
 {
   const ct_topo_t *t = w->t;
@@ -336,8 +337,8 @@ static int reach_next(ct_watch_t *w)
   return atomic_load(&w->heard);
 }
 
-/* The lowest rank for which the condition is false, or the number of ranks; identical on all
- * ranks. */
+/* Returns the lowest rank for which the condition is false, or the number of ranks; identical on
+ * all ranks. */
 static int first_without(const ct_watch_t *w, int is_so)
 {
   int first = is_so ? w->ranks : w->rank;
@@ -364,8 +365,8 @@ static void say_not_reached(const ct_watch_t *w, int rank)
          ct__watch_address_text(&to->sockets.at, at, sizeof at));
 }
 
-/* 1 on all ranks if all of them listen at this choice of addresses and each reaches the next one.
- * Logs why the lowest failing rank cannot. */
+/* Returns 1 on all ranks if all of them listen at this choice of addresses and each reaches the
+ * next one. Logs why the lowest failing rank cannot. */
 static int works_at(ct_watch_t *w, const struct in6_addr *at)
 {
   int first = w->ranks > 1 ? first_without(w, take_sockets(w, at)) : w->ranks;

@@ -18,8 +18,9 @@ enum {
 /** Addresses of a rank's sockets. */
 typedef struct ct__watch_sockets {
   struct in6_addr at; /**< IPv4 as ::ffff:a.b.c.d */
-  uint16_t udp, tcp;  /**< ports */
-  int32_t open;       /**< 0: it has no sockets */
+  uint16_t udp;       /**< port */
+  uint16_t tcp;       /**< port */
+  int32_t open;       /**< 0: the rank could not open its sockets */
 } ct__watch_sockets_t;
 
 /** Static description of a rank, sent at the start. Every rank has the cards of all ranks. */
@@ -36,8 +37,8 @@ typedef struct ct__watch_state {
   int32_t answered; /**< 0: no reply; only `seen` is valid */
   int32_t local;    /**< 1: outside of collective operations, 0: in one */
   int64_t step, calls, detail;
-  double doing_s, idle_s; /**< since it entered the operation; since anything completed, in its own
-                             ticks */
+  double doing_s; /**< seconds since the rank entered the operation */
+  double idle_s;  /**< seconds since anything completed on the rank, in its own ticks */
   char doing[64];
   char file[256]; /**< file that it waits for, or "" */
   char seen[96];  /**< the kernel's view of its main thread, such as "sleeps in futex_wait" */
@@ -56,22 +57,22 @@ typedef enum {
 typedef struct ct__watch_verdict {
   ct__watch_finding_t finding;
   int late;                   /**< number of late ranks */
-  int named[CT__WATCH_NAMED]; /**< the lowest of them */
+  int named[CT__WATCH_NAMED]; /**< the lowest late ranks */
   int other;                  /**< lowest rank that is not late; -1: none */
   double idle_s;              /**< since something completed on any rank that replies */
 } ct__watch_verdict_t;
 
-/** \a state holds n ranks; at least one has replied. \a limit_s: the time limit without any
- * completion. */
+/** Judges the replies \a state of n ranks, of which at least one has replied. \a limit_s: the time
+ * limit without any completion. */
 void ct__watch_judge(const ct__watch_state_t *state, int n, double limit_s,
                      ct__watch_verdict_t *out);
-/** The message that ends the job. */
+/** Writes the message that ends the job to \a buf. */
 void ct__watch_sentence(const ct__watch_verdict_t *v, const ct__watch_card_t *card,
                         const ct__watch_state_t *state, int n, char *buf, size_t cap);
-/** The message that ends a blocked start after a signal. */
+/** Writes the message that ends a blocked startup after a signal to \a buf. */
 void ct__watch_blocked(const ct__watch_card_t *card, const ct__watch_state_t *state,
                        const char *request, int rank, char *buf, size_t cap);
-/** One line about a rank. */
+/** Writes one line about a rank to \a buf. */
 void ct__watch_line(const ct__watch_card_t *card, const ct__watch_state_t *state, int rank,
                     char *buf, size_t cap);
 /** Describes the state letter of /proc/PID/stat and the kernel function in which the process
@@ -85,17 +86,17 @@ void ct__watch_describe(ct__watch_card_t *card, const char *host);
 /** Identifies the network namespace: if equal on two ranks, they reach each other over loopback; 0:
  * unknown. */
 uint64_t ct__watch_network(void);
-/** The kernel's view of another process on this machine. */
+/** Describes the kernel's view of another process on this machine in \a buf. */
 void ct__watch_see(const ct__watch_card_t *of, char *buf, size_t cap);
 /** Kills the process if it is still the one on the card. */
 void ct__watch_kill(const ct__watch_card_t *of);
-/** The kernel's view of a thread of this process. */
+/** Describes the kernel's view of a thread of this process in \a buf. */
 void ct__watch_see_thread(pid_t thread, char *buf, size_t cap);
 /** Selects the calling thread for stack traces. */
 void ct__watch_stack_open(void);
 void ct__watch_stack_close(void);
-/** Stack trace of that thread, one line per call, innermost first; or the kernel's view of it if it
- * does not react. */
+/** Writes the stack trace of the selected thread to \a buf, one line per call, innermost first; or
+ * the kernel's view of the thread if it does not react. */
 void ct__watch_stack(char *buf, size_t cap);
 
 /* ---- networks.c: addresses ---- */
@@ -115,18 +116,19 @@ typedef struct ct__watch_addresses {
 
 /** Fills in everything but `network`. */
 void ct__watch_addresses(ct__watch_addresses_t *out);
-/** Pure. The address at which a rank listens: loopback if that reaches all ranks, else one in a
- * network that all nodes share. \a choice numbers the candidates from 0. Returns 0 on all ranks
- * when there are no more. */
+/** Pure. Chooses the address at which a rank listens: loopback if that reaches all ranks, else one
+ * in a network that all nodes share. \a choice numbers the candidates from 0. Returns 0 on all
+ * ranks once all candidates have been tried. */
 int ct__watch_choose(const ct__watch_addresses_t *all, int ranks, int rank, int choice,
                      struct in6_addr *out);
-/** Pure. The addresses of a rank on another node; NULL: there is none. */
+/** Pure. Returns the addresses of a rank on another node; NULL: all ranks are on this node. */
 const ct__watch_addresses_t *ct__watch_far(const ct__watch_addresses_t *all, int ranks, int rank);
 
 /* ---- net.c: sockets ---- */
 
 typedef struct ct__watch_net {
-  int udp, listener; /**< -1: not open */
+  int udp;      /**< descriptor; -1: not open */
+  int listener; /**< descriptor; -1: not open */
 } ct__watch_net_t;
 
 /** Permitted port range; 0, 0: any port. */
@@ -137,8 +139,8 @@ typedef struct ct__watch_ports {
 /** Pure. Parses "LOW:HIGH"; NULL or "": any port. CT_ERR_USAGE. */
 int ct__watch_ports(const char *text, ct__watch_ports_t *out);
 const char *ct__watch_address_text(const struct in6_addr *at, char *buf, size_t cap);
-/** The local address from which the first reachable address of another node is reached. Returns 0
- * if none is. */
+/** Finds the local address from which the first reachable address of another node is reached.
+ * Returns 0 if no address is reachable. */
 int ct__watch_route(const ct__watch_addresses_t *to, struct in6_addr *out);
 /** Opens both sockets at the address and stores their ports in \a sockets. 0, or -1 on failure
  * (errno). */
@@ -150,7 +152,7 @@ void ct__watch_net_close(ct__watch_net_t *net);
 /** Sends one packet; errors are ignored, as UDP packets may be lost anyway. */
 void ct__watch_net_send(const ct__watch_net_t *net, const ct__watch_sockets_t *to,
                         const void *packet, size_t bytes);
-/** A connected socket with the given timeout, or -1. */
+/** Returns a connected socket with the given timeout, or -1. */
 int ct__watch_net_connect(const ct__watch_sockets_t *to, double seconds);
 
 #endif

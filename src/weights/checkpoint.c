@@ -57,12 +57,12 @@ static int list_items(ct_weights_t *w, const char *path)
     const char *name = w->ops->item(w->store, i, &shape);
     if (strncmp(name, w->group, strlen(w->group)) == 0) w->entry[w->n++] = (entry_t){name, shape};
   }
-  if (w->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: there is no array below '%s'", path, w->group);
+  if (w->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: no array found below '%s'", path, w->group);
 out:
   return rc;
 }
 
-/* Missing texts are no error. */
+/* Reads the texts; ignores missing ones. */
 static int read_texts(ct_weights_t *w)
 {
   int rc = CT_OK;

@@ -9,7 +9,7 @@
 
 /** X(NAME, text, word, bits, numbers): text: name in NumPy or PyTorch; word: name in safetensors
  * (in the order of its reference implementation, by which its writer sorts); bits per element;
- * numbers: 1 if it can be converted. */
+ * numbers: 1 if elements can be converted to float32. */
 #define CT_ELEM_LIST(X)                                  \
   X(BOOL, "bool", "BOOL", 8, 1)                          \
   X(F4, "float4_e2m1fn_x2", "F4", 4, 0)                  \
@@ -38,22 +38,24 @@
 typedef enum { CT_ELEM_LIST(CT_ELEM_ENUM) CT_ELEMS } ct_elem_t;
 #undef CT_ELEM_ENUM
 
-/** Name in NumPy or PyTorch: "float32". */
+/** Returns the name in NumPy or PyTorch: "float32". */
 const char *ct_elem_name(ct_elem_t e);
-/** Name in safetensors: "F32". */
+/** Returns the name in safetensors: "F32". */
 const char *ct_elem_word(ct_elem_t e);
 int ct_elem_bits(ct_elem_t e);
-/** 1 if ct_elem_floats() converts it. */
+/** Returns 1 if ct_elem_floats() can convert elements of this type. */
 int ct_elem_has_numbers(ct_elem_t e);
-/** The element type of a dtype of this program. */
+/** Returns the element type of a dtype of this program. */
 ct_elem_t ct_elem_of_dtype(ct_dtype_t t);
-/** 1 and *out: the dtype of this program with the same bits; 0: there is none. */
+/** Finds the dtype of this program with the same bits. Returns 1, or 0 if this program has no dtype
+ * with these bits. */
 int ct_elem_dtype(ct_elem_t e, ct_dtype_t *out);
 
 /** Converts n little-endian elements at any address to float32: floats and integers to nearest,
  * ties to even, as torch.Tensor.float() does; bool to 0 or 1. \a e must have numbers. */
 void ct_elem_floats(ct_elem_t e, const void *from, int64_t n, float *to);
-/** The same for float64, which is exact except for large 64-bit integers. */
+/** Converts n elements to float64 as ct_elem_floats() does to float32; the result is exact except
+ * for large 64-bit integers. */
 void ct_elem_doubles(ct_elem_t e, const void *from, int64_t n, double *to);
 
 #endif

@@ -8,7 +8,7 @@
 #include "model/ct_graph.h"
 #include "weights/ct_weights.h"
 
-/** Section `init`. */
+/** Options of the section `init`. */
 typedef struct ct_init_opts {
   char *from;             /**< weight file or run directory; "": random initialization */
   char *key;              /**< which dict of a nested file */
@@ -23,17 +23,19 @@ extern const ct_opt_t ct_init_rows[];
 /** Checks that the keys are consistent. CT_ERR_USAGE. */
 int ct_init_check(const ct_init_opts_t *o);
 
-/** Mapping of tensors to parameters, and all mismatches. {0} is empty. */
+/** Mapping of tensors to parameters, and all mismatches. All zero: empty. */
 typedef struct ct_match {
-  int *from;                        /**< [graph.params]: index of a tensor in the file; -1: none */
-  int taken, replaced;              /**< counts of parameters and buffers */
-  int missing, misfits, unexpected; /**< parameters without a tensor, parameters with a different
-                                       shape, tensors without a parameter */
-  ct_str_t lines[4];                /**< lists of names: missing, different shape, unexpected,
+  int *from;                /**< [graph.params]: index of a tensor in the file; -1: none */
+  int taken;                /**< parameters and buffers that get a tensor of the file */
+  int replaced;             /**< parameters and buffers selected by init.replace */
+  int missing;              /**< parameters without a tensor */
+  int misfits;              /**< parameters whose tensor has another shape */
+  int unexpected;           /**< tensors without a parameter */
+  ct_str_t lines[4];        /**< lists of names: missing, different shape, unexpected,
                                        replaced */
-  char prefix[CT_NAME_MAX];         /**< prefix of most names in the file without which they would
+  char prefix[CT_NAME_MAX]; /**< prefix of most names in the file without which they would
                                        match the model; "": none */
-  char names[160];                  /**< which program's naming scheme the file uses, if not the
+  char names[160];          /**< which program's naming scheme the file uses, if not the
                                        model's own */
 } ct_match_t;
 
@@ -41,16 +43,17 @@ typedef struct ct_match {
  * names are still missing, the known naming schemes of other programs (ct_names_known), provided
  * that most names match then. Counters (num_batches_tracked, n_averaged) are ignored, and so are
  * parameters and tensors selected by init.replace. CT_ERR_USAGE: a pattern of init.replace matches
- * no parameter; CT_ERR_FORMAT: two tensors map to one name. Mismatched names or shapes are no error
- * here; see ct_match_judge(). */
+ * no parameter; CT_ERR_FORMAT: two tensors map to one name. Mismatched names or shapes are not
+ * errors here; see ct_match_judge(). */
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out);
-/** Opens the dict of the file that o->key names, or without a key the one whose names match the
- * model, and matches it. CT_ERR_FORMAT lists the dicts if several match equally well; an averaged
- * copy is never preferred to its model. */
+/** Opens the dict of the file that o->key names, or without a key the dict whose names match the
+ * model, and matches its tensors to the parameters. CT_ERR_FORMAT lists the dicts if several match
+ * equally well; an averaged copy is never preferred to its model. */
 int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
                   const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
-/** The same for a file that is already open, whichever dict of it. */
+/** Chooses the dict and matches it as ct_match_open() does, for a file that is already open; the
+ * open dict may be replaced by another one. */
 int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g,
                     const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m);
 /** Logs the mismatches with the first names of each kind. CT_ERR_FORMAT if there are any and

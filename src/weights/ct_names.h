@@ -29,11 +29,12 @@ typedef struct ct_names_known {
   const char *what;         /**< "timm's names of a vision transformer" */
   const char *const *rules; /**< texts "OLD=NEW", applied in order; ends with NULL */
 } ct_names_known_t;
-/** Ends with an entry without `what`; the first entry has no rules. */
+/** The known naming schemes. The list ends with an entry whose `what` is NULL; the rules of the
+ * first entry are empty: names of this program. */
 extern const ct_names_known_t ct_names_known[];
 /** Appends \a name, translated by the rules of \a known, without prefixes of model wrappers: a
  * leading "module." (DistributedDataParallel, AveragedModel), and "_orig_mod." (torch.compile) and
- * similar ones anywhere. *unwrapped is set to 1 if there was one. */
+ * similar ones anywhere. *unwrapped is set to 1 if a prefix was removed. */
 int ct_names_translate(const ct_names_known_t *known, const char *name, int *unwrapped,
                        ct_str_t *out);
 

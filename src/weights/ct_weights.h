@@ -26,8 +26,8 @@ typedef struct ct_weights_text {
 } ct_weights_text_t;
 
 enum {
-  CT_WEIGHTS_PARTS = 32, /**< dicts listed, at most */
-  CT_WEIGHTS_KEY = 200   /**< bytes of a key, at most */
+  CT_WEIGHTS_PARTS = 32, /**< maximum number of dicts listed */
+  CT_WEIGHTS_KEY = 200   /**< maximum bytes of a key */
 };
 
 /** What a dict's name suggests about its content, most likely the model first. */
@@ -47,7 +47,8 @@ typedef struct ct_weights_part {
 } ct_weights_part_t;
 
 typedef struct ct_weights_parts {
-  int n, all; /**< all: total number, which may exceed the number listed */
+  int n;   /**< number of dicts listed in v */
+  int all; /**< number of dicts in the file, which may exceed n */
   ct_weights_part_t v[CT_WEIGHTS_PARTS];
 } ct_weights_parts_t;
 
@@ -76,7 +77,7 @@ typedef struct ct_weights_ops {
   /* Message for the user on how the file is interpreted ("takes the tensors of 'model'"), or NULL;
    * borrowed */
   const char *(*remark)(const ct_weights_t *w);
-  /* NULL is allowed */
+  /* Frees w, which may be NULL */
   void (*close)(ct_weights_t *w);
 
   /* NULL, like the entries below, if the format cannot be written. Starts to write path.tmp; copies
@@ -88,7 +89,7 @@ typedef struct ct_weights_ops {
   int (*put)(ct_weights_out_t *o, int i, int64_t first, int64_t n, const void *from);
   /* Flush, fsync, rename, fsync of the directory; frees o also on failure */
   int (*commit)(ct_weights_out_t *o);
-  /* Removes the temporary file; frees o; NULL is allowed */
+  /* Removes the temporary file; frees o, which may be NULL */
   void (*discard)(ct_weights_out_t *o);
 } ct_weights_ops_t;
 
@@ -103,23 +104,24 @@ typedef struct ct_weights_file {
  * formats, which end with NULL. */
 int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
-/** The same if only the file's texts are needed for now: in a nested file any of its dicts is
- * opened. */
+/** Opens a file as ct_weights_open() does, if only its texts are needed for now: in a nested file
+ * any of its dicts is opened. */
 int ct_weights_peek(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
-/** The dicts of a file that a key can select; none if files of its format are not nested. */
+/** Lists the dicts of a file that a key can select; an empty list if files of its format are not
+ * nested. */
 int ct_weights_parts(const ct_weights_ops_t *const formats[], const char *path,
                      ct_weights_parts_t *out);
 /** CT_ERR_FORMAT explains what a file or directory is and what to do, if it looks like weights but
  * cannot be loaded (a web page saved instead of a file, a Git LFS pointer, ONNX, a Hugging Face
  * model directory, a distributed checkpoint). CT_OK otherwise, also if it does not exist. */
 int ct_weights_foreign(const char *path);
-/** The dict that is most likely the model, judged by names and counts alone: the one with the most
- * tensors among those of the best rank. -1: ambiguous, or none. */
+/** Returns the dict that is most likely the model, judged by names and counts alone: the one with
+ * the most tensors among those of the best rank. -1: ambiguous, or none. */
 int ct_weights_likeliest(const ct_weights_parts_t *list);
-/** Their keys, for a message: "'model', 'ema' and 3 more". */
+/** Lists the keys of dicts, for a message: "'model', 'ema' and 3 more". */
 int ct_weights_parts_text(const ct_weights_parts_t *list, ct_str_t *out);
-/** A zeroed struct is allowed. */
+/** Closes the file; \a f may be all zero: nothing to close. */
 void ct_weights_close(ct_weights_file_t *f);
 /** Reads all of tensor \a i into \a to as float32, converting the file's type. CT_ERR_FORMAT names
  * file and tensor if its type cannot be converted. */

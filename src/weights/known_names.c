@@ -5,7 +5,8 @@
 
 #include "weights/ct_names.h"
 
-/* timm's VisionTransformer: the rows of `qkv` equal those of in_proj: all of q, then k, then v. */
+/* timm's VisionTransformer: the rows of `qkv` equal the rows of in_proj: all of q, then k, then
+ * v. */
 static const char *const timm_vit[] = {"cls_token=class_token",
                                        "pos_embed=encoder.pos_embedding",
                                        "patch_embed.proj=conv_proj",

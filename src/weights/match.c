@@ -25,8 +25,8 @@ typedef struct matcher {
 
 /* ---- lists of names ---- */
 
-/* Names come from untrusted files: control characters become '?', so that they cannot affect a
- * terminal. */
+/* Appends a name. Names come from untrusted files: control characters become '?', so that they
+ * cannot affect a terminal. */
 static int match_add_name(ct_str_t *list, const char *name)
 {
   int rc = CT_OK;
@@ -38,7 +38,7 @@ out:
   return rc;
 }
 
-/* Names are separated by newlines. */
+/* Appends a name to a list; names are separated by newlines. */
 static int match_add(ct_str_t *list, const char *name, const char *more)
 {
   int rc = CT_OK;
@@ -49,7 +49,7 @@ out:
   return rc;
 }
 
-/* "[64, 3, 7, 7]"; a scalar is "[]". */
+/* Appends dims as "[64, 3, 7, 7]"; a scalar is "[]". */
 static int add_dims(ct_str_t *out, int n, const int64_t *dim)
 {
   int rc = CT_OK;
@@ -62,7 +62,8 @@ out:
 
 /* ---- the file's names ---- */
 
-/* 1 for counters: batches in a batchnorm, or updates in torch.optim.swa_utils.AveragedModel. */
+/* Returns 1 for counters: batches in a batchnorm, or updates in
+ * torch.optim.swa_utils.AveragedModel. */
 static int is_counter(const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -176,7 +177,7 @@ static int check_replaced(const ct_init_opts_t *o, const ct_graph_t *g)
     for (int p = 0; p < g->params && !found; p++)
       found = ct_graph_matches(o->replace.v[i], g->param[p].name);
     if (!found)
-      CT_FAIL(CT_ERR_USAGE, "init.replace: the model has no parameter with a name like '%s'",
+      CT_FAIL(CT_ERR_USAGE, "init.replace: no parameter of the model matches '%s'",
               o->replace.v[i]);
   }
 out:
@@ -202,13 +203,13 @@ out:
 
 /* ---- other naming schemes ---- */
 
-/* Number of parameters that the file's names refer to. */
+/* Returns the number of parameters that the file's names refer to. */
 static int found(const ct_match_t *m)
 {
   return m->taken + m->misfits;
 }
 
-/* 1 if the names match more parameters than before, and more than half of the model's. */
+/* Returns 1 if the names match more parameters than before, and more than half of the model's. */
 static int is_better(const ct_match_t *m, const ct_match_t *than)
 {
   return found(m) > found(than) && 2 * found(m) > found(m) + m->missing;
@@ -331,8 +332,8 @@ out:
 
 /* The best matching dict so far. */
 typedef struct fit {
-  int found, equals;      /* quality of the match; number of dicts of the same rank with the same
-                             quality */
+  int found;              /* quality of the match: 2 per matching parameter, 1 per other shape */
+  int equals;             /* number of dicts of the same rank with the same quality */
   ct_weights_rank_t rank; /* rank of its key */
   ct_weights_file_t f;
   ct_match_t m;
@@ -484,7 +485,8 @@ int ct_match_judge(const ct_match_t *m, const ct_init_opts_t *o, const char *fil
             "the model, as listed above; %s",
             file, m->missing, m->misfits, m->unexpected, advice(m, text, sizeof text));
   if (m->taken == 0)
-    CT_FAIL(CT_ERR_FORMAT, "init.from: '%s' has no tensor with a name and shape of the model; %s",
+    CT_FAIL(CT_ERR_FORMAT,
+            "init.from: no tensor of '%s' matches a parameter of the model in name and shape; %s",
             file, advice(m, text, sizeof text));
 out:
   return rc;

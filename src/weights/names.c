@@ -56,7 +56,7 @@ out:
   return rc;
 }
 
-/* The text before the next '*'; *s becomes the text after it. */
+/* Returns the text before the next '*'; *s becomes the text after it. */
 static span_t up_to_star(span_t *s)
 {
   const char *star = memchr(s->p, '*', s->n);
@@ -76,7 +76,7 @@ static int ends(span_t text, span_t with)
   return text.n >= with.n && memcmp(text.p + text.n - with.n, with.p, with.n) == 0;
 }
 
-/* Position of the first occurrence of a piece in the text, or its length + 1. */
+/* Returns the position of the first occurrence of a part in the text, or the text's length + 1. */
 static size_t names_find(span_t text, span_t piece)
 {
   for (size_t i = 0; i + piece.n <= text.n; i++)

@@ -26,7 +26,7 @@ static int begins(const head_t *h, const char *with, size_t n)
   return h->n >= n && memcmp(h->v, with, n) == 0;
 }
 
-/* A web page, possibly after whitespace and a byte order mark. */
+/* Returns 1 for a web page, possibly after whitespace and a byte order mark. */
 static int is_page(const head_t *h)
 {
   static const char *const begin[] = {"<!doctype", "<html", "<head", "<?xml"};

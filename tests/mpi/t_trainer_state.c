@@ -291,9 +291,9 @@ static void what_does_not_fit_is_named(void)
     const char *const *from, *const *to;
     int code;
     const char *word;
-  } pairs[] = {{&rig_norm, &rig_plain, CT_ERR_FORMAT, "no array '/model/conv2d1.weight'"},
+  } pairs[] = {{&rig_norm, &rig_plain, CT_ERR_FORMAT, "array '/model/conv2d1.weight' not found"},
                {&rig_norm, &rig_wider, CT_ERR_SHAPE, "'/model/wide.weight' is float32 12x108"},
-               {&rig_norm, &rig_longer, CT_ERR_FORMAT, "no array '/model/more.weight'"},
+               {&rig_norm, &rig_longer, CT_ERR_FORMAT, "array '/model/more.weight' not found"},
                {&rig_longer, &rig_norm, CT_ERR_FORMAT, "'/model/more.weight', which the model"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     rig_t from, to;

@@ -183,7 +183,7 @@ static void a_run_stands_for_its_best_or_newest(void)
   snprintf(dir, sizeof dir, "%s", ct_test_dir());
   for (int k = 0; k < 3; k += 2)
     CT_ASSERT_TEXT(of_run(dir, (ct_ckpt_which_t)k, 1), "");
-  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "there is no best checkpoint");
+  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "no best checkpoint was kept");
   CT_ASSERT_OK(SAVE_ALL(dir, 0, 10, 20));
   CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 1), "/step-00000020.txt"); /* none was evaluated */
   put(dir, "best", "step-00000010.txt\n");
@@ -193,7 +193,7 @@ static void a_run_stands_for_its_best_or_newest(void)
   CT_ASSERT_TEXT(of_run(dir, CT_CKPT_LATEST, 1), "/step-00000020.txt");
   put(dir, "best", "step-00000077.txt\n"); /* which is gone */
   CT_ASSERT_TEXT(of_run(dir, CT_CKPT_USUAL, 1), "/step-00000020.txt");
-  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "there is no best checkpoint");
+  CT_ASSERT_HAS(of_run(dir, CT_CKPT_BEST, 1), "no best checkpoint was kept");
   put(dir, "latest", "step-00000077.txt\n");
   CT_ASSERT_TEXT(of_run(dir, CT_CKPT_LATEST, 1), "/step-00000020.txt");
   put(dir, "step-00000020.txt", "damaged"); /* then the one before */

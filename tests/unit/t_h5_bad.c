@@ -113,7 +113,7 @@ static void odd_arrays_are_told(void)
   spec.input = "group";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "'group' (data.input) is a group");
   spec.input = "";
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "no array ''");
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "array '' (data.");
 }
 
 static size_t negate(unsigned flags, size_t nvalues, const unsigned values[], size_t bytes,

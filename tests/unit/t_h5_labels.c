@@ -49,7 +49,7 @@ static void wrong_labels_are_told(void)
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "holds 29 labels for 30 samples");
   spec.target = "labels";
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
-                  "no array 'labels' (data.target) in it; it has: few, images, two");
+                  "array 'labels' (data.target) not found; the file contains: few, images, two");
 }
 
 /* A mask belongs to each pixel of its sample: the message says both sizes. */

@@ -145,8 +145,7 @@ static void missing_sources_are_named(void)
   mapping_t m[2] = {two_files[0], two_files[1]};
   m[1].array = "pictures";
   write_virtual(dir, "w.h5", m, 2);
-  CT_ASSERT_FAILS(open_file(dir, "w.h5", &r), CT_ERR_FORMAT,
-                  "b.src: there is no array 'pictures' in it");
+  CT_ASSERT_FAILS(open_file(dir, "w.h5", &r), CT_ERR_FORMAT, "b.src: array 'pictures' not found");
   CT_ASSERT_HAS(ct_err_last()->text, "w.h5: array 'images': source of samples 20 to 39: ");
   unlink(path_of(dir, "b.src"));
   CT_ASSERT_FAILS(open_file(dir, "v.h5", &r), CT_ERR_IO, "b.src: cannot open: No such file");

@@ -124,7 +124,7 @@ static void what_does_not_fit_is_told(void)
   CT_ASSERT_FAILS(open_arrays(dir, 3, twice, 0, &d), CT_ERR_USAGE, "'wave' is named twice");
   CT_ASSERT_FAILS(open_arrays(dir, 2, fewer, 0, &d), CT_ERR_FORMAT,
                   "array 'few' holds 19 samples, but 'images' 20");
-  CT_ASSERT_FAILS(open_arrays(dir, 2, none, 0, &d), CT_ERR_FORMAT, "no array 'nothing'");
+  CT_ASSERT_FAILS(open_arrays(dir, 2, none, 0, &d), CT_ERR_FORMAT, "array 'nothing' (data.");
 }
 
 static void a_number_that_is_none_is_told(void)

@@ -184,7 +184,7 @@ static void one_dict_is_meant(void)
     CT_ASSERT_FAILS(pth->open(golden(files[f]), "args", &w), CT_ERR_FORMAT,
                     "'args' is argparse.Namespace, expected a dict of tensors");
     CT_ASSERT_FAILS(pth->open(golden(files[f]), "slow", &w), CT_ERR_FORMAT,
-                    "has no key 'slow'; dicts with tensors are 'model', 'averages.slow.ema'");
+                    "key 'slow' not found; dicts with tensors are 'model', 'averages.slow.ema'");
     CT_ASSERT_FAILS(pth->open(golden(files[f]), "/", &w), CT_ERR_FORMAT,
                     "'/' is a dict without tensors, expected a dict of tensors");
     CU_ASSERT_PTR_NULL(w);

@@ -70,9 +70,9 @@ static const bad_t pickles[] = {
                                          "cos\nsys\x1b"
                                          "em\n."),
     BAD("is a plain value, expected a dict", "\x80\2N."),
-    BAD("has no tensors, neither itself nor in a dict of it; 'w' is os.system",
+    BAD("no tensors found, neither at the top level nor in a dict inside it; 'w' is os.system",
         DICT("cos\nsystem\n)R")),
-    BAD("has no tensors", "\x80\2}q\0X\1\0\0\0ah\0s."), /* it has itself */
+    BAD("no tensors found", "\x80\2}q\0X\1\0\0\0ah\0s."), /* it has itself */
     BAD("tensor 'w': its storage was not written by torch.save",
         DICT(TENSOR("N", "K\0K\2\x85K\1\x85"))),
     BAD("tensor 'w': its storage was not written by torch.save",
@@ -93,12 +93,12 @@ static const bad_t pickles[] = {
         DICT(TENSOR(FLOATS, "\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7fK\2\x85K\1\x85"))),
     BAD("tensor 'w': its size is too large",
         DICT(TENSOR(FLOATS, "K\0K\3\x85\x8a\10\xff\xff\xff\xff\xff\xff\xff\x7f\x85"))),
-    BAD("tensor 'w': its size or stride is not of numbers",
+    BAD("tensor 'w': its size and stride must be numbers",
         DICT(TENSOR(FLOATS, "K\0J\xff\xff\xff\xff\x85K\1\x85"))),
-    BAD("tensor 'w': its size or stride is not of numbers",
+    BAD("tensor 'w': its size and stride must be numbers",
         DICT(TENSOR(FLOATS, "K\0K\2\x85J\xff\xff\xff\xff\x85"))),
     BAD("tensor 'w': its size or stride is not a tuple", DICT(TENSOR(FLOATS, "K\0K\2K\1\x85"))),
-    BAD("tensor 'w': its offset in the storage is not a number",
+    BAD("tensor 'w': its offset in the storage must be a number",
         DICT(TENSOR(FLOATS, "J\xff\xff\xff\xffK\2\x85K\1\x85"))),
     BAD("tensor 'w': the number of strides differs from that of dims",
         DICT(TENSOR(FLOATS, "K\0K\2\x85K\1K\1\x86"))),

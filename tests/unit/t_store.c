@@ -302,9 +302,11 @@ static void what_is_asked_for_must_fit(void)
   CT_ASSERT_OK(write_small(path));
   CT_ASSERT_OK(ops->open(path, &s));
   CT_ASSERT_FAILS(ops->find(s, "/model/fc.bias", &shape), CT_ERR_FORMAT,
-                  "no array '/model/fc.bias'");
-  CT_ASSERT_FAILS(ops->get_text(s, "/meta/none", &text), CT_ERR_FORMAT, "no text '/meta/none'");
-  CT_ASSERT_FAILS(ops->find(s, "/meta/config", &shape), CT_ERR_FORMAT, "no array");
+                  "array '/model/fc.bias' not found");
+  CT_ASSERT_FAILS(ops->get_text(s, "/meta/none", &text), CT_ERR_FORMAT,
+                  "text '/meta/none' not found");
+  CT_ASSERT_FAILS(ops->find(s, "/meta/config", &shape), CT_ERR_FORMAT,
+                  "array '/meta/config' not found");
   CT_ASSERT_FAILS(ops->get(s, "/model/layer1.0.conv1.weight", &other, w), CT_ERR_SHAPE,
                   "is float32 2x3, expected float32 3x2");
   CT_ASSERT_FAILS(ops->get(s, "/model/layer1.0.conv1.weight", &type, w), CT_ERR_SHAPE, "int32");

@@ -417,7 +417,7 @@ static void lists_complain(void)
       {"t: [{random_crop: {size: 11, padding: 1}}]",
        "size 11x11 is larger than the padded sample, which is 10x12"},
       {"t: [{random_crop: {size: [0, 3]}}]", "size is 0 in one direction"},
-      {"t: [{random_crop: {padding: 1.5}}]", "padding: 1.5 is not a whole number"},
+      {"t: [{random_crop: {padding: 1.5}}]", "padding: 1.5 must be an integer"},
       {"t: [{random_crop: {padding: [1, 2, 3]}}]", "padding has 3 numbers"},
       {"t: [{random_flip: {p: 2}}]", "transforms.random_flip.p"},
       {"t: [{resize: {size: [1, 2, 3]}}]", "size has 3 numbers"},

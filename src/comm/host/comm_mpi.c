@@ -66,8 +66,8 @@ out:
   return rc;
 }
 
-/* 1 if the ranks of each node form a subtree of the tree over all ranks, so that reducing in shared
- * memory first gives the same sums. */
+/* Returns 1 if the ranks of each node form a subtree of the tree over all ranks, so that reducing
+ * in shared memory first gives the same sums. */
 static int nodes_are_branches(const ct_topo_t *t)
 {
   int fits = t->equal_nodes && t->rank == t->node_index * t->local_size + t->local_rank;
@@ -75,15 +75,15 @@ static int nodes_are_branches(const ct_topo_t *t)
   return fits;
 }
 
-/* 1 if MPI's reductions cannot be used: MPI supports neither a fixed order nor rounding between
- * nodes. Inside a node nothing is rounded. */
+/* Returns 1 if MPI's reductions cannot be used: MPI supports neither a fixed order nor rounding
+ * between nodes. Inside a node nothing is rounded. */
 static int must_exchange(const ct_comm_t *c)
 {
   return c->t->size > 1 && (c->opts.fixed_order || (c->opts.wire == CT_BF16 && c->t->nodes > 1));
 }
 
-/* 1 if our exchange is faster than MPI, which folds numbers of ranks that are not a power of
- * two. */
+/* Returns 1 if our exchange is faster than MPI, which folds numbers of ranks that are not a power
+ * of two. */
 static int may_exchange(const ct_comm_t *c)
 {
   const int64_t most = CT__COMM_CHUNK * (int64_t)sizeof(float);

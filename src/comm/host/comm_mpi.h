@@ -13,17 +13,21 @@ enum {
 };
 
 typedef struct ct__comm_transfer {
-  /** REDUCED: this rank's part is done. */
+  /** REDUCED: this rank has reduced its slice. */
   enum { CT__TRANSFER_FREE, CT__TRANSFER_QUEUED, CT__TRANSFER_REDUCED } state;
   float *buf;
-  int shared;      /**< 1: buf is in shared memory, at `place`; the transfer's number is `number` */
+  int shared;      /**< 1: buf is in shared memory, at `location`; the transfer's number there is
+                      `number` */
   int slice_alone; /**< 1: reduce-scatter: the other ranks do not need the slice that this rank
                       sums */
   ct__window_location_t location;
   int64_t number;
-  int64_t begun, landed, end; /**< elements of buf: this rank reduces [.., end) */
-  double posted_s;            /**< start time, if a timeline is recorded */
-  int next;                   /**< next transfer in the queue or in the free list */
+  /* Positions in buf, in elements. This rank reduces the elements up to `end`. */
+  int64_t begun;  /**< reductions of all elements before this one have been started */
+  int64_t landed; /**< reductions of all elements before this one are complete */
+  int64_t end;
+  double posted_s; /**< start time, if a timeline is recorded */
+  int next;        /**< next transfer in the queue or in the free list */
 } ct__comm_transfer_t;
 
 typedef struct ct__comm_chunk {
@@ -47,14 +51,15 @@ struct ct_comm {
   MPI_Comm world[2]; /**< for private memory */
   MPI_Comm rail[2];  /**< for shared memory: the ranks with this local rank on all nodes */
   ct__comm_transfer_t transfer[CT_COMM_TICKETS];
-  int unused;                                 /**< list of free transfers */
-  int first, last;                            /**< queue of transfers whose chunks have not all been
-                                                 started */
+  int unused; /**< list of free transfers */
+  int first;  /**< oldest transfer with chunks still to be started */
+  int last;   /**< newest transfer in that queue */
   ct__comm_chunk_t chunk[CT__COMM_IN_FLIGHT]; /**< ring buffer: `in_flight` chunks from `oldest`
                                                  on */
   int oldest, in_flight;
   int *slice_number;    /**< owned; per rank: index of its slice */
-  int *count, *offset;  /**< owned; per rank; arguments of one MPI call */
+  int *count;           /**< owned; per rank: an argument of one MPI call */
+  int *offset;          /**< owned; per rank: an argument of the same call */
   MPI_Request *request; /**< owned; one per rank */
   ct_group_t *groups;   /**< owned; list */
   int64_t sent;         /**< bytes sent to other ranks */

@@ -13,10 +13,12 @@ struct ct__exchange {
   MPI_Datatype type; /* MPI type of the wire format */
   float *buf;        /* the chunk */
   int n, ranks, me;
-  void *received;    /* owned; this rank's slice from every rank, concatenated */
-  uint16_t *packed;  /* owned; bfloat16: the whole chunk */
-  int *count, *at;   /* owned; per rank: its slice */
-  int *own, *own_at; /* owned; per rank: where its summand of this rank's slice is stored */
+  void *received;   /* owned; this rank's slice from every rank, concatenated */
+  uint16_t *packed; /* owned; bfloat16: the whole chunk */
+  int *count;       /* owned; per rank: size of its slice */
+  int *at;          /* owned; per rank: start of its slice */
+  int *own;         /* owned; per rank: size of its summand of this rank's slice */
+  int *own_at;      /* owned; per rank: start of that summand */
 };
 
 /* ---- creation and destruction ---- */

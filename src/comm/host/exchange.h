@@ -21,18 +21,19 @@
 
 typedef struct ct__exchange ct__exchange_t; /**< buffers for one chunk */
 
-/** Local. For chunks of up to \a capacity floats over up to t->size ranks; wire: CT_F32 or CT_BF16.
- * CT_ERR_NOMEM. */
+/** Local. Allocates buffers for chunks of up to \a capacity floats and up to t->size ranks; wire:
+ * CT_F32 or CT_BF16. CT_ERR_NOMEM. */
 int ct__exchange_open(const ct_topo_t *t, ct_dtype_t wire, int64_t capacity, ct__exchange_t **out);
-/** NULL is allowed. */
+/** Frees \a x, which may be NULL. */
 void ct__exchange_close(ct__exchange_t *x);
 /** Collective over comm, Hot. Starts the exchange of the summands in buf[0..n). */
 void ct__exchange_begin(ct__exchange_t *x, MPI_Comm comm, float *buf, int64_t n,
                         MPI_Request *request);
-/** Collective over comm, Hot. After the request has completed: sums the slice and starts to return
- * the sums. */
+/** Collective over comm, Hot. Call after the request has completed: sums the slice and starts to
+ * return the sums. */
 void ct__exchange_turn(ct__exchange_t *x, MPI_Comm comm, MPI_Request *request);
-/** Local, Hot. After that request has completed: copies the result to buf. */
+/** Local, Hot. Call after the request of ct__exchange_turn() has completed: copies the result to
+ * buf. */
 void ct__exchange_finish(ct__exchange_t *x);
 
 #endif

@@ -14,9 +14,9 @@ enum {
 
 /* ---- slices ---- */
 
-/* With shared memory each local rank reduces one part of the buffer, and the ranks of all nodes
- * with the same local rank split that part. Without shared memory all ranks split the whole
- * buffer. */
+/* Assigns slices to ranks. With shared memory each local rank reduces one part of the buffer, and
+ * the ranks of all nodes with the same local rank split that part. Without shared memory all ranks
+ * split the whole buffer. */
 int ct__comm_slice_open(ct_comm_t *c)
 {
   int rc = CT_OK;

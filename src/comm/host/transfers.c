@@ -5,7 +5,8 @@
  * nodes (between the ranks with the same slice: by one MPI_Iallreduce, or by our own exchange if
  * MPI does not support the order or type, or is slow), then copied to the other ranks of the node.
  * Chunks of successive transfers are pipelined, a few at a time, so that one slow message does not
- * stop the rest. Progress is made only inside progress() and blocking calls: there is no thread. */
+ * stop the rest. No thread runs in the background: progress is made only inside progress() and
+ * blocking calls. */
 #include "comm/host/comm_mpi.h"
 
 #include "base/ct_trace.h"

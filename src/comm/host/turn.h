@@ -7,11 +7,11 @@
 /** One iteration of a wait loop: makes progress on open transfers, then yields the core.
  * CT_ERR_COMM if a rank of this node has aborted. */
 int ct__comm_turn(ct_comm_t *c, unsigned turn);
-/** 1: end() of this open ticket would not wait. */
+/** Returns 1 if end() of this open ticket would not wait. */
 int ct__comm_complete(ct_comm_t *c, int ticket);
 
-/** The entry `waited` of communicators whose end() waits on the host: sets both times to 0. Does
- * not use c. */
+/** Implements the entry `waited` of communicators whose end() waits on the host: sets both times to
+ * 0. Does not use c. */
 void ct__comm_waited(ct_comm_t *c, double *transfers, double *groups);
 
 #endif

@@ -42,17 +42,19 @@ struct ct__window {
   int warned;
   segment_t *segment; /* owned; the allocations */
   int64_t segments, cap;
-  segment_t control;                     /* memory of the counters */
-  progress_t **progress;                 /* owned; counters of each local rank */
-  int64_t posted, reduced;               /* this rank's */
-  int64_t lowest_posted, lowest_reduced; /* minimum over all ranks, when last read */
+  segment_t control;      /* memory of the counters */
+  progress_t **progress;  /* owned; counters of each local rank */
+  int64_t posted;         /* this rank's counter */
+  int64_t reduced;        /* this rank's counter */
+  int64_t lowest_posted;  /* minimum over all ranks, when last read */
+  int64_t lowest_reduced; /* minimum over all ranks, when last read */
 };
 
 /* ---- memory ---- */
 
-/* A tmpfs allocates pages when they are touched and raises SIGBUS when none are left, so free space
- * is checked in advance. MPI libraries put windows into /dev/shm; if that does not exist, MPI has
- * to handle it. */
+/* Checks free space. A tmpfs allocates pages when they are touched and raises SIGBUS when none are
+ * left, so free space is checked in advance. MPI libraries put windows into /dev/shm; if that does
+ * not exist, MPI has to handle it. */
 static int enough_space(const ct_topo_t *t, size_t bytes)
 {
   int rc = ct_fault("comm.window");
@@ -290,7 +292,7 @@ void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *
   ct__window_cut(from, to, w->t->local_size, w->t->local_rank);
 }
 
-/* Sum of one block over 2, 4, 8 … ranks: the sum of its two halves' sums. */
+/* Computes the sum of one block over 2, 4, 8 … ranks: the sum of its two halves' sums. */
 static void sum_tree(float *sum, float *const *base, int ranks, int64_t at, int n)
 {
   _Alignas(LINES) float other[BLOCK];
@@ -307,7 +309,7 @@ static void sum_tree(float *sum, float *const *base, int ranks, int64_t at, int 
     sum[i] = a[i] + b[i];
 }
 
-/* Sum of one block over all ranks, in rank order. */
+/* Computes the sum of one block over all ranks, in rank order. */
 static void sum_block(float *sum, float *const *base, int ranks, int64_t at, int n)
 {
   const float *a = base[0] + at, *b = base[1] + at;

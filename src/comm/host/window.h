@@ -34,20 +34,20 @@ typedef struct ct__window_location {
  * failure). may_share, identical on all ranks: 0 forbids sharing. tree: sum along a binary tree
  * over the local ranks, whose number is then a power of two. */
 int ct__window_open(const ct_topo_t *t, int may_share, int tree, ct__window_t **out);
-/** Collective over the world; NULL is allowed. */
+/** Collective over the world. Frees \a w, which may be NULL. */
 void ct__window_close(ct__window_t *w);
 /** Local. Notifies the other ranks and frees this rank's private data. The memory itself stays
  * until the process ends, since peers and MPI may still access it. */
 void ct__window_abort(ct__window_t *w);
-/** 1: memory is shared, except for allocations that did not fit. */
+/** Returns 1 if memory is shared, except for allocations that did not fit. */
 int ct__window_sharing(const ct__window_t *w);
-/** 1: a rank on this node has called ct__window_abort(). */
+/** Returns 1 if a rank on this node has called ct__window_abort(). */
 int ct__window_aborted(const ct__window_t *w);
 
 /** Collective over the world. Zeroed, 64-byte aligned memory: shared if the window shares and the
  * allocation succeeds, else private. Freed by ct__window_close(). */
 int ct__window_alloc(ct__window_t *w, size_t bytes, void **out);
-/** 1 and the location if all of buf[0..n) is shared memory. */
+/** Returns 1 and the location if all of buf[0..n) is shared memory. */
 int ct__window_find(const ct__window_t *w, const float *buf, int64_t n, ct__window_location_t *out);
 
 /** Reduces [*from, *to) to slice \a index of \a slices. Slices start at multiples of a cache line
@@ -57,7 +57,7 @@ void ct__window_cut(int64_t *from, int64_t *to, int slices, int index);
 void ct__window_slice(const ct__window_t *w, int64_t n, int64_t *from, int64_t *to);
 /** Posts the next transfer; returns its number. */
 int64_t ct__window_post(ct__window_t *w);
-/** 1: all ranks of the node have posted transfer \a number. */
+/** Returns 1 if all ranks of the node have posted transfer \a number. */
 int ct__window_all_posted(ct__window_t *w, int64_t number);
 /** Sums elements [from, from + n) over the ranks of the node in local rank order (or along the
  * tree), and writes the sum to all ranks' memory (\a everywhere) or only to this rank's. */
@@ -67,7 +67,7 @@ void ct__window_sum(ct__window_t *w, ct__window_location_t location, int64_t fro
 void ct__window_spread(ct__window_t *w, ct__window_location_t location, int64_t from, int64_t n);
 /** Marks this rank's next transfer as reduced. */
 void ct__window_reduced(ct__window_t *w);
-/** 1: all ranks of the node have reduced transfer \a number. */
+/** Returns 1 if all ranks of the node have reduced transfer \a number. */
 int ct__window_all_reduced(ct__window_t *w, int64_t number);
 
 #endif

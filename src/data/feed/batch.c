@@ -59,14 +59,15 @@ out:
   return at_sample(d, id, rc);
 }
 
-/* The address of the label or targets of the i-th of the samples that are read together. */
+/* Returns the address of the label or targets of the i-th of the samples that are read together. */
 static void *dense_target_at(const ct_dataset_t *d, void *dense_targets, int64_t i)
 {
   size_t bytes = d->info.targets ? (size_t)d->info.targets * sizeof(float) : sizeof(int64_t);
   return (char *)dense_targets + (size_t)i * bytes;
 }
 
-/* Samples that differ in size are read one by one, when they are converted. */
+/* Reads samples together. Samples that differ in size are read one by one, when they are
+ * converted. */
 static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids, void *stored,
                          void *dense_targets)
 {
@@ -76,7 +77,7 @@ static int read_together(ct__make_t *m, int64_t epoch, int n, const int64_t *ids
   return d->info.varies ? CT_OK : d->ops->read(d->reader, n, ids, stored, dense_targets);
 }
 
-/* 1 if all samples are finite; else 0, and *bad is the first that is not. */
+/* Returns 1 if all samples are finite; else 0, and *bad is the first that is not. */
 static int batch_convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *from,
                          float *to, int *bad)
 {
@@ -87,7 +88,7 @@ static int batch_convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, 
   return *bad < 0;
 }
 
-/* The i-th of the samples that are read together. */
+/* Makes the i-th of the samples that are read together. */
 static int make_sample(const ct__make_t *m, int64_t epoch, int64_t id, int64_t i,
                        void *dense_targets, float *x)
 {
@@ -127,7 +128,7 @@ out:
   return rc;
 }
 
-/* The labels or targets of the other sample; \a at: its index among the partners. */
+/* Mixes in the labels or targets of the other sample; \a at: its index among the partners. */
 static int mix_dense_targets(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
 {
   int rc = CT_OK;
@@ -145,7 +146,8 @@ out:
   return rc;
 }
 
-/* The partners are read after the samples, into the same buffers. */
+/* Mixes the samples of a batch with their partners, which are read after them into the same
+ * buffers. */
 static int mix_samples(ct__make_t *m, ct_batch_t *b)
 {
   int rc = CT_OK, partners = 0;
@@ -307,7 +309,7 @@ static int alloc_dense_targets(ct__make_t *m, int64_t n)
   return m->dense_targets && m->dense_target ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Bytes of a sample of the largest extra input. */
+/* Returns the bytes of a sample of the largest extra input. */
 static int64_t most_of_extra(const ct_dataset_t *d)
 {
   int64_t most = 0;

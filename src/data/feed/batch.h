@@ -13,7 +13,7 @@ typedef struct ct__make {
   const ct_sampler_t *sampler;
   int bytes;                    /**< 1: samples stay as they are stored */
   void *stored;                 /**< samples as the reader returns them */
-  void *dense_targets;          /**< dense targets as stored; NULL if there are none */
+  void *dense_targets;          /**< dense targets as stored; NULL if the data has none */
   ct_dataset_t as_dense_target; /**< how dense targets are converted */
   float *dense_target;          /**< one dense target, transformed */
   void *stored_extra;           /**< an extra input as stored */
@@ -27,8 +27,8 @@ typedef struct ct__make {
   float *partner_targets;
 } ct__make_t;
 
-/** Allocates for batches of up to \a n samples.  CT_ERR_NOMEM: ct__make_clear() has to be called
- * even then. */
+/** Allocates buffers for batches of up to \a n samples.  CT_ERR_NOMEM: ct__make_clear() has to be
+ * called even then. */
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes);
 void ct__make_clear(ct__make_t *m);

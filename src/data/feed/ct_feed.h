@@ -12,14 +12,16 @@
 #define CT_SKIPS_LOGGED 4
 /** A sample that could not be read or decoded, and the one that replaces it. */
 typedef struct ct_skip {
-  int64_t id, instead;
-  char why[320]; /**< names file and sample */
+  int64_t id;      /**< number of the damaged sample */
+  int64_t instead; /**< number of the sample that replaces it */
+  char why[320];   /**< names file and sample */
 } ct_skip_t;
 
 /** The local batch of one rank in one step, borrowed from the feed until the next ct_feed_next() or
  * close. */
 typedef struct ct_batch {
-  int64_t epoch, cursor;         /**< position of the global batch */
+  int64_t epoch;                 /**< epoch of the global batch */
+  int64_t cursor;                /**< position of the global batch in the epoch, in samples */
   int64_t global;                /**< samples of the step on all ranks */
   int64_t first;                 /**< position of x[0] within the global batch */
   int n;                         /**< samples of this rank; may be 0 */
@@ -43,13 +45,14 @@ typedef struct ct_feed ct_feed_t;
  * thread that opens and closes the feed. */
 typedef struct ct_feed_mem {
   int (*alloc)(void *ctx, size_t bytes, void **out); /**< 64-byte aligned; CT_OK or a code */
-  void (*release)(void *ctx, void *p);               /**< NULL is fine */
+  void (*release)(void *ctx, void *p);               /**< p may be NULL */
   void *ctx;
 } ct_feed_mem_t;
 
 typedef struct ct_feed_opts {
   int rank, size;
-  int64_t epoch, cursor; /**< where the feed begins */
+  int64_t epoch;  /**< epoch in which the feed begins */
+  int64_t cursor; /**< position in this epoch, in samples */
   int workers;
   int one_epoch;     /**< 1: the feed ends at the end of the epoch */
   int bytes;         /**< 1: samples stay as they are stored (ct_dataset_is_bytes()) */
@@ -71,12 +74,12 @@ int ct_feed_next(ct_feed_t *f, const ct_batch_t **out);
  * has an error.  Does not wait.  The batch stays valid until the second next call of
  * ct_feed_next(). */
 const ct_batch_t *ct_feed_ahead(ct_feed_t *f);
-/** The time breakdown of the i-th thread that makes batches; with 0 workers that of the caller.
- * NULL after the last.  Borrowed. */
+/** Returns the time breakdown of the i-th thread that makes batches; with 0 workers that of the
+ * caller.  NULL after the last.  Borrowed. */
 const ct_io_times_t *ct_feed_times(const ct_feed_t *f, int i);
-/** The largest n that a batch of this rank can have. */
+/** Returns the largest n that a batch of this rank can have. */
 int ct_feed_max(const ct_feed_t *f);
-/** Stops the workers and frees everything.  NULL is fine. */
+/** Stops the workers and frees \a f, which may be NULL. */
 void ct_feed_close(ct_feed_t *f);
 
 #endif

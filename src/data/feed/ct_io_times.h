@@ -39,12 +39,12 @@ typedef struct ct_io_times {
   atomic_llong bytes[CT_IO_COUNT]; /**< bytes produced: READ as stored, DECOMPRESS decoded */
 } ct_io_times_t;
 
-/** "read" */
+/** Returns the name of a phase, such as "read". */
 const char *ct_io_name(ct_io_phase_t phase);
-/** The help text of a phase. */
+/** Returns the help text of a phase. */
 const char *ct_io_help(ct_io_phase_t phase);
-/** From now on adds the time of the calling thread to \a t (borrowed), starting in \a phase.  NULL:
- * stops. */
+/** Adds the time of the calling thread to \a t (borrowed) from now on, starting in \a phase.  If
+ * \a t is NULL, stops that. */
 void ct_io_times_begin(ct_io_times_t *t, ct_io_phase_t phase);
 /** Hot.  Changes the phase of the calling thread.  Returns the previous phase. */
 ct_io_phase_t ct_io_enter(ct_io_phase_t phase);

@@ -42,17 +42,18 @@ struct ct_feed {
   slot_t *slots;
   maker_t *makers;
 
-  pthread_mutex_t lock;  /* protects everything below and slot_t.ready */
-  pthread_cond_t ready;  /* signalled when a batch is ready */
-  pthread_cond_t space;  /* a slot was released, or stop */
-  int64_t epoch, cursor; /* position of the next batch to begin */
+  pthread_mutex_t lock; /* protects everything below and slot_t.ready */
+  pthread_cond_t ready; /* signalled when a batch is ready */
+  pthread_cond_t space; /* a slot was released, or stop */
+  int64_t epoch;        /* epoch of the next batch to begin */
+  int64_t cursor;       /* position of that batch in the epoch */
   int64_t begun, taken, released;
   int ended, stop;
 };
 
 /* ---- the next batch ---- */
 
-/* With the lock held: begins the batch of the next step. */
+/* Needs f->lock. Begins the batch of the next step. */
 static slot_t *feed_begin(ct_feed_t *f)
 {
   slot_t *s = &f->slots[f->begun++ % f->depth];
@@ -95,8 +96,8 @@ static void announce(const maker_t *m, int64_t epoch, int64_t cursor, int64_t st
   f->data->ops->ahead(f->data->reader, n, m->ahead);
 }
 
-/* The first batch of a feed announces all following ones up to that distance, each later batch
- * one. */
+/* Announces samples to the reader. The first batch of a feed announces all following ones up to
+ * that distance, each later batch one. */
 static void look_ahead(const maker_t *m, const ct_batch_t *b, int is_first)
 {
   int64_t most = m->feed->data->readahead;

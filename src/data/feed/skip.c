@@ -13,7 +13,7 @@ static int is_of_sample(int rc)
   return rc == CT_ERR_IO || rc == CT_ERR_FORMAT || rc == CT_ERR_DATA;
 }
 
-/* A batch of the i-th sample of a batch. */
+/* Returns a batch that consists of the i-th sample of a batch. */
 static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
 {
   ct_batch_t one = *b;

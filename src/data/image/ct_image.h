@@ -18,14 +18,14 @@
 #define CT_IMAGE_SIDE   65500
 #define CT_IMAGE_PIXELS ((int64_t)1 << 28)
 
-/** The facts that need no decoding. */
+/** Properties of an image that its header contains. */
 typedef struct ct_image_info {
   int64_t height, width;
   int channels; /**< 1: grey, 3: colour */
   int bits;     /**< of a channel: 8, or 16 */
 } ct_image_info_t;
 
-/** 1 if a file, positioned at its beginning, looks like an image (ct_format_t.probe). */
+/** Returns 1 if a file, positioned at its beginning, looks like an image (ct_format_t.probe). */
 int ct_image_probe(FILE *f);
 /** Reads the header of an image.  CT_ERR_FORMAT: not an image, a damaged header, or larger than the
  * limits; CT_ERR_UNSUP.  Messages do not name the file; the caller prefixes its name. */
@@ -37,8 +37,8 @@ int ct_image_info(const void *file, size_t bytes, ct_image_info_t *out);
 int ct_image_decode(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                     uint8_t *out);
 
-/** As ct_image_decode(), for images of 16 bits; CT_ERR_DATA for others.  Grey has the same
- * weights. */
+/** Decodes images of 16 bits as ct_image_decode() does those of 8 bits, with the same weights for
+ * grey.  CT_ERR_DATA: the image has 8 bits or less. */
 int ct_image_decode_wide(const void *file, size_t bytes, const ct_image_info_t *info, int channels,
                          uint16_t *out);
 
@@ -53,21 +53,23 @@ typedef struct ct_image {
  * Image.resize(…, BILINEAR), which rounds after each direction.  CT_ERR_NOMEM. */
 int ct_image_resize(const ct_image_t *in, const ct_image_t *out);
 
-/** Writes h x w bytes as a grey PNG, atomically.  CT_ERR_IO, CT_ERR_NOMEM; CT_ERR_UNSUP: this build
- * has no libpng. */
+/** Writes h x w bytes as a grey PNG, atomically.  CT_ERR_IO, CT_ERR_NOMEM; CT_ERR_UNSUP: this
+ * program was built without libpng. */
 int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels);
 
 /** A window of an image whose sides may be reduced to 1/2, 1/4 or 1/8, rounded up. */
 typedef struct ct_image_part {
-  int reduce;                       /**< 1, 2, 4 or 8; must be 1 if ct_image_reduces() returns 0 */
-  int64_t top, left, height, width; /**< within the reduced image */
+  int reduce; /**< 1, 2, 4 or 8; must be 1 if ct_image_reduces() returns 0 */
+  /* the window, in pixels of the reduced image */
+  int64_t top, left, height, width;
 } ct_image_part_t;
-/** 1 if the format can be decoded at reduced size with less work.  Pixels of a reduced JPEG are in
- * effect means of blocks of pixels, since its cosine transform is computed at the reduced size. */
+/** Returns 1 if the format can be decoded at reduced size with less work.  Pixels of a reduced JPEG
+ * are in effect means of blocks of pixels, since its cosine transform is computed at the reduced
+ * size. */
 int ct_image_reduces(const void *file, size_t bytes);
-/** As ct_image_decode(), for a window: out[part->height][part->width][channels].  With reduce 1 the
- * pixels are those of the same window of the whole image.  Damage outside the window may go
- * unnoticed. */
+/** Decodes a window of an image as ct_image_decode() does the whole image:
+ * out[part->height][part->width][channels].  If reduce is 1, the pixels are those of the same
+ * window of the whole image.  Damage outside the window may go unnoticed. */
 int ct_image_decode_part(const void *file, size_t bytes, const ct_image_info_t *info,
                          const ct_image_part_t *part, int channels, uint8_t *out);
 

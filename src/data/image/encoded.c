@@ -34,7 +34,7 @@ static int is_resized(const ct__view_t *v)
   return v->h != v->box.h || v->w != v->box.w;
 }
 
-/* The largest reduction after which no upscaling is needed. */
+/* Returns the largest reduction after which no upscaling is needed. */
 static int reduction(const ct__encoded_t *e, const job_t *j)
 {
   const ct__view_t *v = &j->view;
@@ -66,8 +66,8 @@ static ct__image_span_t span(int64_t start, int64_t length, int reduce, int64_t 
                             .n = n};
 }
 
-/* The number of inputs that the outputs need, from *first on; afterwards t->first counts from
- * there. */
+/* Returns the number of inputs that the outputs need, from *first on; afterwards t->first counts
+ * from there. */
 static int64_t encoded_cut(ct__image_taps_t *t, int64_t *first)
 {
   int64_t end = 0;

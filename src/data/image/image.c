@@ -67,7 +67,8 @@ static void wide_to_colour(uint16_t *at, int64_t pixels)
     at[3 * i] = at[3 * i + 1] = at[3 * i + 2] = at[i];
 }
 
-/* The same weights; the sum just fits into 32 bits. */
+/* Converts 16-bit colours to grey, with the weights of the 8-bit version; the sum just fits into
+ * 32 bits. */
 static void wide_to_grey(const uint16_t *from, int64_t pixels, uint16_t *to)
 {
   for (int64_t i = 0; i < pixels; i++, from += 3)

@@ -25,7 +25,7 @@
 
 enum {
   MOST_SCANS = 500, /* limit of scans of a progressive image, against decompression bombs */
-  MARGIN = 8        /* columns beside a part from which its own are interpolated, with a margin */
+  MARGIN = 8 /* columns beside a part that the interpolation of its columns needs, and spare ones */
 };
 
 typedef struct source {

@@ -131,8 +131,8 @@ static void copy_part(const uint8_t *whole, const ct_image_info_t *info,
     memcpy(out, from, row);
 }
 
-/* Rows are predicted from previous rows and may be interlaced, so all rows are read for any
- * part. */
+/* Decodes a PNG. Rows are predicted from previous rows and may be interlaced, so all rows are read
+ * for any part. */
 static int png_decode(const void *file, size_t bytes, const ct_image_info_t *info,
                       const ct_image_part_t *part, uint8_t *out)
 {

@@ -30,7 +30,8 @@ struct ct_cache_file {
   ct_cache_t *cache;
   char path[CT_PATH_MAX]; /* of the file with the blocks */
   int fd;
-  int64_t bytes, mtime_ns; /* of the data file */
+  int64_t bytes;    /* size of the data file */
+  int64_t mtime_ns; /* modification time of the data file */
   int64_t pieces;
   ct__word_t *word;     /* [pieces], mapped */
   atomic_char *checked; /* [pieces] 1: this process has verified the block */
@@ -38,8 +39,8 @@ struct ct_cache_file {
 
 /* ---- opening ---- */
 
-/* The space for the words is allocated at once: if the disk were full later, an access to the
- * mapping would end the program. */
+/* Maps the words. The space for the words is allocated at once: if the disk were full later, an
+ * access to the mapping would end the program. */
 static int map_words(ct_cache_file_t *f, const char *path)
 {
   int rc = CT_OK;
@@ -55,7 +56,7 @@ out:
   return rc;
 }
 
-/* The name of a copy: a hash of its path, a hash of its size and time, and its own name for
+/* Makes the name of a copy: a hash of its path, a hash of its size and time, and its own name for
  * messages. */
 static void name_copy(const char *path, int64_t bytes, int64_t mtime_ns, char *out, size_t cap)
 {
@@ -160,13 +161,13 @@ static size_t piece_bytes(const ct_cache_file_t *f, int64_t piece)
   return left < CT_CACHE_PIECE ? (size_t)left : CT_CACHE_PIECE;
 }
 
-/* The checksum of a block; never 0. */
+/* Returns the checksum of a block; never 0. */
 static uint64_t cache_word_of(const char *piece, size_t bytes)
 {
   return ct_hash(piece, bytes, 0) | 1;
 }
 
-/* 1 if the data file still has the size and time for which the cache was opened. */
+/* Returns 1 if the data file still has the size and time for which the cache was opened. */
 static int cache_is_same(const ct_cache_file_t *f, int fd)
 {
   struct stat st;
@@ -217,7 +218,7 @@ static void cache_forget(ct_cache_file_t *f, int64_t piece, uint64_t word, const
   ct__cache_warn(f->cache, f->path, why);
 }
 
-/* 1 if the stored block matches its checksum; it is then in p. */
+/* Returns 1 if the stored block matches its checksum; it is then in p. */
 static int is_valid(ct_cache_file_t *f, int64_t piece, uint64_t word, ct__piece_t *p)
 {
   size_t all = piece_bytes(f, piece);

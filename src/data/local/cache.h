@@ -22,22 +22,23 @@ struct ct_cache {
   int64_t spare;        /**< bytes of the disk that are left free */
   pthread_mutex_t lock; /**< of free */
   ct__piece_t *free;
-  atomic_int full;   /**< 1: nothing is written any more */
-  atomic_int logged; /**< 1: the warning was logged */
-  atomic_llong missed, found;
+  atomic_int full;     /**< 1: nothing is written any more */
+  atomic_int logged;   /**< 1: the warning was logged */
+  atomic_llong missed; /**< bytes read from the data files */
+  atomic_llong found;  /**< bytes read from the cache */
 };
 
 /** Logs the one warning of a process: \a path, and \a why it does not serve. */
 void ct__cache_warn(ct_cache_t *c, const char *path, const char *why);
-/** A buffer, returned by ct__cache_give(); NULL: out of memory. */
+/** Returns a buffer, to be given back by ct__cache_give(); NULL: out of memory. */
 ct__piece_t *ct__cache_take(ct_cache_t *c);
 void ct__cache_give(ct_cache_t *c, ct__piece_t *p);
 
-/** As ct_cache_file_open().  CT_ERR_IO, CT_ERR_NOMEM */
+/** Opens a file as ct_cache_file_open() does, but returns errors.  CT_ERR_IO, CT_ERR_NOMEM */
 int ct__cache_file_open(ct_cache_t *c, const char *path, int64_t bytes, int64_t mtime_ns,
                         ct_cache_file_t **out);
-/** Copies and verifies one block of \a fd, the opened data file, unless a valid one is there; adds
- * the bytes it copied to *copied.  CT_ERR_IO */
+/** Copies one block of \a fd, the opened data file, into the cache and verifies it, unless the
+ * cache holds a valid copy; adds the bytes it copied to *copied.  CT_ERR_IO */
 int ct__cache_fill(ct_cache_file_t *f, int64_t piece, int fd, const char *path, int64_t *copied);
 
 #endif

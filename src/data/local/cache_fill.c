@@ -19,7 +19,8 @@ typedef struct fill {
   ct_cache_t *cache;
   const ct_cache_source_t *files;
   int n;
-  int64_t done, all; /* blocks of this process */
+  int64_t done; /* blocks that this process has filled */
+  int64_t all;  /* blocks that this process has to fill */
   int64_t copied;
   double logged_s; /* ct_clock() of the last line in the log */
 } fill_t;
@@ -95,7 +96,7 @@ out:
   return rc;
 }
 
-/* The blocks [from, to), numbered across the files. */
+/* Fills the blocks [from, to), numbered across the files. */
 static int fill_range(fill_t *w, int64_t from, int64_t to)
 {
   int rc = CT_OK;

@@ -26,8 +26,8 @@ enum {
 /** A data file. */
 typedef struct ct_cache_source {
   const char *path; /**< borrowed */
-  int64_t bytes;    /**< its size, and … */
-  int64_t mtime_ns; /**< … its modification time, in nanoseconds; both 0 unless it is staged */
+  int64_t bytes;    /**< its size; 0 unless the file is staged */
+  int64_t mtime_ns; /**< its modification time in nanoseconds; 0 unless the file is staged */
 } ct_cache_source_t;
 
 typedef struct ct_cache ct_cache_t;
@@ -42,27 +42,27 @@ int ct_cache_stat(ct_cache_source_t *s);
  * or belongs to another user. */
 int ct_cache_open(const char *dir, int staged, const ct_cache_source_t *files, int n, int keep,
                   ct_cache_t **out);
-/** The directory of the cache.  Borrowed. */
+/** Returns the directory of the cache.  Borrowed. */
 const char *ct_cache_dir(const ct_cache_t *c);
-/** Bytes that this process read from the data files, and from the cache. */
+/** Returns the bytes that this process has read from the data files, and from the cache. */
 void ct_cache_counts(const ct_cache_t *c, int64_t *missed, int64_t *found);
-/** Its files are closed before.  NULL is fine. */
+/** Frees \a c, which may be NULL.  All its files must be closed before. */
 void ct_cache_close(ct_cache_t *c);
 
 /** Opens the cache of the file \a path with this size and modification time.  NULL: it cannot be
  * created, and the file is to be read without a cache; the first such failure logs a warning. */
 ct_cache_file_t *ct_cache_file_open(ct_cache_t *c, const char *path, int64_t bytes,
                                     int64_t mtime_ns);
-/** Thread-safe.  As ct_file_read_at() of \a fd, the opened data file, from which only blocks are
- * read that are not in the cache; these are then kept.  A full or failing disk is no error: it logs
- * one warning, and the data file is read. */
+/** Thread-safe.  Reads bytes of the data file opened as \a fd, as ct_file_read_at() does.  Blocks
+ * that are not in the cache are read from the data file and added to the cache.  If the disk is
+ * full or fails, logs one warning and reads the data file. */
 int ct_cache_read(ct_cache_file_t *f, int fd, const char *path, int64_t at, void *to, size_t bytes);
-/** 1 if all these bytes seem to be in the cache. */
+/** Returns 1 if all these bytes seem to be in the cache. */
 int ct_cache_has(const ct_cache_file_t *f, int64_t at, int64_t bytes);
-/** NULL is fine. */
+/** Closes the file; \a f may be NULL. */
 void ct_cache_file_close(ct_cache_file_t *f);
 
-/** Staged.  CT_ERR_IO if the disk has no space for what is missing of the files. */
+/** Staged.  CT_ERR_IO if the disk has not enough space for the missing blocks of the files. */
 int ct_cache_check_space(const ct_cache_t *c, const ct_cache_source_t *files, int n);
 /** Staged.  Copies part \a part of \a parts of all blocks of the files and reads each back to
  * verify it; blocks that are there are only verified.  Calls ct_heartbeat_progress(); rank 0 logs a
@@ -70,7 +70,8 @@ int ct_cache_check_space(const ct_cache_t *c, const ct_cache_source_t *files, in
  * or has changed since ct_cache_stat(), or the disk is full or fails. */
 int ct_cache_fill(ct_cache_t *c, const ct_cache_source_t *files, int n, int part, int parts,
                   int64_t *copied);
-/** Staged.  The path of the copy of a file, which is complete after all parts were filled. */
+/** Staged.  Writes the path of the copy of a file to \a out; the copy is complete after all parts
+ * were filled. */
 int ct_cache_copy(const ct_cache_t *c, const ct_cache_source_t *file, char *out, size_t cap);
 
 #endif

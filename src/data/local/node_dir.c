@@ -18,7 +18,8 @@
 #define USERS         "users" /* the file on which all users of a directory hold a lock */
 #define CT__NODE_CURE "name another directory in %s, or unset it"
 
-/* The name can be guessed, so in a public directory it may belong to another user. */
+/* Creates the directory. Its name can be guessed, so in a public directory it may belong to another
+ * user. */
 static int make_dir(const char *dir, const char *key)
 {
   int rc = CT_OK;

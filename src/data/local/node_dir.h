@@ -16,13 +16,13 @@ typedef struct ct__node_dir {
  * cannot be created or belongs to another user; the message says how to change \a key of the
  * configuration. */
 int ct__node_join(ct__node_dir_t *d, const char *key);
-/** Ends the use of the directory.  Unless \a keep, the last user removes it; a warning is logged if
- * that fails.  Not joined is fine. */
+/** Ends the use of the directory; does nothing if \a d is not joined.  Unless \a keep is 1, the
+ * last user removes the directory; logs a warning if that fails. */
 void ct__node_leave(ct__node_dir_t *d, int keep);
 /** Removes a directory and its files, unless a process uses it.  \a fd: its file `users`, on which
  * an exclusive lock may remain. */
 void ct__node_remove(const char *dir, int fd);
-/** flock(), retried if a signal interrupts it. */
+/** Calls flock(), and retries if a signal interrupts it. */
 int ct__node_lock(int fd, int operation);
 /** Opens a lock file and creates it if it is missing; *fd is -1 if the directory does not exist any
  * more.  CT_ERR_IO */

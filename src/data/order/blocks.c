@@ -22,14 +22,16 @@ typedef struct stretch {
 typedef struct class
 {
   int64_t rows, blocks;
-  int64_t place;   /* where it begins on the line */
-  int stretch, to; /* its runs */
+  int64_t place; /* position on the line where the class begins */
+  int stretch;   /* index of its first run in by_class */
+  int to;        /* index after its last run */
 } class_t;
 
 struct ct_blocks {
   int64_t samples, blocks, rows, most;
   uint64_t hash;
-  stretch_t *by_class, *by_sample; /* the same runs in two orders */
+  stretch_t *by_class;  /* the runs, sorted by length of their blocks */
+  stretch_t *by_sample; /* the same runs, in the order of samples */
   class_t *classes;
   int stretches, nclasses;
 };
@@ -65,7 +67,7 @@ out:
   return rc;
 }
 
-/* The longest first. */
+/* Sorts the longest first. */
 static int compare(const void *a, const void *b)
 {
   const stretch_t *p = a, *q = b;
@@ -179,7 +181,7 @@ int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch)
 
 /* ---- the line ---- */
 
-/* What is drawn for an epoch, each with a key of its own.  The rounds of the full permutation have
+/* The random choices of an epoch, each with its own key.  The rounds of the full permutation have
  * the indices below 2^63. */
 enum { OF_CLASS, OF_BLOCK, OF_LINE };
 
@@ -202,7 +204,8 @@ static const class_t *find_class(const ct_blocks_t *b, int64_t place)
   return &b->classes[low];
 }
 
-/* How far into its block a place is, which has no random beginning any more. */
+/* Returns the offset of a position within its block, on the line before it is shifted by turn().
+ * *rows: samples of the block. */
 static int64_t into_block(const ct_blocks_t *b, int64_t place, int64_t *rows)
 {
   const class_t *c = find_class(b, place);
@@ -210,7 +213,7 @@ static int64_t into_block(const ct_blocks_t *b, int64_t place, int64_t *rows)
   return (place - c->place) % c->rows;
 }
 
-/* The line begins at a random block. */
+/* Shifts the line so that it begins at a random block. */
 static int64_t turn(const ct_blocks_t *b, uint64_t seed, int64_t epoch, int64_t place)
 {
   int64_t rows, begin = (int64_t)(blocks_draw(seed, epoch, OF_LINE, 0) % (uint64_t)b->samples);

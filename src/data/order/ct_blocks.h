@@ -30,20 +30,21 @@ typedef struct ct_block_run {
 typedef struct ct_blocks ct_blocks_t;
 
 /** Local.  Makes the table from \a n runs, which cover all samples from 0 in ascending order.
- * CT_ERR_NOMEM; CT_ERR_ARG: the runs are not contiguous, or have no rows. */
+ * CT_ERR_NOMEM; CT_ERR_ARG: the runs are not contiguous, or a run has less than 1 row. */
 int ct_blocks_make(const ct_block_run_t *runs, int n, ct_blocks_t **out);
-/** NULL is fine. */
+/** Frees \a b, which may be NULL. */
 void ct_blocks_free(ct_blocks_t *b);
-/** The number of blocks, and the number of samples of most blocks. */
+/** Return the number of blocks, and the number of samples that most blocks have. */
 int64_t ct_blocks_count(const ct_blocks_t *b);
 int64_t ct_blocks_rows(const ct_blocks_t *b);
-/** The number of the block that contains a sample. */
+/** Returns the number of the block that contains a sample. */
 int64_t ct_blocks_of(const ct_blocks_t *b, int64_t sample);
-/** A hash of the table. */
+/** Returns a hash of the table. */
 uint64_t ct_blocks_hash(const ct_blocks_t *b);
-/** The default number of lanes of a global batch: one for each sample in batches of up to 64; in
- * larger batches at least 64, with up to 8 samples each.  Fewer if a lane would have less than four
- * blocks, but not fewer than 16 if there are 16 blocks.  Independent of the number of ranks. */
+/** Returns the default number of lanes of a global batch: one lane for each sample in batches of up
+ * to 64; in larger batches at least 64 lanes, with up to 8 samples each.  It is lower if a lane
+ * would have less than four blocks, but not lower than 16 if the data has at least 16 blocks.  It
+ * does not depend on the number of ranks. */
 int64_t ct_blocks_lanes(const ct_blocks_t *b, int64_t batch);
 
 #endif

@@ -24,11 +24,11 @@ typedef struct ct_sampler {
   int64_t lanes;             /**< with blocks: number of lanes, at most the batch */
 } ct_sampler_t;
 
-/** Samples of an epoch: all, or with drop_last those in full batches. */
+/** Returns the samples of an epoch: all, or with drop_last those in full batches. */
 int64_t ct_sampler_epoch(const ct_sampler_t *s);
-/** Steps of an epoch: ceil(samples / batch); the last batch may be smaller. */
+/** Returns the steps of an epoch: ceil(samples / batch); the last batch may be smaller. */
 int64_t ct_sampler_steps(const ct_sampler_t *s);
-/** The sample at a position of an epoch. */
+/** Returns the number of the sample at a position of an epoch. */
 int64_t ct_sampler_at(const ct_sampler_t *s, int64_t epoch, int64_t position);
 /** Replaces \a drawn, a sample drawn from all, as the partner of the sample at a position.  With
  * blocks it returns a sample of the same batch from one of the 8 lanes around the position, so no
@@ -42,14 +42,15 @@ int64_t ct_sampler_near(const ct_sampler_t *s, int64_t epoch, int64_t position, 
  * CT_ERR_NOMEM */
 int ct_sampler_mixing(const ct_sampler_t *s, const ct_blocks_t *b, int64_t epoch, int steps,
                       double *mates);
-/** Samples on all ranks in the step that begins at \a cursor (0 … end of the epoch): min(batch,
- * samples left). */
+/** Returns the number of samples on all ranks in the step that begins at \a cursor (0 … end of the
+ * epoch): min(batch, samples left). */
 int64_t ct_sampler_batch(const ct_sampler_t *s, int64_t cursor);
 /** Divides \a total into \a n contiguous parts whose sizes differ by at most one, larger ones
- * first.  Returns the size of part i; *first is where it begins. */
+ * first.  Returns the size of part i; *first is the position where part i begins. */
 int64_t ct_sampler_cut(int64_t total, int i, int n, int64_t *first);
-/** The local batch of a rank, when \a total is divided into size * pieces micro-batches: its
- * `pieces` consecutive ones.  Returns its size; *first is where it begins. */
+/** Computes the local batch of a rank: \a total samples are divided into size * micro_batches
+ * micro-batches, of which each rank gets `micro_batches` consecutive ones.  Returns the size of the
+ * local batch; *first is the position of its first sample. */
 int64_t ct_sampler_local_batch(const ct_sampler_t *s, int64_t total, int rank, int size,
                                int64_t *first);
 

@@ -19,7 +19,7 @@ int64_t ct__lanes_of(const ct_sampler_t *s)
   return s->lanes < 1 ? 1 : s->lanes < most ? s->lanes : most;
 }
 
-/* The number of samples in all lanes before this one. */
+/* Returns the number of samples in all lanes before this one. */
 static int64_t before(const line_t *t, int64_t lane)
 {
   int64_t in_batch, in_rest, whole = t->s->samples / t->s->batch;
@@ -33,7 +33,8 @@ static int64_t edge(const line_t *t, int64_t place, int up)
   return ct__blocks_edge(t->s->blocks, t->s->seed, t->epoch, place, up);
 }
 
-/* The first intervals are half a block long, plus or minus up to half a block. */
+/* Returns the position on the line where the lane's first interval begins. The first intervals are
+ * half a block long, plus or minus up to half a block. */
 static int64_t lanes_begin(const line_t *t, int64_t lane)
 {
   int64_t rows = ct_blocks_rows(t->s->blocks);
@@ -43,8 +44,8 @@ static int64_t lanes_begin(const line_t *t, int64_t lane)
   return lane * rows / 2 + (int64_t)(spread * (uint64_t)(rows / 2 + 1) >> 32);
 }
 
-/* As many whole blocks as leave some samples to the last interval, which evens out the lengths of
- * the lanes. */
+/* Returns the position on the line where the lane's whole blocks begin. A lane has as many whole
+ * blocks as leave some samples to its last interval, which evens out the lengths of the lanes. */
 static int64_t middle(const line_t *t, int64_t lane)
 {
   if (t->middle == 0) return before(t, lane);
@@ -70,7 +71,7 @@ static line_t lanes_line_of(const ct_sampler_t *s, int64_t epoch)
   return t;
 }
 
-/* The lane of the sample \a at of \a total: the inverse of ct_sampler_cut(). */
+/* Returns the lane of the sample \a at of \a total: the inverse of ct_sampler_cut(). */
 static int64_t lane_of(int64_t total, int64_t lanes, int64_t at)
 {
   int64_t each = total / lanes, extra = total % lanes, large = (each + 1) * extra;

@@ -6,7 +6,8 @@
  * the additional rounds are for the small halves of small data sets. */
 enum { ROUNDS = 8, MIN_HALF_BITS = 3 };
 
-/* Bits of half a number: the network permutes [0, 4^bits), the least such power that holds n. */
+/* Bits of half a number: the network permutes [0, 4^bits), the smallest power of 4 that is
+ * at least n. */
 static int half_bits(int64_t n)
 {
   int bits = MIN_HALF_BITS;

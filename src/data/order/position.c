@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
   return p < q ? -1 : p > q;
 }
 
-/* The sum over all blocks of the squared number of samples in the block. */
+/* Returns the sum over all blocks of the squared number of samples in the block. */
 static double squares(int64_t *block, int64_t n)
 {
   double sum = 0;

@@ -15,7 +15,7 @@ typedef struct ct_reader ct_reader_t;
 #define CT_CLASSES_MAX 10000000
 
 /** How samples are stored.  To read any sample of a block, the whole block is read: a chunk of a
- * chunked array, or some rows of any other array.  files 0: the reader has no files. */
+ * chunked array, or some rows of an array that is not chunked.  files 0: synthetic data. */
 typedef struct ct_reader_layout {
   int files;
   int64_t blocks;     /**< in all files together */
@@ -45,7 +45,7 @@ typedef struct ct_reader_info {
   ct_shape_t
       dense_target; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
                         or voxel, of this shape and dtype as stored, in N C H W order */
-  int dense_target_last; /**< 1: the dense target is stored H W C */
+  int dense_target_last; /**< 1: dense targets are stored H W C */
   int by_pixel;          /**< 1: spec->target is a dense target, which this reader does not read */
   int weighted;          /**< 1: samples have weights */
   ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
@@ -66,8 +66,8 @@ typedef struct ct_reader_info {
                            ranks */
 } ct_reader_info_t;
 
-/** The bytes of an encoded sample.  The buffer grows as needed; {0} is empty.  Free v with
- * ct_mem_free(). */
+/** The bytes of an encoded sample.  The buffer grows as needed; all zero: an empty buffer.  Free v
+ * with ct_mem_free(). */
 typedef struct ct_reader_file {
   void *v;
   size_t bytes; /**< of the sample */
@@ -81,12 +81,14 @@ typedef struct ct_reader_spec {
   const char *input;           /**< name of the sample array, such as "images" */
   const char *target;          /**< name of the label or target array, such as "labels"; "": none is
                                   read */
-  const ct_opt_texts_t *inputs,
-      *targets_of;    /**< all names; input and target are the first of them; NULL: only one each */
-  int apart;          /**< 1: inputs are not concatenated with the first one */
-  const char *weight; /**< name of the array of sample weights; "" or NULL: none */
-  int as_stored;      /**< 1: CF attributes of packed and missing numbers are ignored */
-  int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
+  const ct_opt_texts_t *inputs;     /**< all names of inputs, of which `input` is the first; NULL:
+                                       only this one */
+  const ct_opt_texts_t *targets_of; /**< all names of targets, of which `target` is the first; NULL:
+                                       only this one */
+  int apart;                        /**< 1: inputs are not concatenated with the first one */
+  const char *weight;               /**< name of the array of sample weights; "" or NULL: none */
+  int as_stored;     /**< 1: CF attributes of packed and missing numbers are ignored */
+  int fills_missing; /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
   int values;            /**< 1: integers of a dense target are values, not classes */
   int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay
@@ -119,9 +121,9 @@ typedef struct ct_reader_ops {
    * expected. */
   int (*open)(const ct_reader_spec_t *spec, ct_reader_t **out);
   /* Serializes what another rank needs to open the same data without reading headers.  *bytes is
-   * allocated, or NULL if there is nothing to share.  CT_ERR_NOMEM */
+   * allocated; NULL if other ranks need nothing (synthetic data).  CT_ERR_NOMEM */
   int (*share)(const ct_reader_t *r, void **bytes, size_t *n);
-  /* The path from which the i-th file is read; NULL after the last. */
+  /* Returns the path from which the i-th file is read; NULL after the last. */
   const char *(*file)(const ct_reader_t *r, int i);
   /* Reads the i-th file from path, a copy of it, from now on; location() still names the original.
    * No other thread may read meanwhile.  CT_ERR_NOMEM */
@@ -130,10 +132,11 @@ typedef struct ct_reader_ops {
    * is closed.  No other thread may read meanwhile.  NULL: the reader cannot use a cache. */
   void (*keep_in)(ct_reader_t *r, ct_cache_t *cache);
   const ct_reader_info_t *(*info)(const ct_reader_t *r);
-  /* The shape of one sample where samples differ in size, with the channels and dtype of info()->x.
-   * Reads no file.  NULL if all samples have the same shape. */
+  /* Returns the shape of one sample where samples differ in size, with the channels and dtype of
+   * info()->x. Reads no file.  NULL if all samples have the same shape. */
   void (*shape)(const ct_reader_t *r, int64_t index, ct_shape_t *out);
-  /* The i-th run of samples and its blocks, which are read as a whole or are best read together.
+  /* Describes the i-th run of samples and its blocks, which are read as a whole or are best read
+   * together.
    * Returns 1, or 0 after the last run, which ends with the last sample.  NULL if samples are
    * stored one by one. */
   int (*blocks)(const ct_reader_t *r, int i, ct_block_run_t *out);
@@ -148,9 +151,9 @@ typedef struct ct_reader_ops {
   /* Reads the encoded bytes of one sample.  Thread-safe.  NULL if samples are never encoded.
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
-  /* The origin of a sample, for messages: "train-001.h5, sample 17". */
+  /* Describes the origin of a sample, for messages: "train-001.h5, sample 17". */
   void (*location)(const ct_reader_t *r, int64_t index, char *buf, size_t cap);
-  /* NULL is fine */
+  /* Frees r, which may be NULL */
   void (*close)(ct_reader_t *r);
 } ct_reader_ops_t;
 
@@ -161,11 +164,11 @@ typedef struct ct_reader_ops {
 int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
                    int64_t *row);
 
-/** Pure.  1 if the last of the n dims of a sample is probably the channel dim.  It is if the first
- * dim is not 1, 3 or 4, and the last one is 1, 3 or 4 (with three dims), or is the smallest and
- * either at most a quarter of each other dim or all other dims are equal. */
+/** Pure.  Returns 1 if the last of the n dims of a sample is probably the channel dim.  It is if
+ * the first dim is not 1, 3 or 4, and the last one is 1, 3 or 4 (with three dims), or is the
+ * smallest and either at most a quarter of each other dim or all other dims are equal. */
 int ct_reader_guess_last(const int64_t *dim, int n);
-/** Pure. 1 if ct_reader_guess_last() returns 0 although the last dim is the smallest. */
+/** Pure. Returns 1 if ct_reader_guess_last() returns 0 although the last dim is the smallest. */
 int ct_reader_guess_doubtful(const int64_t *dim, int n);
 
 /** Synthetic images: noise with a pattern that depends on the class or the targets.  Learnable, of

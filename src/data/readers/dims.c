@@ -7,7 +7,7 @@ static int looks_like_channels(int64_t dim)
   return dim == 1 || dim == 3 || dim == 4;
 }
 
-/* The smallest dim except the last. */
+/* Returns the smallest dim except the last. */
 static int64_t least_before(const int64_t *dim, int n)
 {
   int64_t least = dim[0];

@@ -72,7 +72,8 @@ out:
   return rc;
 }
 
-/* With data.on_error: skip, files that are not images are left out when the data set is opened. */
+/* Reads the header of an image file. If data.on_error is skip, leaves out files that are not
+ * images. */
 static int take_image(ct_reader_t *r, const ct_reader_spec_t *spec, const char *path)
 {
   int rc = files_read_header(r, path);
@@ -192,7 +193,7 @@ static int images_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   if (spec->known) CT_TRY(take_told(r, spec->known, spec->known_bytes));
   for (int i = 0; !spec->known && i < spec->files->n; i++)
     CT_TRY(read_pattern(r, spec, spec->files->v[i]));
-  if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "there are no images to read");
+  if (r->info.samples < 1) CT_FAIL(CT_ERR_USAGE, "no images found");
   files_sum_up(r, spec->channels);
   *out = r;
   r = NULL;

@@ -75,7 +75,7 @@ out:
   return rc;
 }
 
-/* The data that rank 0 shared for the next part; advances *at. */
+/* Finds the data that rank 0 shared for the next part; advances *at. */
 static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t *of_part)
 {
   int64_t bytes = -1;
@@ -207,8 +207,8 @@ out:
   return rc;
 }
 
-/* A dense target has the pixels or voxels of the input.  For volumes, an array of 4 dims looks like
- * images with channels. */
+/* Checks that a dense target has the pixels or voxels of the input.  For volumes, an array of 4
+ * dims looks like images with channels. */
 static int check_dense_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
@@ -292,11 +292,12 @@ static int parts_open(const ct_reader_spec_t *spec, ct_reader_t **out)
 {
   (void)spec;
   *out = NULL;
-  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__, "parts of a data set are no reader of files");
+  return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__,
+                    "a data set of several arrays cannot be selected as a reader");
 }
 
-/* The magic number, whether there are dense targets, and for each part the size and bytes of its
- * shared data. */
+/* Serializes the magic number, whether the data has dense targets, and for each part the size and
+ * bytes of its shared data. */
 static int parts_share(const ct_reader_t *r, void **bytes, size_t *n)
 {
   int rc = CT_OK;
@@ -451,7 +452,7 @@ int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x
   for (int p = 0; p < r->parts; p++)
     if (r->part[p].role == EXTRA && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "there is no such extra input");
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "the extra input does not exist");
 }
 
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights)
@@ -469,8 +470,9 @@ int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weigh
     weights[i] = (float)v;
     if (v >= 0 && isfinite(weights[i])) continue;
     parts_location(r, index[i], location, sizeof location);
-    CT_FAIL(CT_ERR_DATA, "%s: its weight (data.weight) is %g, expected a finite number from 0 on",
-            location, v);
+    CT_FAIL(CT_ERR_DATA,
+            "%s: its weight (data.weight) is %g, expected a finite number of at least 0", location,
+            v);
   }
 out:
   return rc;

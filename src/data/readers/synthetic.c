@@ -22,9 +22,10 @@ struct ct_reader {
   ct_reader_info_t info;
   uint64_t seed;
   int64_t channels, rows, width;
-  int64_t grid;             /* class or target k has the frequencies k / grid and k % grid */
-  float *row_cos, *row_sin; /* [rows] one period */
-  float *col_cos, *col_sin; /* [width] one period */
+  int64_t grid; /* class or target k has the frequencies k / grid and k % grid */
+  /* one period of cosine and sine, sampled at `rows` points and at `width` points */
+  float *row_cos, *row_sin;
+  float *col_cos, *col_sin;
 };
 
 static const float NOISE_STEP = 4.0f / 65536; /* 16 random bits over [-2, 2) */

@@ -54,7 +54,7 @@ static const ct_opt_t normalize_rows[] = {
     CT_OPT_DOUBLES(normalize_t, std, NULL, "divided by: one value, or one per channel; not 0"),
     CT_OPT_END};
 
-/* The option has one number for all channels or one for each. */
+/* Checks that the option has one number for all channels or one for each. */
 static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
                         const ct__transform_location_t *at, const char *key)
 {
@@ -66,7 +66,7 @@ static int check_length(const ct__transform_map_t *m, const ct_opt_doubles_t *v,
       key, v->n, m->channels, CT_AFFINE_MAX);
 }
 
-/* 1 if float32 holds the number: not rounded to 0 or infinity, not denormal. */
+/* Returns 1 if float32 holds the number: not rounded to 0 or infinity, not denormal. */
 static int is_float(double v)
 {
   return fabs(v) >= FLT_MIN && fabs(v) <= FLT_MAX;

@@ -27,8 +27,8 @@ void ct__image_brightness(float *x, ct__image_size_t s, float factor)
     x[i] = clamp(factor * x[i]);
 }
 
-/* The mean of the gray image (of the image itself if it is gray), in partial sums that can be
- * vectorised. */
+/* Returns the mean of the gray image (of the image itself if it is gray), in partial sums that can
+ * be vectorised. */
 static float mean_gray(const float *x, ct__image_size_t s)
 {
   enum { LANES = 16 };
@@ -72,8 +72,8 @@ void ct__image_saturation(float *x, ct__image_size_t s, float factor)
   if (s.c == 3) saturate(x, x + n, x + 2 * n, n, factor);
 }
 
-/* A channel of the colour of hue h6 (0 to 6): v on a third of the circle, v - range on the opposite
- * third, and straight lines between. */
+/* Returns a channel of the colour of hue h6 (0 to 6): v on a third of the circle, v - range on the
+ * opposite third, and straight lines between. */
 static inline float channel(float h6, float offset, float v, float range)
 {
   float k = h6 + offset;
@@ -166,7 +166,7 @@ static void adjust(int which, float *x, ct__image_size_t s, float factor)
   if (factor != (which == HUE ? 0.0f : 1.0f)) adjusts[which](x, s, factor);
 }
 
-/* In a random order, as in torchvision. */
+/* Applies the adjustments in a random order, as torchvision does. */
 static void color_jitter(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                          float *scratch)
 {

@@ -55,7 +55,7 @@ out:
   return rc;
 }
 
-/* The height and width of the padded sample. */
+/* Computes height and width of the padded sample. */
 static void pad(const ct__transform_t *s, int64_t padded[2])
 {
   const crop_t *o = s->o;
@@ -145,8 +145,8 @@ static int fit_center(ct__transform_t *s)
   return 1;
 }
 
-/* The offset is half of the excess, rounded to even; if the sample is padded, the smaller half
- * comes first. */
+/* Returns the offset of the center crop: half of the excess, rounded to even; if the sample is
+ * padded, the smaller half comes first. */
 static int64_t middle(int64_t in, int64_t out)
 {
   return out > in ? -((out - in) / 2) : (int64_t)nearbyint((double)(in - out) / 2);

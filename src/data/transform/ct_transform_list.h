@@ -4,7 +4,7 @@
 #define CT_TRANSFORM_LIST_H
 #include "conf/ct_yaml.h"
 
-/** Local.  Replaces short forms of options by long ones (ct_opt_expand()).  NULL is fine. */
+/** Local.  Replaces short forms of options by long ones (ct_opt_expand()); \a list may be NULL. */
 int ct_transforms_expand(ct_yaml_t *list);
 
 #endif

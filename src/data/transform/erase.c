@@ -10,7 +10,8 @@ typedef struct erasing {
   double p;
   ct_opt_doubles_t scale, ratio;
   ct_opt_texts_t value;
-  double area[2], aspect[2]; /* scale and ratio */
+  double area[2];            /* option scale */
+  double aspect[2];          /* option ratio */
   int noise;                 /* value: random */
   float fill[CT_AFFINE_MAX]; /* value, for each channel */
 } erasing_t;
@@ -76,7 +77,7 @@ static void erase_with_noise(float *x, ct__image_size_t s, ct__image_box_t b, ct
     }
 }
 
-/* An empty box if none fits. */
+/* Draws a box; returns an empty one if no drawn box fits. */
 static ct__image_box_t draw_box(const erasing_t *o, ct__image_size_t s, ct__draws_t *d)
 {
   for (int attempt = 0; attempt < 10; attempt++) {

@@ -3,7 +3,7 @@
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-/* The step of an item of the list; NULL: the item was folded into a map. */
+/* Returns the step of an item of the list; NULL: the item was folded into a map. */
 static const ct__transform_t *step_of(const ct_transforms_t *t, int position)
 {
   for (int i = 0; i < t->steps; i++)
@@ -20,7 +20,7 @@ static int add_size(const char *name, int64_t h, int64_t w, ct_str_t *out)
   return ct_str_add(out, "{%s: {size: [%lld, %lld]}}", name, (long long)h, (long long)w);
 }
 
-/* 1 for a random step that keeps the size; it is dropped in evaluation. */
+/* Returns 1 for a random step that keeps the size; it is dropped in evaluation. */
 static int is_dropped(const ct__transform_t *s)
 {
   int random = s && s->kind->flags & CT__TRANSFORM_RANDOM;

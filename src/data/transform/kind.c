@@ -22,7 +22,7 @@ int ct__transform_whole(const ct__transform_location_t *at, const char *option,
 {
   for (int i = 0; i < v->n; i++) {
     if (v->v[i] != floor(v->v[i]))
-      return ct__transform_refuse(at, "%s: %g is not a whole number", option, v->v[i]);
+      return ct__transform_refuse(at, "%s: %g must be an integer", option, v->v[i]);
     out[i] = (int64_t)v->v[i];
   }
   return CT_OK;

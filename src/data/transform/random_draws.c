@@ -34,9 +34,9 @@ double ct__draw_normal(ct__draws_t *d)
   return sqrt(-2 * log(radius_u)) * cos(angle);
 }
 
-/* Logarithm of a gamma variate: Marsaglia and Tsang, "A simple method for generating gamma
- * variables", ACM TOMS 2000.  Below 1 it is that of shape + 1 times U^(1/shape), which may be too
- * small for a double. */
+/* Draws the logarithm of a gamma variate: Marsaglia and Tsang, "A simple method for generating
+ * gamma variables", ACM TOMS 2000.  For shape < 1 the variate is one of (shape + 1) times
+ * U^(1/shape), which may be too small for a double. */
 static double log_gamma_variate(ct__draws_t *d, double shape)
 {
   double boost = 0;

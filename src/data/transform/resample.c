@@ -41,7 +41,7 @@ static void interleave(const float *restrict from, int64_t w, float *restrict to
       to[i * ROWS + r] = from[r * w + i];
 }
 
-/* Weights add up to 1 and none is negative, so results are in 0 to 255. */
+/* Resizes horizontally. Weights add up to 1 and none is negative, so results are in 0 to 255. */
 static void across(const float *restrict rows, int channels, const ct__image_taps_t *t, int n,
                    uint8_t *restrict y)
 {

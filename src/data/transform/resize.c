@@ -11,8 +11,9 @@
 
 /* ---- weights ---- */
 
-/* Where the image is reduced, the filter is a triangle of the width of the scale (ATen,
- * aten/src/ATen/native/cpu/UpSampleKernel.cpp, _compute_indices_weights_aa). */
+/* Returns the support of the filter. Where the image is reduced, the filter is a triangle of the
+ * width of the scale (ATen, aten/src/ATen/native/cpu/UpSampleKernel.cpp,
+ * _compute_indices_weights_aa). */
 static double support_of(int64_t in, int64_t out)
 {
   double scale = (double)in / (double)out;
@@ -137,14 +138,14 @@ static float *make_taps(ct__image_box_t b, const ct_shape_t *out, float *workspa
   return workspace + ct__image_taps_workspace(b.w, out->dim[3]);
 }
 
-/* The floats needed for the weights of any box of an image. */
+/* Returns the floats needed for the weights of any box of an image. */
 static int64_t workspace_of(const ct__transform_t *s)
 {
   return ct__image_taps_workspace(s->in.dim[2], s->out.dim[2]) +
          ct__image_taps_workspace(s->in.dim[3], s->out.dim[3]);
 }
 
-/* In float32, as in PyTorch. */
+/* Returns the nearest input of output i, computed in float32 as PyTorch does. */
 static int64_t nearest(int64_t i, int64_t in, int64_t out)
 {
   int64_t at = (int64_t)floorf((float)i * ((float)in / (float)out));
@@ -195,7 +196,7 @@ static ct__image_box_t whole(const ct__transform_t *s)
   return (ct__image_box_t){0, 0, s->in.dim[2], s->in.dim[3]};
 }
 
-/* The weights are computed once, unless samples differ in size. */
+/* Plans a resize. The weights are computed once, unless samples differ in size. */
 static int plan_resize(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
@@ -265,7 +266,8 @@ const ct__transform_kind_t ct__transform_resize = {.name = "resize",
 typedef struct resized {
   int64_t size[2];
   ct_opt_doubles_t scale, ratio;
-  double area[2], aspect[2]; /* scale and ratio */
+  double area[2];   /* option scale */
+  double aspect[2]; /* option ratio */
 } resized_t;
 static const ct_opt_t resized_rows[] = {
     CT_OPT_PAIR(resized_t, size, NULL, 1, 1e6, "size of the result: one number or [h, w]"),
@@ -295,7 +297,7 @@ out:
   return rc;
 }
 
-/* The whole image, or the largest center crop that the ratio allows. */
+/* Returns the whole image, or the largest center crop that the ratio allows. */
 static ct__image_box_t fallback(const resized_t *o, ct__image_size_t s)
 {
   ct__image_box_t b = {.h = s.h, .w = s.w};

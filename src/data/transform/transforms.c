@@ -43,7 +43,8 @@ typedef struct transforms_build {
   ct__transform_map_t map; /* the map being folded */
   ct_shape_t now;          /* the shape of a sample at this position */
   const ct_reader_info_t *info;
-  int scaled, mapped;            /* to_tensor was seen; any affine map was */
+  int scaled;                    /* 1: the list has had a to_tensor so far */
+  int mapped;                    /* 1: the list has had any affine map so far */
   double largest;                /* result of the previous maps for stored integers */
   ct__decode_time_probe_t probe; /* finds the decode-time transforms */
 } build_t;
@@ -105,7 +106,7 @@ out:
   return rc;
 }
 
-/* Sizes in bytes of several samples must fit into integers. */
+/* Returns 1 for too large samples: sizes in bytes of several samples must fit into integers. */
 static int is_too_large(const ct_shape_t *s)
 {
   return ct_shape_sample(s) > INT64_MAX / 64;
@@ -172,7 +173,7 @@ out:
   return rc;
 }
 
-/* 1 for integers of stored images. */
+/* Returns 1 if samples are images stored as integers. */
 static int is_pixels(const build_t *b)
 {
   return b->now.ndim >= 4 && (b->info->x.dtype == CT_U8 || b->info->wide);
@@ -195,7 +196,7 @@ static void note_map(build_t *b, const ct__transform_kind_t *kind)
   b->scaled |= scales;
 }
 
-/* With inputs of 0 to 255 a model begins with a loss in the hundreds. */
+/* Warns of unscaled inputs: with inputs of 0 to 255 a model begins with a loss in the hundreds. */
 static void warn_of_scale(const build_t *b)
 {
   enum { LARGE = 100, LARGE_WIDE = 300 /* many such files use 12 bits */ };
@@ -252,7 +253,7 @@ static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
   if (scratch > t->scratch) t->scratch = scratch;
 }
 
-/* A list that is only a map is not needed. */
+/* Completes a list; drops it if it consists only of a map. */
 static int transforms_finish(build_t *b, ct_transforms_t **out)
 {
   int rc = CT_OK;

@@ -19,20 +19,20 @@ typedef struct ct__draws {
 } ct__draws_t;
 
 ct__draws_t ct__draws(uint64_t seed, int64_t epoch, int position, int64_t id);
-/** Uniform in [0, 1), 53 bits. */
+/** Draws a number uniformly from [0, 1), with 53 bits. */
 double ct__draw(ct__draws_t *d);
-/** Uniform in [lo, hi). */
+/** Draws a number uniformly from [lo, hi). */
 double ct__draw_in(ct__draws_t *d, double lo, double hi);
-/** Uniform in 0 … n-1. */
+/** Draws an integer uniformly from 0 … n-1. */
 int64_t ct__draw_below(ct__draws_t *d, int64_t n);
-/** Standard normal. */
+/** Draws from the standard normal distribution. */
 double ct__draw_normal(ct__draws_t *d);
-/** Beta(alpha, alpha), exact, by two gamma variates. */
+/** Draws from Beta(alpha, alpha), exactly, by two gamma variates. */
 double ct__draw_beta(ct__draws_t *d, double alpha);
 
 /* ---- kinds ---- */
 
-/** C x H x W. */
+/** The size of an image, C x H x W. */
 typedef struct ct__image_size {
   int64_t c, h, w;
 } ct__image_size_t;
@@ -45,8 +45,9 @@ typedef struct ct__image_box {
 /** The result of the decode-time transforms of an image: a box of the image is resized, and a
  * window of that is taken and perhaps mirrored. */
 typedef struct ct__view {
-  ct__image_box_t box;    /**< of the image */
-  int64_t h, w;           /**< size of the resized box; equal to the box: not resized */
+  ct__image_box_t box; /**< of the image */
+  /* Size of the resized box.  If it is equal to the size of `box`, the box is not resized. */
+  int64_t h, w;
   ct__image_box_t window; /**< final crop within the resized box */
   int flip;
 } ct__view_t;
@@ -54,13 +55,15 @@ typedef struct ct__view {
 /** The position of a transform in the configuration, for messages, and properties of its input
  * samples. */
 typedef struct ct__transform_location {
-  const char *where, *key, *name; /**< "train.yaml", "transforms", "random_crop" */
-  int line;                       /**< 0: from the command line */
-  double full;                    /**< the divisor of to_tensor */
-  int unscaled;                   /**< 1: stored integers to which no map has been applied yet */
+  const char *where; /**< configuration file, such as "train.yaml" */
+  const char *key;   /**< key of the list, such as "transforms" */
+  const char *name;  /**< name of the transform, such as "random_crop" */
+  int line;          /**< 0: from the command line */
+  double full;       /**< the divisor of to_tensor */
+  int unscaled;      /**< 1: stored integers to which no map has been applied yet */
 } ct__transform_location_t;
 
-/** CT_ERR_USAGE: always; the message is "file:line: transforms.random_crop: " and the text. */
+/** Returns CT_ERR_USAGE; the message is "file:line: transforms.random_crop: " and the text. */
 int ct__transform_refuse(const ct__transform_location_t *at, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /** Converts the numbers of an option to integers.  CT_ERR_USAGE, which names \a option: one is not
@@ -113,8 +116,8 @@ typedef struct ct__transform_kind {
   void (*apply_labels)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                        float *scratch);
   /** Hot.  For kinds that only select and resize pixels: adds the effect of apply() to the view of
-   * an image that is not decoded yet. s->in is the size of the view so far.  NULL: not such a
-   * kind. */
+   * an image that is not decoded yet. s->in is the size of the view so far.  NULL: this kind can
+   * only transform decoded images. */
   void (*view)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
   /** 1 if its result lies within s->in, 0 if it is padded with zeros; NULL: always within. */
   int (*within)(const ct__transform_t *s);
@@ -150,7 +153,7 @@ void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out);
 /** Copies the window of x with corner (top, left) and the size of y; zeros outside x. */
 void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
                     ct__image_size_t out);
-/** The corner of center_crop's window; negative if the window is larger than the image. */
+/** Computes the corner of center_crop's window; negative if the window is larger than the image. */
 void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left);
 void ct__image_flip(float *x, ct__image_size_t s);
 void ct__image_brightness(float *x, ct__image_size_t s, float factor);
@@ -160,21 +163,22 @@ void ct__image_saturation(float *x, ct__image_size_t s, float factor);
 void ct__image_hue(float *x, ct__image_size_t s, float factor);
 /** Fills a box; value: one number for each channel. */
 void ct__image_erase(float *x, ct__image_size_t s, ct__image_box_t b, const float *value);
-/** y = share * y + (1 - share) * other. */
+/** Computes y = share * y + (1 - share) * other. */
 void ct__image_blend(float *y, const float *other, int64_t n, float share);
 /** Copies a box of another image. */
 void ct__image_paste(float *y, const float *other, ct__image_size_t s, ct__image_box_t b);
-/** CutMix' box of area 1 - lambda around (y, x), cut off at the borders. */
+/** Returns CutMix' box of area (1 - lambda) of the image around (y, x), cut off at the borders. */
 ct__image_box_t ct__image_cutmix_box(ct__image_size_t s, double lambda, int64_t y, int64_t x);
 
-/** Filter taps of one direction of a resize: output i is the weighted sum of n[i] inputs from
- * first[i] on. */
+/** Filter taps (the weights of the inputs) of one direction of a resize: output i is the weighted
+ * sum of n[i] inputs from first[i] on. */
 typedef struct ct__image_taps {
-  int64_t outputs, span; /**< span: allocated weights of an output */
+  int64_t outputs; /**< number of outputs */
+  int64_t span;    /**< number of weights allocated for each output */
   int32_t *first, *n;
   float *weight;
 } ct__image_taps_t;
-/** Floats needed for the taps from up to \a in inputs to \a out outputs. */
+/** Returns the floats needed for the taps from up to \a in inputs to \a out outputs. */
 int64_t ct__image_taps_workspace(int64_t in, int64_t out);
 /** Computes bilinear weights with antialiasing in \a workspace. */
 void ct__image_taps(int64_t in, int64_t out, float *workspace, ct__image_taps_t *t);
@@ -187,16 +191,16 @@ typedef struct ct__image_span {
 } ct__image_span_t;
 void ct__image_taps_of(const ct__image_span_t *s, float *workspace, ct__image_taps_t *t);
 enum { CT__IMAGE_RESIZE_ROWS = 8 }; /**< rows that are resized horizontally together */
-/** Nearest-neighbour resize of a box, as torchvision resizes masks. */
+/** Resizes a box with nearest-neighbour interpolation, as torchvision resizes masks. */
 void ct__image_nearest(const float *x, ct__image_size_t in, ct__image_box_t b, float *y,
                        ct__image_size_t out);
-/** Floats of scratch memory for boxes of up to \a w columns. */
+/** Returns the floats of scratch memory for boxes of up to \a w columns. */
 int64_t ct__image_resize_workspace(int64_t w);
 /** Resizes a box of x to y, which has t[0].outputs rows (t[0]: vertical, t[1]: horizontal). */
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
-/** Floats of scratch memory for ct__image_resample() of \a w columns. */
+/** Returns the floats of scratch memory for ct__image_resample() of \a w columns. */
 int64_t ct__image_resample_workspace(int64_t w, int channels);
 /** Resizes uint8 x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
 void ct__image_resample(const uint8_t *x, int64_t w, int channels, const ct__image_taps_t t[2],
@@ -208,21 +212,22 @@ enum { CT__TRANSFORM_MIXES = 2 }; /**< mixup and cutmix */
 
 struct ct_transforms {
   ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
-  int steps, moves;      /**< moves: number of steps that are not in place */
+  int steps;             /**< number of transforms in `step` */
+  int moves;             /**< number of these that do not work in place */
   int decode_time;       /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
-  int varies;              /**< 1: samples differ in size, so each is planned when it is read */
-  int64_t channels;        /**< channels of a dense target */
-  int by_class;            /**< 1: dense targets are labels */
-  int64_t widest, scratch; /**< floats of the largest intermediate sample, and of the largest
-                              scratch memory */
+  int varies;       /**< 1: samples differ in size, so each is planned when it is read */
+  int64_t channels; /**< channels of a dense target */
+  int by_class;     /**< 1: dense targets are labels */
+  int64_t widest;   /**< floats of the largest intermediate sample */
+  int64_t scratch;  /**< floats of the largest scratch memory of a step */
 };
 /** Frees what a step owns. */
 void ct__transform_clear(ct__transform_t *s);
 
 /** Local.  Plans the list for float32 samples of shape *x, stored as described by \a info.  *first
- * is the affine map of the conversion, *out the remaining transforms, NULL if there are none; *x
+ * is the affine map of the conversion, *out the remaining transforms, or NULL if none remain; *x
  * becomes the shape after the list. o NULL: no transforms.  CT_ERR_USAGE names file:line and the
  * transform. */
 int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
@@ -232,17 +237,17 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
  * list, planned as \a trained, with center crops instead of random ones.  Appended as YAML on one
  * line. */
 int ct__transforms_usual(const ct_yaml_t *list, const ct_transforms_t *trained, ct_str_t *out);
-/** NULL is fine. */
+/** Frees \a t, which may be NULL. */
 void ct__transforms_close(ct_transforms_t *t);
 
-/** Local.  For samples that differ in size: *out is the result shape of a sample of shape *in, and
- * the workspace will suffice for it.  Returns NULL, or the name of the transform for which the
- * sample is too small or that would make it too large. */
+/** Local.  Computes the result shape *out of a sample of shape *in, if samples differ in size, and
+ * makes sure that the workspace suffices for it.  Returns NULL, or the name of the transform for
+ * which the sample is too small or that would make it too large. */
 const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shape_t *out);
-/** Floats of workspace for one thread. */
+/** Returns the floats of workspace for one thread. */
 int64_t ct__transforms_workspace(const ct_transforms_t *t);
-/** The address to which the float32 sample has to be written before ct__transforms_run() produces
- * \a x. */
+/** Returns the address to which the float32 sample has to be written before ct__transforms_run()
+ * produces \a x. */
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
 /** Hot.  Applies the list to one sample; allocates nothing.  \a in: its shape, if samples differ in
  * size. */
@@ -250,34 +255,34 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
                         int64_t epoch, int64_t id, float *work, float *x);
 
 /** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
- * they are labels.  NULL is fine. */
+ * they are labels.  \a t may be NULL. */
 void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class);
 /** Hot.  Applies the geometric transforms of sample \a id to its dense target, with the same draws.
- * Workspace as of ct__transforms_run(), for the channels of the sample or of the target, whichever
- * are more. */
+ * \a work is the workspace of ct__transforms_run(), for the channels of the sample or of the
+ * target, whichever are more. */
 void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
                                      int64_t id, float *work, float *y);
 
 /** Finds the decode-time steps while the list is read. */
 typedef struct ct__decode_time_probe {
   int open, resized, mirrored;
-  int steps, length;   /**< steps: those found; length: up to the last one that makes all samples
-                          equal in size */
+  int steps;  /**< number of decode-time steps found so far */
+  int length; /**< number of steps up to the last one that makes all samples equal in size */
   ct_shape_t small[3]; /**< result shapes of the smallest, flattest and tallest image */
 } ct__decode_time_probe_t;
 void ct__decode_time_probe_begin(ct__decode_time_probe_t *p, const ct_reader_info_t *info);
-/** 1 if the planned step, the next of the list, is a decode-time transform. */
+/** Returns 1 if the planned step, the next of the list, is a decode-time transform. */
 int ct__decode_time_probe(ct__decode_time_probe_t *p, const ct__transform_t *s);
 
 /** The decode-time transforms: the beginning of a list that can be applied while an image is
  * decoded.  They select and resize pixels, up to the last one that makes all samples equal in
  * size. */
 typedef struct ct__decode_time ct__decode_time_t;
-/** Moves the decode-time transforms of *t to *out, if info->encoded and there are any; else *out is
- * NULL. info->x becomes the shape after them; *t becomes NULL if no transform remains.
+/** Moves the decode-time transforms of *t to *out.  *out is NULL if info->encoded is 0 or *t has no
+ * such transforms.  info->x becomes the shape after them; *t becomes NULL if no transform remains.
  * CT_ERR_NOMEM */
 int ct__decode_time_take(ct_transforms_t **t, ct_reader_info_t *info, ct__decode_time_t **out);
-/** NULL is fine. */
+/** Frees \a h, which may be NULL. */
 void ct__decode_time_close(ct__decode_time_t *h);
 /** Hot.  Computes the view of an image of h x w.  Returns NULL, or the name of the transform for
  * which the image is too small. */
@@ -290,7 +295,7 @@ typedef struct ct__transform_mix {
   float share;         /**< weight of the sample itself and of its label */
   ct__image_box_t box; /**< cutmix: the box copied from the partner; w == 0: mixup */
 } ct__transform_mix_t;
-/** 1 if the list contains mixup or cutmix; \a t may be NULL. */
+/** Returns 1 if the list contains mixup or cutmix; \a t may be NULL. */
 int ct__transforms_mixes(const ct_transforms_t *t);
 /** Draws the parameters of one of the two kinds, for ct__transform_mix_draw(). */
 ct__transform_mix_t ct__transform_mix_draw_kind(const ct__transform_t *s, ct__draws_t *d,

@@ -27,13 +27,15 @@ typedef enum {
 typedef struct ct_pickle_node {
   ct_pickle_kind_t kind;
   int count;
-  int first, last; /**< cells of the first and last item */
+  int first; /**< cell of the first item */
+  int last;  /**< cell of the last item */
   int64_t value;
 } ct_pickle_node_t;
 
 /** An item of a tuple, list or dict. */
 typedef struct ct_pickle_cell {
-  int node, next; /**< next: a cell, or -1 */
+  int node; /**< the item */
+  int next; /**< cell of the next item; -1: none */
 } ct_pickle_cell_t;
 
 typedef struct ct_pickle {
@@ -50,7 +52,8 @@ typedef struct ct_pickle {
 int ct_pickle_load(int fd, const char *path, const char *what, int64_t at, int64_t end,
                    ct_pickle_t *out, int64_t *behind);
 void ct_pickle_clear(ct_pickle_t *p);
-/** The text of a text node or the name of a class node; NUL-terminated, and may contain NULs. */
+/** Returns the text of a text node or the name of a class node; NUL-terminated, and may contain
+ * NULs. */
 const char *ct_pickle_text(const ct_pickle_t *p, int node);
 /** Stores up to \a cap items in \a out; returns how many were stored. */
 int ct_pickle_items(const ct_pickle_t *p, int node, int cap, int out[]);

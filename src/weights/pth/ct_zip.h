@@ -10,12 +10,13 @@
 
 /** A record of the archive. */
 typedef struct ct_zip_record {
-  char *name;        /**< "archive/data/0" */
-  int64_t at, bytes; /**< offset and size of its content */
-  int64_t plain;     /**< size after decompression */
-  uint32_t crc;      /**< checksum of its content; 0: unknown */
-  int packed;        /**< 1: compressed or encrypted, so that its bytes cannot be read directly */
-  int deflated;      /**< 1: compressed with deflate, not encrypted */
+  char *name;    /**< "archive/data/0" */
+  int64_t at;    /**< offset of its content */
+  int64_t bytes; /**< size of its content */
+  int64_t plain; /**< size after decompression */
+  uint32_t crc;  /**< checksum of its content; 0: unknown */
+  int packed;    /**< 1: compressed or encrypted, so that its bytes cannot be read directly */
+  int deflated;  /**< 1: compressed with deflate, not encrypted */
 } ct_zip_record_t;
 
 typedef struct ct_zip {
@@ -42,10 +43,10 @@ int ct_zip_open(int fd, const char *path, int64_t bytes, ct_zip_t *out);
 /** Local. Sorts the records; CT_ERR_FORMAT: two overlap or have the same name. */
 int ct_zip_sort(ct_zip_t *z, const char *path);
 void ct_zip_clear(ct_zip_t *z);
-/** NULL: there is none. */
+/** Finds a record by name; NULL: the archive does not contain it. */
 ct_zip_record_t *ct_zip_find(const ct_zip_t *z, const char *name);
 
-/** Little-endian numbers at any address. */
+/** Read little-endian numbers at any address. */
 static inline uint32_t ct_zip_u16(const unsigned char *p)
 {
   return (uint32_t)p[0] | (uint32_t)p[1] << 8;

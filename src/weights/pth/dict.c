@@ -106,7 +106,8 @@ static int rank_of_name(const char *name, size_t n)
   return CT_WEIGHTS_OTHER;
 }
 
-/* The rank of a key is the lowest rank of its names: the model inside an average is an average. */
+/* Returns the rank of a key: the lowest rank of its names: the model inside an average is an
+ * average. */
 static ct_weights_rank_t rank_of_key(const char *key)
 {
   int rank = -1, r;
@@ -176,7 +177,7 @@ static int choose_by_key(const ct_weights_t *w, const char *key, const ct_weight
     CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is %s, expected a dict of tensors", w->path, key,
             is_dict(p, *out) ? "a dict without tensors" : described(p, *out));
   CT_TRY(ct_weights_parts_text(list, &names));
-  CT_FAIL(CT_ERR_FORMAT, "%s: has no key '%s'; dicts with tensors are %s", w->path, key,
+  CT_FAIL(CT_ERR_FORMAT, "%s: key '%s' not found; dicts with tensors are %s", w->path, key,
           list->n ? names.data : "none");
 out:
   ct_str_clear(&names);
@@ -202,8 +203,8 @@ static int refuse_empty(const ct_weights_t *w)
   int rc = CT_OK;
   ct_str_t objects = {0};
   CT_TRY(list_objects(&w->pickle, &objects));
-  CT_FAIL(CT_ERR_FORMAT, "%s: has no tensors, neither itself nor in a dict of it%s", w->path,
-          objects.len ? objects.data : "");
+  CT_FAIL(CT_ERR_FORMAT, "%s: no tensors found, neither at the top level nor in a dict inside it%s",
+          w->path, objects.len ? objects.data : "");
 out:
   ct_str_clear(&objects);
   return rc;

@@ -19,7 +19,7 @@ int ct__pth_is_old(const unsigned char *head, int64_t bytes)
   return bytes >= (int64_t)sizeof magic && memcmp(head, magic, sizeof magic) == 0;
 }
 
-/* The version must be 1001. */
+/* Checks that the version is 1001. */
 static int check_version(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
@@ -37,10 +37,10 @@ static int check_machine(ct_weights_t *w, int64_t *at)
 {
   int rc = CT_OK;
   ct_pickle_t p = {0};
-  CT_TRY(ct_pickle_load(w->fd, w->path, "facts of its machine", *at, w->bytes, &p, at));
+  CT_TRY(ct_pickle_load(w->fd, w->path, "machine properties", *at, w->bytes, &p, at));
   const ct_pickle_node_t *root = &p.node[p.root];
   if (root->kind != CT_PICKLE_DICT)
-    CT_FAIL(CT_ERR_FORMAT, "%s: facts of its machine are no dict", w->path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: the machine properties must be a dict", w->path);
   for (int c = root->first; c >= 0; c = ct__pth_next(&p, c)) {
     const char *key = ct__pth_key(&p, c);
     const ct_pickle_node_t *value = &p.node[ct__pth_value(&p, c)];
@@ -97,7 +97,7 @@ out:
   return rc;
 }
 
-/* Bytes per element of a storage, which are not stored next to its data. */
+/* Returns the bytes per element of a storage, which are not stored next to its data. */
 static int element_bytes(const ct_weights_t *w, const use_t *uses, int64_t n, const char *key,
                          int64_t *out)
 {

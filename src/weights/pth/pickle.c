@@ -25,10 +25,14 @@ enum {
 typedef struct in {
   int fd;
   const char *path, *what;
-  int64_t at, end; /* file offsets: start of the pickle, and its upper bound */
+  int64_t at;  /* file offset of the pickle */
+  int64_t end; /* file offset before which the pickle must end */
   unsigned char *buf;
-  int64_t len, cap, pos; /* of buf: bytes read, capacity, position */
-  int *stack, *memo;     /* nodes; -1: unset memo entry */
+  int64_t len; /* bytes read into buf */
+  int64_t cap; /* capacity of buf */
+  int64_t pos; /* position in buf */
+  int *stack;  /* nodes */
+  int *memo;   /* nodes; -1: unset entry */
   int64_t depth, stack_cap, memos, memo_cap;
   int64_t mark[MOST_MARKS];
   int marks;
@@ -36,7 +40,7 @@ typedef struct in {
   ct_pickle_t *p;
 } in_t;
 
-/* The message starts with the position of the opcode. */
+/* Fails with a message that starts with the position of the opcode. */
 static int pickle_refuse(const in_t *in, const char *why)
 {
   return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: %s, byte %" PRId64 ": %s", in->path,
@@ -63,7 +67,7 @@ out:
   return rc;
 }
 
-/* The next n bytes, valid until the next call. */
+/* Takes the next n bytes, valid until the next call. */
 static int pickle_take(in_t *in, int64_t n, const unsigned char **out)
 {
   int rc = CT_OK;
@@ -74,7 +78,7 @@ out:
   return rc;
 }
 
-/* A little-endian integer of n bytes, up to 8. */
+/* Takes a little-endian integer of n bytes, up to 8. */
 static int take_number(in_t *in, int n, uint64_t *out)
 {
   int rc = CT_OK;
@@ -99,7 +103,7 @@ out:
   return rc;
 }
 
-/* Number of values on the stack above the last mark. */
+/* Returns the number of values on the stack above the last mark. */
 static int64_t above(const in_t *in)
 {
   return in->depth - (in->marks ? in->mark[in->marks - 1] : 0);
@@ -481,7 +485,8 @@ static int unknown(const in_t *in, int op)
                     in->path, in->what, in->pos - 1, (unsigned)op);
 }
 
-/* n: parameter of an opcode: argument bytes, items (-1: those above the mark), or a node kind. */
+/* n: parameter of an opcode: argument bytes, items (-1: the items above the mark), or a node
+ * kind. */
 typedef struct op {
   int (*run)(in_t *in, int n);
   int n;

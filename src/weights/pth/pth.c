@@ -114,7 +114,7 @@ out:
   return rc;
 }
 
-/* A record in the archive's top-level directory, or NULL. */
+/* Finds a record in the archive's top-level directory; NULL: missing. */
 static const ct_zip_record_t *find_record(const ct_weights_t *w, const char *name)
 {
   char path[1200];
@@ -154,7 +154,7 @@ out:
   return rc;
 }
 
-/* The top-level directory of all records is that of data.pkl. */
+/* Finds the top-level directory of all records: the directory of data.pkl. */
 static int find_folder(ct_weights_t *w)
 {
   int rc = CT_OK;
@@ -229,7 +229,7 @@ out:
   return rc;
 }
 
-/* The checksum covers the whole record, so it is read completely to verify it. */
+/* Verifies a record. The checksum covers the whole record, so all of it is read. */
 static int check_record(const ct_weights_t *w, const ct_zip_record_t *r)
 {
   char *whole = NULL;

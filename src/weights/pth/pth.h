@@ -5,7 +5,7 @@
 #include "weights/pth/ct_pickle.h"
 #include "weights/pth/ct_zip.h"
 
-enum { CT__PTH_DIMS = 64 /**< dims of a tensor, at most; as in PyTorch */ };
+enum { CT__PTH_DIMS = 64 /**< maximum dims of a tensor, as in PyTorch */ };
 /** Prefix of records with texts of this program, below the archive's top-level directory. */
 #define CT__PTH_TEXTS "ctrain-hpc/"
 
@@ -14,11 +14,13 @@ typedef struct ct__pth_tensor {
   const char *name;
   ct_elem_t type;
   int ndim;
-  int64_t *dim, *stride; /**< [ndim] each, in one allocation; in elements */
-  int64_t count, offset; /**< number of elements; offset of the first one */
-  int64_t span;          /**< elements from the first to the last one in memory */
-  int contiguous;        /**< row-major without gaps */
-  int64_t storage;       /**< index of the record */
+  int64_t *dim;    /**< [ndim] */
+  int64_t *stride; /**< [ndim], in elements; in the same allocation as dim */
+  int64_t count;   /**< number of elements */
+  int64_t offset;  /**< offset of the first element in the storage, in elements */
+  int64_t span;    /**< elements from the first to the last one in memory */
+  int contiguous;  /**< row-major without gaps */
+  int64_t storage; /**< index of the record */
 } ct__pth_tensor_t;
 
 /** The first bytes of a record, already included in the running CRC. */
@@ -51,10 +53,11 @@ struct ct_weights {
 /** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of
  * pickles. */
 int ct__pth_open_old(ct_weights_t *w);
-/** 1 if a file with these first bytes has the legacy format. */
+/** Returns 1 if a file with these first bytes has the legacy format. */
 int ct__pth_is_old(const unsigned char *head, int64_t bytes);
 
-/** In the alternating list of a dict's keys and values: the value of a key, and the next key. */
+/** Return the value of a key, and the next key, in the alternating list of a dict's keys and
+ * values. */
 static inline int ct__pth_value(const ct_pickle_t *p, int cell)
 {
   return p->cell[p->cell[cell].next].node;
@@ -65,14 +68,14 @@ static inline int ct__pth_next(const ct_pickle_t *p, int cell)
   return p->cell[p->cell[cell].next].next;
 }
 
-/** The key as text if it is printable and can name a tensor; else NULL. */
+/** Returns the key as text if it is printable and can name a tensor; else NULL. */
 const char *ct__pth_key(const ct_pickle_t *p, int cell);
 /** Local. Selects the dict with the model's tensors; may set the remark. CT_ERR_FORMAT */
 int ct__pth_choose(ct_weights_t *w, const char *key, int *out);
 /** Local. Lists the dicts that have tensors. */
 int ct__pth_parts(ct_weights_t *w, ct_weights_parts_t *out);
 
-/** 1 if a node is a tensor, even of a kind that cannot be read. */
+/** Returns 1 if a node is a tensor, even of a kind that cannot be read. */
 int ct__pth_is_tensor(const ct_pickle_t *p, int node);
 /** Local. Appends a node to the tensors, or to unread_list if only PyTorch can read its kind.
  * CT_ERR_FORMAT names file and tensor. */
@@ -81,8 +84,8 @@ int ct__pth_add(ct_weights_t *w, int node, const char *name);
  * a storage. */
 int ct__pth_storage(const ct_pickle_t *p, int node, const char **key, const char **type,
                     int64_t *count);
-/** 1 if the storage class ("torch.FloatStorage") is one of PyTorch's; *out: element type (CT_ELEMS:
- * only PyTorch has it), *bytes: bytes per element. */
+/** Returns 1 if the storage class ("torch.FloatStorage") is one of PyTorch's; *out: element type
+ * (CT_ELEMS: only PyTorch has it), *bytes: bytes per element. */
 int ct__pth_storage_type(const char *name, ct_elem_t *out, int *bytes);
 
 /** Local. Entries of ct_weights_ops_t. */
@@ -93,8 +96,8 @@ int ct__pth_put(ct_weights_out_t *o, int i, int64_t first, int64_t n, const void
 int ct__pth_commit(ct_weights_out_t *o);
 void ct__pth_discard(ct_weights_out_t *o);
 
-/** PyTorch's storage class for a type, such as "FloatStorage"; NULL: there is none, and such
- * tensors are stored as bytes with an explicit dtype (_rebuild_tensor_v3). */
+/** Returns PyTorch's storage class for a type, such as "FloatStorage"; NULL: PyTorch has none, and
+ * tensors of this type are stored as bytes with an explicit dtype (_rebuild_tensor_v3). */
 const char *ct__pth_class_of(ct_elem_t e);
 
 #endif

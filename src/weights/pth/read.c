@@ -74,7 +74,7 @@ static int64_t dense_part(const ct__pth_tensor_t *t, int *outer)
   return n;
 }
 
-/* Offset of element `first` relative to the tensor's first element. */
+/* Returns the offset of element `first` relative to the tensor's first element. */
 static int64_t read_place_of(const ct__pth_tensor_t *t, int64_t first)
 {
   int64_t place = 0;

@@ -179,7 +179,7 @@ static int take_numbers(in_t *in, int node, int64_t out[], int *n)
   *n = ct_pickle_items(p, node, CT__PTH_DIMS, item);
   for (int i = 0; i < *n; i++) {
     if (!is(p, item[i], CT_PICKLE_INT) || p->node[item[i]].value < 0)
-      CT_TRY(tensor_refuse(in, "its size or stride is not of numbers from 0 on"));
+      CT_TRY(tensor_refuse(in, "its size and stride must be numbers of at least 0"));
     out[i] = p->node[item[i]].value;
   }
 out:
@@ -228,7 +228,7 @@ static int take_shape(in_t *in, int offset, int size, int stride)
   const ct_pickle_t *p = &in->w->pickle;
   int64_t dims[CT__PTH_DIMS], steps[CT__PTH_DIMS];
   if (!is(p, offset, CT_PICKLE_INT) || p->node[offset].value < 0)
-    CT_TRY(tensor_refuse(in, "its offset in the storage is not a number from 0 on"));
+    CT_TRY(tensor_refuse(in, "its offset in the storage must be a number of at least 0"));
   in->t.offset = p->node[offset].value;
   CT_TRY(take_numbers(in, size, dims, &n));
   CT_TRY(take_numbers(in, stride, steps, &strides));

@@ -15,7 +15,8 @@ struct ct_weights_out {
   ct__zip_out_t *zip;
   int64_t *bytes; /* [n] size of each tensor */
   int *element;   /* [n] bytes per element */
-  int n, begun;   /* begun: tensor records started so far */
+  int n;
+  int begun; /* tensor records started so far */
 };
 
 /* ---- the pickle ---- */

@@ -24,15 +24,16 @@ static const uint32_t OTHERWISE16 = 0xffff, OTHERWISE32 = 0xffffffff; /* "see th
 typedef struct in {
   int fd;
   const char *path;
-  int64_t bytes;            /* file size */
-  int64_t list, list_bytes; /* offset and size of the central directory */
-  int64_t count;            /* number of records */
+  int64_t bytes;      /* file size */
+  int64_t list;       /* offset of the central directory */
+  int64_t list_bytes; /* size of the central directory */
+  int64_t count;      /* number of records */
   ct_zip_t *zip;
 } in_t;
 
 /* ---- end record ---- */
 
-/* Position of the end record in the last `n` bytes of the file; -1: not found. */
+/* Returns the position of the end record in the last `n` bytes of the file; -1: not found. */
 static int64_t find_end(const unsigned char *tail, int64_t n)
 {
   for (int64_t i = n - CT_ZIP_END_BYTES; i >= 0; i--)
@@ -110,7 +111,8 @@ out:
 
 /* ---- a record ---- */
 
-/* Sizes and offsets that do not fit into 32 bits are in extra field 1, in this order. */
+/* Reads 64-bit numbers: sizes and offsets that do not fit into 32 bits are in extra field 1, in
+ * this order. */
 static int zip_widen(const unsigned char *extra, int64_t n, uint64_t *value[], int values)
 {
   int64_t at = 0, size = 0;
@@ -131,7 +133,7 @@ static int zip_widen(const unsigned char *extra, int64_t n, uint64_t *value[], i
   return 1;
 }
 
-/* Offset of the content: after the record's own header, which must have the same name. */
+/* Finds the offset of the content: after the record's own header, which must have the same name. */
 static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
 {
   int rc = CT_OK;
@@ -139,7 +141,7 @@ static int find_content(const in_t *in, uint64_t header, ct_zip_record_t *r)
   size_t len = strlen(r->name), bytes = CT_ZIP_LOCAL_BYTES + len;
   int64_t at;
   if (!bounded(header, in->list - (int64_t)bytes, &at))
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' lies outside of the file", in->path, r->name);
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is outside of the file", in->path, r->name);
   CT_TRY(ct_file_read_at(in->fd, in->path, at, local, bytes));
   if (ct_zip_u32(local) != CT_ZIP_LOCAL || ct_zip_u16(local + 26) != len ||
       memcmp(local + CT_ZIP_LOCAL_BYTES, r->name, len) != 0)

@@ -37,8 +37,8 @@ static void zip_write_number(line_t *l, int bytes, uint64_t value)
     l->data[l->n++] = (unsigned char)(value >> (8 * i));
 }
 
-/* The fields common to a record's header and its entry in the central directory, from "version
- * needed" on. */
+/* Writes the fields common to a record's header and its entry in the central directory, from
+ * "version needed" on. */
 static void common(line_t *l, const ct_zip_record_t *r, int wide, int extra)
 {
   uint64_t size = (uint64_t)r->bytes;

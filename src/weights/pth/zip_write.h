@@ -12,13 +12,13 @@ int ct__zip_create(const char *path, ct__zip_out_t **out);
  * ct__zip_write(). */
 int ct__zip_begin(ct__zip_out_t *o, const char *name, int64_t bytes);
 int ct__zip_write(ct__zip_out_t *o, const void *from, int64_t bytes);
-/** Bytes still to be written to the last record. */
+/** Returns the bytes still to be written to the last record. */
 int64_t ct__zip_left(const ct__zip_out_t *o);
 /** Local. Writes a record and its content. */
 int ct__zip_put(ct__zip_out_t *o, const char *name, const void *from, int64_t bytes);
 /** Local. Writes the central directory, fsync, rename; frees o also on failure. */
 int ct__zip_commit(ct__zip_out_t *o);
-/** Removes the temporary file; frees o; NULL is allowed. */
+/** Removes the temporary file; frees \a o, which may be NULL. */
 void ct__zip_discard(ct__zip_out_t *o);
 
 #endif

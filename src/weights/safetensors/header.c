@@ -87,8 +87,8 @@ static int check_numbers(const char *path, const json_t *o, const char *name, co
   json_t *v;
   if (!json_is_array(o))
     CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' is not a list of numbers", path, what, name);
-  json_array_foreach(o, i, v) if (!json_is_integer(v) || json_integer_value(v) < 0) CT_FAIL(
-      CT_ERR_FORMAT, "%s: %s of '%s' has other values than integers from 0 on", path, what, name);
+  json_array_foreach(o, i, v) if (!json_is_integer(v) || json_integer_value(v) < 0)
+      CT_FAIL(CT_ERR_FORMAT, "%s: %s of '%s' must be integers of at least 0", path, what, name);
 out:
   return rc;
 }
@@ -131,7 +131,7 @@ static int take_place(const char *path, const json_t *o, entry_t *e)
   int64_t end = json_integer_value(json_array_get(o, 1));
   if (end < e->begin || end - e->begin != e->bytes)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: '%s' lies from byte %" PRId64 " to %" PRId64
+            "%s: '%s' occupies bytes %" PRId64 " to %" PRId64
             ", but its shape and type need %" PRId64 " bytes",
             path, e->name, e->begin, end, e->bytes);
 out:

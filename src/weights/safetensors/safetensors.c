@@ -41,7 +41,7 @@ static void close_file(ct_weights_t *w)
 
 /* ---- opening ---- */
 
-/* Length of the header; *left: bytes of the file after it. */
+/* Reads the length of the header; *left: bytes of the file after the header. */
 static int header_bytes(const part_t *p, size_t *header, int64_t *left)
 {
   int rc = CT_OK;
@@ -136,7 +136,7 @@ static int open_file(const char *path, const char *key, ct_weights_t **out)
   *out = NULL;
   if (!w) return CT_ERR_NOMEM;
   if (key && *key)
-    CT_FAIL(CT_ERR_FORMAT, "%s: a safetensors file has no parts, so that '%s' names none of it",
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' cannot be selected, since safetensors files are not nested",
             path, key);
   CT_TRY(n > k && strcmp(path + n - k, index_suffix) == 0 ? open_set(w, path) : open_one(w, path));
   CT_TRY(ct__safetensors_alias(&w->list));
@@ -184,7 +184,7 @@ static const char *remark(const ct_weights_t *w)
   return w->remark.data;
 }
 
-/* 1 if the file starts with a plausible length, followed by JSON. */
+/* Returns 1 if the file starts with a plausible length, followed by JSON. */
 static int probe(FILE *f)
 {
   unsigned char head[9];

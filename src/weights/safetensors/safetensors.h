@@ -1,5 +1,5 @@
-/** \file safetensors.h  Declarations shared by the safetensors files. Internal; all functions are
- * local. */
+/** \file safetensors.h  Declarations shared by the source files of this folder. Internal; all
+ * functions are local. */
 #ifndef CT_SAFETENSORS_H
 #define CT_SAFETENSORS_H
 #include "base/ct_json.h"
@@ -17,9 +17,11 @@ typedef struct ct__safetensors_entry {
   ct_elem_t type;
   int ndim;
   int64_t *dim;
-  int64_t count, begin, bytes; /**< begin: offset from the first byte after the header */
-  int order;                   /**< position in the header */
-  int part;                    /**< index of the file in a set */
+  int64_t count; /**< number of elements */
+  int64_t begin; /**< offset from the first byte after the header */
+  int64_t bytes;
+  int order; /**< position in the header */
+  int part;  /**< index of the file in a set */
 } ct__safetensors_entry_t;
 
 /** Tensors of one header, or of all headers of a set. */

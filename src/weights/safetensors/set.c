@@ -45,7 +45,8 @@ int ct__safetensors_set_read(const char *path, ct__safetensors_set_t *out)
   CT_TRY(ct__safetensors_json(path, text, bytes, &root));
   out->map = json_incref(json_object_get(root, "weight_map"));
   if (!json_is_object(out->map))
-    CT_FAIL(CT_ERR_FORMAT, "%s: has no weight_map from names of tensors to files", path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: expected an object weight_map from tensor names to file names",
+            path);
   out->file = ct_mem_array(MAX_FILES, sizeof *out->file, "names of files");
   CT_TRY(out->file ? CT_OK : CT_ERR_NOMEM);
   json_object_foreach(out->map, name, v) CT_TRY(add_file(path, out, name, v));
@@ -69,9 +70,9 @@ int ct__safetensors_set_check(const char *path, const ct__safetensors_set_t *s,
     const ct__safetensors_entry_t *e = &l->entry[i];
     const char *file = json_string_value(json_object_get(missing, e->name));
     if (!file || strcmp(file, s->file[e->part]) != 0)
-      CT_FAIL(CT_ERR_FORMAT, "%s: '%s' lies in '%s', where the index has %s", path, e->name,
+      CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is stored in '%s', but the index %s", path, e->name,
               s->file[e->part],
-              json_object_get(s->map, e->name) ? "another file" : "no such tensor");
+              json_object_get(s->map, e->name) ? "names another file" : "does not list it");
     json_object_del(missing, e->name);
   }
   json_object_foreach(missing, name, v)
