@@ -13,7 +13,7 @@ int ct_result_write(const ct_config_t *c, int ranks, const ct_loop_result_t *res
 /** Appends the scores of an evaluation as text. */
 int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out);
 /** Appends a table of the classes: accuracy, precision and F1 of each, or accuracy and IoU per
- * pixel if \a by_place is 1.  \a names: the class names; empty: only numbers are printed. */
+ * pixel if \a by_pixel is 1.  \a names: the class names; empty: only numbers are printed. */
 int ct_result_classes(const ct_confusion_t *c, int by_pixel, const ct_opt_texts_t *names,
                       ct_str_t *out);
 /** Returns an evaluation as a JSON object: loss, samples, top1 and top5 or mae, classes.  \a c may
