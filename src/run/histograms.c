@@ -18,7 +18,8 @@ static int histogram(const ct__loop_t *l, const char *folder, int param, float *
   return CT_OK;
 }
 
-/* With sharded states (parallel.zero) no rank has a whole gradient. */
+/* Writes the histograms of all weights, and of all gradients unless states are sharded
+ * (parallel.zero): then each rank has only a slice of a gradient. */
 static int all_of_them(const ct__loop_t *l, float *values)
 {
   int rc = CT_OK;

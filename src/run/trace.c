@@ -11,7 +11,7 @@
 #include "base/ct_trace.h"
 #include "run/loop.h"
 
-enum { EVENTS = 1 << 18 }; /* per rank: 15 MB */
+enum { EVENTS = 1 << 18 }; /* events per rank, which need 15 MB */
 
 int ct__trace_before(ct__loop_t *l)
 {
