@@ -20,8 +20,8 @@ typedef struct links {
   ct_link_t inside, between;
 } links_t;
 
-/* Reads a study and fits the model.  Fails if no size ran; a study without a model is still
- * reported. */
+/* Reads a study and fits the model.  Fails if all configurations failed; a study without a model is
+ * still reported. */
 static int open_item(const char *path, const links_t *links, item_t *i, ct_report_t *r)
 {
   int rc = CT_OK;

@@ -136,7 +136,8 @@ static int example_in(const char *dir, char *path, size_t cap)
   return ct_path_join(path, cap, dir, "digits/train.yaml") == CT_OK && ct_file_exists(path);
 }
 
-/* Directories relative to the program: those of a relocated installation and of a build tree. */
+/* Directories relative to the program: those of an installation that was moved, and of a build
+ * tree. */
 static int example_beside(char *path, size_t cap)
 {
   static const char *const places[] = {"../share/ctrain-hpc/examples", "../examples"};

@@ -1,6 +1,6 @@
-/* The configurations of a study.  All use ranks in the same order, so the ranks of a smaller one
- * are a subset of those of a larger one: nodes are filled one after another, or with --spread
- * ranks are dealt to the nodes round-robin. */
+/* The configurations of a study.  All configurations use the ranks in the same order, so the ranks
+ * of a smaller configuration are a subset of the ranks of a larger one: nodes are filled one after
+ * another, or with --spread ranks are dealt to the nodes round-robin. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ void ct_scale_placement_clear(ct_scale_placement_t *p)
   ct_mem_free(p->node);
 }
 
-/* Number of nodes of the first n ranks in the order. */
+/* Returns the number of nodes of the first n ranks in the order. */
 static int nodes_of(const ct_scale_placement_t *p, int n)
 {
   int nodes = 0;
@@ -141,7 +141,8 @@ static int nodes_of(const ct_scale_placement_t *p, int n)
 
 /* ---- sizes ---- */
 
-/* Default sizes: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all ranks. */
+/* Lists the default numbers of ranks: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all
+ * ranks. */
 static int usual_sizes(const ct_topo_t *topo, int *out)
 {
   int n = 0, all = topo->size;
@@ -154,7 +155,7 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
   return n;
 }
 
-/* The sizes in ranks; *n: their number. */
+/* Lists the numbers of ranks to measure; *n: the length of the list. */
 static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, int *n)
 {
   int rc = CT_OK;

@@ -1,5 +1,5 @@
-/* Predictions as a table and as JSON: the requested sizes with error bands, the sizes at which
- * efficiency drops and why, and the effect of other settings. */
+/* Predictions as a table and as JSON: the requested numbers of ranks with error bands, the numbers
+ * of ranks at which efficiency drops and why, and the effect of other settings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
 {
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
-  for (int i = 0; i < 2 && m->left_ranks; i++) { /* one size: the error is unknown */
+  for (int i = 0; i < 2 && m->left_ranks; i++) { /* one configuration: the error is unknown */
     ct_scaling_prediction_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)

@@ -1,6 +1,6 @@
-/* Reads points.jsonl.  The rounds of a size are combined, from all starts of the study: the time
- * breakdown is a mean weighted by steps, so that it adds up; the step time is the median of the
- * rounds, which has an interval. */
+/* Reads points.jsonl.  The rounds of a configuration are combined, from all launches of `scale` in
+ * this directory: the time breakdown is a mean weighted by steps, so that it adds up; the step time
+ * is the median of the rounds, which has an interval. */
 #include "study/model/ct_study.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* A round is identified by the number of its start and its own number. */
+/* A round is identified by the number of the launch of `scale` and the number of the round in this
+ * launch. */
 enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The current line, with its position for error messages. */
@@ -282,7 +283,7 @@ out:
   return rc;
 }
 
-/* The line that begins a start of the study. */
+/* Reads the line that begins a launch of `scale`. */
 static int read_head(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;

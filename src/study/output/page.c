@@ -1,5 +1,5 @@
-/* The page of a scaling study: HTML frame, losses, table of sizes, machine, and the rules of
- * measurement; the charts are in plots.c and timeline.c. */
+/* The page of a scaling study: HTML frame, losses, table of configurations, machine, and the rules
+ * of measurement; the charts are in plots.c and timeline.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,7 +145,7 @@ out:
   return rc;
 }
 
-/* A table with a row for each node and a column for each fact. */
+/* Appends a table with a row for each node and a column for each fact. */
 static int node_table(const json_t *nodes, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -171,7 +171,7 @@ out:
   return rc;
 }
 
-/* The highest load of a node in any measurement, and the range of clock rates. */
+/* Appends the highest load of a node in any measurement, and the range of clock rates. */
 static int conditions(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -198,7 +198,7 @@ out:
   return rc;
 }
 
-/* If there are no energy counters, the table of the machine says why. */
+/* Appends the energy per sample.  Without energy counters, the table of the machine says why. */
 static int energy(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK, n = 0;

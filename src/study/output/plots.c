@@ -49,7 +49,7 @@ static const char *term_colour(int term)
   return term ? ct__colour(term) : "#c8d4dc";
 }
 
-/* One bar: terms above zero are stacked upwards from 0, gains downwards. */
+/* Makes one bar: terms above zero are stacked upwards from 0, gains downwards. */
 static int add_bar(ct__series_t *s, double at, const ct_study_size_t *z, const ct_terms_t *t)
 {
   int rc = CT_OK;
@@ -264,8 +264,8 @@ out:
 
 /* ---- the model ---- */
 
-/* Efficiency with its band, at numbers of ranks spaced evenly on a logarithmic axis; returns how
- * many. */
+/* Predicts the efficiency with its band at numbers of ranks that are spaced evenly on a logarithmic
+ * axis; returns how many. */
 static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
 {
   int last = 0, n = 0;
