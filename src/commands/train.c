@@ -116,7 +116,7 @@ static int open_meant(const char *what, const char *dir, ct_ckpt_found_t *c)
   if (!ct_file_is_dir(what)) return ct_ckpt_find(ct_builtin_stores, what, dir, c);
   CT_TRY(ct_path_join(other, sizeof other, what, "checkpoints"));
   CT_TRY(ct_ckpt_find(ct_builtin_stores, NULL, other, c));
-  if (!c->store) CT_FAIL(CT_ERR_USAGE, "--resume %s: there is no checkpoint in %s", what, other);
+  if (!c->store) CT_FAIL(CT_ERR_USAGE, "--resume %s: no checkpoint found in %s", what, other);
 out:
   return rc;
 }
@@ -403,7 +403,7 @@ static int choose_config(const ct_args_t *a, char *path, size_t cap)
   if (a->rests > 0) return ct_text_format(path, cap, "%s", a->rest[0]);
   if (!ct_file_exists(usual))
     CT_FAIL(CT_ERR_USAGE,
-            "train: no CONFIG is given, and there is no ./%s; `ctrain-hpc demo` trains the "
+            "train: no CONFIG is given, and ./%s does not exist; `ctrain-hpc demo` trains the "
             "built-in example",
             usual);
   return ct_text_format(path, cap, "%s", usual);

@@ -328,7 +328,8 @@ static int take_files(const ct__opt_location_t *at, const ct_yaml_t *n, void *ou
     f.name[f.n] = ct_mem_strdup(v->key);
     if (!f.name[f.n++]) CT_TRY(CT_ERR_NOMEM);
     CT_TRY(take_paths(at, v, &f.paths[f.n - 1]));
-    if (f.paths[f.n - 1].n == 0) CT_TRY(ct__opt_fail(at, v, "'%s' has no files", v->key));
+    if (f.paths[f.n - 1].n == 0)
+      CT_TRY(ct__opt_fail(at, v, "'%s': expected at least one file", v->key));
   }
   clear_files(out);
   *(ct_opt_files_t *)out = f;

@@ -183,8 +183,8 @@ static int follow_alias(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t
     if (strcmp(a->name, name) == 0)
       return copy_value(r, a->value, yaml_parse_line_of(e), depth, out);
   return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                    "%s:%d: '*%.100s' has no anchor '&%.100s' before it", r->name,
-                    yaml_parse_line_of(e), name, name);
+                    "%s:%d: '*%.100s' refers to an anchor '&%.100s' that is not defined before it",
+                    r->name, yaml_parse_line_of(e), name, name);
 }
 
 /* ---- merging ---- */

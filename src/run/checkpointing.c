@@ -19,7 +19,7 @@ static void name_last_good(const ct__loop_t *l)
     ct_err_set(e.code, e.file, e.line, "%s; the last good checkpoint is of step %" PRId64, e.text,
                l->good_step);
   else
-    ct_err_set(e.code, e.file, e.line, "%s; there is no checkpoint of this run yet", e.text);
+    ct_err_set(e.code, e.file, e.line, "%s; this run has not written a checkpoint yet", e.text);
 }
 
 /* Keeps the current error. */

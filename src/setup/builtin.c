@@ -156,7 +156,7 @@ int ct_builtin_example(char *path, size_t cap)
   const char *set = getenv("CTRAIN_EXAMPLES");
   if (set && *set) {
     if (!example_in(set, path, cap))
-      CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but there is no '%s'", set, path);
+      CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but '%s' does not exist", set, path);
     goto out;
   }
   if (example_beside(path, cap) || example_in(CT_EXAMPLES_SRC, path, cap) ||

@@ -170,7 +170,7 @@ static int take_line(ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
   const char *event = json_string_value(json_object_get(line, "event"));
-  if (!event) CT_FAIL(CT_ERR_FORMAT, "has no \"event\"");
+  if (!event) CT_FAIL(CT_ERR_FORMAT, "the key \"event\" is missing");
   if (strcmp(event, "start") == 0) CT_TRY(check_format(r, line));
   take_int(line, "run", &r->run);
   take_time(r, line, strcmp(event, "start") == 0);

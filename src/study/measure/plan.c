@@ -28,7 +28,7 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
     if (*n == CT_SCALE_CONFIGS)
-      CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
+      CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 numbers", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -171,7 +171,8 @@ static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, i
       CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d; nodes of this job: %d", o->ranks[i],
               topo->nodes);
     if (o->spread && o->ranks[i] < topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --spread uses all nodes for every size; use --ranks instead");
+      CT_FAIL(CT_ERR_USAGE,
+              "scale: --spread uses all nodes for every configuration; use --ranks instead");
     out[i] *= topo->local_size;
   }
 out:
@@ -191,9 +192,10 @@ static int plan_add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
   if (*n == CT_SCALE_CONFIGS)
-    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                      "scale: the study has more than %d configurations; use fewer sizes",
-                      CT_SCALE_CONFIGS);
+    return ct_err_set(
+        CT_ERR_USAGE, __FILE__, __LINE__,
+        "scale: the study has more than %d configurations; list fewer numbers of ranks",
+        CT_SCALE_CONFIGS);
   out[(*n)++] = p;
   return CT_OK;
 }

@@ -20,11 +20,11 @@
 /** The terms of a step of a configuration, compared with the base configuration.  The terms add up
  * to the step. */
 #define CT_TERM_LIST(X)                                                                          \
-  X(IDEAL, ideal, "useful work, at the speed of the base size")                                  \
+  X(IDEAL, ideal, "useful work, at the speed of the base configuration")                         \
   X(SMALL_BATCH, small_batch, "compute: less efficient with fewer samples per rank")             \
   X(SHARING, sharing, "compute: slowed by the other ranks of the node (memory, clocks, caches)") \
   X(INTERFERENCE, interference, "compute: slowed by concurrent communication")                   \
-  X(SLOWER, slower_compute, "compute: slower than at the base size")                             \
+  X(SLOWER, slower_compute, "compute: slower than at the base configuration")                    \
   X(DATA, data, "waiting for samples")                                                           \
   X(STEADY, imbalance_steady, "waiting for one rank that is always slower")                      \
   X(RANDOM, imbalance_random, "waiting for the slowest rank, another one in each step")          \

@@ -258,8 +258,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   *out = (ct_scaling_t){.study = study, .base = ct_study_base(study)};
   if (!most || !out->base || !out->base->breakdown.steps)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: a prediction needs the time breakdown of the smallest size and of a size with "
-            "several ranks",
+            "%s: a prediction needs the time breakdown of the smallest configuration and "
+            "of a configuration with several ranks",
             study->path);
   double error = 0;
   if (next) {

@@ -68,8 +68,8 @@ static int messages(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
                                 .between = m->between};
   if (q->nodes > 1 && q->between.bytes_per_s <= 0)
     CT_FAIL(CT_ERR_USAGE,
-            "%d ranks on %d nodes cannot be predicted: no measured size of the study is on several "
-            "nodes",
+            "%d ranks on %d nodes cannot be predicted: the study has to "
+            "measure a configuration on several nodes",
             a->ranks, a->nodes);
   if (q->local_ranks > 1 && q->inside.bytes_per_s <= 0) /* included in the fit between nodes */
     q->inside = (ct_link_t){0, INFINITY};

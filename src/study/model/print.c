@@ -38,23 +38,23 @@ static int add_link(const char *where, const ct_link_t *l, int sizes, ct_str_t *
   if (!sizes)
     return ct_str_add(out, "; %s %.3g us, %.4g GB/s (measured by bench comm)", where,
                       1e6 * l->alpha_s, 1e-9 * l->bytes_per_s);
-  return ct_str_add(out, "; %s %.3g us, %.4g GB/s (fitted to %d size%s)", where, 1e6 * l->alpha_s,
-                    1e-9 * l->bytes_per_s, sizes, sizes == 1 ? "" : "s");
+  return ct_str_add(out, "; %s %.3g us, %.4g GB/s (fitted to %d configuration%s)", where,
+                    1e6 * l->alpha_s, 1e-9 * l->bytes_per_s, sizes, sizes == 1 ? "" : "s");
 }
 
 static int add_head(const ct_scaling_t *m, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "prediction from sizes of up to %d ranks", m->largest));
+  CT_TRY(ct_str_add(out, "prediction from configurations of up to %d ranks", m->largest));
   CT_TRY(add_link("inside a node", &m->inside, m->fitted_inside, out));
   CT_TRY(add_link("between nodes", &m->between, m->fitted_between, out));
   if (m->left_ranks)
-    CT_TRY(ct_str_add(out,
-                      "\nerror of a prediction for %d ranks from sizes of up to %d ranks: %+.1f %%",
-                      m->left_ranks, m->left_from, 100 * m->left_out));
+    CT_TRY(ct_str_add(
+        out, "\nerror of a prediction for %d ranks from configurations of up to %d ranks: %+.1f %%",
+        m->left_ranks, m->left_from, 100 * m->left_out));
   else
-    CT_TRY(
-        ct_str_add(out, "\nthe error is unknown: the study has only one size with several ranks"));
+    CT_TRY(ct_str_add(
+        out, "\nthe error is unknown: the study has only one configuration with several ranks"));
   CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;

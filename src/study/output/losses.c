@@ -144,13 +144,14 @@ void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
   double step = size->breakdown.mean.step_s, lost = step - t.s[CT_TERM_IDEAL];
   if (step <= 0)
-    snprintf(buf, cap, "There is no time breakdown at %d ranks.", size->ranks);
+    snprintf(buf, cap, "The time breakdown at %d ranks was not measured.", size->ranks);
   else if (lost >= 0)
     snprintf(buf, cap, "At %d rank%s %.1f %% of the time is lost.", size->ranks,
              size->ranks == 1 ? "" : "s", 100 * lost / step);
   else
-    snprintf(buf, cap,
-             "At %d ranks steps are %.1f %% shorter than at the efficiency of the base size.",
-             size->ranks, -100 * lost / step);
+    snprintf(
+        buf, cap,
+        "At %d ranks steps are %.1f %% shorter than at the efficiency of the base configuration.",
+        size->ranks, -100 * lost / step);
   if (step > 0) add_gains(&t, step, buf, cap);
 }

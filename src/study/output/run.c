@@ -153,7 +153,7 @@ static int take_target(const char *text, ct_runs_t *c)
             CT_SCORE_KINDS);
   for (int i = 0; i < c->n; i++)
     if (!all_have(&c->run[i], 1, c->metric))
-      CT_FAIL(CT_ERR_USAGE, "--target %s: the run in %s has no evaluation with it", text,
+      CT_FAIL(CT_ERR_USAGE, "--target %s: the run in %s did not evaluate this score", text,
               c->run[i].log.dir);
 out:
   return rc;

@@ -188,8 +188,7 @@ int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   window_t w = find_step(json_object_get(trace, "traceEvents"));
   if (!w.ranks || w.to <= w.from)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it; expected a file written by run.trace",
-            path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: it contains no step; expected a file written by run.trace", path);
   CT_TRY(timeline_draw(&w, trace, out));
 out:
   json_decref(trace);
