@@ -103,8 +103,8 @@ int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
 int ct_config_settings(const ct_config_t *c, ct_yaml_t **out);
 /** Appends all keys as YAML text, which parses to the same values. */
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
-/** Hash of the keys that can change the result of a run; names, paths, thread counts and similar
- * keys are left out. */
+/** Computes a hash of the keys that can change the result of a run; names, paths, thread counts and
+ * similar keys are left out. */
 int ct_config_hash(const ct_config_t *c, uint64_t *out);
 /** Appends the keys that can change the result of a run and differ from \a old (a dump):
  * "data.batch was 64 and is 128; …".  Appends nothing if none differ. */

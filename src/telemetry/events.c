@@ -73,7 +73,7 @@ void ct__event_end(ct_events_t *e)
   errno = 0;
   if (!e->event.failed && write_record(e)) return;
   e->losing = 1;
-  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard gets no more events of this start",
+  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard gets no more events of this session",
          e->path, e->event.failed ? "no memory" : strerror(errno));
 }
 

@@ -128,7 +128,7 @@ int ct_scaling_predict(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
  * is left_out, scaled by the distance of the extrapolation in doublings of ranks; at least 2%, and
  * at least fit_error. */
 double ct_scaling_band(const ct_scaling_t *m, int ranks);
-/** Pure.  *bytes is set to the bucket size with the shortest step, a power of two from 256 KiB to
+/** Pure.  Sets *bytes to the bucket size with the shortest step, a power of two from 256 KiB to
  * 256 MiB. */
 int ct_scaling_best_bucket(const ct_scaling_t *m, const ct_scaling_ask_t *ask, double *bytes);
 /** Pure.  Returns the smallest number of ranks, a multiple of the ranks per node, at which the

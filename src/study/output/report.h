@@ -28,11 +28,12 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
 void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf, size_t cap);
 
 int ct__report_rate(const ct_report_t *r, ct_str_t *out);
-/** The time breakdown of each configuration. */
+/** Appends the time breakdown of each configuration. */
 int ct__report_breakdown(const ct_report_t *r, ct_str_t *out);
 int ct__report_steps(const ct_report_t *r, ct_str_t *out);
 int ct__report_ranks(const ct_report_t *r, ct_str_t *out);
-/** One step from a trace.json in the directory of points.jsonl; appends nothing without one. */
+/** Appends one step from a trace.json in the directory of points.jsonl; nothing if the file is
+ * missing. */
 int ct__report_timeline(const ct_report_t *r, ct_str_t *out);
 int ct__report_model(const ct_report_t *r, ct_str_t *out);
 int ct__report_machine(const ct_report_t *r, ct_str_t *out);

@@ -18,15 +18,15 @@ const char *ct__run_number(double value, char *buf, size_t cap);
 /** Returns 1 if smaller values of the curve are better, as for losses and errors. */
 int ct__run_falls(const char *curve);
 
-/** All curves of the runs, each as a chart with a table. */
+/** Appends all curves of the runs, each as a chart with a table. */
 int ct__runs_curves(const ct_runs_t *c, ct_str_t *out);
-/** The keys of config.yaml in which the runs differ; appends nothing for one run. */
+/** Appends the keys of config.yaml in which the runs differ; nothing for one run. */
 int ct__runs_settings(const ct_runs_t *c, ct_str_t *out);
-/** The time breakdown of a step, from the latest session of each run. */
+/** Appends the time breakdown of a step, from the latest session of each run. */
 int ct__runs_breakdown(const ct_runs_t *c, ct_str_t *out);
-/** The confusion matrix of the last evaluation of each run. */
+/** Appends the confusion matrix of the last evaluation of each run. */
 int ct__runs_confusion(const ct_runs_t *c, ct_str_t *out);
-/** The slowest ops of the traced steps. */
+/** Appends the slowest ops of the traced steps. */
 int ct__runs_ops(const ct_runs_t *c, ct_str_t *out);
 
 #endif

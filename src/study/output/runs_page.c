@@ -62,8 +62,8 @@ static int run_table(const ct_runs_t *c, ct_str_t *out)
   CT_TRY(ct_str_add(out,
                     "<p>%s: %s is better. The last columns show its best value with the step "
                     "after which it was evaluated, and the time until it reached %.5g%s. Times "
-                    "include all starts of a run, each from the start of the program, but not the "
-                    "time between two starts.</p>\n",
+                    "include all sessions of a run, each from the start of the program, but not "
+                    "the time between two sessions.</p>\n",
                     score, c->less ? "lower" : "higher", c->target,
                     c->target_chosen && c->n > 1 ? ", a value that all runs have reached" : ""));
 out:
@@ -210,7 +210,7 @@ int ct__runs_breakdown(const ct_runs_t *c, ct_str_t *out)
                                          {"other", "other"}};
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<h2>Time breakdown of a step</h2>\n<table><caption>Percentage of "
-                         "a step in the latest start, mean of all ranks</caption><tr><th>"));
+                         "a step in the latest session, mean of all ranks</caption><tr><th>"));
   CT_TRY(run_heads(c, out));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     CT_TRY(kind_row(c, kinds[k][0], kinds[k][1], out));
