@@ -1,5 +1,5 @@
-/* Seconds from the monotonic clock, since the wall clock jumps when it is set.  The time since
- * exec() includes the time that the loader and MPI took before main(). */
+/* Reads seconds from the monotonic clock, since the wall clock jumps when it is set.  The time
+ * since exec() includes the time that the loader and MPI took before main(). */
 #include "base/ct_clock.h"
 
 #include <stdio.h>

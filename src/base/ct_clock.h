@@ -2,12 +2,13 @@
 #ifndef CT_CLOCK_H
 #define CT_CLOCK_H
 
-/** CLOCK_MONOTONIC in seconds. */
+/** Returns CLOCK_MONOTONIC in seconds. */
 double ct_clock(void);
-/** Seconds since this process was started (exec), from /proc/self/stat; 0 if unknown. */
+/** Returns the seconds since this process was started (exec), from /proc/self/stat; 0: unknown. */
 double ct_clock_since_exec(void);
-/** The median of n > 0 measurements.  For even n, ct_clock_median() returns the mean of the two
- * middle ones and ct_clock_lower_median() the lower of them.  Both sort s in place. */
+/** Return the median of n > 0 measurements.  For even n, ct_clock_median() returns the mean of the
+ * two middle measurements, and ct_clock_lower_median() returns the lower of the two.  Both
+ * functions sort s in place. */
 double ct_clock_median(double *s, int n);
 double ct_clock_lower_median(double *s, int n);
 

@@ -43,15 +43,15 @@ enum ct_err_code {
 
 typedef struct ct_err_info {
   int code;
-  int rank; /**< rank that failed first; -1 before an agreement */
+  int rank; /**< rank that failed first; -1 until the ranks have agreed on the error */
   int line;
   char file[44];
   char text[CT_ERR_TEXT];
 } ct_err_info_t;
 
-/** Local.  Record an error in this thread's slot and return \a code.  The text names the file, the
- * item in it and what was expected; it is one sentence without a newline.  A text that does not fit
- * is shortened in the middle of its longest words, which are paths (ct_text_vfit()). */
+/** Local.  Record an error for this thread and return \a code.  The text names the file, the item
+ * in the file and what was expected; the text is one sentence without a newline.  A text that does
+ * not fit is shortened in the middle of its longest words, which are paths (ct_text_vfit()). */
 int ct_err_set(int code, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 int ct_err_vset(int code, const char *file, int line, const char *fmt, va_list args)
@@ -63,15 +63,15 @@ int ct_err_prefix(int code, const char *fmt, ...) __attribute__((format(printf, 
 int ct_err_location(int code, const char *where, int line);
 /** Appends to the recorded text (" (rank 3 on node7)"); the code stays. */
 void ct_err_suffix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/** Borrowed; this thread's record, valid until its next ct_err_set(). */
+/** Returns this thread's record, borrowed; it is valid until this thread's next ct_err_set(). */
 const ct_err_info_t *ct_err_last(void);
 /** Makes the record of another thread or rank this thread's own. */
 void ct_err_put(const ct_err_info_t *info);
-/** "CT_ERR_IO"; never NULL. */
+/** Returns the name of a code, such as "CT_ERR_IO"; never NULL. */
 const char *ct_err_name(int code);
-/** The text of the code in the list above; never NULL. */
+/** Returns the text of a code from CT_ERR_LIST; never NULL. */
 const char *ct_err_meaning(int code);
-/** Exit status for a code: 0 for CT_OK, 2 for CT_ERR_USAGE, 1 for the rest. */
+/** Returns the exit status for a code: 0 for CT_OK, 2 for CT_ERR_USAGE, 1 for all other codes. */
 int ct_err_exit_status(int code);
 
 #define CT_FAIL(code, ...)                                    \

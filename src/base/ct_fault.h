@@ -10,9 +10,10 @@
 #ifndef CT_FAULT_H
 #define CT_FAULT_H
 
-/** Local.  CT_OK, or CT_ERR_FAULT recorded with the point's name. */
+/** Local.  Passes a fault point.  Returns CT_OK, or records and returns CT_ERR_FAULT with the
+ * point's name. */
 int ct_fault(const char *point);
-/** Local.  Sets this process's rank and reads the variable. */
+/** Local.  Sets this process's rank and reads CTRAIN_FAULTS. */
 void ct_fault_setup(int rank);
 
 #endif

@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Hash of a block of bytes.  To chain blocks, pass the previous hash as \a seed, 0 for the first.
- */
+/** Return a hash of bytes, of a text, and of an integer.  To hash several values, pass the previous
+ * hash as \a seed, and 0 with the first value. */
 uint64_t ct_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t ct_hash_text(const char *text, uint64_t seed);
 uint64_t ct_hash_int(int64_t value, uint64_t seed);
-/** CRC-32C (Castagnoli; RFC 3720, B.4). */
+/** Returns the CRC-32C (Castagnoli; RFC 3720, B.4) of bytes. */
 uint32_t ct_crc32c(const void *data, size_t bytes);
 
 #endif

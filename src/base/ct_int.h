@@ -4,19 +4,19 @@
 #define CT_INT_H
 #include <stdint.h>
 
-/** Minimum. */
+/** Returns the minimum of a and b. */
 static inline int64_t ct_least(int64_t a, int64_t b)
 {
   return a < b ? a : b;
 }
 
-/** a / b, rounded up. */
+/** Returns a / b, rounded up. */
 static inline int64_t ct_div_up(int64_t a, int64_t b)
 {
   return (a + b - 1) / b;
 }
 
-/** \a a rounded up to a multiple of \a b. */
+/** Returns \a a rounded up to a multiple of \a b. */
 static inline int64_t ct_round_up(int64_t a, int64_t b)
 {
   return ct_div_up(a, b) * b;

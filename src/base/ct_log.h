@@ -1,6 +1,6 @@
 /** \file ct_log.h  The log: one line, one write, to stderr.  Layer 0.
  *
- * stdout is for the result of a command only; modules below `app` print through the log only. */
+ * stdout is for the result of a command only; modules below `setup` print only through the log. */
 #ifndef CT_LOG_H
 #define CT_LOG_H
 
@@ -16,12 +16,12 @@ void ct_log(ct_log_level_t level, const char *fmt, ...) __attribute__((format(pr
 void ct_log_all(ct_log_level_t level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Writes the error that ends the program, "ctrain-hpc: error: …", on each rank that calls it. */
 void ct_log_fatal(const char *text);
-/** 1 if standard error is a terminal that can show a progress bar, or if that of the launcher on
- * the same node is (ct_terminal_of_launcher()).  CTRAIN_PROGRESS in the environment overrides this:
- * 0 for no bar, else a bar.  Always 0 on ranks other than 0. */
+/** Returns 1 if standard error is a terminal that can show a progress bar, or if standard error of
+ * the MPI launcher on this node is one (ct_terminal_of_launcher()).  CTRAIN_PROGRESS in the
+ * environment overrides this: 0: no bar; other values: a bar.  Always 0 on ranks other than 0. */
 int ct_log_has_bar(void);
-/** Redraws the progress bar, one line, if there is a terminal for it.  Rank 0 only.  The log clears
- * the bar before it writes a line.  NULL ends the bar. */
+/** Redraws the progress bar, one line, if ct_log_has_bar().  Rank 0 only.  The log clears the bar
+ * before it writes a line.  NULL ends the bar. */
 void ct_log_progress(const char *text);
 
 #endif

@@ -18,13 +18,13 @@ typedef enum {
   CT_RNG_TEST,
   CT_RNG_TRANSFORM, /**< augmentation: key of (seed, position in the list, epoch), then index =
                       sample */
-  CT_RNG_SIM,       /**< noise of simulated times: \a sub = 0, index = op that was run */
+  CT_RNG_SIM,       /**< noise of simulated times: \a sub = 0, index = number of the simulated op */
   CT_RNG_SWEEP      /**< random settings: \a sub = the setting, index = the draw */
 } ct_rng_use_t;
 
-/** Four 32-bit numbers for (seed, use, sub, index): Philox with the key {seed low, seed high} and
- * the counter {index low, index high, sub, use}.  Inline and without branches, so that loops over
- * blocks are vectorized. */
+/** Computes four 32-bit numbers for (seed, use, sub, index): Philox with the key {low half of seed,
+ * high half of seed} and the counter {low half of index, high half of index, sub, use}.  Inline and
+ * without branches, so that loops over indices are vectorized. */
 CT_INLINE void ct_rng_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index,
                             uint32_t out[4])
 {
@@ -42,11 +42,11 @@ CT_INLINE void ct_rng_block(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint6
   for (int i = 0; i < 4; i++)
     out[i] = c[i];
 }
-/** 64 bits. */
+/** Returns 64 random bits. */
 uint64_t ct_rng_u64(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index);
-/** Uniform in [0, 1), 24 bits. */
+/** Returns a number that is uniform in [0, 1), with 24 random bits. */
 float ct_rng_uniform(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index);
-/** Standard normal (Box-Muller). */
+/** Returns a number from the standard normal distribution (Box-Muller). */
 float ct_rng_normal(uint64_t seed, ct_rng_use_t use, uint32_t sub, uint64_t index);
 
 #endif

@@ -11,10 +11,10 @@ typedef struct ct_sip_key {
   uint64_t k[2];
 } ct_sip_key_t;
 
-/** Pure.  The hash of \a bytes bytes under a key. */
+/** Pure.  Returns the hash of \a bytes bytes under a key. */
 uint64_t ct_sip(const ct_sip_key_t *key, const void *data, size_t bytes);
-/** Local.  Fills \a out with unpredictable bytes from the kernel.  CT_ERR_IO if it has no random
- * source. */
+/** Local.  Fills \a out with unpredictable bytes from the kernel.  CT_ERR_IO if the
+ * kernel does not provide them. */
 int ct_random(void *out, size_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
  * the next.  All ranks leave this all-reduce together, so a step is equally long on all of them and
  * no clocks are compared.  At any time a rank spends exactly one kind of time, so the kinds add up
  * to the step.  Some kinds are the rank's own work (busy time), which other ranks cannot prolong;
- * in the others it waits for other ranks or for the network. */
+ * in the other kinds the rank waits for other ranks or for the network. */
 #ifndef CT_STEP_TIMES_H
 #define CT_STEP_TIMES_H
 
@@ -34,13 +34,13 @@ typedef struct ct_step_times {
   double s[CT_TIME_KINDS];
 } ct_step_times_t;
 
-/** The name of a kind in metrics.jsonl: "compute". */
+/** Returns the name of a kind in metrics.jsonl, such as "compute". */
 const char *ct_step_time_name(int kind);
-/** 1: part of the busy time. */
+/** Returns 1 if the kind is part of the busy time. */
 int ct_step_time_is_own(int kind);
-/** Sum of the kinds of busy time. */
+/** Returns the busy time: the sum of its kinds. */
 double ct_step_times_busy(const ct_step_times_t *t);
-/** Sum of all kinds. */
+/** Returns the sum of all kinds. */
 double ct_step_times_all(const ct_step_times_t *t);
 
 #endif

@@ -8,9 +8,10 @@
 /** Registers a temporary file that this process writes.  If more than 16 are registered, the oldest
  * are dropped from the registry. */
 void ct_temporary_begin(const char *path);
-/** Unregisters a file that was renamed or removed.  A path that is not registered is fine. */
+/** Unregisters a file that was renamed or removed; does nothing if the path is not registered. */
 void ct_temporary_end(const char *path);
-/** Removes all registered files, for a process that ends without the cleanup of their writers. */
+/** Removes all registered files.  For a process that ends before the writers of the files can
+ * remove them. */
 void ct_temporary_remove(void);
 
 #endif

@@ -7,7 +7,8 @@
 
 #define CT_PATH_MAX 4096
 
-/** A growing string.  {0} is empty; data is NULL or NUL-terminated; freed by ct_str_clear(). */
+/** A growing string.  {0} is an empty string; data is NULL or NUL-terminated; freed by
+ * ct_str_clear(). */
 typedef struct ct_str {
   char *data;
   size_t len, cap;
@@ -16,26 +17,27 @@ typedef struct ct_str {
 int ct_str_add(ct_str_t *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ct_str_clear(ct_str_t *s);
 
-/** snprintf that checks the size: CT_OK, or CT_ERR_USAGE ("name too long"), since names come from
- * the user. */
+/** Formats text as snprintf does and checks its size.  CT_ERR_USAGE ("name too long"), since names
+ * come from the user. */
 int ct_text_format(char *buf, size_t cap, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/** vsnprintf for messages: a text that does not fit is shortened in the middle of its longest words
- * ("/very/long/…/tail.h5"), so that both ends and all short words stay.  UTF-8 characters stay
- * whole.  \a cap is at least 1; below 41 the end is cut off. */
+/** Format a message as vsnprintf does.  A text that does not fit is shortened in the middle of its
+ * longest words ("/very/long/…/tail.h5"), so that both ends and all short words stay.  UTF-8
+ * characters stay whole.  \a cap is at least 1; if it is below 41, the end of the text is cut off.
+ */
 void ct_text_vfit(char *buf, size_t cap, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 void ct_text_fit(char *buf, size_t cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/** Length in bytes of the UTF-8 character at \a text, and its code point; 0: not valid UTF-8, or
- * end of the text. */
+/** Returns the length in bytes of the UTF-8 character at \a text, and sets *code to its code point;
+ * 0: not valid UTF-8, or end of the text. */
 int ct_text_utf8(const char *text, uint32_t *code);
-/** 1 if the whole text is UTF-8. */
+/** Returns 1 if the whole text is UTF-8. */
 int ct_text_is_utf8(const char *text);
-/** 1 if the text is valid as the name of a file or directory on any file system: UTF-8 of 1 to 255
- * bytes without '/' and control characters, not "." or "..". */
+/** Returns 1 if the text is valid as the name of a file or directory on any file system: UTF-8 of 1
+ * to 255 bytes without '/' and control characters, not "." or "..". */
 int ct_text_is_name(const char *text);
-/** A copy (free with ct_mem_free()) with '?' for bytes that are not UTF-8, as JSON requires.  NULL:
- * no memory. */
+/** Returns a copy with '?' for bytes that are not UTF-8, as JSON requires; the caller frees it with
+ * ct_mem_free().  NULL: out of memory. */
 char *ct_text_utf8_copy(const char *text);
 /** Appends a field of a csv line, quoted where RFC 4180 asks for it. */
 int ct_text_csv(const char *field, ct_str_t *out);
@@ -44,21 +46,22 @@ int ct_text_base64(const char *text, ct_str_t *out);
 /** Decodes base64 in place, ignoring blanks and line ends; *len is the number of bytes, and a NUL
  * follows.  CT_ERR_ARG (nothing recorded): not base64. */
 int ct_text_unbase64(char *text, size_t *len);
-/** For "did you mean": the one of n candidates closest to \a word (Levenshtein distance ≤ 1/2 of
- * its length), or NULL. */
+/** Returns the most similar of n candidates to a misspelt word, for "did you mean": its Levenshtein
+ * distance to \a word is at most half the length of \a word; NULL: none is that similar. */
 const char *ct_text_nearest(const char *word, const char *const *candidates, int n);
-/** Parses a text that is a number as a whole: CT_OK, or CT_ERR_ARG (nothing recorded). */
+/** Parse a text that must be one number from its first to its last character.  CT_ERR_ARG (nothing
+ * recorded): the text is not a number. */
 int ct_text_int(const char *text, int64_t *out);
 int ct_text_double(const char *text, double *out);
-/** The shortest text that parses to the same number, into buf (returned). */
+/** Writes the shortest text that parses to the same number to buf (returned). */
 const char *ct_text_number(double value, char *buf, size_t cap);
-/** "1.5 GiB", "12 KiB" into buf (returned). */
+/** Writes a number of bytes, such as "1.5 GiB" or "12 KiB", to buf (returned). */
 const char *ct_text_bytes(double bytes, char *buf, size_t cap);
-/** "1h02m", "3m10s", "12.3 s" into buf (returned). */
+/** Writes a duration, such as "1h02m", "3m10s" or "12.3 s", to buf (returned). */
 const char *ct_text_seconds(double s, char *buf, size_t cap);
-/** dir/name, or name if it is absolute. */
+/** Writes dir/name to buf, or \a name if it is an absolute path. */
 int ct_path_join(char *buf, size_t cap, const char *dir, const char *name);
-/** Directory part ("." if none) into buf. */
+/** Writes the directory part of a path ("." if it has none) to buf. */
 int ct_path_dir(char *buf, size_t cap, const char *path);
 /** Expands a path: $NAME and ${NAME} are environment variables, a leading ~ is $HOME, $$ is a
  * dollar.  CT_ERR_USAGE: a variable is not set or has a syntax error. */

@@ -27,21 +27,22 @@ static inline int ct_trace_is_on(void)
   return atomic_load_explicit(&ct__trace_on, memory_order_relaxed);
 }
 
-/** Local.  Starts tracing: records up to \a most events of all threads.  The calling thread becomes
- * the main thread of the timeline.  CT_ERR_NOMEM. */
+/** Local.  Starts tracing; \a most: maximum number of events of all threads together.  The calling
+ * thread becomes the main thread of the timeline.  CT_ERR_NOMEM. */
 int ct_trace_start(int64_t most);
 /** Local.  Stops tracing; the events are kept. */
 void ct_trace_stop(void);
 /** Local.  Deletes all events. */
 void ct_trace_clear(void);
 
-/** Local, Hot, any thread.  ct_clock(); 0 while tracing is off. */
+/** Local, Hot, any thread.  Returns ct_clock(), or 0 while tracing is off. */
 double ct_trace_now(void);
 /** Local, Hot, any thread.  Records an operation of this thread from \a begin until now; spans of a
  * thread are nested or disjoint.  Names are string literals; \a pass may be NULL; \a number -1:
- * none.  A span that began before ct_trace_start() is recorded from there on. */
+ * none.  A span that began before ct_trace_start() is recorded from that call on. */
 void ct_trace_span(const char *name, const char *pass, int64_t number, double begin);
-/** The same, from \a begin to \a end. */
+/** Local, Hot, any thread.  Records an operation as ct_trace_span() does, from \a begin to \a end.
+ */
 void ct_trace_between(const char *name, const char *pass, int64_t number, double begin, double end);
 /** Local, Hot, any thread.  Records a message in flight from \a begin until now; messages may
  * overlap. */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** For functions in headers that GPU kernels and the host share. */
+/** Declares a function in a header that GPU kernels and the host share. */
 #ifdef __CUDACC__
 #  define CT_INLINE static inline __host__ __device__
 #else
@@ -45,28 +45,30 @@ typedef struct ct_inputs {
   char name[CT_INPUTS_EXTRA][CT_INPUT_NAME]; /**< layers refer to it as input.NAME */
   ct_shape_t x[CT_INPUTS_EXTRA];             /**< of one sample: float32 plain, dim[0] == 1 */
 } ct_inputs_t;
-/** 1 if names and dims are equal. */
+/** Returns 1 if names and dims are equal. */
 int ct_inputs_same(const ct_inputs_t *a, const ct_inputs_t *b);
-/** "meta=16, wave=1x64" into buf (returned). */
+/** Writes the names and shapes, "meta=16, wave=1x64", to buf (returned). */
 const char *ct_inputs_text(const ct_inputs_t *in, char *buf, size_t cap);
 
-/** A plain float32 shape from its dims: ct_shape(2, n, features).  A macro, so that an int among
- * the dims is widened. */
+/** Returns a plain float32 shape with the given dims: ct_shape(2, n, features).  It is a macro, so
+ * that an int among the dims is converted to int64_t. */
 #define ct_shape(ndim, ...) ct_shape_dims((ndim), (const int64_t[CT_MAX_DIMS]){__VA_ARGS__})
 ct_shape_t ct_shape_dims(int ndim, const int64_t dim[CT_MAX_DIMS]);
-/** Elements without padding.  This and the next three functions saturate instead of overflowing. */
+/** Returns the number of elements without padding.  This and the next three functions return the
+ * largest value of their type if the result would overflow. */
 int64_t ct_shape_count(const ct_shape_t *s);
-/** Elements of one sample: all dims but the first. */
+/** Returns the number of elements of one sample: all dims but the first. */
 int64_t ct_shape_sample(const ct_shape_t *s);
-/** Elements with the padding of the layout. */
+/** Returns the number of elements with the padding of the layout. */
 int64_t ct_shape_padded(const ct_shape_t *s);
-/** Bytes with the padding of the layout. */
+/** Returns the number of bytes with the padding of the layout. */
 size_t ct_shape_bytes(const ct_shape_t *s);
-/** 1 if dims (not dtype, not layout) are equal. */
+/** Returns 1 if the dims are equal; ignores dtype and layout. */
 int ct_shape_same(const ct_shape_t *a, const ct_shape_t *b);
-/** "64x3x32x32" into buf (returned). */
+/** Writes the dims, "64x3x32x32", to buf (returned). */
 const char *ct_shape_text(const ct_shape_t *s, char *buf, size_t cap);
-/** bfloat16 is the upper half of a float32; to nearest, ties to even; NaN stays NaN. */
+/** Convert bfloat16, which is the upper half of a float32, to and from float32.  ct_bf16_of()
+ * rounds to nearest, ties to even; NaN stays NaN. */
 CT_INLINE float ct_bf16_float(uint16_t v)
 {
   uint32_t bits = (uint32_t)v << 16;
@@ -81,7 +83,7 @@ CT_INLINE uint16_t ct_bf16_of(float f)
   if (f != f) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-/** IEEE half: 1 sign bit, 5 bits of exponent, 10 of mantissa. */
+/** Converts an IEEE half (1 sign bit, 5 bits of exponent, 10 bits of mantissa) to float32. */
 CT_INLINE float ct_half_float(uint16_t v)
 {
   uint32_t sign = (uint32_t)(v & 0x8000) << 16, rest = v & 0x7fff, bits;
@@ -97,9 +99,9 @@ CT_INLINE float ct_half_float(uint16_t v)
 }
 
 size_t ct_dtype_size(ct_dtype_t t);
-/** The number at \a p, of an integer type. */
+/** Returns the number at \a p; \a t must be an integer type. */
 int64_t ct_dtype_whole(ct_dtype_t t, const void *p);
-/** "float32", "uint8", …: NumPy's names. */
+/** Returns NumPy's name of a type: "float32", "uint8", … */
 const char *ct_dtype_name(ct_dtype_t t);
 const char *ct_layout_name(ct_layout_t l);
 

@@ -12,8 +12,8 @@
 
 enum { TRIES = 4 }; /* attempts after ESTALE */
 
-/* stat() of the file that has the name now.  Opening the file queries the server; stat() alone may
- * return cached attributes. */
+/* Calls stat() for the file that has the name now.  Opens the file first, which queries the server:
+ * stat() alone may return cached attributes. */
 static int entries_look(const char *path, struct stat *st)
 {
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* Fault injection: CTRAIN_FAULTS names points in the code, the pass at which they fail and how.
- * Tests use it to cause failures that are rare in hardware and file systems. */
+/* Fault injection: CTRAIN_FAULTS names points in the code, the pass at which each fails, and the
+ * kind of failure.  Tests use it to cause failures that are rare in hardware and file systems. */
 #include "base/ct_fault.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@ typedef enum { DO_FAIL, DO_KILL, DO_SLEEP, DO_SLOW } action_t;
 
 typedef struct fault {
   char point[64];
-  long long nth; /* the pass that fails, from 1, or the first slow one */
+  long long nth; /* the pass that fails or the first pass that is slow, counted from 1 */
   action_t action;
   int slow_ms;
   atomic_llong passes;
@@ -38,7 +38,8 @@ static int parse_slow(const char *text, fault_t *f)
          f->slow_ms <= SLOW_MS_MAX;
 }
 
-/* Parses one "point@rank:nth[:action]".  1: for this rank; 0: for another rank; -1: invalid. */
+/* Parses one "point@rank:nth[:action]".  Returns 1: for this rank; 0: for another rank; -1:
+ * invalid. */
 static int parse(const char *text, int rank, fault_t *f)
 {
   char who[16], action[16] = "";

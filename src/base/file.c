@@ -44,7 +44,7 @@ int ct_file_read(const char *path, char **data, size_t *bytes)
   ct_heartbeat_file(path);
   int fd = ct_file_open(path, O_RDONLY, 0);
   if (fd < 0 || fstat(fd, &st) != 0) CT_TRY(cannot_open(path, errno));
-  /* the size is only a hint: a pipe has none, and a file may grow */
+  /* the size is only a hint: that of a pipe is 0, and a file may grow */
   CT_TRY(ct_mem_grow((void **)&buf, &cap, (S_ISREG(st.st_mode) ? st.st_size : 0) + 2, 1));
   for (;;) {
     ssize_t n = read_some(fd, buf + len, (size_t)(cap - len - 1));
@@ -97,7 +97,7 @@ out:
   return rc;
 }
 
-/* Writes a large file to the disk in blocks and records progress for the watchdog.  The system
+/* Writes a large file to the disk in parts and records progress for the watchdog.  The system
  * reports an error only once, either here or in the following fsync(). */
 static int write_back(int fd)
 {
@@ -115,8 +115,8 @@ static int write_back(int fd)
   return 0;
 }
 
-/* fsync() by name.  A file system that cannot sync a directory fails with EINVAL, which is ignored.
- */
+/* Calls fsync() by name.  A file system that cannot sync a directory fails with EINVAL, which is
+ * ignored. */
 static int sync_path(const char *path, int flags)
 {
   int rc = CT_OK;
@@ -284,7 +284,7 @@ out:
 }
 
 /* Builds the pattern below dir.  Leading components that exist are taken literally: a directory
- * `run[2]` does not match `run2`.  *whole: all components exist, and `real` is the path. */
+ * `run[2]` does not match `run2`. *whole: 1 if all components exist; then `real` is the path. */
 static int full_pattern(ct_str_t *out, ct_str_t *real, const char *dir, const char *pattern,
                         int *whole)
 {

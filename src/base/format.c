@@ -19,7 +19,7 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path)
   size_t length = strlen(path);
   for (int i = 0; i < CT_FORMAT_SUFFIXES && f->suffixes[i]; i++) {
     size_t n = strlen(f->suffixes[i]);
-    if (length <= n || path[length - n - 1] == '/') continue; /* the name is only the suffix */
+    if (length <= n || path[length - n - 1] == '/') continue; /* no name before the suffix */
     if (strcmp(path + length - n, f->suffixes[i]) == 0) return 1;
   }
   return 0;
@@ -61,7 +61,7 @@ out:
   return rc;
 }
 
-/* Advice for common file types that are not supported. */
+/* Returns advice for common file types that are not supported. */
 static const char *cure_of(const char *path)
 {
   static const struct {

@@ -22,7 +22,7 @@ uint64_t ct_hash_int(int64_t value, uint64_t seed)
   return ct_hash(&value, sizeof value, seed);
 }
 
-/* One byte at a time from a table: fast enough for the few kilobytes that are summed. */
+/* Processes one byte at a time with a table: fast enough for checksums of a few kilobytes. */
 uint32_t ct_crc32c(const void *data, size_t bytes)
 {
   static uint32_t table[256];

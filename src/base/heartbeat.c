@@ -1,6 +1,6 @@
 /* The heartbeat: one thread writes the record, another one reads it and must never block.  All
- * fields are relaxed atomics, except the name of a file, which is too long for one and has a lock.
- */
+ * fields are relaxed atomics, except the name of a file, which is too long for an atomic and has a
+ * lock. */
 #include "base/ct_heartbeat.h"
 
 #include <pthread.h>
@@ -67,7 +67,8 @@ enum { FILES = 64 };
 
 /* One slot for each waiting thread; if more threads wait, some are not recorded. */
 static struct {
-  int64_t turn; /* order of the waits, the lowest is the longest; 0: free */
+  int64_t turn; /* sequence number of the wait: the thread with the lowest one has waited longest;
+                   0: the slot is free */
   char path[256];
 } file[FILES];
 static int64_t turns;

@@ -1,5 +1,5 @@
-/* Allocates counted blocks of memory.  It records no errors, since recording one needs memory,
- * too.  Large blocks are separate mappings, aligned for huge pages. */
+/* Allocates counted blocks of memory.  It does not record errors, since recording an error needs
+ * memory, too.  Large blocks are separate mappings, aligned for huge pages. */
 #include "base/ct_mem.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ enum { ALIGN = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, MAPPED_FROM = 4 << 20 };
 /* Stored in the 64 bytes before a block. */
 typedef struct head {
   void *map;        /* start of the mapping; NULL: from aligned_alloc() */
-  size_t map_bytes; /* its length */
+  size_t map_bytes; /* bytes of the mapping */
 } head_t;
 
 static atomic_int_fast64_t calls, live, fail_in;
@@ -49,7 +49,7 @@ static void *alloc_small(size_t bytes)
   return raw + ALIGN;
 }
 
-/* A new mapping is already zero: only the page of the head is touched. */
+/* A new mapping is already zero, so that only the page before the block is touched. */
 static void *alloc_mapped(size_t bytes)
 {
   size_t total = round_up(bytes, PAGE) + HUGE_PAGE;
@@ -107,7 +107,7 @@ size_t ct_mem_peak_rss(void)
 int ct_mem_peak_reset(void)
 {
 #ifdef __GLIBC__
-  malloc_trim(0); /* freed memory that is kept for reuse is not in use */
+  malloc_trim(0); /* excludes freed memory that is kept for reuse */
 #endif
   int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return 0;

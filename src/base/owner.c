@@ -108,7 +108,7 @@ int ct_dir_check_own(const char *dir)
   return rc;
 }
 
-/* Sets the permissions, also of an existing file with wider ones. */
+/* Sets the permissions of the file, even if it exists with wider permissions. */
 static void set_rights(int dir, int fd)
 {
   struct stat at, st;

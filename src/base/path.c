@@ -34,7 +34,7 @@ static int is_name(char c)
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The variable at *text, which is advanced past it; NULL: not a variable. */
+/* Copies the name of the variable at \a text; *rest: the text after the variable. */
 static int take_variable(const char *text, const char **rest, char *name, size_t cap)
 {
   int rc = CT_OK, braces = text[1] == '{';

@@ -11,10 +11,10 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-enum { MAX_NAMES = 4096 }; /* entries of a directory that are compared */
+enum { MAX_NAMES = 4096 }; /* maximum number of directory entries that are compared */
 
-/* The name in the directory that is most similar to the word, which may be a pattern; "" if none is
- * similar. */
+/* Finds the name in the directory that is most similar to the word, which may be a pattern; "" if
+ * none is similar. */
 static void nearest_in(const char *dir, const char *word, char *out, size_t cap)
 {
   char **name = ct_mem_array(MAX_NAMES, sizeof *name, "the names in a directory");

@@ -1,6 +1,7 @@
 /* Encodes messages of Protocol Buffers: each field is a key (its number and encoding) and a value.
- * The length of a nested message comes before it but is known only at its end: then it is inserted
- * by moving the message.  Nested messages are small, since large data is not stored here. */
+ * The length of a nested message precedes the message but is known only at its end: then the
+ * message is moved to insert the length.  Nested messages are small, since large data is not stored
+ * here. */
 #include "base/ct_proto.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Draws of 64 bits, of uniform and of normal numbers, each from one block of Philox. */
+/* Draws 64 bits, uniform numbers and normal numbers, each from one call of Philox. */
 #include "base/ct_rng.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Text that needs memory or may be too long, and says so: growing strings, paths, csv, base64. */
+/* Text functions that record an error if memory or space is missing: growing strings, paths, csv,
+ * base64. */
 #include "base/ct_text.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char file[FILES][CT_PATH_MAX]; /* "": free */
 static int next;                      /* the oldest slot, used if none is free */
 
-/* The slot of a path, or NULL. */
+/* Returns the slot of a path, or NULL. */
 static char *temporary_find(const char *path)
 {
   for (int i = 0; i < FILES; i++)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The name and the parent of a process; 0: not readable. */
+/* Reads the name and the parent of a process; 0: not readable. */
 static int terminal_look(long pid, char name[64], long *parent)
 {
   char path[64], line[512];
@@ -43,7 +43,7 @@ static int writes_to_terminal(long pid)
 
 int ct_terminal_of_launcher(void)
 {
-  enum { LEVELS = 8 }; /* launcher, its proxies, wrappers */
+  enum { LEVELS = 8 }; /* maximum number of parents to check: launcher, its proxies, wrappers */
   char name[64];
   long pid = getppid(), parent = 0;
   for (int i = 0; i < LEVELS && pid > 1 && terminal_look(pid, name, &parent); i++, pid = parent)

@@ -50,8 +50,8 @@ int ct_text_is_name(const char *text)
 
 /* ---- messages ---- */
 
-/* Where to cut a word: at the first slash among \a reach bytes from \a at in the direction of
- * \a step, else between two characters. */
+/* Returns where to cut a word: at the first slash among the \a reach bytes from \a at in the
+ * direction of \a step; without a slash, between two characters. */
 static size_t find_cut(const char *word, size_t at, size_t reach, int step)
 {
   size_t cut = at;
@@ -60,7 +60,8 @@ static size_t find_cut(const char *word, size_t at, size_t reach, int step)
   cut = at;
   for (int i = 0; i < 3 && cut > 0 && (word[cut] & 0xC0) == 0x80; i++)
     cut += (size_t)step;
-  return (word[cut] & 0xC0) == 0x80 ? at : cut; /* no character of UTF-8 is longer */
+  /* after more than 3 continuation bytes the text is not UTF-8: cuts at `at` */
+  return (word[cut] & 0xC0) == 0x80 ? at : cut;
 }
 
 /* Writes a word of len bytes, without its middle if it is longer than \a limit; returns the end of
@@ -76,7 +77,7 @@ static char *put_word(char *to, const char *word, size_t len, size_t limit)
   return (char *)memcpy(to, word + tail, len - tail) + (len - tail);
 }
 
-/* Writes the text with no word longer than \a limit; 0 if it is still too long. */
+/* Writes the text and shortens words to \a limit bytes; returns 0 if the text is still too long. */
 static int put_words(char *buf, size_t cap, const char *text, size_t limit)
 {
   char *to = buf;
@@ -121,7 +122,8 @@ void ct_text_fit(char *buf, size_t cap, const char *fmt, ...)
 
 /* ---- words ---- */
 
-/* Levenshtein distance with one row; words of more than MAX_WORD letters are not compared. */
+/* Computes the Levenshtein distance with one row of the matrix; words of more than MAX_WORD letters
+ * are not compared. */
 enum { MAX_WORD = 64 };
 
 static int distance(const char *a, const char *b)

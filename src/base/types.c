@@ -133,7 +133,7 @@ const char *ct_inputs_text(const ct_inputs_t *in, char *buf, size_t cap)
     char shape[80];
     ct_shape_text(&in->x[i], shape, sizeof shape);
     len += (size_t)snprintf(buf + len, cap - len, "%s%s=%s", i ? ", " : "", in->name[i],
-                            shape + (in->x[i].dim[0] == 1 ? 2 : 0)); /* without "1x" */
+                            shape + (in->x[i].dim[0] == 1 ? 2 : 0)); /* skips "1x" */
   }
   return buf;
 }

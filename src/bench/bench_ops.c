@@ -27,7 +27,7 @@ typedef struct table {
 
 /* ---- limits of the device ---- */
 
-/* Times \a work: the best of several passes, each with several repetitions. */
+/* Times \a work: returns the shortest of several passes, each with several repetitions. */
 static int best_of(ct_setup_t *s, ct_queue_t *q, int (*work)(void *), void *ctx, double *seconds)
 {
   int rc = CT_OK;

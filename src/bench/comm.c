@@ -94,8 +94,8 @@ out:
   return rc;
 }
 
-/* Element i of a rank: small integers, so that sums are exact in any order, with different values
- * in adjacent slices. */
+/* Returns element i of a rank: a small integer, so that sums are exact in any order; adjacent
+ * slices have different values. */
 static float summand(int64_t i, int rank)
 {
   enum { NUMBERS = 61, RANKS = 16 };

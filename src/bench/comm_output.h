@@ -22,8 +22,8 @@ typedef struct ct_bench_comm {
   int64_t rows, cap;
 } ct_bench_comm_t;
 
-/** Local.  Appends the results: as tables with the columns of nccl-tests and the fitted links, or
- * as JSON. */
+/** Local.  Append the results: ct_bench_comm_text() as tables with the columns of nccl-tests and
+ * the fitted links, ct_bench_comm_json() as JSON. */
 int ct_bench_comm_text(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);
 int ct_bench_comm_json(const ct_topo_t *t, const ct_bench_comm_t *b, ct_str_t *out);
 

@@ -7,14 +7,14 @@
 typedef struct ct_doctor_steps {
   int64_t steps;
   double seconds; /**< duration of the steps */
-  double wait_s;  /**< part of it spent waiting for samples, by the rank that waits longest in
-                       each step */
+  double wait_s;  /**< the part of `seconds` spent waiting for samples, by the rank that waits
+                       longest in each step */
 } ct_doctor_steps_t;
 
 /** Collective.  Makes \a steps (at least 1) training steps with the data feed of a run, after some
- * untimed ones.  Data and model are open; the device may be; the weights are discarded.  Opens the
- * communicator and the trainer, which ct_setup_close() closes.  CT_ERR_DEVICE: a rank has no
- * device; other errors are those of a step. */
+ * untimed ones.  Data and model must be open; the device may be open; the weights are discarded.
+ * Opens the communicator and the trainer, which ct_setup_close() closes.  CT_ERR_DEVICE: a rank has
+ * no device; other errors are those of a step. */
 int ct_doctor_steps(ct_setup_t *s, int64_t steps, ct_doctor_steps_t *out);
 
 #endif

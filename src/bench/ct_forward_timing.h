@@ -5,12 +5,12 @@
 #include "setup/ct_setup.h"
 #include "data/feed/ct_feed.h"
 
-/** Timed forward passes. {0} is empty. */
+/** Timed forward passes; may be all zero: no passes. */
 typedef struct ct_passes {
   int n;
-  double *pass; /**< owned; seconds of each pass on the slowest rank, sorted */
-  int64_t batch;
-  double median;
+  double *pass;  /**< owned; seconds of each pass on the slowest rank, sorted */
+  int64_t batch; /**< global batch size */
+  double median; /**< median of pass */
 } ct_passes_t;
 
 /** Local.  Returns the first batch of s->val.  It is borrowed from *feed, from which no further

@@ -8,8 +8,8 @@ enum { CT_LR_STEPS = 10000 };
 
 typedef struct ct_lr_range {
   int n;
-  int diverged; /**< 1: the loss was NaN or infinite, or 4 times the least loss so far */
-  int least;    /**< index of the least smoothed loss */
+  int diverged; /**< 1: the loss was NaN or infinite, or 4 times the smallest loss so far */
+  int least;    /**< index of the smallest smoothed loss */
   double mean;  /**< exponentially weighted mean of the losses, without bias correction */
   double rate[CT_LR_STEPS], loss[CT_LR_STEPS];
   double smooth[CT_LR_STEPS];
@@ -19,11 +19,12 @@ typedef struct ct_lr_range {
 double ct_lr_rate(double from, double to, int i, int n);
 /** Adds the loss of a step.  Returns 1 if the test should stop, because the loss diverged. */
 int ct_lr_add(ct_lr_range_t *r, double rate, double loss);
-/** Suggested rates: where the smoothed loss falls most steeply over log(rate), and a tenth of the
- * rate with the least loss. 0 if the loss did not fall. */
+/** Return suggested rates: ct_lr_steepest() the rate at which the smoothed loss falls most steeply
+ * over log(rate), and ct_lr_tenth() a tenth of the rate with the smallest loss.  0: the loss did
+ * not fall. */
 double ct_lr_steepest(const ct_lr_range_t *r);
 double ct_lr_tenth(const ct_lr_range_t *r);
-/** Appends a table with a plot, or JSON. \a scale: a step's rate divided by optim.lr. */
+/** Append a table with a plot, or JSON.  \a scale: the rate of a step divided by optim.lr. */
 int ct_lr_text(const ct_lr_range_t *r, double scale, ct_str_t *out);
 int ct_lr_json(const ct_lr_range_t *r, double scale, ct_str_t *out);
 

@@ -1,11 +1,11 @@
-/* `doctor --steps N`: makes training steps and measures how long they wait for samples. */
+/* `doctor --steps N`: runs training steps and measures how long they wait for samples. */
 #include "bench/ct_data_wait.h"
 
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "comm/ct_agree.h"
 
-/* Makes the steps.  The first \a before steps use batches that were prefetched and are not counted.
+/* Runs the steps.  The first \a before steps use batches that were prefetched and are not counted.
  */
 static int data_wait_run(ct_steps_t *s, int64_t before, int64_t steps, ct_doctor_steps_t *out)
 {

@@ -7,17 +7,20 @@
 enum { CT_BENCH_IO_THREADS = 64 };
 
 typedef struct ct_bench_io {
-  int ranks, threads; /**< threads: data threads per rank */
+  int ranks;
+  int threads; /**< data threads per rank */
   int64_t batch, samples;
-  double seconds, all;   /**< all: samples/s of all ranks */
-  char from[80], to[64]; /**< shape of a sample as stored, and as the model gets it */
+  double seconds;
+  double all;    /**< samples/s of all ranks */
+  char from[80]; /**< shape of a sample as it is stored */
+  char to[64];   /**< shape of a sample as the model gets it */
   /** Sums over the data threads of all ranks during the measurement: nanoseconds, calls and bytes
    * of each phase. */
   int64_t ns[CT_IO_COUNT], times[CT_IO_COUNT], bytes[CT_IO_COUNT];
   int64_t thread_ns[CT_BENCH_IO_THREADS][CT_IO_COUNT]; /**< nanoseconds of each thread of rank 0 */
   int64_t disk;                                        /**< bytes read from disk; -1: unknown */
-  double mates, full_mates; /**< ct_sampler_mixing() of this order and of a full shuffle; 0: not
-                                 computed */
+  double mates;      /**< ct_sampler_mixing() of this order; 0: not computed */
+  double full_mates; /**< ct_sampler_mixing() of a full shuffle; 0: not computed */
 } ct_bench_io_t;
 
 /** Append the results as JSON or text. */

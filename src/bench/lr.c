@@ -37,8 +37,8 @@ out:
   return rc;
 }
 
-/* Collective.  Makes the steps; the rates of all parameter groups grow by the same factor.  A NaN
- * or infinite loss ends the test and is no error. */
+/* Collective.  Runs the steps; the rates of all parameter groups grow by the same factor.  A NaN or
+ * infinite loss ends the test without an error. */
 static int lr_run(ct_steps_t *steps, double base, const range_t *r, ct_lr_range_t *out)
 {
   int rc = CT_OK, over = 0;

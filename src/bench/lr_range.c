@@ -9,7 +9,7 @@
 #include "base/ct_json.h"
 
 #define KEEP 0.9 /* weight of the previous mean in the smoothed loss */
-#define FAR  4   /* a loss this many times the least one is divergence, as in fastai */
+#define FAR  4 /* a loss of this many times the smallest loss counts as divergence, as in fastai */
 
 double ct_lr_rate(double from, double to, int i, int n)
 {
@@ -49,8 +49,8 @@ double ct_lr_tenth(const ct_lr_range_t *r)
 
 /* ---- text ---- */
 
-/* Appends a line of the plot: the smoothed loss between the least (left) and the first (right) one.
- */
+/* Appends a line of the plot: the smoothed loss between the smallest (left) and the first (right)
+ * loss. */
 static int lr_range_add_row(const ct_lr_range_t *r, int i, double top, ct_str_t *out)
 {
   enum { WIDE = 40 };
@@ -89,7 +89,7 @@ int ct_lr_text(const ct_lr_range_t *r, double scale, ct_str_t *out)
   enum { ROWS = 24 };
   int rc = CT_OK, every = r->n > ROWS ? (r->n + ROWS - 1) / ROWS : 1;
   double top = r->n ? r->smooth[0] : 0;
-  for (int i = 0; i < r->least; i++) /* the rise after the least loss is cut off */
+  for (int i = 0; i < r->least; i++) /* the rise after the smallest loss is cut off */
     top = fmax(top, r->smooth[i]);
   CT_TRY(ct_str_add(out, "%12s %12s %12s\n", "rate", "loss", "smoothed"));
   for (int i = 0; i < r->n; i += every)

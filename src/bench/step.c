@@ -29,8 +29,8 @@ out:
   return rc;
 }
 
-/* Makes the steps.  All use the same batch: copying it to the device is measured, reading it is
- * not. */
+/* Runs the steps.  All steps use the same batch: the time includes copying it to the device, but
+ * not reading it. */
 static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;

@@ -14,25 +14,25 @@
 typedef struct ct_bench {
   const char *mode; /**< "ddp", …; NULL: the mode of the configuration */
   int ranks, threads, steps;
-  int64_t batch;                /**< global batch size */
-  double median;                /**< median time of a step */
-  double compute;               /**< compute and optimizer update, mean over ranks */
-  double comm_exposed;          /**< communication overhead and waiting, mean over ranks */
-  double other;                 /**< other time: compute + comm_exposed + other = account.step_s */
+  int64_t batch;       /**< global batch size */
+  double median;       /**< median time of a step */
+  double compute;      /**< compute and optimizer update, mean over ranks */
+  double comm_exposed; /**< communication overhead and waiting, mean over ranks */
+  double other;        /**< other time: compute + comm_exposed + other = breakdown.step_s */
   ct_breakdown_sum_t breakdown; /**< time breakdown of a step */
   double rate;                  /**< samples/s */
-  double sent;                  /**< bytes sent per step by the rank that sends most */
+  double sent;                  /**< bytes sent per step by the rank that sends the most bytes */
   double sent_mean;             /**< bytes sent per step, mean over ranks */
-  size_t activations, arenas;   /**< bytes on rank 0, as from ct_trainer_memory() */
-  size_t peak; /**< peak resident set of rank 0 in bytes; 0: unknown, as an earlier mode had a
-                    higher one */
+  size_t activations, arenas;   /**< bytes on rank 0, from ct_trainer_memory() */
+  size_t peak; /**< peak resident set size of rank 0 in bytes; 0: unknown, because an earlier mode
+                    had a higher peak */
 } ct_bench_t;
 
-/** Without --modes (b->mode is NULL): appends the one measurement as a JSON object with the
- * additional keys of \a more (may be NULL).  With them: appends the n measurements as an array. */
+/** Appends one measurement as a JSON object with the additional keys of \a more (may be NULL), or
+ * several measurements as an array. */
 int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out);
-/** Without --modes: appends the one measurement as lines.  With them: appends a table of the n
- * modes with the speed relative to "ddp", or to the first mode if ddp is not measured. */
+/** Appends one measurement as lines, or several measurements as a table with the speed relative to
+ * "ddp", or to the first mode if ddp is not measured. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
 
 /** Local.  Times every op of a step on its own, and a copy and a GEMM for the lower bound of each

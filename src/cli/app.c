@@ -1,5 +1,5 @@
-/* From main() to a command and back: parses arguments, starts MPI and the watchdog for commands
- * with ranks, and returns the same exit status on all ranks. */
+/* Runs a command for main(): parses arguments, starts MPI and the watchdog for commands with ranks,
+ * and returns the same exit status on all ranks. */
 #include "setup/ct_command.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 /* ---- several processes without MPI ---- */
 
 /* Returns 1 if a launcher's environment variables show that this is one of several processes
- * although the command does not use MPI. *speaks: 1 if this process prints for all of them. */
+ * although the command does not use MPI. *speaks: 1 if this process prints for all processes. */
 static int is_one_of_many(int *speaks)
 {
   return ct_launcher_check(getenv, 1, "", speaks) != CT_OK;

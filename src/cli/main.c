@@ -17,8 +17,8 @@
 #define SPINS "10000"
 
 /* libgomp reads its environment variables before main(), so setting one requires a restart of the
- * program.  There is no restart if the user has set one, or if a loader was started with this
- * program as its argument. */
+ * program.  Does not restart if the user has set one of the variables, or if a loader was started
+ * with this program as its argument. */
 static void choose_waiting(char **argv)
 {
   static const char self[] = "/proc/self/exe";

@@ -10,7 +10,7 @@
 int ct_convert_rules(const ct_args_t *a, ct_opt_texts_t *out);
 void ct_convert_rules_clear(ct_opt_texts_t *rules);
 
-/** Returns the writable weight format that the suffix of \a out selects; NULL: none. */
+/** Returns the writable weight format that the suffix of \a out selects; NULL: unknown suffix. */
 const ct_weights_ops_t *ct_convert_format(const char *out);
 /** Copies the tensors of weight file \a in to \a out in another format, and renames them by the
  * options `strip-prefix` and `rename`.  The configuration is copied too: that of the option
@@ -19,9 +19,9 @@ const ct_weights_ops_t *ct_convert_format(const char *out);
 int ct_convert_weights(const char *in, const char *out, const ct_args_t *a);
 
 /** Writes the model of a weight file as ONNX. The configuration that describes the model is that of
- * the option `config` or the one in the file, changed by --set.  CT_ERR_USAGE: there is none, or it
- * does not give the shape of a sample; CT_ERR_FORMAT lists all weights that are missing or have a
- * wrong shape. */
+ * the option `config` or the one in the file, changed by --set.  CT_ERR_USAGE: the configuration is
+ * missing, or it does not give the shape of a sample; CT_ERR_FORMAT lists all weights that are
+ * missing or have a wrong shape. */
 int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a);
 
 #endif

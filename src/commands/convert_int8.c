@@ -48,7 +48,8 @@ int ct_convert_int8_get(void *int8, int param, float *out)
   const ct_quantized_t *m = &((ct_convert_int8_t *)int8)->model;
   const ct_param_t *p = &m->observed.fold.graph->param[param];
   int i = ct_graph_find_param(m->observed.graph, p->name);
-  if (i < 0) return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "there is no %s", p->name);
+  if (i < 0)
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "parameter %s is missing", p->name);
   memcpy(out, m->value[i], (size_t)p->count * sizeof *out);
   return CT_OK;
 }

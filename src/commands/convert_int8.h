@@ -3,7 +3,7 @@
 #define CT_CONVERT_INT8_H
 #include "setup/ct_quantized_open.h"
 
-/** A quantized model with its scales and zero points. {0} is empty. */
+/** A quantized model with its scales and zero points; may be all zero: no model. */
 typedef struct ct_convert_int8 {
   ct_quantized_t model;
   ct_quant_t quant; /**< scales and zero points of model.observed.fold.graph */

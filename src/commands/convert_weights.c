@@ -1,6 +1,6 @@
-/* `convert` between weight formats: renames tensors, copies them in pieces, and copies the
- * configuration.  A checkpoint holds only what this program computes with, so floats become float32
- * in it.  The other formats keep the source types. */
+/* `convert` between weight formats: renames tensors, copies them part by part, and copies the
+ * configuration.  A checkpoint has only types that this program computes with, so floats become
+ * float32 in a checkpoint.  The other formats keep the types of the source. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -67,7 +67,7 @@ out:
   return rc;
 }
 
-/* Finds out when the job ends, by the same rules as a training run. */
+/* Determines when the job ends, by the same rules as a training run. */
 static int check_end(const ct_config_t *c, ct_job_facts_t *job)
 {
   int rc = CT_OK;

@@ -11,7 +11,7 @@
 #include "pack/ct_pack_in.h"
 #include "pack/ct_pack_job.h"
 
-/* Parses the shape of a sample, such as "1,8,8"; ndim is 0 if none is given. */
+/* Parses the shape of a sample, such as "1,8,8"; ndim is 0 if the option is not given. */
 static int read_shape(const char *text, ct_shape_t *out)
 {
   int rc = CT_OK;

@@ -117,7 +117,7 @@ static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
   CT_TRY(ct_agree(s->topo, rc));
   ct_predict_to_t to = {ct_predict_out_take, out};
   rc = ct_predict(s->trainer, &s->val, s->cfg.data.eval_batch, (int)s->cfg.data.workers, &to);
-  int64_t unread = out && ct_app_unread(); /* a closed pipe is no failure */
+  int64_t unread = out && ct_app_unread(); /* a closed pipe does not count as a failure */
   ct_agree_sum(s->topo, &unread, 1);
   if (unread) rc = CT_OK;
   if (rc != CT_OK || unread) goto out;

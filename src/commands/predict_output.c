@@ -23,14 +23,14 @@ struct ct_predict_out {
   int classes; /* 1: outputs are class scores; the largest are printed */
   int64_t outputs, samples, lost;
   size_t common;       /* length of the directory prefix that all samples share */
-  int64_t pixels;      /* pixels per sample with a class each; 1: one class per sample */
+  int64_t pixels;      /* number of pixels per sample that have a class; 1: one class per sample */
   char *names;         /* owned; text of the names file, with newlines replaced by NUL */
   char **name;         /* owned; [outputs], pointers into names; NULL: print numbers */
   int64_t *top;        /* owned; [style.top], the most likely classes */
   ct_str_t text;       /* whole csv file, or text not printed yet */
   float *values;       /* HDF5: outputs [samples, outputs] */
   int64_t *first;      /* HDF5: most likely class [samples] */
-  unsigned char *mask; /* masks: [samples, places] for HDF5, else of one sample */
+  unsigned char *mask; /* masks: [samples, pixels] for HDF5, otherwise [pixels] of one sample */
   float *share;        /* masks: [outputs], fraction of a sample's pixels per class */
 };
 
@@ -259,7 +259,8 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
     p->share[k] /= (float)p->pixels;
 }
 
-/* Writes the mask to DIR/, under the sample's path without the common prefix. */
+/* Writes the mask to DIR/NAME.png; NAME is the path of the sample without the prefix that all paths
+ * share. */
 static int write_mask(ct_predict_out_t *p, const char *location)
 {
   int rc = CT_OK;

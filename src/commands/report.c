@@ -20,15 +20,15 @@ typedef struct links {
   ct_link_t inside, between;
 } links_t;
 
-/* Reads a study and fits the model.  Fails if no size ran; a study without a model is still
- * reported. */
+/* Reads a study and fits the model.  Fails if all configurations failed; a study without a model is
+ * still reported. */
 static int open_item(const char *path, const links_t *links, item_t *i, ct_report_t *r)
 {
   int rc = CT_OK;
   CT_TRY(ct_study_read(path, &i->study));
   if (!ct_study_base(&i->study))
-    CT_FAIL(CT_ERR_FORMAT, "%s: no size of the study ran; the first one: %s", i->study.path,
-            i->study.size[0].error);
+    CT_FAIL(CT_ERR_FORMAT, "%s: all configurations of the study failed; the first one: %s",
+            i->study.path, i->study.size[0].error);
   *r = (ct_report_t){.study = &i->study, .model = &i->model, .no_model = i->no_model};
   if (ct_scaling_fit(&i->study, &links->inside, &links->between, &i->model) == CT_OK) return CT_OK;
   snprintf(i->no_model, sizeof i->no_model, "%s", ct_err_last()->text);

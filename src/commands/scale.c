@@ -1,6 +1,6 @@
-/* `scale`: runs a scaling study in one launch.  Each round measures every size once, in random
- * order, so that slow drifts of the machine do not favour a size.  Rounds repeat until the medians
- * are precise enough (Hoefler and Belli 2015, rules 5 and 6). */
+/* `scale`: runs a scaling study in one launch.  Each round measures every configuration once, in
+ * random order, so that slow drifts of the machine do not favour one of them.  Rounds repeat until
+ * the medians are precise enough (Hoefler and Belli 2015, rules 5 and 6). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +92,8 @@ out:
 
 /* ---- rounds ---- */
 
-/* Returns the next size of a round in random order (the smallest random number first), or -1. */
+/* Returns the next configuration of a round in random order (the smallest random number first), or
+ * -1. */
 static int next_of_round(const scale_t *s, int round, const int *done)
 {
   int best = -1;
@@ -121,7 +122,7 @@ static void quiet(const scale_t *s, int on)
     ct_log_setup(s->topo->rank, s->topo->size, on ? CT_LOG_WARN : CT_LOG_INFO);
 }
 
-/* Measures one size.  A size that fails becomes a row with the reason, and the study continues. */
+/* Measures one configuration.  If it fails, the reason is recorded, and the study continues. */
 static int one_config(scale_t *s, int i, int round)
 {
   int rc = CT_OK;
@@ -166,7 +167,7 @@ out:
   return rc;
 }
 
-/* Sets *out to 1 if the time budget is used up.  At least one size is always measured. */
+/* Sets *out to 1 if the time budget is used up.  At least one configuration is always measured. */
 static int enough(const scale_t *s, int *out)
 {
   int rc = CT_OK;

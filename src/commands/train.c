@@ -88,7 +88,7 @@ static int check_place(run_t *r, const char *path)
             " samples of an epoch, but data.train has only %" PRId64
             ": restore the data, or start over with '--resume never'",
             path, r->at.cursor, samples);
-  if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last was turned on since */
+  if (r->at.cursor > epoch) r->at.cursor = epoch; /* data.drop_last was turned on since then */
 out:
   return rc;
 }
@@ -116,7 +116,7 @@ static int open_meant(const char *what, const char *dir, ct_ckpt_found_t *c)
   if (!ct_file_is_dir(what)) return ct_ckpt_find(ct_builtin_stores, what, dir, c);
   CT_TRY(ct_path_join(other, sizeof other, what, "checkpoints"));
   CT_TRY(ct_ckpt_find(ct_builtin_stores, NULL, other, c));
-  if (!c->store) CT_FAIL(CT_ERR_USAGE, "--resume %s: there is no checkpoint in %s", what, other);
+  if (!c->store) CT_FAIL(CT_ERR_USAGE, "--resume %s: no checkpoint found in %s", what, other);
 out:
   return rc;
 }
@@ -141,9 +141,8 @@ out:
   return rc;
 }
 
-/* Restores the all-reduce settings from the checkpoint, where the configuration leaves them to
- * measurement.  The communicator needs them, so the checkpoint is opened here once more, before
- * resume(). */
+/* Restores the all-reduce settings that are `auto` in the configuration from the checkpoint.  The
+ * communicator needs them, so the checkpoint is opened here once more, before resume(). */
 static int recall_messages(run_t *r, const ct_args_t *a)
 {
   int rc = CT_OK;
@@ -173,7 +172,7 @@ static int warn_of_former(const ct_config_t *c)
   int rc = CT_OK, files = 0;
   char real[CT_PATH_MAX], dir[CT_PATH_MAX], former[CT_PATH_MAX], checkpoints[CT_PATH_MAX];
   char **file = NULL;
-  if (!realpath(c->where, real)) return CT_OK; /* the built-in example has no file */
+  if (!realpath(c->where, real)) return CT_OK; /* the built-in example is not a file */
   CT_TRY(ct_path_dir(dir, sizeof dir, real));
   size_t n = strlen(dir);
   if (strncmp(c->run.dir, dir, n) != 0 || c->run.dir[n] != '/') goto out;
@@ -322,7 +321,7 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   return ct_metrics_end(r->metrics);
 }
 
-/* Writes the last line after an error, and keeps that error as the one reported. */
+/* Writes the last line after an error; later errors do not replace this error in the report. */
 static void end_with_error(run_t *r, const ct_loop_result_t *result)
 {
   ct_err_info_t first = *ct_err_last();
@@ -404,7 +403,7 @@ static int choose_config(const ct_args_t *a, char *path, size_t cap)
   if (a->rests > 0) return ct_text_format(path, cap, "%s", a->rest[0]);
   if (!ct_file_exists(usual))
     CT_FAIL(CT_ERR_USAGE,
-            "train: no CONFIG is given, and there is no ./%s; `ctrain-hpc demo` trains the "
+            "train: no CONFIG is given, and ./%s does not exist; `ctrain-hpc demo` trains the "
             "built-in example",
             usual);
   return ct_text_format(path, cap, "%s", usual);

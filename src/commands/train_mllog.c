@@ -77,7 +77,7 @@ int ct_train_mllog(const ct_setup_t *s, const ct_sampler_t *order, ct_mllog_t **
   if (!s->cfg.log.mllog) return CT_OK;
   CT_TRY(ct_mllog_open(s->cfg.run.dir, out));
   ct_mllog_begin(*out, "init", ct_clock_since_exec());
-  ct_mllog_fact(*out, "cache_clear", json_false()); /* the launch script logs this */
+  ct_mllog_fact(*out, "cache_clear", json_false()); /* the job script logs this */
   submission(*out, s);
   sizes(*out, s);
   optimizer(*out, s, order);

@@ -50,7 +50,7 @@ out:
   return rc;
 }
 
-/* Reports once that the run has no metrics yet, as while its job is queued. */
+/* Reports once that the run has not written metrics yet, for example because its job is queued. */
 static int wait_for(const ct_runlog_t *r, int *told)
 {
   char text[CT_PATH_MAX + 80];

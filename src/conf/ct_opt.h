@@ -18,17 +18,17 @@
 typedef enum {
   CT_OPT_T_END,
   CT_OPT_T_INT,     /**< int64_t */
-  CT_OPT_T_DOUBLE,  /**< double; the words of `choices`, if any, are -1, -2 … */
+  CT_OPT_T_DOUBLE,  /**< double; the words of `choices`, if any, become the values -1, -2 … */
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
   CT_OPT_T_NAME,    /**< TEXT that is valid as the name of a file: no '/', no control characters */
-  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; true and false may also be given
-                         by the words of BOOL */
+  CT_OPT_T_CHOICE,  /**< int, index into the words of `choices`; if true and false are among them,
+                         all words of BOOL are accepted */
   CT_OPT_T_TEXTS,   /**< ct_opt_texts_t: a scalar or a list of scalars */
   CT_OPT_T_DOUBLES, /**< ct_opt_doubles_t: a scalar or a list */
   CT_OPT_T_PATH,    /**< char *, owned; variables are expanded (ct_path_expand()), except in the
                          words of `choices`, which are not paths */
-  CT_OPT_T_PATHS,   /**< ct_opt_texts_t, each as PATH: a scalar or a list of scalars */
+  CT_OPT_T_PATHS,   /**< ct_opt_texts_t: a scalar or a list of scalars, each expanded as a PATH */
   CT_OPT_T_FILES,   /**< ct_opt_files_t: a map of names (letters, digits, '_' and '-') to PATHS */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
   CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
@@ -39,7 +39,7 @@ typedef struct ct_opt_texts {
   char **v; /**< owned strings */
   int n;
 } ct_opt_texts_t;
-enum { CT_OPT_FILES_NAME = 24 }; /**< bytes of a name with its NUL, at most */
+enum { CT_OPT_FILES_NAME = 24 }; /**< maximum bytes of a name, its NUL included */
 typedef struct ct_opt_files {
   char **name; /**< owned strings */
   ct_opt_texts_t *paths;
@@ -55,10 +55,10 @@ typedef struct ct_opt {
   ct_opt_type_t type;
   size_t offset;
   const char *def;     /**< default as YAML text; NULL: the key is required */
-  double min, max;     /**< range of a number, inclusive */
-  const char *choices; /**< for CHOICE: "auto|cpu|ref"; for a path or a DOUBLE that is at least
-                            0: words allowed instead of a path or number, or NULL */
-  const char *help;    /**< one line, no capital, no full stop, with the unit */
+  double min, max;     /**< range of a number, both ends included */
+  const char *choices; /**< CHOICE: its words, "auto|cpu|ref"; path types, and DOUBLE with min >= 0:
+                            words that are allowed instead of a path or number; or NULL */
+  const char *help;    /**< one line with the unit, without a capital at the start or a full stop */
 } ct_opt_t;
 
 #define CT_OPT_INT(T, f, def, lo, hi, help)                \
@@ -134,19 +134,21 @@ int ct_opt_defaults(const ct_opt_t *rows, void *values);
  * listed in \a also (NULL-terminated, may be NULL) are skipped: the caller reads them. */
 int ct_opt_read(const ct_opt_t *rows, void *values, const ct_yaml_t *map, const char *where,
                 const char *section, const char *const *also);
-/** The values as a map; to read it gives the same values.  NULL: no memory. */
+/** Returns the values as a new map with the key \a key; ct_opt_read() of the map gives the same
+ * values.  NULL: out of memory. */
 ct_yaml_t *ct_opt_dump(const ct_opt_t *rows, const void *values, const char *key);
 /** Appends a help text: key, type or choices, default and help of each row. */
 int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out);
 /** Frees owned values and zeroes the struct. */
 void ct_opt_clear(const ct_opt_t *rows, void *values);
-/** The word of a CHOICE row for a value ("cpu"); a pointer into a static per-thread buffer. */
+/** Returns the word of a CHOICE row for a value ("cpu"), in a static buffer of this thread. */
 const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value);
 
-/** The key for a name that other programs use (learning_rate: lr), else the word itself. */
+/** Returns the key for a name that other programs use ("lr" for "learning_rate"), or the word
+ * itself. */
 const char *ct_opt_name(const char *word);
-/** The one of keys[n] that a misspelt word most likely means, by ct_opt_name() or
- * ct_text_nearest(); NULL: none. */
+/** Returns the key among keys[n] that a misspelt word most likely means, by ct_opt_name() or
+ * ct_text_nearest(); NULL: none is similar. */
 const char *ct_opt_nearest(const char *word, const char *const *keys, int n);
 
 #endif

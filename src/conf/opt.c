@@ -84,7 +84,8 @@ static int is_listed(const char *const *names, const char *key)
   return 0;
 }
 
-/* null means the default for numbers and words, and empty for texts and lists. */
+/* Returns 1 for a null that means the default: for numbers and words.  For texts and lists, null
+ * means empty. */
 static int is_unset(const ct_opt_t *row, const ct_yaml_t *n)
 {
   int has_null = ct__opt_types[row->type].clear != NULL;
@@ -109,7 +110,7 @@ out:
   return rc;
 }
 
-/* Error for a value that is not a map and that ct_opt_expand() could not expand. */
+/* Records the error for a value that is not a map and that ct_opt_expand() could not expand. */
 static int not_a_map(const ct__opt_location_t *at, const ct_yaml_t *map, const ct_opt_t *rows)
 {
   char expected[200] = "no options";

@@ -1,5 +1,5 @@
-/* Names of options in other programs, and the keys for them here, so that messages can suggest the
- * key to users of those programs. */
+/* Names of options in other programs, each with the key of this program, so that messages can
+ * suggest the key. */
 #include <string.h>
 
 #include "conf/ct_opt.h"

@@ -22,7 +22,7 @@ static ct_yaml_t *double_node(const char *key, double value)
   return ct_yaml_new(CT_YAML_SCALAR, key, ct_text_number(value, text, sizeof text));
 }
 
-/* A number, or for a negative number the word that it encodes. */
+/* Returns a node with the number, or with the word that a negative number encodes. */
 static ct_yaml_t *number_node(const ct_opt_t *row, double value)
 {
   int len;
@@ -45,7 +45,7 @@ static ct_yaml_t *text_node(const char *key, const char *text)
   return n;
 }
 
-/* Appends an item; 0: no memory. */
+/* Appends an item; returns 0 if out of memory. */
 static int add_item(ct_yaml_t *list, ct_yaml_t *item)
 {
   if (item) ct_yaml_append(list, item);
@@ -169,7 +169,7 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
              section && *section ? "." : "", row->key,
              row->type == CT_OPT_T_CHOICE ? row->choices : ct__opt_types[row->type].help,
              words ? "|" : "", words ? row->choices : "");
-    /* a key too long for its column has its help on the next line */
+    /* if the key is too long for its column, its help is on the next line */
     if (strlen(left) > 34)
       CT_TRY(ct_str_add(out, "  %s\n  %-34s  %s", left, "", row->help));
     else

@@ -8,7 +8,7 @@
 #include "base/ct_mem.h"
 #include "conf/opt.h"
 
-/* The option that an unnamed value sets; NULL: none. */
+/* Returns the option that an unnamed value sets; NULL: none. */
 static const ct_opt_t *meant(const ct_opt_t *rows)
 {
   static const char *const usual[] = {"size", "p", "scale"};

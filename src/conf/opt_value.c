@@ -39,7 +39,7 @@ const char *ct__opt_choice(const char *choices, int i, int *len)
   return NULL;
 }
 
-/* Index of a text among the words of a row's choices; -1: none. */
+/* Returns the index of a text among the words of a row's choices; -1: not one of them. */
 static int opt_value_word_of(const ct_opt_t *row, const char *text)
 {
   int len = 0;
@@ -131,7 +131,7 @@ static int take_int(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
   return CT_OK;
 }
 
-/* Most numbers are used in float32: refuses those that become 0 or infinity in it. */
+/* Refuses numbers that become 0 or infinity in float32, the type in which most numbers are used. */
 static int take_double(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   double value;
@@ -244,8 +244,8 @@ static void clear_texts(void *texts)
   *t = (ct_opt_texts_t){0};
 }
 
-/* The first item of a value, and the number of items: those of a list, one for a scalar, 0 for an
- * empty value or null. */
+/* Returns the first item of a value and sets the number of items: that of a list, 1 for a scalar, 0
+ * for an empty value or null. */
 static const ct_yaml_t *items_of(const ct_yaml_t *n, int *count)
 {
   if (n->kind == CT_YAML_LIST) {
@@ -328,7 +328,8 @@ static int take_files(const ct__opt_location_t *at, const ct_yaml_t *n, void *ou
     f.name[f.n] = ct_mem_strdup(v->key);
     if (!f.name[f.n++]) CT_TRY(CT_ERR_NOMEM);
     CT_TRY(take_paths(at, v, &f.paths[f.n - 1]));
-    if (f.paths[f.n - 1].n == 0) CT_TRY(ct__opt_fail(at, v, "'%s' has no files", v->key));
+    if (f.paths[f.n - 1].n == 0)
+      CT_TRY(ct__opt_fail(at, v, "'%s': expected at least one file", v->key));
   }
   clear_files(out);
   *(ct_opt_files_t *)out = f;
@@ -408,7 +409,7 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_BOOL] = {"true|false", sizeof(int), take_bool, NULL},
     [CT_OPT_T_TEXT] = {"TEXT", sizeof(char *), opt_value_take_text, clear_text},
     [CT_OPT_T_NAME] = {"NAME", sizeof(char *), take_name, clear_text},
-    [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* the words are the help */
+    [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* the help lists the words */
     [CT_OPT_T_TEXTS] = {"TEXT or LIST", sizeof(ct_opt_texts_t), take_texts, clear_texts},
     [CT_OPT_T_DOUBLES] = {"NUMBER or LIST", sizeof(ct_opt_doubles_t), take_doubles, clear_doubles},
     [CT_OPT_T_PAIR] = {"INTEGER or PAIR", 2 * sizeof(int64_t), take_ints, NULL},

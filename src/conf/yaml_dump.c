@@ -5,8 +5,8 @@
 
 #include "base/ct_err.h"
 
-/* 1 for a character that YAML needs escaped: control characters, byte order marks and the line
- * separators of Unicode, which it folds. */
+/* Returns 1 for a character that must be escaped in YAML: control characters, byte order marks, and
+ * line separators of Unicode, which YAML folds. */
 static int is_odd(uint32_t code)
 {
   return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
@@ -59,7 +59,7 @@ out:
   return rc;
 }
 
-/* 1 for a word or number that needs no quotes in flow style. */
+/* Returns 1 for a word or number that can be written without quotes in flow style. */
 static int is_word(const char *text)
 {
   static const char safe[] =
@@ -67,7 +67,7 @@ static int is_word(const char *text)
   return text[0] && ct__yaml_is_plain(text) && !text[strspn(text, safe)];
 }
 
-/* 1 for a list of words and numbers, which is written in flow style on one line. */
+/* Returns 1 for a list of words and numbers, which is written in flow style on one line. */
 static int is_flow_list(const ct_yaml_t *n)
 {
   if (n->kind != CT_YAML_LIST) return 0;
@@ -92,7 +92,7 @@ out:
   return rc;
 }
 
-/* 1 if the value is written on the line of its key. */
+/* Returns 1 if the value is written on the line of its key. */
 static int is_inline(const ct_yaml_t *n)
 {
   return n->kind == CT_YAML_SCALAR || !n->child || is_flow_list(n);

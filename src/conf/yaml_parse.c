@@ -12,9 +12,10 @@
 #include "base/ct_mem.h"
 
 enum {
-  MAX_COPIED = 100000, /* copied values at most: a few lines of aliases can expand to any number */
-  MAX_MERGED = 1000    /* keys of a map that `<<` merges at most: each one is searched in the
-                          other map */
+  MAX_COPIED = 100000, /* maximum number of copied values: a few lines of aliases can expand to any
+                          number */
+  MAX_MERGED = 1000    /* maximum number of keys of a map that `<<` merges: each key is searched in
+                          the other map */
 };
 
 typedef struct anchor {
@@ -34,7 +35,8 @@ typedef struct reader {
 
 /* ---- events ---- */
 
-/* libyaml gives a byte offset instead of a line where the text is not valid UTF-8. */
+/* Returns the line of a libyaml error.  Where the text is not valid UTF-8, libyaml gives a byte
+ * offset instead of a line. */
 static int problem_line(const reader_t *r)
 {
   if (r->yaml.error != YAML_READER_ERROR) return (int)r->yaml.problem_mark.line + 1;
@@ -44,7 +46,7 @@ static int problem_line(const reader_t *r)
   return line;
 }
 
-/* 1 if a tab indents that line: libyaml's own message is not helpful. */
+/* Returns 1 if the line is indented by a tab: libyaml's own message is not helpful. */
 static int is_tab_indented(const reader_t *r, int line)
 {
   const char *p = r->text, *end = r->text + r->bytes;
@@ -73,7 +75,7 @@ static int yaml_parse_line_of(const yaml_event_t *e)
   return (int)e->start_mark.line + 1;
 }
 
-/* 1 for `!!binary`: text that is not UTF-8, in base64. */
+/* Returns 1 for `!!binary`: text that is not UTF-8, in base64. */
 static int is_binary(const yaml_event_t *e)
 {
   return e->type == YAML_SCALAR_EVENT && e->data.scalar.tag &&
@@ -110,7 +112,7 @@ static const yaml_char_t *tag_of(const yaml_event_t *e)
   }
 }
 
-/* Name of a YAML feature that configurations do not support; NULL: supported. */
+/* Returns the name of a YAML feature that configurations do not support; NULL: supported. */
 static const char *refused(const yaml_event_t *e)
 {
   if (e->type == YAML_SCALAR_EVENT && memchr(e->data.scalar.value, 0, e->data.scalar.length))
@@ -136,7 +138,7 @@ static void forget_anchors(reader_t *r)
   r->anchors = NULL;
 }
 
-/* Number of values in a tree; *height: levels below its root. */
+/* Returns the number of values in a tree; *height: levels below its root. */
 static int yaml_parse_measure(const ct_yaml_t *n, int *height)
 {
   int values = 1, below;
@@ -181,8 +183,8 @@ static int follow_alias(reader_t *r, const yaml_event_t *e, int depth, ct_yaml_t
     if (strcmp(a->name, name) == 0)
       return copy_value(r, a->value, yaml_parse_line_of(e), depth, out);
   return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                    "%s:%d: '*%.100s' has no anchor '&%.100s' before it", r->name,
-                    yaml_parse_line_of(e), name, name);
+                    "%s:%d: '*%.100s' refers to an anchor '&%.100s' that is not defined before it",
+                    r->name, yaml_parse_line_of(e), name, name);
 }
 
 /* ---- merging ---- */
@@ -204,8 +206,8 @@ out:
   return rc;
 }
 
-/* Keys of a map override those of the maps in its `<<`, of which earlier ones override later ones.
- */
+/* Merges the maps in `<<` into their map: keys of the map override keys of the merged maps, and
+ * earlier merged maps override later ones. */
 static int yaml_parse_merge(reader_t *r, ct_yaml_t *into, const ct_yaml_t *merged, int depth)
 {
   int rc = CT_OK;
@@ -309,7 +311,7 @@ out:
   return rc;
 }
 
-/* Appends a value to its map, except that of `<<`, which is merged at the end of the map. */
+/* Appends a value to its map; the value of `<<` is merged at the end of the map. */
 static int take_child(const reader_t *r, ct_yaml_t *parent, ct_yaml_t *child, ct_yaml_t **merged)
 {
   if (parent->kind != CT_YAML_MAP || strcmp(child->key, "<<") != 0) {
@@ -375,7 +377,7 @@ out:
   return rc;
 }
 
-/* Parses the only document of the stream; *out stays NULL if there is none. */
+/* Parses the only document of the stream; *out stays NULL if the stream is empty. */
 static int parse_stream(reader_t *r, int depth, ct_yaml_t **out)
 {
   int rc = CT_OK;

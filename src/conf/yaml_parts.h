@@ -5,17 +5,18 @@
 #include "conf/ct_yaml.h"
 
 enum {
-  CT__YAML_DEPTH = 48, /**< nesting levels at most: readers of a tree recurse */
-  CT__YAML_KEY = 200   /**< bytes of a key at most: YAML requires a key and its colon within 1024
+  CT__YAML_DEPTH = 48, /**< maximum nesting depth: readers of a tree are recursive */
+  CT__YAML_KEY = 200   /**< maximum bytes of a key: YAML requires a key and its colon within 1024
                             characters, escapes included */
 };
 
-/** 1 for an empty scalar without quotes. */
+/** Returns 1 for an empty scalar without quotes. */
 int ct__yaml_is_nothing(const ct_yaml_t *n);
-/** 1 if the text can be written as a plain scalar: without quotes, on one line, in block style. */
+/** Returns 1 if the text can be written as a plain scalar: without quotes, on one line, in block
+ * style. */
 int ct__yaml_is_plain(const char *text);
-/** ct_yaml_parse() of a text that will be nested \a depth levels deep; *out stays NULL for an empty
- * text. */
+/** Parses a text as ct_yaml_parse() does.  \a depth: the nesting depth at which the caller will
+ * insert it.  *out stays NULL for an empty text. */
 int ct__yaml_parse_text(const char *text, size_t bytes, const char *name, int depth,
                         ct_yaml_t **out);
 

@@ -6,7 +6,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* Moves the content of \a from, which is consumed, into the node \a to; its key, file and line
+/* Moves the content of \a from into the node \a to and frees \a from; key, file and line of \a to
  * stay. */
 static void replace_content(ct_yaml_t *to, ct_yaml_t *from)
 {
@@ -53,7 +53,7 @@ static void forget_lines(ct_yaml_t *n)
     forget_lines(c);
 }
 
-/* The child with that key, created as an empty scalar if it is missing. */
+/* Returns the child with this key; creates an empty scalar if it is missing. */
 static int step_into(ct_yaml_t *map, const char *dotted, int end, const char *key, ct_yaml_t **out)
 {
   int rc = CT_OK;

@@ -5,13 +5,14 @@
 #define CT_DOCTOR_DOCTOR_H
 #include "doctor/ct_doctor.h"
 
-/** Plural ending for a count of n. */
+/** The plural ending after a count of n. */
 #define S(n) ((n) == 1 ? "" : "s")
 #define MIB  ((int64_t)1 << 20)
 
 /** The ranks of one node and their cores. */
 typedef struct ct__doctor_node {
-  int index, n;
+  int index;                    /**< number of the node */
+  int n;                        /**< number of its ranks */
   const ct_rank_facts_t **rank; /**< [n] */
   const ct_job_facts_t *job;
   int cores;   /**< union of the ranks' masks */
@@ -19,7 +20,8 @@ typedef struct ct__doctor_node {
   int threads; /**< threads of all ranks that need a core */
   int sharing; /**< 1: some cores are in the masks of several ranks */
   int alike;   /**< 1: all masks are the same */
-  /* the group of ranks with overlapping masks that lacks most cores */
+  /* of all groups of ranks with overlapping masks, the group that lacks the largest number of
+   * cores: */
   int group_ranks, group_threads, group_cores;
 } ct__doctor_node_t;
 
@@ -28,7 +30,7 @@ typedef struct ct__doctor_nodes {
   const ct_rank_facts_t **order; /**< all ranks, node by node */
 } ct__doctor_nodes_t;
 
-/** Groups the ranks by node.  CT_ERR_NOMEM; to be cleared in any case. */
+/** Groups the ranks by node.  CT_ERR_NOMEM; the caller clears *out in any case. */
 int ct__doctor_nodes_make(const ct_rank_facts_t *f, const ct_job_facts_t *job,
                           ct__doctor_nodes_t *out);
 void ct__doctor_nodes_clear(ct__doctor_nodes_t *n);
@@ -45,17 +47,18 @@ void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_f
 void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out);
 void ct__doctor_data(const ct_job_facts_t *job, ct_findings_t *out);
 void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out);
-/** The launcher's options that give each rank \a cores cores of its own: "srun --cpus-per-task=8
- * --cpu-bind=cores". */
+/** Writes the launcher's options that give each rank \a cores cores of its own: "srun
+ * --cpus-per-task=8 --cpu-bind=cores". */
 void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap);
-/** The launcher's options for at most \a ranks ranks per node: "srun --ntasks-per-node=4". */
+/** Writes the launcher's options for at most \a ranks ranks per node: "srun --ntasks-per-node=4".
+ */
 void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t cap);
 
 /* ---- facts ---- */
 
-/** The number of people other than user \a me that have processes, from the owners of the
- * directories in \a proc ("/proc"), as far as these are visible.  \a name: one of them, "user
- * anna", or "". */
+/** Returns the number of people other than user \a me that have processes, from the owners of the
+ * directories in \a proc ("/proc"), as far as these are visible.  \a name: one of these people,
+ * "user anna", or "". */
 int ct__doctor_others(const char *proc, unsigned me, char *name, size_t cap);
 
 /* ---- printing ---- */

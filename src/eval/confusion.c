@@ -1,5 +1,5 @@
-/* The confusion matrix.  It has integers, so that its sum over the ranks does not depend on the
- * distribution of samples. */
+/* The confusion matrix.  Counts are integers, so that their sum over the ranks does not depend on
+ * the distribution of samples. */
 #include "eval/ct_confusion.h"
 
 #include <math.h>

@@ -5,33 +5,37 @@
 #include "train/ct_trainer.h"
 
 typedef struct ct_eval_result {
-  double loss, top1, top5; /**< top1, top5: fractions */
-  double mae;              /**< mean |output - target|; 0 with cross-entropy */
-  int regression;          /**< 1: real-valued targets; top1 and top5 are undefined */
-  int64_t pixels;          /**< labels per sample (pixels); top1 and top5 are over all of them */
+  double loss;
+  double top1, top5; /**< fraction of samples whose label is the most likely class, or among
+                                the five most likely classes */
+  double mae;        /**< mean |output - target|; 0 with cross-entropy */
+  int regression;    /**< 1: real-valued targets; top1 and top5 are undefined */
+  int64_t pixels;    /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
   ct_prf_t macro; /**< means over the classes; NaN: not measured */
-  double auc, r2; /**< NaN: not measured */
+  double auc;     /**< area under the ROC curve; NaN: not measured */
+  double r2;      /**< coefficient of determination; NaN: not measured */
 } ct_eval_result_t;
 
 /** One of eval.sets. */
 typedef struct ct_eval_set {
-  const char *name; /**< borrowed, like the data */
-  const ct_dataset_t *data;
-  ct_eval_result_t last; /**< samples 0: never evaluated */
+  const char *name;         /**< borrowed */
+  const ct_dataset_t *data; /**< borrowed */
+  ct_eval_result_t last;    /**< samples 0: never evaluated */
 } ct_eval_set_t;
 
 /** Metrics to measure besides loss, top1, top5 and mae. */
 typedef struct ct_eval_want {
-  ct_confusion_t *confusion; /**< counted from zero, identical on all ranks; NULL: none.
-                                  Its classes: the outputs of the model for one label */
-  int auc;                   /**< area under the ROC curve, of samples with one label */
-  int softmax;               /**< 1: its scores are the softmax of the outputs; 0: the outputs */
-  int r2;                    /**< coefficient of determination, for real-valued targets */
-  int sigmoid;               /**< 1: its predictions are the sigmoid of the outputs */
+  ct_confusion_t *confusion; /**< matrix to fill, identical on all ranks afterwards; it has one
+                                  class per output of the model for one label; NULL: none */
+  int auc;                   /**< 1: area under the ROC curve, for samples with one label */
+  int softmax;               /**< for auc: 1: the scores are the softmax of the outputs; 0: the
+                                  outputs */
+  int r2;                    /**< 1: coefficient of determination, for real-valued targets */
+  int sigmoid;               /**< for r2: 1: the predictions are the sigmoid of the outputs */
 } ct_eval_want_t;
 
-/** Pure.  The scores of an evaluation; NaN for those that were not measured. */
+/** Pure.  Returns the scores of an evaluation; scores that were not measured are NaN. */
 ct_scores_t ct_eval_scores(const ct_eval_result_t *e);
 
 /** Called on every rank after each batch of an evaluation: returns a stop request (ct_stop.h), or 0
@@ -42,8 +46,9 @@ typedef struct ct_ask {
 } ct_ask_t;
 
 /** Collective.  Evaluates each sample exactly once.  Ranks agree after each batch: an error or a
- * stop request on one rank ends the evaluation on all.  \a want and \a ask may be NULL.  *stop: the
- * request that interrupted it, and *out is zero; 0: it is complete. */
+ * stop request on one rank ends the evaluation on all.  \a want and \a ask may be NULL.  *stop: 0
+ * if the evaluation is complete; otherwise the stop request that interrupted it, and *out is zero.
+ */
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 const ct_eval_want_t *want, const ct_ask_t *ask, int64_t *stop,
                 ct_eval_result_t *out);

@@ -11,10 +11,10 @@ typedef struct ct_prf {
   double f1;        /**< harmonic mean of both; 0 if both are 0 */
 } ct_prf_t;
 
-/** One class; NaN if it is neither a label nor a prediction of any sample. */
+/** Returns the metrics of one class; NaN if no sample has this class as label or prediction. */
 ct_prf_t ct_prf_class(const ct_confusion_t *c, int64_t label);
-/** Means over the classes that occur as labels or predictions, as sklearn.metrics.f1_score(average=
- * "macro", zero_division=0).  NaN without samples. */
+/** Returns the means over the classes that occur as labels or predictions, as
+ * sklearn.metrics.f1_score(average="macro", zero_division=0).  NaN without samples. */
 ct_prf_t ct_prf_macro(const ct_confusion_t *c);
 
 /** The score of a sample for one class. */
@@ -22,13 +22,15 @@ typedef struct ct_scored {
   float score;
   int32_t positive; /**< 1: the sample is of the class */
 } ct_scored_t;
-/** The area under the ROC curve: the probability that a positive sample has a higher score than a
- * negative one, ties counting half (Mann and Whitney 1947; sklearn.metrics.roc_auc_score).  Sorts
- * s[n].  NaN: all samples are positive, or none is, or a score is NaN. */
+/** Returns the area under the ROC curve: the probability that a positive sample has a higher score
+ * than a negative sample; equal scores count half (Mann and Whitney 1947;
+ * sklearn.metrics.roc_auc_score).  Sorts s[n].  NaN: all samples are positive, or all are negative,
+ * or a score is NaN. */
 double ct_auc(ct_scored_t *s, int64_t n);
 
-/** Coefficient of determination of one output: 1 - residual / total sum of squares; for a
- * constant target 1 if the residual is 0, otherwise 0 (sklearn.metrics.r2_score). */
+/** Returns the coefficient of determination of one output, 1 - \a residual / \a total; both are
+ * sums of squares.  For a constant target (total is 0): 1 if the residual is 0, otherwise 0
+ * (sklearn.metrics.r2_score). */
 double ct_r2(double residual, double total);
 
 #endif

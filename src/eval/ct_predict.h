@@ -6,9 +6,9 @@
 
 /** Receives the outputs on rank 0, in the order of the samples, each sample once. */
 typedef struct ct_predict_to {
-  /** Local.  Outputs [n, outputs of the model] of n samples from \a first on; lost[n]: 1 for
-   * samples that could not be read (ct_dataset_t.skip), whose outputs are undefined.  An error code
-   * ends the prediction. */
+  /** Local.  Takes the outputs [n][outputs of the model] of n samples from \a first on; lost[n]: 1
+   * for samples that could not be read (ct_dataset_t.skip), whose outputs are undefined.  An error
+   * code ends the prediction. */
   int (*take)(void *ctx, int64_t first, int64_t n, const float *outputs, const char *lost);
   void *ctx;
 } ct_predict_to_t;
@@ -22,8 +22,8 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
 /** Pure.  Converts logits [n, k] to predictions in place: softmax if the loss is cross-entropy,
  * sigmoid if it is `bce`; otherwise unchanged. */
 void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, float *outputs);
-/** Pure.  The indices of the \a top largest of k values, largest first; of equal values the first
- * one.  which[top]. */
+/** Pure.  Writes the indices of the \a top largest of k values to which[top], largest first; of
+ * equal values, the first comes first. */
 void ct_predict_top(const float *values, int64_t k, int top, int64_t *which);
 
 #endif

@@ -21,9 +21,10 @@ typedef struct predicting {
   int64_t outputs; /* per sample */
   int64_t most;    /* samples of the largest local batch */
   float *mine;     /* [most, outputs] */
-  float *all;      /* rank 0: those of every rank */
+  float *all;      /* rank 0: the outputs of every rank */
   char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
-  ct_skip_t *why;  /* likewise [CT_SKIPS_LOGGED]: the reasons */
+  ct_skip_t *why;  /* [CT_SKIPS_LOGGED], on rank 0 also of every rank: why the samples could not be
+                      read */
 } predicting_t;
 
 static int open_buffers(predicting_t *p, int workers, const ct_dataset_t *d)
@@ -83,7 +84,7 @@ static int next_batch(predicting_t *p, const ct_batch_t **b)
   return rc;
 }
 
-/* The local part of the next batch. */
+/* Reads and evaluates this rank's part of the next batch. */
 static int predict_forward(predicting_t *p)
 {
   int rc = CT_OK;
@@ -99,7 +100,8 @@ out:
   return rc;
 }
 
-/* Rank 0: passes on the local batches, which lie a block apart, in the order of ranks. */
+/* Rank 0: passes on the outputs of all ranks in the order of ranks; those of a rank begin at a
+ * fixed distance after those of the previous one. */
 static int hand_over(predicting_t *p, int64_t cursor)
 {
   int64_t total = ct_sampler_batch(&p->in_order, cursor), first;

@@ -1,6 +1,7 @@
 /* AUC and R2.  AUC needs all scores of a class sorted, so rank 0 gathers them, one class after the
  * other.  R2 needs the sum of squares of the targets about their mean, which is known only at the
- * end: each rank accumulates its own, and they are combined (Chan, Golub and LeVeque 1983). */
+ * end: each rank accumulates mean and sum of its own samples, and these are combined over the ranks
+ * (Chan, Golub and LeVeque 1983). */
 #include "eval/ranking_metrics.h"
 
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static void ranking_metrics_take(void *ctx, int rank, const void *data, size_t b
   g->bytes += bytes;
 }
 
-/* Rank 0: AUC of one class against the rest. */
+/* Rank 0: computes the AUC of one class against all others. */
 static double auc_of(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
                      ct_scored_t *mine, gathered_t *all)
 {

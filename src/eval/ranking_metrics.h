@@ -1,10 +1,11 @@
-/** \file ranking_metrics.h  AUC and R2 of an evaluation, which need its outputs until the end. */
+/** \file ranking_metrics.h  AUC and R2 of an evaluation, which are computed after the last batch.
+ */
 #ifndef CT_RANKING_METRICS_H
 #define CT_RANKING_METRICS_H
 #include "comm/ct_agree.h"
 #include "data/feed/ct_feed.h"
 
-/** Values of this rank.  Zeroed: none are kept. */
+/** Values of this rank.  May be all zero: no values are collected. */
 typedef struct ct__ranking {
   /* for the area under the ROC curve: */
   int64_t classes; /**< 0: not requested */
@@ -13,23 +14,25 @@ typedef struct ct__ranking {
   int32_t *label;  /**< [n] */
   int64_t n, cap;
   /* for R2, for each output over the samples of this rank: */
-  int64_t outputs; /**< 0: not requested */
-  int sigmoid;     /**< 1: the outputs are logits of the predictions */
-  int64_t seen;
-  double *mean, *spread, *residual; /**< mean of the targets; sums of squares */
+  int64_t outputs;  /**< 0: not requested */
+  int sigmoid;      /**< 1: the outputs are logits of the predictions */
+  int64_t seen;     /**< samples so far */
+  double *mean;     /**< mean of the targets */
+  double *spread;   /**< sum of squares of target minus mean */
+  double *residual; /**< sum of squares of target minus prediction */
 } ct__ranking_t;
 
-/** Local.  Allocates memory for \a samples of this rank. */
+/** Local.  Allocates memory for \a samples samples of this rank. */
 int ct__ranking_open(ct__ranking_t *s, int64_t samples);
 void ct__ranking_close(ct__ranking_t *s);
 /** Local, Hot.  Adds a batch with its outputs [n][classes or outputs]; excludes the label \a
  * ignored if \a has_ignored. */
 void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, int has_ignored,
                        int32_t ignored);
-/** Collective.  AUC of one class against the rest, mean over the classes; with two classes that of
- * the second; NaN if no class has positive and negative samples. */
+/** Collective.  Computes the mean over the classes of the AUC of one class against all others; with
+ * two classes, the AUC of the second class; NaN if no class has positive and negative samples. */
 int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc);
-/** Collective.  R2, mean over the outputs. */
+/** Collective.  Computes R2, mean over the outputs. */
 int ct__ranking_r2(ct__ranking_t *s, const ct_topo_t *topo, double *r2);
 
 #endif

@@ -23,7 +23,7 @@ read_given(int argc, char **argv, char **env)
 __attribute__((used, section(".preinit_array"))) static void (*const first)(int, char **,
                                                                             char **) = read_given;
 
-/* The mask is read now if the C library ignores .preinit_array. */
+/* Reads the mask now if the C library ignores .preinit_array. */
 static const void *mask_given(void)
 {
   static const unsigned long none[CT_MASK_BYTES / sizeof(unsigned long)];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/ct_file.h"
-/* The first line of a small file; 0: it cannot be read. */
+/* Reads the first line of a small file; returns 0 if it cannot be read. */
 static int cpu_line_of(const char *root, const char *path, char *buf, size_t cap)
 {
   char whole[512];
@@ -21,7 +21,7 @@ static int cpu_line_of(const char *root, const char *path, char *buf, size_t cap
   return n > 0;
 }
 
-/* The number in a file; 0: it cannot be read. */
+/* Returns the number in a file; 0: it cannot be read. */
 static double number_of(const char *root, const char *path)
 {
   char text[64];
@@ -35,7 +35,7 @@ static double clock_of(const char *root, int cpu, const char *file)
   return 1e-3 * number_of(root, path); /* of kHz */
 }
 
-/* The text after the colon of "model name : …", without the newline. */
+/* Copies the text after the colon of "model name : …", without the newline. */
 static void value_of(const char *line, char *buf, size_t cap)
 {
   const char *colon = strchr(line, ':');
@@ -102,7 +102,8 @@ static void read_info(const char *root, int cpu, ct_cpu_t *out)
     name_arm(maker, part, out->model, sizeof out->model);
 }
 
-/* The file of Intel's driver is 1 if turbo is off, that of other drivers is 1 if it is on. */
+/* Reads whether turbo is on.  The file of Intel's driver is 1 if turbo is off; the file of other
+ * drivers is 1 if it is on. */
 static int read_turbo(const char *root)
 {
   char text[16];
@@ -133,7 +134,7 @@ double ct_cpu_offcpu(const char *root)
 {
   char text[96], *end;
   if (!cpu_line_of(root, "/proc/thread-self/schedstat", text, sizeof text)) return -1;
-  strtoull(text, &end, 10); /* ns on a CPU; the next number is the ns runnable but waiting for
-                               one */
+  strtoull(text, &end, 10); /* nanoseconds on a CPU; the next number is the nanoseconds runnable but
+                               off-CPU */
   return *end == ' ' ? 1e-9 * (double)strtoull(end, NULL, 10) : -1;
 }

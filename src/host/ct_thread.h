@@ -6,11 +6,12 @@
 #include <stddef.h>
 
 /** Local.  Starts a thread that may use all cores of the process and blocks all signals, which the
- * main thread handles.  \a stack: bytes; 0: the default.  CT_ERR_NOMEM: "no thread \a what (for a
- * checkpoint, …)", and the limits of the user and the cgroup. */
+ * main thread handles.  \a stack: bytes; 0: the default.  CT_ERR_NOMEM: the message
+ * says "no thread" and \a what, such as "for a checkpoint", and the limits of the user and the
+ * cgroup. */
 int ct_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *arg,
                     const char *what);
-/** Records CT_ERR_NOMEM with this text, for an \a error of pthread_create(). */
+/** Records CT_ERR_NOMEM with the text of ct_thread_start(); \a error: that of pthread_create(). */
 int ct_thread_refused(int error, const char *what);
 
 #endif

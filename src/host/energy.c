@@ -30,7 +30,7 @@ static void energy_add(ct_energy_t *e, double joule, double range)
   e->range[e->counters++] = range;
 }
 
-/* Adds a zone of powercap if its name has the prefix.  1: the zone exists. */
+/* Adds a zone of powercap if its name has the prefix.  Returns 1 if the zone exists. */
 static int add_zone(const char *root, const char *zone, const char *name, ct_energy_t *e)
 {
   char path[128], text[64], range[64];
@@ -48,8 +48,8 @@ static int add_zone(const char *root, const char *zone, const char *name, ct_ene
   return 1;
 }
 
-/* Adds packages and the memory of each.  The zone of the whole board is left out: it contains them.
- */
+/* Adds the packages and the memory of each.  Leaves out the zone of the whole board, which contains
+ * both. */
 static void add_packages(const char *root, ct_energy_t *e)
 {
   char zone[16];
@@ -64,7 +64,7 @@ static void add_packages(const char *root, ct_energy_t *e)
 }
 
 /* Adds the meters of Grace that measure a processor with its memory.  Other meters measure parts of
- * it, or a module with its GPU. */
+ * a processor, or a module with its GPU. */
 static void add_sockets(const char *root, ct_energy_t *e)
 {
   static const char name[] = "Grace Power Socket";

@@ -1,6 +1,6 @@
-/* A lock that other nodes see and whose holder is known.  The lock is fcntl()'s, so it ends with
- * the process.  A line in the file names the holder; by it a requeued job recognizes a lock of its
- * own earlier run. */
+/* A lock that other nodes see and whose holder is known.  The lock is one of fcntl(), so it ends
+ * with the process.  A line in the file names the holder; from this line a requeued job recognizes
+ * the lock of its own earlier run. */
 #include "host/ct_lock.h"
 
 #include <errno.h>
@@ -108,8 +108,8 @@ static void sign(const ct_lock_t *l, const ct_lock_owner_t *me)
     ct_log(CT_LOG_DEBUG, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
-/* Names a holder without a line in the file.  The system knows its process for POSIX locks on this
- * node only, not for open-file-description locks. */
+/* Names a holder without a line in the file.  The system knows the process of a POSIX lock on this
+ * node, but not the process of an open-file-description lock. */
 static void name_stranger(int fd, int no_line, char *buf, size_t cap)
 {
   struct flock by = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -128,7 +128,7 @@ static void name_stranger(int fd, int no_line, char *buf, size_t cap)
            by.l_type == F_RDLCK ? ", not a run" : "");
 }
 
-/* For a held lock: CT_OK if \a me may take it over; the file is then removed. */
+/* Takes over a held lock if \a me may do so, by removing its file; otherwise fails. */
 static int take_over(const ct_lock_t *l, const ct_lock_owner_t *me)
 {
   int rc = CT_OK;
@@ -158,7 +158,7 @@ out:
   return rc;
 }
 
-/* Opens the file and tries once to lock it.  *held: another process has the lock. */
+/* Opens the file and tries once to lock it. *held: 1 if another process has the lock. */
 static int try_once(ct_lock_t *l, int *held)
 {
   int rc = CT_OK;

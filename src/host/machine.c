@@ -92,7 +92,7 @@ static void each_level(const char *mount, const char *path, const char *file,
   }
 }
 
-/* Also for a limit of tasks, which has the same format. */
+/* Reads a limit in bytes, or a limit on the number of tasks, which has the same format. */
 static void take_memory(ct_machine_t *m, const char *text)
 {
   int64_t limit = ct__machine_limit(text);
@@ -217,8 +217,8 @@ static int count_entries(const char *dir, const char *prefix)
   return count;
 }
 
-/* Hash of the build id of a loaded object; 0: it has none.  The notes of an object consist of three
- * words and two texts, each padded to 4 bytes (elf(5)). */
+/* Returns a hash of the build id of a loaded object; 0: the object does not have a build id.  The
+ * notes of an object consist of three words and two texts, each padded to 4 bytes (elf(5)). */
 static uint64_t build_number(const struct dl_phdr_info *o)
 {
   for (int i = 0; i < o->dlpi_phnum; i++) {

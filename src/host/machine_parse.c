@@ -34,7 +34,7 @@ int64_t ct__machine_meminfo(const char *text, const char *key)
   return -1;
 }
 
-/* 1 if \a word is one of the words between commas. */
+/* Returns 1 if \a word is one of the words between commas. */
 static int has_word(const char *words, size_t len, const char *word)
 {
   size_t n = strlen(word);

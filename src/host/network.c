@@ -14,7 +14,7 @@
 #include "base/ct_file.h"
 #include "base/ct_text.h"
 
-enum { MOST = 64 }; /* entries of a directory that are read */
+enum { MOST = 64 }; /* maximum number of directory entries that are read */
 
 typedef struct names {
   int n;
@@ -38,7 +38,7 @@ static void network_list(const char *dir, names_t *out)
   qsort(out->name, (size_t)out->n, sizeof out->name[0], network_by_name);
 }
 
-/* The first word of a small file; 0: it cannot be read. */
+/* Reads the first word of a small file; returns 0 if it cannot be read. */
 static int network_word_of(const char *dir, const char *file, char *buf, size_t cap)
 {
   char path[CT_PATH_MAX];
@@ -48,7 +48,7 @@ static int network_word_of(const char *dir, const char *file, char *buf, size_t 
   return n > 0;
 }
 
-/* NUMA node of a device; -1: not known, as in virtual machines. */
+/* Returns the NUMA node of a device; -1: not known, as in virtual machines. */
 static int numa_of(const char *device)
 {
   char text[24];
@@ -58,7 +58,7 @@ static int numa_of(const char *device)
   return (int)number;
 }
 
-/* 1: both are on the same device. */
+/* Returns 1 if both are on the same device. */
 static int same_device(const char *a, const char *b)
 {
   char path[CT_PATH_MAX], x[CT_PATH_MAX], y[CT_PATH_MAX];
@@ -67,8 +67,8 @@ static int same_device(const char *a, const char *b)
   return strcmp(x, y) == 0;
 }
 
-/* 1 for an interface with a physical device and a connected cable that is not listed as an
- * InfiniBand card. */
+/* Returns 1 for an interface that has a physical device and a connected cable and is not listed as
+ * an InfiniBand card. */
 static int counts(const char *root, const char *interface, const ct_nic_t *nic, int n)
 {
   char path[CT_PATH_MAX], state[24] = "";

@@ -24,8 +24,8 @@ static int plain(const uint8_t *p, size_t n)
   return magic == PLAIN_V1 || magic == PLAIN_V3 ? (int)stripes_number(p + PLAIN_COUNT, 2) : 0;
 }
 
-/* The largest count among the initialized components: the first component often has one stripe
- * only. */
+/* Returns the largest count among the initialized components: the first component often has only
+ * one stripe. */
 int ct__machine_stripes(const uint8_t *p, size_t n)
 {
   int most = 0;

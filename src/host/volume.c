@@ -40,7 +40,7 @@ static void volume_measure(const char *path, ct_volume_t *v)
   if (statvfs(path, &fs) != 0) return;
   v->total = (int64_t)(fs.f_blocks * fs.f_frsize);
   v->free = (int64_t)(fs.f_bavail * fs.f_frsize);
-  if (fs.f_files) v->files = (int64_t)fs.f_favail; /* some have no such number */
+  if (fs.f_files) v->files = (int64_t)fs.f_favail; /* some file systems do not have this number */
 }
 
 /* HDF5 locks a file that it writes by flock(), or by fcntl() where it was built without

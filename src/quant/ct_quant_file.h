@@ -8,7 +8,7 @@
 #include "ckpt/ct_store.h"
 #include "model/ct_observe.h"
 
-/** 1 if a container holds a quantized model. */
+/** Returns 1 if a container holds a quantized model. */
 int ct_quant_file_is(const ct_store_ops_t *ops, const ct_store_t *s);
 /** Writes a quantized model. CT_ERR_IO; no partial file remains. \a config: text of the
  * configuration; \a how: one line for the user that starts with "static" or "dynamic". With
@@ -16,11 +16,11 @@ int ct_quant_file_is(const ct_store_ops_t *ops, const ct_store_t *s);
 int ct_quant_file_write(const ct_store_ops_t *ops, const char *path, const ct_graph_t *g,
                         const float *const value[], const char *config, const char *how);
 /** Reads the parameters into value[g->params]; *dynamic: 1 if the file is dynamically quantized.
- * CT_ERR_FORMAT, CT_ERR_SHAPE: it does not match this model. */
+ * CT_ERR_FORMAT, CT_ERR_SHAPE: the file does not match this model. */
 int ct_quant_file_read(const ct_store_ops_t *ops, ct_store_t *s, const ct_graph_t *g,
                        float *const value[], int *dynamic);
 
-/** 1 if the parameter is stored as int8; *channels: number of its scales. */
+/** Returns 1 if the parameter is stored as int8; *channels: number of its scales. */
 int ct_quant_file_has_bits(const ct_graph_t *g, int param, int dynamic, int64_t *channels);
 
 #endif

@@ -23,19 +23,21 @@ typedef struct ct_quantized {
   ct_quant_t quant;       /**< int8 weights, scales and zero points */
 } ct_quantized_t;
 
-/** \a whole is borrowed: a model without observers.  All values are 0.  CT_ERR_NOMEM. */
+/** Makes the folded and the fake-quantized graph of a model; all values are 0.  \a whole: the model
+ * without observers, borrowed.  CT_ERR_NOMEM. */
 int ct_quantized_make(const ct_graph_t *whole, ct_quantized_t *out);
-/** \a q may be zeroed. */
+/** Frees the contents of *q, which may be all zero: nothing to free. */
 void ct_quantized_clear(ct_quantized_t *q);
-/** \a q may be NULL. */
+/** Frees \a q and its contents; \a q may be NULL. */
 void ct_quantized_free(ct_quantized_t *q);
-/** Copies the weights, folded, and the ranges if \a from has them.  \a from: the whole model or its
- * fake-quantized graph; plain[]: its parameters.  CT_ERR_FORMAT names a missing parameter. */
+/** Folds and copies the weights, and copies the ranges if \a from has them.  \a from: the whole
+ * model or its fake-quantized graph; plain[]: the parameters of \a from.  CT_ERR_FORMAT names a
+ * missing parameter. */
 int ct_quantized_take(ct_quantized_t *q, const ct_graph_t *from, float *const *plain);
 /** Rounds the weights to the values that int8 can represent. */
 int ct_quantized_round(ct_quantized_t *q);
 
-/** The graph that the trainer executes, by q->as. */
+/** Returns the graph that the trainer executes, which q->as selects. */
 const ct_graph_t *ct_quantized_graph(const ct_quantized_t *q);
 
 #endif

@@ -1,5 +1,5 @@
 /* Quantized models as named arrays: /quant/weight/NAME (int8), /quant/scale/NAME (per output
- * channel), /quant/range/LAYER, and everything else as usual under /model/NAME. */
+ * channel), /quant/range/LAYER, and all other parameters under /model/NAME, as in a checkpoint. */
 #include "quant/ct_quant_file.h"
 
 #include <string.h>

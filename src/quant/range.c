@@ -40,7 +40,7 @@ static double edge(const ct_range_t *r, int bin)
   return r->low + (r->high - r->low) * bin / CT_RANGE_BINS;
 }
 
-/* Excludes at most half of the remaining percentage at either end. */
+/* Chooses the range that excludes at most half of the remaining percentage at either end. */
 static void percentile(const ct_range_t *r, double percent, double *low, double *high)
 {
   int64_t all = 0, below = 0, above = 0;
@@ -58,8 +58,8 @@ static void percentile(const ct_range_t *r, double percent, double *low, double 
 
 /* ---- entropy ---- */
 
-/* The histogram of |v| up to its maximum.  Zeros after a ReLU have no error with any range, but
- * would dominate the divergence, so the first bin is set to the second, as in NVIDIA's
+/* Makes the histogram of |v| up to its maximum.  Zeros after a ReLU have no error with any range,
+ * but would dominate the divergence, so the first bin is set to the second, as in NVIDIA's
  * pytorch-quantization. */
 typedef struct sizes {
   double bin[CT_RANGE_BINS], most;
@@ -77,8 +77,8 @@ static void fold_sizes(const ct_range_t *r, sizes_t *s)
   s->bin[0] = s->bin[1];
 }
 
-/* Kullback-Leibler divergence between the first n bins, the last of which includes all values
- * beyond, and the same quantized to so many levels. */
+/* Returns the Kullback-Leibler divergence between the first n bins and the same bins quantized to
+ * \a levels levels; values beyond bin n count in the last bin. */
 static double divergence(const sizes_t *s, int n, int levels)
 {
   double beyond = 0, all = 0, sum = 0, kept = 0;

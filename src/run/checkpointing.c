@@ -1,6 +1,6 @@
 /* Checkpoints of the training loop: rank 0 copies the state and continues while a thread writes it,
- * so that training waits for memory and not for the disk.  The result of a write is known, and
- * reported, only later: when the next one is due, or at the end. */
+ * so that training waits for memory and not for the disk.  The result of a write is reported later:
+ * when the next checkpoint is due, or at the end of the run. */
 #include "run/loop.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -19,7 +19,7 @@ static void name_last_good(const ct__loop_t *l)
     ct_err_set(e.code, e.file, e.line, "%s; the last good checkpoint is of step %" PRId64, e.text,
                l->good_step);
   else
-    ct_err_set(e.code, e.file, e.line, "%s; there is no checkpoint of this run yet", e.text);
+    ct_err_set(e.code, e.file, e.line, "%s; this run has not written a checkpoint yet", e.text);
 }
 
 /* Keeps the current error. */
@@ -69,8 +69,8 @@ out:
   return rc;
 }
 
-/* With checkpoint.on_error: continue a failed write is a warning, unless it was the last of the
- * run. */
+/* Handles a failed write: with `checkpoint.on_error: continue` it is a warning, unless it was the
+ * last write of the run. */
 static int end_one_of_many(ct__loop_t *l)
 {
   int rc = end_write(l);
@@ -164,7 +164,8 @@ out:
   return rc;
 }
 
-/* After an error elsewhere a write may still be in progress: its line is written, too. */
+/* After an error in another part of the run, a write may still be in progress: waits for it and
+ * writes its line. */
 void ct__checkpointing_close(ct__loop_t *l)
 {
   if (l->ckpt) end_write(l);

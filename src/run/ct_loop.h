@@ -15,22 +15,22 @@ typedef struct ct_loop_opts {
   const ct_ckpt_opts_t *ckpt;
   const ct_job_opts_t *job;
   const char *config_text; /**< resolved configuration, stored in checkpoints */
-  const char *versions;    /**< stored in checkpoints */
+  const char *versions;    /**< of this program and its libraries, stored in checkpoints */
   const char *messages; /**< measured communication settings, stored in checkpoints; NULL: none */
   const ct_store_ops_t *store;
   const ct_dataset_t *data, *val; /**< val may be NULL */
-  ct_sampler_t sampler;           /**< of training */
+  ct_sampler_t sampler;           /**< order of the training samples */
   const ct_eval_opts_t *eval;
   ct_eval_set_t *set; /**< evaluation sets besides val; receive their results */
   int sets;
   ct_eval_want_t want;  /**< what an evaluation measures */
-  int64_t eval_batch;   /**< global */
-  int64_t verify_every; /**< steps; 0: never */
+  int64_t eval_batch;   /**< global batch size of an evaluation */
+  int64_t verify_every; /**< steps between checks that all ranks have equal weights; 0: never */
   int workers;
-  int64_t max_skipped;        /**< samples per epoch, if data->skip */
-  const char *dir;            /**< run directory, made by the caller */
-  const ct_backend_t *be;     /**< for the energy … */
-  ct_dev_t *dev;              /**< … of the device */
+  int64_t max_skipped;        /**< if data->skip: maximum number of skipped samples per epoch */
+  const char *dir;            /**< run directory, which the caller has created */
+  const ct_backend_t *be;     /**< backend of dev */
+  ct_dev_t *dev;              /**< device of this rank, whose energy is measured */
   struct ct_metrics *metrics; /**< rank 0; NULL elsewhere */
   struct ct_mllog *mllog;     /**< rank 0; may be NULL */
   struct ct_events *events;   /**< rank 0, for histograms; may be NULL */
@@ -43,28 +43,33 @@ typedef struct ct_loop_opts {
 typedef struct ct_loop_result {
   ct_eval_result_t last; /**< samples 0: never evaluated */
   ct_position_t at;
-  double seconds, samples_per_s;  /**< of training steps */
-  ct_breakdown_sum_t breakdown;   /**< of all steps but the first */
-  double loop_s, eval_s, stall_s; /**< total; in evaluations; waiting for checkpoints */
-  double train_loss;              /**< mean over the last epoch so far */
-  ct_meter_sum_t energy;    /**< rank 0: of all nodes since the first step; joule < 0: unknown */
-  double joule_per_sample;  /**< rank 0: energy per sample trained on */
-  ct_stop_reason_t stopped; /**< why it stopped before the end; a checkpoint was written */
-  int idle;                 /**< 1: there was nothing left to train */
+  double seconds;               /**< duration of the training steps */
+  double samples_per_s;         /**< samples per second during training steps */
+  ct_breakdown_sum_t breakdown; /**< time breakdown of all steps but the first */
+  double loop_s;                /**< total duration of the loop */
+  double eval_s;                /**< seconds spent in evaluations */
+  double stall_s;               /**< seconds spent waiting for checkpoints */
+  double train_loss;            /**< mean over the last epoch so far */
+  ct_meter_sum_t energy;        /**< rank 0: energy of all nodes since the first step; joule < 0:
+                                     unknown */
+  double joule_per_sample;      /**< rank 0: energy per sample trained on */
+  ct_stop_reason_t stopped; /**< why training stopped before the end; a checkpoint was written */
+  int idle;                 /**< 1: nothing was left to train */
 } ct_loop_result_t;
 
-/** Pure.  1 if nothing is left to train: all epochs or steps are done, or early stopping has ended
- * the training. */
+/** Pure.  Returns 1 if nothing is left to train: all epochs or steps are done, or early stopping
+ * has ended the training. */
 int ct_train_is_over(const ct_train_opts_t *o, const ct_early_stop_t *early,
                      const ct_position_t *at);
 
-/** Collective.  Trains from \a at to the end; metrics, evaluation, checkpoints, stop requests.
+/** Collective.  Trains from \a at to the end; writes metrics, evaluates, writes checkpoints, and
+ * obeys stop requests.
  *
  * A stop request is a signal to any rank or the end of the job's time (job.walltime, by the clock
  * of rank 0).  All ranks stop after the same step, and make at least one step.  A stop request
  * during an evaluation interrupts it without a result; the checkpoint is then positioned at the end
- * of the epoch (cursor: all samples), and the run that resumes from it evaluates first.
- * CT_ERR_USAGE: the job's time is too short for that evaluation. */
+ * of the epoch (cursor: all samples), and the session that resumes from it evaluates first.
+ * CT_ERR_USAGE: the job's time is too short for this evaluation. */
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at,
                   ct_loop_result_t *out);
 

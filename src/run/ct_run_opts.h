@@ -16,24 +16,32 @@ typedef struct ct_run_opts {
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];
 
+/** `run.trace`: a range of steps. */
+typedef struct ct_trace_steps {
+  int64_t from; /**< first step, counted from 1; 0: none */
+  int64_t to;   /**< last step, included; 0: none */
+} ct_trace_steps_t;
 /** Local.  Parses `run.trace`.  CT_ERR_USAGE names the key. */
 int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
 
 /** Section `eval`. */
 typedef struct ct_eval_opts {
-  int64_t every_epochs, every_steps; /**< 0: none */
-  ct_opt_texts_t metrics;            /**< names of CT_SCORE_KINDS */
-  ct_opt_files_t sets;               /**< more data to evaluate on */
-  char *watch;                       /**< the set that decides which model is best; "": data.val */
+  int64_t every_epochs;   /**< epochs between evaluations; 0: none */
+  int64_t every_steps;    /**< steps between evaluations; 0: none */
+  ct_opt_texts_t metrics; /**< names of CT_SCORE_KINDS */
+  ct_opt_files_t sets;    /**< data sets to evaluate on, besides data.val */
+  char *watch;            /**< the data set that decides which model is best; "": data.val */
 } ct_eval_opts_t;
 extern const ct_opt_t ct_eval_rows[];
 
 /** Section `job`: batch system, watchdog, slow ranks.  Nothing here changes what is computed. */
 typedef struct ct_job_opts {
   char *walltime;           /**< auto, off, or a duration from the start of the program */
-  double margin_s;          /**< margin at the end of the job, besides a step and a checkpoint */
+  double margin_s;          /**< seconds to keep free before the end of the job, in addition to the
+                                 time of one step and one checkpoint */
   double watchdog_s;        /**< seconds without progress until the run is aborted; 0: never */
-  int64_t stragglers_every; /**< steps of a window of time breakdown and slow ranks; 0: none */
+  int64_t stragglers_every; /**< steps between reports of the time breakdown and of slow ranks; 0:
+                                 none */
 } ct_job_opts_t;
 extern const ct_opt_t ct_job_rows[];
 
@@ -42,8 +50,8 @@ typedef struct ct_log_opts {
   int tensorboard;          /**< 1: writes event files into the run directory */
   int64_t histograms_every; /**< epochs between histograms of weights and gradients; 0: none */
   int mllog;                /**< 1: writes MLPerf's mllog.log, with the fields below */
-  char *benchmark, *org, *platform; /**< "": defaults, see options.c */
-  int division, status;
+  char *benchmark, *org, *platform; /**< texts in mllog.log; "": the defaults in options.c */
+  int division, status;             /**< indices of the choices in options.c */
 } ct_log_opts_t;
 extern const ct_opt_t ct_log_rows[];
 

@@ -10,16 +10,16 @@
 
 typedef struct ct_rundir ct_rundir_t;
 
-/** Creates \a dir and locks it for a run of \a job.  CT_ERR_IO: another run holds the lock; names
- * it. */
+/** Creates \a dir and locks it for a run of \a job.  CT_ERR_IO: another run holds the lock; the
+ * message names that run. */
 int ct_rundir_open(const char *dir, const ct_job_t *job, ct_rundir_t **out);
 /** Writes config.yaml; borrows the text until ct_rundir_close(). */
 int ct_rundir_config(ct_rundir_t *r, const char *text, size_t bytes);
-/** Recreates the directory, its lock and config.yaml if a file system cleaner has removed them, as
- * far as possible and with a warning.  NULL is fine.  CT_ERR_IO: another run has taken the
- * directory over, and this one must not write to it any more. */
+/** Recreates the directory, its lock and config.yaml with a warning, as far as possible, if a file
+ * system cleaner has removed them.  \a r may be NULL.  CT_ERR_IO: another run has taken the
+ * directory over, and this run must not write to it any more. */
 int ct_rundir_check(ct_rundir_t *r);
-/** Releases the lock; NULL is fine. */
+/** Releases the lock; \a r may be NULL. */
 void ct_rundir_close(ct_rundir_t *r);
 
 #endif

@@ -1,36 +1,37 @@
-/** \file ct_steps.h  Training steps on a data set in its order, and nothing else of a run: no
- * evaluation, no checkpoint, no metrics.  Layer 4.
+/** \file ct_steps.h  Training steps on a data set in its order, without evaluation, checkpoints and
+ * metrics.  Layer 4.
  *
- * The training loop takes its batches here; `bench`, `scale` and `doctor` make their steps here. */
+ * The training loop gets its batches from ct_steps_take(); `bench`, `scale` and `doctor` run their
+ * steps by ct_steps_next(). */
 #ifndef CT_STEPS_H
 #define CT_STEPS_H
 #include "train/ct_trainer.h"
 
 typedef struct ct_steps {
-  ct_trainer_t *t;        /**< borrowed */
-  ct_sampler_t order;     /**< its blocks are borrowed */
-  ct_feed_t *feed;        /**< NULL: this rank gets no samples, rank 0 has them all */
-  int64_t epoch, cursor;  /**< where ct_steps_next() makes the next step */
-  ct_batch_t none;        /**< stands for the batch on a rank without samples */
-  const ct_batch_t *kept; /**< ct_steps_keep(): the batch of all steps; else NULL */
+  ct_trainer_t *t;    /**< borrowed */
+  ct_sampler_t order; /**< order of the samples; order.blocks is borrowed */
+  ct_feed_t *feed;    /**< NULL: rank 0 reads the samples of all ranks, and this is another rank */
+  int64_t epoch, cursor;  /**< position of the next step of ct_steps_next() */
+  ct_batch_t none;        /**< empty batch, used if feed is NULL */
+  const ct_batch_t *kept; /**< after ct_steps_keep(): the batch of all steps; else NULL */
 } ct_steps_t;
 
-/** Local.  Steps from \a epoch and \a cursor on, through all following epochs.  Borrows \a t and
- * \a d.  \a workers: threads that read. */
+/** Local.  Opens the steps from \a epoch and \a cursor on, through all following epochs.  Borrows
+ * \a t and \a d.  \a workers: number of threads that read. */
 int ct_steps_open(ct_trainer_t *t, const ct_dataset_t *d, const ct_sampler_t *order, int64_t epoch,
                   int64_t cursor, int workers, ct_steps_t *out);
-/** Local.  Reads the first batch and uses it for all steps, so that none waits for data.  \a s must
- * not move from now on. */
+/** Local.  Reads the first batch and uses it for all steps, so that no step waits for data.  The
+ * caller must not copy or move *s after this call. */
 int ct_steps_keep(ct_steps_t *s);
-/** Local, Hot.  The batch of the step at this position of the data; waits for the feed.  The caller
- * passes the returned code and *out to ct_trainer_step().  Sets r->data_s. */
+/** Local, Hot.  Returns the batch of the step at this position of the data in *out; waits for the
+ * feed.  The caller passes the returned code and *out to ct_trainer_step().  Sets r->data_s. */
 int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t **out,
                   ct_step_report_t *r);
-/** Collective, Hot.  Makes the next step; returns what ct_trainer_step() returns. *samples (may be
- * NULL): of its global batch. */
+/** Collective, Hot.  Runs the next step and returns the code of ct_trainer_step().  *samples (may
+ * be NULL): number of samples in the global batch of the step. */
 int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t *status,
                   ct_step_report_t *r, int64_t *samples);
-/** Local.  A zeroed one is fine. */
+/** Local.  Frees the feed and the batches; *s may be all zero: nothing to free. */
 void ct_steps_close(ct_steps_t *s);
 
 #endif

@@ -71,7 +71,7 @@ out:
   return rc;
 }
 
-/* The mean loss of the steps that this process has made of the epoch. */
+/* Writes the `epoch` line; its loss is the mean over the steps that ran in this session. */
 static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__epoch_sums_t *sums)
 {
   ct_metrics_t *m = l->o->metrics;
@@ -83,13 +83,13 @@ static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__e
   return ct_metrics_end(m);
 }
 
-/* Metrics that were not requested are NaN and get no key. */
+/* Writes a metric, unless it is NaN: then it was not requested. */
 static void lines_measure(ct_metrics_t *m, const char *name, double value)
 {
   if (!isnan(value)) ct_metrics_num(m, name, value);
 }
 
-/* \a set: NULL for data.val. */
+/* Writes the `eval` line of a data set; \a set: NULL for data.val. */
 static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *set,
                      const ct_eval_result_t *e)
 {
@@ -133,7 +133,8 @@ static void log_line(const ct__lines_t *l, const char *where, const char *set,
   ct_log(CT_LOG_INFO, "%s", text);
 }
 
-/* The validation data after the text \a head, each other set after \a where. */
+/* Logs the validation result after the text \a head, and the result of each other set after \a
+ * where. */
 static int eval_lines(const ct__lines_t *l, const ct_position_t *at, const char *head,
                       const char *where, const ct_eval_result_t *e)
 {
@@ -158,7 +159,7 @@ int ct__lines_epoch_end(const ct__lines_t *l, const ct_position_t *at, const ct_
       (size_t)snprintf(epoch, sizeof epoch, "epoch %lld/%lld",
                        (long long)ct__progress_line_epoch(at), (long long)l->o->train->epochs);
   memcpy(where, epoch, sizeof where);
-  if (sums->weight > 0) { /* else a previous run has trained this epoch */
+  if (sums->weight > 0) { /* otherwise a previous session has trained this epoch */
     snprintf(epoch + n, sizeof epoch - n, "  loss %.4f", ct__epoch_loss(sums));
     CT_TRY(epoch_line(l, at, sums));
   }

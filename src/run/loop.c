@@ -32,8 +32,8 @@ static int finished(const ct__loop_t *l)
 }
 
 /* 1: all samples of the epoch have been trained on, but its end (evaluation, lines) has not been
- * processed.  A run that stops here stores this position, and the resumed run begins with the end
- * of the epoch. */
+ * processed.  A run that stops at this point stores this position, and the resumed run begins with
+ * the end of the epoch. */
 static int is_epoch_trained(const ct__loop_t *l)
 {
   return l->at.cursor == ct_sampler_epoch(&l->o->sampler);
@@ -65,7 +65,7 @@ static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
   l->saving_s = l->apart_s = 0;
   ct_meter_sample(l->meter, begin);
   int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
-  int64_t samples = l->steps.none.global; /* word->samples excludes those that the loss ignores */
+  int64_t samples = l->steps.none.global; /* status->samples excludes ignored samples */
   if (rc == CT_OK) rc = fed;
   ct_trace_span("data", NULL, -1, begin);
   status->stop = ct__stop_policy_before_step(l);
@@ -93,7 +93,7 @@ out:
   return rc;
 }
 
-/* data.val is last, so that the counts by class are those of data.val. */
+/* Evaluates all sets, data.val last, so that the confusion matrix has the counts of data.val. */
 static int evaluate_sets(ct__loop_t *l, const ct_ask_t *ask, int64_t *stop, ct_eval_result_t *out)
 {
   int rc = CT_OK;
@@ -110,7 +110,7 @@ out:
   return rc;
 }
 
-/* The evaluation that decides which model is best. */
+/* Returns the evaluation that decides which model is best. */
 static const ct_eval_result_t *watched(const ct__loop_t *l)
 {
   for (int i = 0; i < l->o->sets; i++)
@@ -118,7 +118,8 @@ static const ct_eval_result_t *watched(const ct__loop_t *l)
   return &l->out->last;
 }
 
-/* *stop: the stop request that interrupted it; there is no result then. */
+/* Evaluates all sets. *stop: 0, or the stop request that interrupted the evaluation; then it has no
+ * result. */
 static int evaluate(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;
@@ -223,7 +224,7 @@ static int verified(const ct__loop_t *l)
   return l->o->verify_every && l->at.step % l->o->verify_every == 0;
 }
 
-/* Makes steps until the end or a stop request.  *own: this rank's code since the last step. */
+/* Runs steps until the end or a stop request. *own: this rank's code since the last step. */
 static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
@@ -247,9 +248,10 @@ out:
   return rc;
 }
 
-/* The evaluation with which this run began was interrupted, so the run made no progress.  If the
- * cause is the job's time, no later job would make progress either, although exit status 75 would
- * request them: that is an error.  A signal may have other reasons. */
+/* Called when the evaluation at the start of this session was interrupted, so that the session made
+ * no progress.  If the job's time limit was the cause, the next job would end the same way, and
+ * exit status 75 would request one forever: fails.  If a signal was the cause, does not fail, since
+ * the next job may not get a signal. */
 static int no_further(const ct__loop_t *l, int64_t stop)
 {
   static const char cure[] =
@@ -273,8 +275,8 @@ out:
   return rc;
 }
 
-/* Processes the end of an epoch whose samples the previous run has trained on, and saves, so that
- * no later run repeats it. */
+/* Processes the end of an epoch whose samples the previous session has trained on, and saves, so
+ * that later sessions do not repeat it. */
 static int make_up(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK;
@@ -287,7 +289,7 @@ out:
   return rc;
 }
 
-/* The last checkpoint of the run, if one is due; waits until it is durable. */
+/* Writes the last checkpoint of the run if one is due, and waits until it is durable. */
 static int save_rest(ct__loop_t *l, int own, int64_t stop)
 {
   int unsaved = l->saved_step != l->at.step && l->at.step > l->begun_step;
@@ -298,7 +300,7 @@ static int save_rest(ct__loop_t *l, int own, int64_t stop)
   return ct_agree(l->topo, own);
 }
 
-/* The evaluation of a run that ended within an epoch, or had nothing left to train. */
+/* Evaluates a run that ended within an epoch or had nothing left to train. */
 static int last_evaluation(ct__loop_t *l, int64_t *stop)
 {
   int rc = CT_OK;

@@ -12,6 +12,14 @@
 #include "run/lines.h"
 #include "run/progress.h"
 
+/** The timeline of some steps (trace.c). */
+typedef struct ct__tracing {
+  ct_trace_steps_t steps;
+  int64_t from;               /**< first traced step; 0: tracing has not begun */
+  int over;                   /**< 1: the timeline is complete */
+  ct_clock_offset_t clock[2]; /**< offset to the clock of rank 0 at the begin and end of tracing */
+} ct__tracing_t;
+
 typedef struct ct__loop {
   ct_trainer_t *t;
   const ct_topo_t *topo;
@@ -22,27 +30,30 @@ typedef struct ct__loop {
   ct_breakdown_lines_t *breakdown_lines;
   ct_trace_file_t trace;
   ct_meter_t *meter;
-  double apart_s, saving_s; /* seconds since the last step in evaluations, in checkpoints */
-  ct_ckpt_t *ckpt;          /* rank 0 */
-  ct_ckpt_item_t *item;     /* rank 0 */
+  double apart_s;       /* seconds spent in evaluations and on the timeline since the last step */
+  double saving_s;      /* seconds spent in checkpoints since the last step */
+  ct_ckpt_t *ckpt;      /* rank 0 */
+  ct_ckpt_item_t *item; /* rank 0 */
   int items;
   ct_ckpt_text_t text[3];
   int texts;
   char dir[CT_PATH_MAX]; /* directory of the checkpoints */
-  int writing;           /* rank 0: a write was begun, and its result is not known yet */
+  int writing;           /* rank 0: 1: a write was begun, and its result is not known yet */
   int64_t saved_step;    /* step of the newest checkpoint that this run has begun; -1: none */
-  int is_best;           /* the last evaluation is the best so far and not saved yet */
+  int is_best;           /* 1: the last evaluation is the best so far and not saved yet */
   int64_t good_step;     /* rank 0: step of the newest complete checkpoint; 0: none */
   double stall_s;        /* seconds that training waited for the last checkpoint */
-  double save_s; /* rank 0: ct__checkpointing_seconds(), 0 if no checkpoint is complete yet */
-  int64_t begun_step, evaluated_step;
-  double begin, trained_s;
+  double save_s;      /* rank 0: ct__checkpointing_seconds(), 0 if no checkpoint is complete yet */
+  int64_t begun_step; /* steps done when this session began */
+  int64_t evaluated_step; /* step of the last evaluation */
+  double begin;           /* ct_clock() when the loop began */
+  double trained_s;       /* duration of the steps of this session */
   ct__lines_t lines;
   ct__progress_line_t progress;
-  int64_t trained; /* samples of this run */
+  int64_t trained; /* samples that this session has trained on */
   ct__epoch_sums_t sums;
   ct_walltime_t walltime;
-  double slow_step_s; /* rank 0: recent slowest step */
+  double slow_step_s; /* rank 0: duration of the slowest recent step */
 } ct__loop_t;
 
 /* ---- checkpointing.c ---- */
@@ -50,44 +61,61 @@ typedef struct ct__loop {
 /** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
 int ct__checkpointing_open(ct__loop_t *l);
 void ct__checkpointing_close(ct__loop_t *l);
-/** 1 if a checkpoint is due after the last step, or if its evaluation was the best so far;
- * identical on all ranks. */
+/** Returns 1 if a checkpoint is due after the last step, or if the evaluation after that step was
+ * the best so far; identical on all ranks. */
 int ct__checkpointing_due(const ct__loop_t *l, int epoch_end);
 /** Collective if ct_trainer_snapshot_is_collective(), otherwise local.  Copies the state and begins
  * to write it.  \a own: this rank's code so far; nothing is saved unless it is CT_OK. */
 int ct__checkpointing_begin(ct__loop_t *l, int own);
-/** Local.  Returns the result of the previous write if that is complete, and writes its line of
+/** Local.  If the previous write is complete, returns its result and writes its line of
  * metrics.jsonl.  A failed write is an error with checkpoint.on_error: stop; with continue it is a
  * warning, and the next checkpoint tries again.  \a last: waits for the last write of the run,
  * whose failure is always an error: exit status 0 and 75 promise a checkpoint of the final
  * state. */
 int ct__checkpointing_end(ct__loop_t *l, int last);
-/** Local, rank 0.  Seconds from the beginning of a checkpoint until it is durable, including the
- * copy of the state: the recent slowest; before the first is complete, estimated from its bytes. */
+/** Local, rank 0.  Returns the seconds from the beginning of a checkpoint until it is durable,
+ * including the copy of the state: those of the slowest recent checkpoint; before the first
+ * checkpoint is complete, an estimate from its size in bytes. */
 double ct__checkpointing_seconds(const ct__loop_t *l);
 
 /* ---- stop_policy.c ---- */
 
 /** Local.  Finds out when the job ends and logs it. */
 int ct__stop_policy_open(ct__loop_t *l);
-/** Local, Hot.  Before a step: a stop request on rank 0 if the job's time allows no step after this
- * one; otherwise, and on other ranks, 0.  Signals are checked at the end of the step. */
+/** Local, Hot.  Call before a step.  Rank 0 returns a stop request if the job's time limit allows
+ * no further step after this one.  Otherwise, and on other ranks, returns 0.  Signals are checked
+ * at the end of the step. */
 int64_t ct__stop_policy_before_step(const ct__loop_t *l);
-/** Local.  Logs the origin of a stop request, followed by \a now. */
+/** Local.  Logs the origin of a stop request, followed by the text \a now. */
 void ct__stop_policy_log(const ct__loop_t *l, int64_t stop, const char *now);
 
 /** State of the stop requests during one evaluation. */
 typedef struct ct__stop_policy_asker {
   const ct__loop_t *l;
-  double asked_at, slow_batch_s; /* rank 0 */
+  double asked_at;     /* rank 0: ct_clock() of the last call */
+  double slow_batch_s; /* rank 0: duration of the slowest batch so far */
 } ct__stop_policy_asker_t;
-/** For ct_evaluate(); borrows \a a. */
+/** Returns the callback for ct_evaluate() that asks for stop requests; it borrows \a a. */
 ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a);
 
 /* ---- skipped_samples.c ---- */
 
-/** Collective.  After a step in which all ranks together skipped so many samples: rank 0 logs them.
- * CT_ERR_DATA: more than data.max_skipped in this epoch. */
+/** Collective.  Call after a step in which all ranks together skipped \a skipped samples: rank 0
+ * logs them.  CT_ERR_DATA: more than data.max_skipped samples were skipped in this epoch. */
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
+
+/* ---- trace.c ---- */
+
+/** Collective.  Call before each step: begins the timeline if this is its first step. */
+int ct__trace_before(ct__loop_t *l);
+/** Collective.  Call after each step, and at the end of the run with \a last 1: ends the timeline
+ * after its last step, and rank 0 writes it. */
+int ct__trace_behind(ct__loop_t *l, int last);
+
+/* ---- histograms.c ---- */
+
+/** Local.  Call after the last step of an epoch: writes histograms for TensorBoard if they are due
+ * and this rank writes event files. */
+int ct__histograms(const ct__loop_t *l);
 
 #endif

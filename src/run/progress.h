@@ -7,24 +7,29 @@
 typedef struct ct__progress_line {
   /* set by the caller: */
   int rank;
-  int64_t epochs, total; /**< epochs and steps of the whole run */
-  int64_t begun_step;    /**< steps done when this process began */
-  double begin, log_s;   /**< ct_clock() at the beginning; run.log_s */
+  int64_t epochs;     /**< epochs of the whole run */
+  int64_t total;      /**< steps of the whole run */
+  int64_t begun_step; /**< steps done when this session began */
+  double begin;       /**< ct_clock() when the training loop began */
+  double log_s;       /**< run.log_s */
   const ct_sampler_t *sampler;
   /* since the last line: */
-  double bar_at, line_at;
-  double seconds, data_s, comm_s;
-  double first_at; /**< end of the first step, which takes longer than others */
+  double bar_at;   /**< ct_clock() when the bar was drawn */
+  double line_at;  /**< ct_clock() when the last line was written */
+  double seconds;  /**< duration of the steps */
+  double data_s;   /**< the part of it spent waiting for samples */
+  double comm_s;   /**< the part of it spent on communication */
+  double first_at; /**< ct_clock() at the end of the first step, which takes longer than others */
 } ct__progress_line_t;
 
-/** Hot.  After a step that took so many seconds: redraws the bar or logs a line if one is due.
+/** Hot.  Call after a step that took \a seconds: redraws the bar or logs a line if one is due.
  * \a rate: samples per second so far. */
 void ct__progress_line_step(ct__progress_line_t *p, const ct_position_t *at, double loss,
                             double rate, const ct_step_report_t *r, double seconds);
-/** Another line has reported where the run stands. */
+/** Restarts the interval between lines, because another line has just reported the progress. */
 void ct__progress_line_reset(ct__progress_line_t *p);
 
-/** Pure.  The epoch of the last step, counted from 1. */
+/** Pure.  Returns the epoch of the last step, counted from 1. */
 int64_t ct__progress_line_epoch(const ct_position_t *at);
 
 #endif

@@ -1,5 +1,5 @@
 /* The run directory has one writer.  Its lock is checked again before each checkpoint, since a file
- * system cleaner may remove the directory during the run, or a second job take it over. */
+ * system cleaner may remove the directory during the run, or a second job may take it over. */
 #include "run/ct_rundir.h"
 
 #include "base/ct_err.h"
@@ -9,7 +9,7 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-#define WAIT_S 5.0 /* waits that long for a process that was just killed */
+#define WAIT_S 5.0 /* seconds to wait for the lock of a process that was just killed */
 
 struct ct_rundir {
   char dir[CT_PATH_MAX];

@@ -25,7 +25,7 @@ static int log_sample(const ct__loop_t *l, const ct_skip_t *s)
   return ct_metrics_end(m);
 }
 
-/* Logs the first few of each rank. */
+/* Logs the first few skipped samples of each rank. */
 static int log_skipped(const ct__loop_t *l, const logged_t *all)
 {
   int rc = CT_OK;

@@ -1,6 +1,6 @@
-/* When to stop.  A signal may reach any rank, and only rank 0 compares its clock with the end of
- * the job.  Both become a stop request in the step status, so that all ranks stop after the same
- * step. */
+/* Decides when to stop.  A signal may reach any rank, and only rank 0 compares its clock with the
+ * end of the job.  Signal and end of the job both become a stop request in the step status, so that
+ * all ranks stop after the same step. */
 #include "run/loop.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -59,7 +59,8 @@ ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a)
   return (ct_ask_t){.stop = ask, .ctx = a};
 }
 
-/* The next job would make no more progress. */
+/* Warns after the first step if no time is left for another one: the next job would not make
+ * progress either. */
 static void warn_of_short_time(const ct__loop_t *l)
 {
   char start[32], save[32];

@@ -10,7 +10,8 @@
 #include "base/ct_mem.h"
 #include "setup/ct_config.h"
 
-/* getopt codes of long options, above all characters: FIRST + i is flag i of the command. */
+/* codes of long options for getopt, larger than any character: FIRST + i is flag i of the command.
+ */
 enum { HELP = 1000, FIRST };
 
 static int count_flags(const ct_command_t *cmd)
@@ -69,8 +70,8 @@ static int unknown_option(const ct_command_t *cmd, const char *given)
                     cmd->name);
 }
 
-/* Error for an option that getopt_long() rejects: a value for a flag without one, a short option,
- * or an unknown name. */
+/* Records the error for an option that getopt_long() rejects: a value for a flag without one, a
+ * short option, or an unknown name. */
 static int bad_option(const ct_command_t *cmd, char **argv)
 {
   if (optopt >= HELP)

@@ -136,7 +136,8 @@ static int example_in(const char *dir, char *path, size_t cap)
   return ct_path_join(path, cap, dir, "digits/train.yaml") == CT_OK && ct_file_exists(path);
 }
 
-/* Directories relative to the program: those of a relocated installation and of a build tree. */
+/* Directories relative to the program: those of an installation that was moved, and of a build
+ * tree. */
 static int example_beside(char *path, size_t cap)
 {
   static const char *const places[] = {"../share/ctrain-hpc/examples", "../examples"};
@@ -155,7 +156,7 @@ int ct_builtin_example(char *path, size_t cap)
   const char *set = getenv("CTRAIN_EXAMPLES");
   if (set && *set) {
     if (!example_in(set, path, cap))
-      CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but there is no '%s'", set, path);
+      CT_FAIL(CT_ERR_USAGE, "CTRAIN_EXAMPLES is '%s', but '%s' does not exist", set, path);
     goto out;
   }
   if (example_beside(path, cap) || example_in(CT_EXAMPLES_SRC, path, cap) ||

@@ -23,7 +23,7 @@ static int is_staged(const ct_setup_t *s)
   return *s->cfg.data.stage != '\0';
 }
 
-/* Data set i: training, validation, then eval.sets; NULL after the last. */
+/* Returns data set i: training, validation, then eval.sets; NULL after the last. */
 static ct_dataset_t *data_set(ct_setup_t *s, int i)
 {
   if (i < 2) return i == 0 ? &s->data : &s->val;

@@ -1,5 +1,5 @@
-/* Comparison of configurations by the keys that can change the result of a run.  A hash of them
- * identifies the run; a resumed run logs those that have changed. */
+/* Comparison of configurations by the keys that can change the result of a run.  A hash of these
+ * keys identifies the run; a resumed run logs the keys that have changed. */
 #include <string.h>
 
 #include "setup/ct_config.h"
@@ -107,8 +107,8 @@ out:
   return rc;
 }
 
-/* Visits the keys of the root and its sections.  A key that the old tree lacks is new, not changed.
- */
+/* Visits the keys of the root and its sections.  A key that is not in the old tree counts as new,
+ * not as changed. */
 static int visit_tree(visit_t *v, const char *prefix, const ct_yaml_t *now, const ct_yaml_t *old)
 {
   int rc = CT_OK;

@@ -31,7 +31,7 @@ int ct__config_below(const ct_opt_t *row, const char *dir, const char *path, cha
 
 static int is_word(const ct_opt_t *row, const char *text)
 {
-  return row->choices && strcmp(row->choices, text) == 0; /* no PATH row has more than one choice */
+  return row->choices && strcmp(row->choices, text) == 0; /* PATH rows have at most one choice */
 }
 
 /* Prepends the directory \a arg to a relative path. */
@@ -44,7 +44,7 @@ static int place(const ct_opt_t *row, ct_yaml_t *n, void *arg)
     return CT_OK;
   if (is_word(row, n->text)) return CT_OK;
   rc = ct_path_expand(n->text, plain, sizeof plain);
-  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* the key's reader reports it */
+  if (rc != CT_OK) return rc == CT_ERR_NOMEM ? rc : CT_OK; /* the key's reader reports the error */
   if (plain[0] == '/') return CT_OK;
   CT_TRY(ct__config_below(row, arg, plain, full, sizeof full));
   CT_TRY(ct_path_escape(full, &text));
@@ -75,7 +75,7 @@ static int config_file_load(const char *path, int depth, ct_yaml_t **out);
 static int set_file(ct_yaml_t *n, const char *file)
 {
   int rc = CT_OK;
-  if (!n->file) { /* else it comes from a nested include */
+  if (!n->file) { /* otherwise a nested include has recorded its file */
     n->file = ct_mem_strdup(file);
     if (!n->file) return CT_ERR_NOMEM;
   }

@@ -7,8 +7,8 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 
-/* Precedence of a value: the command line (0) overrides the file (1), which overrides included
- * files (2). */
+/* Returns the precedence of a value: the command line (0) overrides the file (1), which overrides
+ * included files (2). */
 static int level_of(const ct_yaml_t *n)
 {
   if (n->file) return 2;

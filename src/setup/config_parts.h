@@ -19,8 +19,8 @@ int ct__config_tree_of(const char *text, size_t bytes, const char *where, ct_yam
 /** Sets the KEY=VALUE texts in the tree, then reads the values of the tree into *c. */
 int ct__config_take(ct_config_t *c, ct_yaml_t *root, const char *where, const char *const *set,
                     int sets);
-/** If the command line or an including file changes the kind of a section (such as optim.kind),
- * removes keys of the included file that the new kind does not have, and logs a warning. */
+/** Removes keys of an included file that do not apply any more because the command line or the
+ * including file changes the kind of their section (such as optim.kind); logs a warning. */
 int ct__config_drop_foreign(ct_yaml_t *root, const char *where);
 
 #endif

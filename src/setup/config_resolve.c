@@ -90,7 +90,8 @@ static int check_sets(const ct_config_t *c)
   if (c->eval.sets.n && c->data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "eval.sets are evaluated besides data.val, which is not set");
   if (!found)
-    CT_FAIL(CT_ERR_USAGE, "eval.watch is '%s', but eval.sets has no such set", c->eval.watch);
+    CT_FAIL(CT_ERR_USAGE, "eval.watch is '%s': must be the name of a set in eval.sets",
+            c->eval.watch);
 out:
   return rc;
 }

@@ -20,7 +20,8 @@ typedef struct ct_command {
   const char *name;
   const char *args; /**< placeholders of the positional arguments, such as "CONFIG" */
   const char *help; /**< one line of help */
-  int min, max;     /**< allowed number of positional arguments */
+  int min;          /**< minimum number of positional arguments */
+  int max;          /**< maximum number of positional arguments */
   int ranks;        /**< 1: runs on all ranks of an MPI job; 0: one process without MPI */
   int stops;        /**< 1: SIGTERM and similar signals request a stop (ct_stop.h); 0: they kill
                          the process */
@@ -81,13 +82,13 @@ int ct_args_help(const ct_command_t *cmd, ct_str_t *out);
 /** Runs the whole program and returns its exit status. `--version` prints \a version after the
  * program's name: the release and the commit of the build. */
 int ct_app_run(int argc, char **argv, const char *version);
-/** Local, before MPI starts.  CT_ERR_NOMEM if a limit (stack, open files, /dev/shm) is so low that
- * libraries would crash.  \a ranks: 1 if MPI will be started. */
+/** Local.  Call before MPI starts.  CT_ERR_NOMEM: a limit (stack, open files, /dev/shm) is so low
+ * that libraries would crash.  \a ranks: 1 if MPI will be started. */
 int ct_app_check_limits(int ranks);
 /** Local.  Writes text to stdout; CT_ERR_IO. In a command with ranks, only rank 0 may call it. */
 int ct_app_print(const char *text);
-/** Returns 1 if the reader of stdout has closed the pipe (`| head`).  That is no error; further
- * output can be skipped. */
+/** Returns 1 if the reader of stdout has closed the pipe (`| head`): then the caller can skip
+ * further output, and this does not count as an error. */
 int ct_app_unread(void);
 
 #endif

@@ -41,12 +41,12 @@ typedef struct ct_cuda_opts {
 
 /** Section `sim`. */
 typedef struct ct_sim_opts {
-  char *times;           /**< file with recorded times of ops; "": none */
-  double gflops, gbytes; /**< GFLOP/s and GB/s of ops without a recorded time; 0: the values in
-                              the file */
-  double noise;          /**< standard deviation of the logarithm of an op's time */
-  int64_t slow_rank;     /**< rank with slower ops; -1: none */
-  double slow;           /**< factor on the times of that rank's ops */
+  char *times;       /**< file with recorded times of ops; "": none */
+  double gflops;     /**< GFLOP/s of ops without a recorded time; 0: the value in the file */
+  double gbytes;     /**< GB/s of ops without a recorded time; 0: the value in the file */
+  double noise;      /**< standard deviation of the logarithm of an op's time */
+  int64_t slow_rank; /**< rank with slower ops; -1: none */
+  double slow;       /**< factor on the times of that rank's ops */
 } ct_sim_opts_t;
 
 typedef struct ct_config {
@@ -82,14 +82,14 @@ int ct_config_parse(ct_config_t *c, const char *text, size_t bytes, const char *
  * list in which later files override earlier ones); maps are merged key by key.  Relative paths are
  * relative to the file that contains them.  Also returns CT_ERR_IO. */
 int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int sets);
-/** Frees the contents of *c; a zeroed *c is allowed. */
+/** Frees the contents of *c, which may be all zero: nothing to free. */
 void ct_config_clear(ct_config_t *c);
 
-/** Makes the values independent of where they are read: paths that are still relative (they come
- * from the command line) are prefixed with \a cwd, and the global batch is computed from
+/** Makes the values independent of the working directory and the number of ranks: relative paths,
+ * which come from the command line, are prefixed with \a cwd, and the global batch is computed from
  * data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
-/** Checks constraints between keys. with_loss 0: for commands that read samples without labels.
+/** Checks constraints between keys.  \a with_loss 0: the command reads samples without labels.
  * CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
@@ -103,14 +103,14 @@ int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);
 int ct_config_settings(const ct_config_t *c, ct_yaml_t **out);
 /** Appends all keys as YAML text, which parses to the same values. */
 int ct_config_dump(const ct_config_t *c, ct_str_t *out);
-/** Hash of the keys that can change the result of a run; names, paths, thread counts and similar
- * keys are left out. */
+/** Computes a hash of the keys that can change the result of a run; names, paths, thread counts and
+ * similar keys are left out. */
 int ct_config_hash(const ct_config_t *c, uint64_t *out);
 /** Appends the keys that can change the result of a run and differ from \a old (a dump):
  * "data.batch was 64 and is 128; …".  Appends nothing if none differ. */
 int ct_config_differences(const ct_config_t *c, const char *old, ct_str_t *out);
 /** Finds the configuration key for an option name: optim.lr for "lr", "learning-rate" or
- * "optim.lr".  Several matches are joined by " or ".  Returns 0, with buf "", if there is none. */
+ * "optim.lr".  Several matches are joined by " or ".  Returns 0, with buf "", if no key matches. */
 int ct_config_key(const char *word, char *buf, size_t cap);
 /** Returns the value of the key `device` for a ct_device_choice_t. */
 const char *ct_config_device(int choice);

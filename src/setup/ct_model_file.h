@@ -5,7 +5,7 @@
 #include "setup/ct_setup.h"
 #include "weights/ct_init.h"
 
-/* ---- model_path.c: which file; all functions are local ---- */
+/* ---- model_path.c: finds the file; all functions are local ---- */
 
 /** Returns 1 if \a text is a keyword of --checkpoint: `best` or `latest`. (./best is a file.) */
 int ct_model_is_word(const char *text);
@@ -19,7 +19,7 @@ int ct_model_path(const char *what, const char *word, char *path, size_t cap);
  * `best`, `latest`, a file, a run directory, or NULL. */
 int ct_model_path_of_run(const ct_config_t *c, const char *checkpoint, char *path, size_t cap);
 
-/* ---- model_file.c: opening and loading it ---- */
+/* ---- model_file.c: opens and loads the file ---- */
 
 /** The model and data that a command was asked to use. */
 typedef struct ct_model_ask {

@@ -27,11 +27,12 @@ int ct_predict_out_open(const ct_setup_t *s, const ct_predict_style_t *style,
 /** Local, rank 0.  Writes the outputs of one batch; a callback as ct_predict_to_t.take. */
 int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *outputs,
                         const char *lost);
-/** Number of samples that could not be read, plus files that were skipped before. */
+/** Returns the number of samples that could not be read, plus the number of files that were skipped
+ * when the data set was opened. */
 int64_t ct_predict_out_lost(const ct_predict_out_t *out);
 /** Local, rank 0.  Completes the output file; it appears whole or not at all. */
 int ct_predict_out_commit(ct_predict_out_t *out);
-/** NULL is allowed.  Removes output that was not committed. */
+/** Frees \a out, which may be NULL.  Removes output that was not committed. */
 void ct_predict_out_close(ct_predict_out_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-/** \file ct_setup.h  What train, eval and bench share, from configuration to trainer.  Layer 5.
+/** \file ct_setup.h  Assembles a trainer from a configuration, for train, eval and bench.  Layer 5.
  *
  * The sections below stand in the order in which a command calls them.  Functions are collective
  * unless they are marked "Local". ct_setup_close() closes all open parts in reverse order. */
@@ -15,7 +15,7 @@
 #include "run/ct_steps.h"
 #include "train/ct_trainer.h"
 
-/** Settings of the gradient all-reduce that `auto` leaves to measurement. */
+/** Settings of the gradient all-reduce that are measured if the configuration says `auto`. */
 typedef struct ct_messages {
   double bucket_mb;      /**< size of a bucket in MiB; set when the trainer is created */
   int flat;              /**< 1: flat all-reduce, 0: hierarchical (ct_comm_opts_t.flat) */
@@ -35,7 +35,7 @@ typedef struct ct_setup {
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   ct_messages_t messages;
-  ct_dataset_t data, val; /**< samples 0: not open */
+  ct_dataset_t data, val; /**< training and validation data; samples 0: not open */
   ct_dataset_t *set;      /**< eval.sets in their order; owned; NULL: none */
   int with_sets;          /**< in: 1: eval.sets are opened along with data.val */
   ct_blocks_t *blocks;    /**< chunks of the training data, for data.shuffle: blocks; owned, or
@@ -52,7 +52,9 @@ typedef struct ct_setup {
   ct_step_opts_t step_opts;
   float *class_weight; /**< owned; class weights of the loss, or NULL */
   ct_trainer_t *trainer;
-  double config_s, data_s, plan_s; /**< start-up time by part, in seconds */
+  double config_s; /**< seconds to read the configuration */
+  double data_s;   /**< seconds to open the data sets */
+  double plan_s;   /**< seconds to compile the execution plan */
 } ct_setup_t;
 
 /* ---- configuration ---- */
@@ -66,7 +68,7 @@ int ct_setup_share_config(ct_setup_t *s, const char *where, int rc, const ct_str
 int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a);
 /** Local.  Resolves and checks a configuration for the given number of ranks. */
 int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss);
-/** Local. ct_setup_parse() and ct_setup_resolve(). */
+/** Local.  Calls ct_setup_parse() and ct_setup_resolve(). */
 int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, int ranks,
                          int with_loss);
 
@@ -92,8 +94,9 @@ ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device);
 int ct_setup_leaves_messages(const ct_setup_t *s);
 /** Local.  Appends the chosen all-reduce settings as JSON, for checkpoints. */
 int ct_setup_note_messages(const ct_setup_t *s, ct_str_t *out);
-/** Local.  Restores such settings from a checkpoint if the numbers of ranks and nodes are the
- * same.  Call it on all ranks, before ct_setup_comm(). */
+/** Local.  Restores the all-reduce settings from a checkpoint (\a text is the JSON of
+ * ct_setup_note_messages()) if the numbers of ranks and nodes are the same.  Call it on all ranks,
+ * before ct_setup_comm(). */
 void ct_setup_recall_messages(ct_setup_t *s, const char *text);
 /** Times all-reduces if the configuration asks for it and the settings are not restored from a
  * checkpoint.  Sets o->flat. */
@@ -118,17 +121,18 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
 int ct_setup_take_names(ct_config_t *c, const ct_dataset_t *d, const char *what);
 /** Local, rank 0.  Logs how samples of the open data sets are read. */
 void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val);
-/** With data.stage: the ranks of each node copy the open data sets to its local disk and read the
- * copies.  With data.cache_dir: data is kept on the local disk as it is read. */
+/** Sets up copies on the local disks of the nodes.  With data.stage, the ranks of each node copy
+ * the open data sets to the local disk and read the copies.  With data.cache_dir, data is kept on
+ * the local disk as it is read. */
 int ct_setup_cache(ct_setup_t *s);
-/** Local, after the data sets are closed.  With data.cache_dir, logs how much the cache supplied.
- */
+/** Local.  Call after the data sets are closed.  With data.cache_dir, logs how much data the cache
+ * supplied. */
 void ct_setup_cache_close(ct_setup_t *s);
 /** Creates the sampler of the training data, which borrows from \a s.  With data.shuffle: blocks,
  * logs the size and number of the blocks. */
 int ct_setup_order(ct_setup_t *s, ct_sampler_t *out);
-/** Local.  Hash of the sampler's order as far as it depends on more than the configuration; 0 if it
- * does not.  Checkpoints store it. */
+/** Local.  Returns a hash of the inputs of the sampler's order that are not in the configuration;
+ * 0: the configuration determines the order.  Checkpoints store this hash. */
 int64_t ct_setup_order_hash(const ct_sampler_t *s);
 
 /* ---- model ---- */
@@ -152,14 +156,14 @@ int ct_setup_init(ct_setup_t *s);
  * trainer and must outlive \a out. */
 int ct_setup_steps(ct_setup_t *s, ct_steps_t *out);
 /** Local.  Computes the memory that this rank's trainer will allocate; no communicator is needed.
- * If \a residency[CT_RESIDENCIES] is not NULL, also describes where it resides, in *residencies
- * entries. */
+ * If \a residency is not NULL, also describes where it resides: residency[CT_RESIDENCIES], of which
+ * *residencies are set. */
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies);
-/** Local.  Determines the metrics of an evaluation of s->val.  Opens *confusion, which the caller
- * closes, if a key needs it or there are few classes, and \a counts is 1.  CT_ERR_USAGE: a metric
- * that the data cannot have. */
+/** Local.  Determines the metrics of an evaluation of s->val.  If \a counts is 1 and a key needs
+ * the confusion matrix or the number of classes is small, opens *confusion, which the caller
+ * closes.  CT_ERR_USAGE: a metric cannot be computed for this data. */
 int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct_eval_want_t *out);
-/** Closes everything in reverse order; a zeroed \a s is allowed. */
+/** Closes everything in reverse order; *s may be all zero: nothing to close. */
 void ct_setup_close(ct_setup_t *s);
 
 #endif

@@ -18,8 +18,8 @@ typedef struct ct_submit {
   char self[CT_PATH_MAX]; /**< path of this program */
 } ct_submit_t;
 
-/** Reads --submit N into *out; 0 if it was not given.  CT_ERR_USAGE: N is out of range, or --sbatch
- * or --dry-run is given without --submit. */
+/** Reads --submit N into *out, or 0 if --submit was not given.  CT_ERR_USAGE: N is out of range, or
+ * --sbatch or --dry-run is given without --submit. */
 int ct_submit_wanted(const ct_args_t *a, int64_t *out);
 /** Starts a command line and finds the directory of the template \a name: in $CTRAIN_JOBS, next to
  * the program, or where `make install` puts it.  CT_ERR_USAGE if it is not found. */

@@ -1,6 +1,6 @@
-/* Bucket size and all-reduce algorithm, where `parallel.bucket_mb` and `parallel.allreduce` leave
- * them to measurement.  Both can change the order of sums, and so the last bits of results: a
- * resumed run restores the values of its checkpoint. */
+/* Measures and chooses the bucket size and the all-reduce algorithm where `parallel.bucket_mb` and
+ * `parallel.allreduce` are `auto`.  Both can change the order of sums, and so the last bits of
+ * results: a resumed run restores the values of its checkpoint. */
 #include "setup/ct_setup.h"
 
 #include <math.h>
@@ -64,8 +64,8 @@ static int has_two_ways(const ct_setup_t *s, const ct_comm_opts_t *o)
   return over_mpi(s) && o->wire != CT_BF16 && s->topo->equal_nodes && s->topo->local_size > 1;
 }
 
-/* Returns 1 if larger messages took longer.  On busy cores they may not, and then no rate is known.
- */
+/* Returns 1 if larger messages took longer.  On busy cores they may not, and then the rate is
+ * unknown. */
 static int saw_rate(const ct_comm_probe_t *p)
 {
   return p->sizes && isfinite(p->link.bytes_per_s);

@@ -19,7 +19,7 @@ static int open_weights(const ct_setup_t *s, ct_weights_file_t *f, ct_match_t *m
   char file[CT_PATH_MAX];
   CT_TRY(ct_model_path(o->from, NULL, file, sizeof file));
   CT_TRY(ct_match_open(ct_builtin_weights, file, s->graph, o, f, m));
-  const char *path = f->path; /* the file itself if init.from is a run directory */
+  const char *path = f->path; /* path of the checkpoint if init.from is a run directory */
   const char *remark = f->ops->remark(f->w);
   if (remark) ct_log(CT_LOG_INFO, "%s: %s", path, remark);
   CT_TRY(ct_match_judge(m, o, path));

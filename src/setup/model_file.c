@@ -1,5 +1,5 @@
-/* From a configuration, a run directory or a model file to a resolved configuration and an open
- * weight file, and from there to a trainer.  Rank 0 reads both and broadcasts. */
+/* Makes a resolved configuration, an open weight file and a trainer from a configuration, a run
+ * directory or a model file.  Rank 0 reads configuration and weights and broadcasts them. */
 #include <string.h>
 
 #include "setup/ct_builtin.h"
@@ -49,7 +49,7 @@ static int take_input(ct_config_t *c, const ct_opt_texts_t *input)
     files->v[files->n] = ct_mem_strdup(made_up ? name : path);
     CT_TRY(files->v[files->n] ? CT_OK : CT_ERR_NOMEM);
   }
-  while (c->data.target.n) /* unlabelled input has no targets */
+  while (c->data.target.n) /* removes the targets: the input is unlabelled */
     ct_mem_free(c->data.target.v[--c->data.target.n]);
   c->data.weight[0] = '\0';
 out:
@@ -82,7 +82,7 @@ out:
 
 /* Returns 1 if samples of the input get their shape from the model: synthetic samples, and flat
  * samples with as many values as the model's input.  Other samples keep their stored shape, which
- * the transforms may change.  If the input cannot be opened, its reader reports that later. */
+ * the transforms may change.  If the input cannot be opened, its reader reports the error later. */
 static int has_no_shape(const ct_config_t *c)
 {
   int64_t shape[CT_MAX_DIMS - 1], row, count = 1;

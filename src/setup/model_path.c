@@ -68,7 +68,7 @@ int ct_model_path_of_run(const ct_config_t *c, const char *checkpoint, char *pat
   CT_TRY(ct_ckpt_of_run(ct_builtin_stores[0], dir, which(checkpoint), c->checkpoint.best != 0, path,
                         cap));
   if (!*path)
-    CT_FAIL(CT_ERR_USAGE, "%s: there is no checkpoint; name one with --checkpoint FILE", dir);
+    CT_FAIL(CT_ERR_USAGE, "%s: no checkpoint found; name one with --checkpoint FILE", dir);
 out:
   return rc;
 }

@@ -26,8 +26,8 @@ out:
   return rc;
 }
 
-/* Sets scales and zero points of all layers.  LSTMs have none inside and are quantized dynamically.
- */
+/* Sets scales and zero points of all layers.  The ops inside an LSTM do not have them, so LSTMs are
+ * quantized dynamically. */
 static int make_numbers(ct_quantized_t *q)
 {
   int rc = CT_OK;

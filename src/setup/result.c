@@ -11,7 +11,7 @@
 #include "base/ct_file.h"
 #include "base/ct_json.h"
 
-/* JSON null if the value was not measured. */
+/* Returns a JSON number, or null if the value was not measured. */
 static json_t *real_or_null(int measured, double value)
 {
   return measured ? ct_json_number(value) : json_null();
@@ -155,8 +155,8 @@ out:
   return rc;
 }
 
-/* Appends accuracy and IoU of each class over pixels.  A class with neither labelled nor predicted
- * pixels has no IoU and is left out of the mean. */
+/* Appends accuracy and IoU of each class over pixels.  The IoU of a class without labelled and
+ * predicted pixels is undefined; the mean excludes it. */
 static int add_pixel_classes(const ct_confusion_t *c, const ct_opt_texts_t *names, ct_str_t *out)
 {
   int rc = CT_OK, found = 0;

@@ -1,4 +1,4 @@
-/* From a command line to a trainer, one function per part.  Everything that ranks could see
+/* Assembles a trainer from a command line, one function per part.  Everything that ranks could see
  * differently (files, devices, the model) is compared or broadcast here, once, so that later code
  * can rely on it being identical on all ranks. */
 #include "setup/ct_setup.h"
@@ -96,15 +96,15 @@ out:
 
 /* ---- device ---- */
 
-/* With logical shards, results must be bitwise independent of the number of ranks, and so of the
- * threads of a rank: one thread. */
+/* Returns the number of threads.  With logical shards it is 1: results must be bitwise independent
+ * of the number of ranks, and thus of the threads of a rank. */
 int ct_setup_threads(const ct_config_t *c, int share)
 {
   if (c->cpu.threads) return (int)c->cpu.threads;
   return c->parallel.shards ? 1 : share;
 }
 
-/* Directory where measured convolution algorithms are stored; "": none. */
+/* Writes the directory where measured convolution algorithms are stored; "": none. */
 static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
 {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -159,7 +159,7 @@ ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device)
 }
 
 /* `device: auto` chooses for each node separately.  Ranks with different backends would deadlock,
- * so this fails unless all match rank 0. */
+ * so fails unless all ranks have the backend of rank 0. */
 static int agree_on_backend(const ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -177,8 +177,8 @@ out:
   return rc;
 }
 
-/* For device memory: NCCL if available, else MPI through host memory.  NCCL refuses ranks that
- * share a device, and the order of its sums is not fixed. */
+/* Chooses the communicator for device memory: NCCL if available, else MPI through host memory.
+ * NCCL refuses ranks that share a device, and the order of its sums is not fixed. */
 static int choose_comm(ct_setup_t *s)
 {
   int rc = CT_OK, shared = 0;
@@ -235,7 +235,7 @@ out:
   return rc;
 }
 
-/* What rank 0 broadcasts about a data set. */
+/* The facts about a data set that rank 0 broadcasts. */
 typedef struct known {
   int64_t reader; /* index into ct_builtin_readers; -1: not known yet */
   void *bytes;    /* file list and headers, serialized by the reader */
@@ -297,7 +297,7 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
             "model.classes is %" PRId64 ", but the data has %" PRId64 " classes (%s%s)",
             c->model.classes, d->classes, file ? "attribute 'classes' of " : "data.classes",
             file ? file : "");
-  d->classes = c->model.classes; /* reading checks labels against it */
+  d->classes = c->model.classes; /* the readers check labels against it */
 out:
   return rc;
 }
@@ -325,8 +325,8 @@ out:
   return rc;
 }
 
-/* Rank 0 lists the files and reads their headers.  The other ranks get this by broadcast, and open
- * a file only when they need a sample from it. */
+/* Rank 0 lists the files and reads their headers.  The other ranks get the list and the headers by
+ * broadcast, and open a file only when they need a sample from it. */
 static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *what,
                        ct_dataset_t *d)
 {

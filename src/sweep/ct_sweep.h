@@ -24,7 +24,7 @@ typedef struct ct_sweep_over {
   ct_sweep_kind_t kind;
   const char **value; /**< owned; the values of a list */
   int n;
-  double lo, hi; /**< bounds of a range, inclusive */
+  double lo, hi; /**< bounds of a range, both included */
   int whole;     /**< 1: values of the range are integers */
 } ct_sweep_over_t;
 
@@ -54,15 +54,16 @@ void ct_sweep_over_clear(ct_sweep_over_t *o);
 
 /* ---- record.c.  Local, rank 0. ---- */
 
-/** The directory of a sweep, locked for one launch. */
+/** The directory of a sweep, locked by one process that runs `sweep`. */
 typedef struct ct_sweep {
   char dir[CT_PATH_MAX], record[CT_PATH_MAX];
   ct_lock_t *lock;
 } ct_sweep_t;
 
-/** Creates or opens the directory and records new runs. base: dump of the configuration; part:
- * index in a job array, -1: none.  CT_ERR_USAGE: the directory belongs to another configuration, or
- * has a run of the same name with other settings.  CT_ERR_IO: another launch uses it. */
+/** Creates or opens the directory and records new runs.  \a base: dump of the configuration;
+ * \a part: index of this task in a job array of \a parts tasks; parts 0: not in a job array.
+ * CT_ERR_USAGE: the directory belongs to another configuration, or has a run of the same name with
+ * other settings.  CT_ERR_IO: another process has locked the directory. */
 int ct_sweep_open(const char *dir, const ct_str_t *base, const ct_sweep_plan_t *p, int64_t part,
                   int64_t parts, const ct_topo_t *topo, ct_sweep_t *s);
 void ct_sweep_close(ct_sweep_t *s);
@@ -70,22 +71,24 @@ void ct_sweep_close(ct_sweep_t *s);
  * for "failed", else NULL. */
 int ct_sweep_note(const ct_sweep_t *s, const ct_sweep_run_t *r, const char *state,
                   const char *error, double seconds);
-/** Reads all runs of a directory: an object name → {"set", "state", "error", "seconds"} in the
- * order of their recording, which the caller frees.  CT_ERR_USAGE: not a sweep.  CT_ERR_FORMAT. */
+/** Reads all runs of a directory into *out: an object whose keys are the names of the runs and
+ * whose values are {"set", "state", "error", "seconds"}, in the order in which the runs were
+ * recorded; the caller frees it.  CT_ERR_USAGE: the directory is not a sweep.  CT_ERR_FORMAT. */
 int ct_sweep_read(const char *dir, json_t **out);
 
 /* ---- table.c ---- */
 
 /** Local, rank 0.  Prints the runs of a directory, best first, as a table or JSON. *done and
- * *failed (may be NULL) get the numbers of such runs. */
+ * *failed (each may be NULL) are set to the numbers of runs in the states "done" and "failed". */
 int ct_sweep_print(const char *dir, int as_json, int *done, int *failed);
 
 /* ---- sweep.c ---- */
 
 /** Collective.  The command `sweep`. */
 int ct_cmd_sweep(const ct_args_t *a, const ct_topo_t *topo, int *status);
-/** Local, before MPI starts.  With --submit: checks all runs, then executes sbatch in place of this
- * process to submit them as a job array.  With --dry-run only prints that and sets *done to 1. */
+/** Local.  Call before MPI starts.  With --submit, checks all runs, then executes sbatch in place
+ * of this process to submit the runs as a job array.  With --dry-run, only prints the sbatch
+ * command and sets *done to 1. */
 int ct_sweep_before_mpi(const ct_args_t *a, int *done);
 
 #endif

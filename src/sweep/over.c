@@ -149,7 +149,7 @@ static double uniform(uint64_t seed, int key, int64_t draw)
 
 static double in_range(const ct_sweep_over_t *o, double u)
 {
-  double wide = o->whole ? 1 : 0, x; /* each integer has an interval of width 1 */
+  double wide = o->whole ? 1 : 0, x; /* each integer stands for an interval of width 1 */
   if (o->kind == CT_SWEEP_LOG)
     x = o->lo * exp(u * log((o->hi + wide) / o->lo));
   else

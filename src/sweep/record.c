@@ -157,7 +157,7 @@ out:
 int ct_sweep_open(const char *dir, const ct_str_t *base, const ct_sweep_plan_t *p, int64_t part,
                   int64_t parts, const ct_topo_t *topo, ct_sweep_t *s)
 {
-  enum { WAIT_S = 60 }; /* time for other tasks of a job array, which start together */
+  enum { WAIT_S = 60 }; /* seconds to wait for other tasks of a job array, which start together */
   int rc = CT_OK;
   char path[CT_PATH_MAX], name[40] = "";
   ct_lock_owner_t me;

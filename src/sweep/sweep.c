@@ -18,11 +18,11 @@ typedef struct sweep {
   const ct_args_t *a;
   const ct_topo_t *topo;
   ct_sweep_plan_t plan;
-  int64_t part, parts; /* index and size of the job array; parts 0: this launch does all runs */
+  int64_t part, parts; /* index and size of the job array; parts 0: this process does all runs */
   char dir[CT_PATH_MAX];
   ct_str_t base;    /* dump of the configuration; rank 0 only */
   ct_sweep_t there; /* sweep directory; rank 0 only */
-  char *todo;       /* for each run, 1 if this launch does it */
+  char *todo;       /* for each run: 1 if this process does it */
 } sweep_t;
 
 /* ---- arguments of one run ---- */
@@ -121,7 +121,7 @@ out:
   return rc;
 }
 
-/* Rank 0.  Opens the directory and selects the runs of this launch. */
+/* Rank 0.  Opens the directory and selects the runs of this process. */
 static int open_sweep(sweep_t *s)
 {
   int rc = CT_OK;
@@ -187,7 +187,7 @@ static int one_run(const sweep_t *s, int64_t i, int *status)
   int failed = ct_cmd_train(&one, s->topo, status);
   if (failed != CT_OK) {
     ct_err_info_t why = *ct_err_last();
-    if (failed == CT_ERR_COMM) CT_TRY(failed); /* without communication no further run can work */
+    if (failed == CT_ERR_COMM) CT_TRY(failed); /* after it, further runs would fail, too */
     if (s->topo->rank == 0) ct_log(CT_LOG_WARN, "%s: %s", s->plan.run[i].name, why.text);
     CT_TRY(sweep_note(s, i, "failed", why.text, ct_clock() - begun));
   } else {

@@ -22,7 +22,7 @@ typedef struct watched {
 } watched_t;
 
 /* Adds the best value of the metric's curve.  A run without evaluations gets its training loss; the
- * field `of` says so. */
+ * field `of` names the curve. */
 static void add_best(const ct_runlog_t *log, const watched_t *w, json_t *run)
 {
   char name[64];

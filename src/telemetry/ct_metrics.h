@@ -13,10 +13,10 @@ typedef struct ct_metrics ct_metrics_t;
 
 /** Local.  Opens dir/metrics.jsonl to append.  CT_ERR_IO, CT_ERR_NOMEM. */
 int ct_metrics_open(const char *dir, ct_metrics_t **out);
-/** Begins an object {"event": …, "run": …, "time": …, "elapsed_s": …}: the number of this start of
- * the run, the time in UTC, and the seconds since the program was started.  The following calls add
- * fields, and ct_metrics_end() writes the line.  ct_metrics_end() and ct_metrics_close() return the
- * first error: CT_ERR_IO.  All functions do nothing for NULL (ranks without metrics). */
+/** Begins an object {"event": …, "run": …, "time": …, "elapsed_s": …}: `run` is ct_metrics_run(),
+ * `time` the time in UTC, and `elapsed_s` the seconds since the program was started.  The following
+ * calls add fields, and ct_metrics_end() writes the line.  ct_metrics_end() and ct_metrics_close()
+ * return the first error: CT_ERR_IO.  All functions do nothing for NULL (ranks without metrics). */
 void ct_metrics_begin(ct_metrics_t *m, const char *event);
 void ct_metrics_int(ct_metrics_t *m, const char *name, int64_t v);
 void ct_metrics_num(ct_metrics_t *m, const char *name, double v);
@@ -25,12 +25,13 @@ void ct_metrics_text(ct_metrics_t *m, const char *name, const char *v);
  * become fields of the line. */
 void ct_metrics_json(ct_metrics_t *m, const char *name, json_t *v);
 int ct_metrics_end(ct_metrics_t *m);
-/** From now on a line that cannot be written is dropped and is no error; the first one logs a
- * warning. */
+/** Makes later write errors harmless: a line that cannot be written is dropped instead of returning
+ * an error, and the first failure logs a warning. */
 void ct_metrics_forgive(ct_metrics_t *m);
-/** The number of this start of the run directory, counted from 1. */
+/** Returns the number of this session of the run directory, counted from 1.  A session is one
+ * launch of the program for this run. */
 int64_t ct_metrics_run(const ct_metrics_t *m);
-/** Passes each line from now on to \a events, too (borrowed; NULL: stops that). */
+/** Also passes each later line to \a events (borrowed); NULL: no longer. */
 void ct_metrics_follow(ct_metrics_t *m, struct ct_events *events);
 int ct_metrics_close(ct_metrics_t *m);
 

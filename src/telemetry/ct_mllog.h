@@ -2,7 +2,7 @@
  *
  * A line is `:::MLLOG ` and a JSON object, in the format of mlperf_logging and its compliance
  * checker (github.com/mlcommons/logging).  Rank 0 only.  All functions are local, and do nothing
- * for NULL. A line that cannot be written is dropped; the first one logs a warning. */
+ * for NULL. A line that cannot be written is dropped; the first failure logs a warning. */
 #ifndef CT_MLLOG_H
 #define CT_MLLOG_H
 #include <jansson.h>
@@ -10,21 +10,23 @@
 
 typedef struct ct_mllog ct_mllog_t;
 
-/** Creates or truncates dir/mllog.log: an MLPerf result covers one start of a run. */
+/** Creates or truncates dir/mllog.log: an MLPerf result covers one launch of the program. */
 int ct_mllog_open(const char *dir, ct_mllog_t **out);
 void ct_mllog_close(ct_mllog_t *m);
 
-/** A point in time with a value.  Takes ownership of \a value. */
+/** Writes a point in time with a value.  Takes ownership of \a value. */
 void ct_mllog_fact(ct_mllog_t *m, const char *key, json_t *value);
-/** The beginning or the end of an interval, such as "init"; \a ago: seconds since it began. */
+/** Write the beginning or the end of an interval, such as "init"; \a ago: seconds since it began.
+ */
 void ct_mllog_begin(ct_mllog_t *m, const char *key, double ago);
 void ct_mllog_end(ct_mllog_t *m, const char *key);
-/** The same for an interval of an epoch, counted from 1: "epoch", "eval". */
+/** Write the beginning or the end of an interval with the number of its epoch, counted from 1:
+ * "epoch", "eval". */
 void ct_mllog_begin_epoch(ct_mllog_t *m, const char *key, int64_t epoch);
 void ct_mllog_end_epoch(ct_mllog_t *m, const char *key, int64_t epoch);
-/** The result of an evaluation: "eval_accuracy", "eval_error". */
+/** Writes the result of an evaluation: "eval_accuracy", "eval_error". */
 void ct_mllog_score(ct_mllog_t *m, const char *key, double value, int64_t epoch);
-/** The end of the run; status: "success" or "aborted". */
+/** Writes the end of the run; status: "success" or "aborted". */
 void ct_mllog_stop(ct_mllog_t *m, const char *status);
 
 #endif

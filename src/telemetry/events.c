@@ -21,7 +21,7 @@ struct ct_events {
   char path[CT_PATH_MAX];
 };
 
-/* Field numbers: of an Event; of its Summary, and a Value of that. */
+/* Field numbers of an Event, of a Summary in an Event, and of a Value in a Summary. */
 enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION = 7 };
 enum { VALUE = 1, TAG = 1, SIMPLE_VALUE = 2 };
 
@@ -66,14 +66,14 @@ ct_proto_t *ct__event_begin(ct_events_t *e)
   return &e->event;
 }
 
-/* Readers stop at an incomplete record, so none is written after it. */
+/* Writes a record.  After an incomplete record nothing is written, since readers stop at it. */
 void ct__event_end(ct_events_t *e)
 {
   if (e->losing) return;
   errno = 0;
   if (!e->event.failed && write_record(e)) return;
   e->losing = 1;
-  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard gets no more events of this start",
+  ct_log(CT_LOG_WARN, "%s: cannot be written: %s; TensorBoard gets no more events of this session",
          e->path, e->event.failed ? "no memory" : strerror(errno));
 }
 
@@ -140,7 +140,8 @@ static int is_place(const char *key)
   return 0;
 }
 
-/* Keys end in their units: seconds and per second are speed. */
+/* Returns the tag group of a key: "speed" for keys of a step that end in seconds or "per second",
+ * else "train" or the event. */
 static const char *folder_of(const char *event, const char *key)
 {
   size_t n = strlen(key);

@@ -25,7 +25,7 @@ static void put_name(ct_proto_t *p, int field, const char *name)
   ct_proto_text(p, field, path);
 }
 
-/* The attribute _output_shapes: a list of one shape.  The batch dimension is -1. */
+/* Writes the attribute _output_shapes, a list of one shape.  The batch dimension is -1. */
 static void put_shape(ct_proto_t *p, const ct_shape_t *s)
 {
   int64_t attr = ct_proto_begin(p, 5);
@@ -126,7 +126,7 @@ void ct_events_text(ct_events_t *e, const char *tag, const char *text)
 
 /* ---- settings ---- */
 
-/* google.protobuf.Value: keeps the type of numbers, booleans and texts. */
+/* Writes a google.protobuf.Value, which keeps the type of numbers, booleans and texts. */
 static void put_scalar(ct_proto_t *p, const ct_yaml_t *v)
 {
   double number;
@@ -155,7 +155,7 @@ static void put_settings(ct_proto_t *p, const ct_yaml_t *map, const char *prefix
   }
 }
 
-/* A Value without data, except for the data of the HParams plugin. */
+/* Writes a Value that has only the data of the HParams plugin. */
 static void put_session(ct_events_t *e, const char *tag, ct_proto_t *content)
 {
   ct_proto_t *p = ct__event_begin(e);
@@ -219,7 +219,7 @@ static void events_run_count(const float *x, int64_t n, bins_t *b)
   }
 }
 
-/* Upper edges and counts of the bins.  One bin if all values are equal. */
+/* Writes the upper edges and counts of the bins; one bin if all values are equal. */
 static void put_bins(ct_proto_t *p, const bins_t *b)
 {
   int bins = b->high > b->low ? BINS : 1;

@@ -1,5 +1,5 @@
 /* Energy of all nodes: the first rank of each node reads the host's counters, the first rank that
- * computes on a device reads that of the device. */
+ * computes on a device reads the counter of the device. */
 #include "telemetry/ct_meter.h"
 
 #include <stdio.h>

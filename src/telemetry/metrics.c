@@ -1,6 +1,6 @@
 /* metrics.jsonl.  Other programs read it while the run writes it, and runs append to it after a
- * crash: each line is written completely or not at all, an incomplete last line is cut off at the
- * start, and a removed file is created again. */
+ * crash: each line is written completely or not at all, an incomplete last line is cut off when the
+ * file is opened, and a removed file is created again. */
 #include "telemetry/ct_metrics.h"
 
 #include <errno.h>
@@ -28,9 +28,9 @@ struct ct_metrics {
   int rc;                   /**< first error */
   int forgive;              /**< 1: write errors are warnings */
   int losing;               /**< 1: a write has failed, and lines are dropped */
-  int64_t run;              /**< number of this start, from 1 */
+  int64_t run;              /**< number of this session, from 1 (ct_metrics_run()) */
   struct ct_events *events; /**< NULL: none */
-  double exec;              /**< start of the program, of ct_clock() */
+  double exec;              /**< ct_clock() when the program was started */
   char path[CT_PATH_MAX];
 };
 

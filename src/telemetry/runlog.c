@@ -23,8 +23,8 @@ const ct_curve_t *ct_runlog_curve(const ct_runlog_t *r, const char *name)
   return NULL;
 }
 
-/* Appends a point.  Points of this and later steps are dropped: the run resumed before them and
- * trains these steps again. */
+/* Appends a point.  Drops older points of this and later steps: the run has resumed from an earlier
+ * checkpoint and trains these steps again. */
 static int add_point(ct_runlog_t *r, const char *name, int64_t step, double value)
 {
   int rc = CT_OK;
@@ -90,7 +90,7 @@ static void take_start(ct_runlog_t *r, json_t *line)
 {
   r->end[0] = r->error[0] = r->straggler[0] = '\0';
   r->waits_data = r->waits_messages = 0;
-  if (!json_object_get(line, "run")) r->run++; /* older files have no numbers of starts */
+  if (!json_object_get(line, "run")) r->run++; /* older files do not have numbers of sessions */
   runlog_take_text(line, "name", r->name, sizeof r->name);
   runlog_take_text(line, "device", r->device, sizeof r->device);
   runlog_take_text(line, "time", r->began, sizeof r->began);
@@ -98,12 +98,12 @@ static void take_start(ct_runlog_t *r, json_t *line)
   take_int(line, "nodes", &r->nodes);
   take_int(line, "samples", &r->samples);
   take_int(line, "batch", &r->batch);
-  for (int i = 0; i < r->curves; i++) /* a resumed run replaces later points */
+  for (int i = 0; i < r->curves; i++) /* a resumed run replaces points of later steps */
     while (r->curve[i].n > 0 && r->curve[i].step[r->curve[i].n - 1] > r->step)
       r->curve[i].n--;
 }
 
-/* Adds the duration of an interrupted start; a training that starts over begins at 0. */
+/* Adds the duration of an interrupted session; the sum begins at 0 if training starts over. */
 static void take_time(ct_runlog_t *r, json_t *line, int is_start)
 {
   int64_t step = 0;
@@ -143,7 +143,7 @@ static void take_straggler(ct_runlog_t *r, json_t *line)
            (long long)json_integer_value(json_object_get(line, "step")));
 }
 
-/* The name of a curve of one of eval.sets: "eval.noisy.loss". */
+/* Writes the name of a curve of one of eval.sets: "eval.noisy.loss". */
 static int take_eval(ct_runlog_t *r, json_t *line)
 {
   const char *set = json_string_value(json_object_get(line, "set"));
@@ -152,7 +152,7 @@ static int take_eval(ct_runlog_t *r, json_t *line)
   return runlog_add_numbers(r, prefix, line, r->step);
 }
 
-/* Checks the version that wrote this start. */
+/* Checks the format version of this session. */
 static int check_format(const ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
@@ -170,7 +170,7 @@ static int take_line(ct_runlog_t *r, json_t *line)
 {
   int rc = CT_OK;
   const char *event = json_string_value(json_object_get(line, "event"));
-  if (!event) CT_FAIL(CT_ERR_FORMAT, "has no \"event\"");
+  if (!event) CT_FAIL(CT_ERR_FORMAT, "the key \"event\" is missing");
   if (strcmp(event, "start") == 0) CT_TRY(check_format(r, line));
   take_int(line, "run", &r->run);
   take_time(r, line, strcmp(event, "start") == 0);

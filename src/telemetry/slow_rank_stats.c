@@ -1,4 +1,4 @@
-/* Slow ranks, distinguished from noise.  Step times have outliers (a page fault, the write of a
+/* Distinguishes slow ranks from noise.  Step times have outliers (a page fault, the write of a
  * checkpoint), so means are trimmed, and a rank is slow only if it exceeds both the error of its
  * mean and the spread of the ranks. */
 #include "telemetry/slow_rank_stats.h"

@@ -13,25 +13,25 @@
 #include "telemetry/slow_rank_stats.h"
 
 enum {
-  IN_A_ROW = 2,    /* consecutive windows in which a rank is slow before it is named */
+  IN_A_ROW = 2, /* number of consecutive windows in which a rank must be slow before it is named */
   SAY_AGAIN = 10,  /* windows until ranks that are still slow are named again */
-  LISTED = 4,      /* most ranks or hosts in a log line */
-  EVENTS_MAX = 16, /* ranks per window in metrics.jsonl */
-  HOSTS_MAX = 8    /* hosts in the summary */
+  LISTED = 4,      /* maximum number of ranks or hosts in a log line */
+  EVENTS_MAX = 16, /* maximum number of ranks per window in metrics.jsonl */
+  HOSTS_MAX = 8    /* maximum number of hosts in the summary */
 };
 
 typedef struct peer {
   int host;
-  int in_a_row;  /* consecutive windows up to now in which it was slow */
-  int64_t named; /* windows in which it was named */
+  int in_a_row;  /* number of consecutive windows up to now in which the rank was slow */
+  int64_t named; /* number of windows in which it was named */
 } peer_t;
 
 typedef struct host {
   char name[sizeof((ct_topo_t *)0)->host];
   int ranks;
   double mean_s;        /* busy time of a step, mean over its ranks and all windows */
-  int64_t slow;         /* windows in which one of its ranks was named */
-  int named;            /* ranks named in this window */
+  int64_t slow;         /* number of windows in which one of its ranks was named */
+  int named;            /* number of its ranks that are named in this window */
   ct__slow_stats_t all; /* mean over its ranks in this window */
 } host_t;
 
@@ -56,7 +56,7 @@ static int is_named(const ct_stragglers_t *s, int r)
 
 /* ---- opening ---- */
 
-/* Index of the host of rank r.  Hosts are named without the domain, as Slurm does. */
+/* Returns the index of the host of rank r.  Hosts are named without the domain, as Slurm does. */
 static int host_of(ct_stragglers_t *s, int r)
 {
   host_t *new = &s->host[s->hosts];
@@ -161,13 +161,14 @@ static int add_slow(ct_str_t *t, const char *who, const ct__slow_stats_t *p,
                     1e3 * (p->busy_s - p->data_s), 1e3 * p->data_s);
 }
 
-/* 1 if the host is named instead of its ranks. */
+/* Returns 1 if the host is named instead of its ranks. */
 static int as_a_whole(const ct_stragglers_t *s, const host_t *h)
 {
   return s->hosts > 1 && h->ranks > 1 && h->named == h->ranks;
 }
 
-/* Lists the first few hosts that are named as a whole, then ranks of other hosts.  *n: all. */
+/* Lists the first few hosts that are named as a whole, then ranks of other hosts. *n: number of all
+ * slow ranks. */
 static int stragglers_list(ct_str_t *t, const ct_stragglers_t *s, const ct__slow_stats_t *usual,
                            int *n)
 {
@@ -271,7 +272,7 @@ static void host_line(const ct_stragglers_t *s, const host_t *h)
          h->mean_s / s->usual_s, slow);
 }
 
-/* Lists the hosts that were slow in at least half of the windows.  *n: how many. */
+/* Lists the hosts that were slow in at least half of the windows. *n: their number. */
 static int bad_hosts(const ct_stragglers_t *s, ct_str_t *t, int *n)
 {
   int rc = CT_OK;
@@ -284,7 +285,8 @@ out:
   return rc;
 }
 
-/* Suggests nothing if all hosts were slow: then it is no host's fault. */
+/* Suggests how to run without slow hosts, unless all hosts were slow: then the cause is not a host.
+ */
 static void log_cure(const ct_stragglers_t *s)
 {
   int n;

@@ -17,7 +17,7 @@ typedef struct own {
   int64_t steps;
 } own_t;
 
-/* What a rank sends to rank 0 for a window. */
+/* The record that a rank sends to rank 0 for a window. */
 typedef struct record {
   own_t own;
   ct__slow_stats_t stats;
@@ -151,13 +151,14 @@ void ct_breakdown_step(ct_breakdown_t *a, const ct_step_status_t *status, const 
                        .busy_s = ct_step_times_busy(&status->time_sum) / a->topo->size}};
   for (int k = 0; k < CT_TIME_KINDS; k++)
     known += all.sum.mean.s[k] = status->time_sum.s[k] / a->topo->size;
-  /* The step status could not contain its own duration, which is the rest of the step. */
+  /* Adds the duration of the step status, which the step status itself cannot contain: the rest of
+   * the step. */
   all.sum.mean.s[CT_TIME_WORD] += length - known;
   all.sum.bin[bin_of(length)] = 1;
   add_all(&a->window, &all);
 }
 
-/* Checkpoints are the duty of rank 0 and do not make it a slow rank. */
+/* Excludes checkpoints: only rank 0 writes them, which does not make it a slow rank. */
 void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r)
 {
   ct__slow_stats_add(&a->stats, ct_step_times_busy(&r->times) - r->times.s[CT_TIME_SAVE],
@@ -166,7 +167,8 @@ void ct_breakdown_sample(ct_breakdown_t *a, const ct_step_report_t *r)
 
 /* ---- results ---- */
 
-/* Reads one small file per window; the time between the steps of the window is included. */
+/* Updates the seconds off-CPU.  Reads one small file per window; the time between the steps of the
+ * window is included. */
 static void count_offcpu(ct_breakdown_t *a)
 {
   double now = ct_cpu_offcpu("");
@@ -193,7 +195,7 @@ static ct_breakdown_rank_t rank_of(const own_t *o, const where_t *w)
   return r;
 }
 
-/* The rank with the largest mean busy time, and the kind of time that makes it slow. */
+/* Finds the rank with the largest mean busy time, and the kind of time that makes it slow. */
 static void find_slowest(const ct_breakdown_t *a, const record_t *rank, ct_breakdown_sum_t *s)
 {
   ct_breakdown_rank_t slowest = {.busy_s = -1};

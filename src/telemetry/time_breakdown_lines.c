@@ -17,7 +17,7 @@ struct ct__breakdown_lines {
   ct_breakdown_t *breakdown;
   ct_stragglers_t *stragglers; /* rank 0; NULL: does not look for slow ranks */
   int64_t every;
-  int64_t whole; /* samples of the steps in which slow ranks are looked for */
+  int64_t whole; /* number of samples in a whole batch, on which the search for slow ranks relies */
   int64_t from;  /* first step of this window; 0: no step yet */
 };
 

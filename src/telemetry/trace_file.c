@@ -13,7 +13,7 @@
 #include "base/ct_trace.h"
 #include "comm/ct_agree.h"
 
-enum { EVENTS = 1 << 18 }; /* per rank: 15 MB */
+enum { EVENTS = 1 << 18 }; /* events per rank, which need 15 MB */
 
 int ct_trace_file_before(ct_trace_file_t *t, const ct_topo_t *topo, int64_t step, double *spent_s)
 {

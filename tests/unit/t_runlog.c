@@ -145,7 +145,8 @@ static void mistakes_name_the_line(void)
   CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_IO, "metrics.jsonl: cannot open");
   append(start);
   append("{\"event\": 1}\n");
-  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT, "metrics.jsonl:2: has no \"event\"");
+  CT_ASSERT_FAILS(ct_runlog_more(&r, &lines), CT_ERR_FORMAT,
+                  "metrics.jsonl:2: the key \"event\" is missing");
   ct_runlog_close(&r);
   begin(&r);
   append("[1, 2]\n");

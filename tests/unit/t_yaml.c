@@ -110,7 +110,8 @@ static void errors_name_file_and_line(void)
 
 static void refuses_what_no_configuration_needs(void)
 {
-  expect_refused("\na: *x\n", "t.yaml:2: '*x' has no anchor '&x' before it");
+  expect_refused("\na: *x\n",
+                 "t.yaml:2: '*x' refers to an anchor '&x' that is not defined before it");
   expect_refused("*x : 1\n", "an alias");
   expect_refused("&x a: 1\n", "an anchor");
   expect_refused("a: !!str 1\n", "t.yaml:1: a tag");
@@ -152,7 +153,8 @@ static void refuses_what_cannot_be_merged(void)
   expect_refused("a:\n  <<: 1\n", "t.yaml:2: '<<' takes a map or a list of maps");
   expect_refused("a: {<<: [{b: 1}, 2]}\n", "t.yaml:1: '<<' takes a map");
   expect_refused("a: {<<: {b: 1},\n <<: {c: 1}}\n", "t.yaml:2: duplicate key '<<'");
-  expect_refused("a: &x {b: *x}\n", "t.yaml:1: '*x' has no anchor '&x' before it");
+  expect_refused("a: &x {b: *x}\n",
+                 "t.yaml:1: '*x' refers to an anchor '&x' that is not defined before it");
   expect_refused("a: &x [1]\nb: {<<: *x}\n", "t.yaml:2: '<<' takes a map");
 }
 

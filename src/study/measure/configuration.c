@@ -1,5 +1,6 @@
 /* The setup of one configuration: a sub-communicator of its ranks, data, model and trainer.  Setup
- * often takes longer than a round of steps, so it is kept for later rounds while memory allows. */
+ * often takes longer than a round of steps, so the setup is kept for later rounds while memory
+ * allows. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ out:
 
 /* ---- kept sub-communicators ---- */
 
-/* Resident memory of this process in bytes; 0: unknown. */
+/* Returns the resident memory of this process in bytes; 0: unknown. */
 static double resident(void)
 {
   long pages = 0;
@@ -142,8 +143,8 @@ out:
   return rc;
 }
 
-/* 1: keeping \a w would exceed the memory limit of this rank.  Device memory is checked separately:
- * the fraction 1 - k->share of what was free must still be free. */
+/* Returns 1 if keeping \a w would exceed the memory limit of this rank.  Device memory is checked
+ * separately: the fraction 1 - k->share of the memory that was free before must still be free. */
 static int is_too_much(const ct_scale_groups_t *k, const ct_scale_group_t *w)
 {
   size_t avail = w->s.dev ? w->s.be->mem->avail(w->s.dev) : SIZE_MAX;

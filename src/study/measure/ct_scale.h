@@ -1,8 +1,9 @@
 /** \file ct_scale.h  A scaling study (`ctrain-hpc scale`): its plan, the measurement of one round
  * of one configuration, and its directory.  Layer 5.
  *
- * A configuration is a number of ranks, with nodes, threads and batch; each is measured in several
- * rounds.  The ranks of a configuration train in a sub-communicator, the other ranks sleep. */
+ * A configuration is a number of ranks with their nodes, threads and batch.  A round measures each
+ * configuration once, and a study has several rounds.  The ranks of a configuration train in a
+ * sub-communicator while the other ranks sleep. */
 #ifndef CT_SCALE_H
 #define CT_SCALE_H
 #include <jansson.h>
@@ -18,12 +19,14 @@ enum { CT_SCALE_CONFIGS = 128 };
 
 /** One configuration of a study. */
 typedef struct ct_scale_config {
-  int kind, ranks, nodes, local_ranks; /**< kind: CT_STUDY_RUN, … (ct_study.h) */
-  int threads;                         /**< per rank; 0: by cpu.threads and the available cores */
-  int64_t batch;                       /**< global batch; ALONE and NEIGHBOURS: batch of one rank */
-  int64_t batch_rank;                  /**< > 0: batch per rank (weak scaling); 0: strong scaling */
-  int rounds;                          /**< number of measured rounds */
-  int settled;                         /**< 1: needs no further round */
+  int kind;                      /**< CT_STUDY_RUN, … (ct_study.h) */
+  int ranks, nodes, local_ranks; /**< number of ranks and nodes, and of ranks per node */
+  int threads;                   /**< per rank; 0: by cpu.threads and the available cores */
+  int64_t batch;                 /**< global batch; for CT_STUDY_ALONE and CT_STUDY_NEIGHBOURS the
+                                      batch of one rank */
+  int64_t batch_rank;            /**< > 0: batch per rank (weak scaling); 0: strong scaling */
+  int rounds;                    /**< number of rounds that were measured */
+  int settled;                   /**< 1: does not need a further round */
 } ct_scale_config_t;
 
 /** Options of the command line. */
@@ -31,14 +34,20 @@ typedef struct ct_scale_opts {
   const char *config;
   int ranks[CT_SCALE_CONFIGS], threads[CT_SCALE_CONFIGS];
   int nranks, nthreads;
-  int nodes;               /**< 1: ranks[] are numbers of nodes, each with all of its ranks */
-  int weak, spread, bases; /**< bases: also measure configurations without communication */
-  int fresh;               /**< 1: each round sets its configuration up again */
-  int64_t rounds, steps;   /**< rounds per configuration, steps per round */
-  double error, budget_s;  /**< interval of a median, +- fraction of the step; 0: no limit */
+  int nodes;       /**< 1: ranks[] are numbers of nodes, and all ranks of these nodes are used */
+  int weak;        /**< 1: weak scaling: the batch per rank is constant */
+  int spread;      /**< 1: the ranks of a configuration are spread over all nodes */
+  int bases;       /**< 1: also measure configurations without communication */
+  int fresh;       /**< 1: each round sets its configurations up again */
+  int64_t rounds;  /**< rounds per configuration */
+  int64_t steps;   /**< steps per round */
+  double error;    /**< half width of a median's interval at which a configuration needs no further
+                        round, as a fraction of the step; 0: no limit */
+  double budget_s; /**< maximum duration of the study; 0: no limit */
 } ct_scale_opts_t;
 
-/** The order in which configurations use ranks: one of n ranks uses order[0] to order[n - 1]. */
+/** The order in which configurations use ranks: a configuration of n ranks uses order[0] to
+ * order[n - 1]. */
 typedef struct ct_scale_placement {
   int *order; /**< owned; [size] ranks of topo */
   int *node;  /**< owned; [size] node of order[i] */
@@ -64,37 +73,42 @@ int ct_scale_plan(const ct_scale_opts_t *o, const ct_topo_t *topo, const ct_scal
 
 /** The sub-communicator of a configuration, and the trainer set up on it. */
 typedef struct ct_scale_group {
-  ct_topo_t group;  /**< ranks of the configuration; size 0: without this rank, the rest is unset */
+  ct_topo_t group;  /**< ranks of the configuration; size 0: this rank is not one of them, and all
+                         other members are unset */
   ct_topo_t single; /**< for CT_STUDY_NEIGHBOURS: this rank alone; otherwise size 0 */
   ct_setup_t s;     /**< setup on \a single if it exists, otherwise on \a group */
   ct_sampler_t order;
-  int ready;            /**< 1: the setup is complete */
-  size_t avail;         /**< free device memory before the setup */
-  double before, bytes; /**< resident memory before the setup; memory that the setup uses */
+  int ready;     /**< 1: the setup is complete */
+  size_t avail;  /**< free device memory before the setup */
+  double before; /**< resident host memory before the setup */
+  double bytes;  /**< host memory that the setup uses */
 } ct_scale_group_t;
 
 /** Sub-communicators kept for later rounds: setup takes more than half of a short round. */
 typedef struct ct_scale_groups {
   ct_scale_group_t *group[CT_SCALE_CONFIGS]; /**< owned; by index of the configuration; or NULL */
-  int kept;
-  double share;        /**< fraction of the free memory that may be used; 0: keep none */
-  double bytes, limit; /**< host memory of all kept ones; its maximum */
+  int kept;                                  /**< number of kept sub-communicators */
+  double share; /**< fraction of the free memory that they may use; 0: keep none */
+  double bytes; /**< host memory that they use */
+  double limit; /**< maximum of bytes */
 } ct_scale_groups_t;
 
-/** Local.  \a share: fraction of the free memory that kept sub-communicators may use. */
+/** Local.  Begins without kept sub-communicators.  \a share: fraction of the free memory that kept
+ * sub-communicators may use. */
 void ct_scale_groups_open(const ct_topo_t *topo, double share, ct_scale_groups_t *k);
-/** Collective over topo.  *out: the kept sub-communicator of configuration \a i, or a new one that
- * is not set up. */
+/** Collective over topo.  Returns in *out the kept sub-communicator of configuration \a i, or a new
+ * one that is not set up. */
 int ct_scale_group_begin(ct_scale_groups_t *k, const ct_topo_t *topo,
                          const ct_scale_placement_t *placement, const ct_scale_config_t *p, int i,
                          ct_scale_group_t **out);
-/** Collective over w->s.topo.  Sets the trainer up; a kept one is reset to its initial weights. */
+/** Collective over w->s.topo.  Sets the trainer up, or resets a kept trainer to its initial
+ * weights. */
 int ct_scale_group_ready(ct_scale_group_t *w, const ct_args_t *a, const ct_scale_config_t *p);
 /** Collective over topo.  Takes ownership of \a w: keeps it if \a keep (identical on all ranks) is
  * 1 and all of its ranks have memory for it; otherwise closes it. */
 int ct_scale_group_end(ct_scale_groups_t *k, const ct_topo_t *topo, ct_scale_group_t *w, int i,
                        int keep);
-/** Collective over its group.  Closes the kept sub-communicator of configuration \a i, if any. */
+/** Collective over the ranks of configuration \a i.  Closes its kept sub-communicator, if any. */
 void ct_scale_group_drop(ct_scale_groups_t *k, int i);
 /** Collective.  Closes all kept sub-communicators; returns their number. */
 int ct_scale_groups_close(ct_scale_groups_t *k);
@@ -105,17 +119,19 @@ int ct_scale_groups_close(ct_scale_groups_t *k);
 typedef struct ct_scale_round {
   int wants_timeline; /**< in: 1 if the study has no timeline yet */
   int steps, warmup, threads;
-  int kept;       /**< 1: an earlier round did the setup */
+  int kept;       /**< 1: an earlier round set this configuration up */
   double setup_s; /**< from reading the configuration to the first step */
   double gradient_bytes;
-  ct_meter_sum_t energy;            /**< of all nodes during the measured steps */
-  json_t *breakdown, *ranks_busy_s; /**< time breakdown; busy time of each rank, or NULL */
-  json_t *conditions;               /**< ct_scale_conditions() after the steps; NULL: failed */
-  json_t *timeline;                 /**< NULL: not wanted or not available */
+  ct_meter_sum_t energy; /**< energy of all nodes during the measured steps */
+  json_t *breakdown;     /**< time breakdown */
+  json_t *ranks_busy_s;  /**< busy time of each rank; or NULL */
+  json_t *conditions;    /**< ct_scale_conditions() after the steps; NULL: failed */
+  json_t *timeline;      /**< ct_scale_timeline(); NULL: not wanted or not available */
 } ct_scale_round_t;
 
-/** Collective over topo: the ranks of configuration \a i measure, the others sleep.  An error of
- * this configuration is returned on all ranks; the study can continue with the next one. */
+/** Collective over topo.  Measures one round of configuration \a i: its ranks train, and the other
+ * ranks sleep.  An error of this configuration is returned on all ranks; the study can continue
+ * with the next configuration. */
 int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
                      const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
                      const ct_scale_config_t *config, int i, ct_scale_groups_t *groups,
@@ -123,15 +139,17 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
 
 /* ---- machine.c; collective; *out is set on rank 0, owned by the caller ---- */
 
-/** Hardware and software of all nodes: `machine` of points.jsonl. */
+/** Describes the hardware and software of all nodes: `machine` of points.jsonl. */
 int ct_scale_machine(const ct_topo_t *topo, json_t **out);
-/** Current load and clock rates of the nodes: `load`, `load_host` and `clock_mhz` of a point. */
+/** Reads the current load and clock rates of the nodes: `load`, `load_host` and `clock_mhz` of a
+ * line in points.jsonl. */
 int ct_scale_conditions(const ct_topo_t *topo, json_t **out);
 
 /* ---- timeline.c ---- */
 
 /** Local.  Times each launch of a step on this rank's local batch.  *out: the event `timeline` of
- * points.jsonl, owned by the caller.  Unsupported if rank 0 distributes batches. */
+ * points.jsonl, owned by the caller.  CT_ERR_UNSUP: rank 0 reads the samples and sends them to the
+ * other ranks. */
 int ct_scale_timeline(ct_setup_t *s, const ct_batch_t *b, json_t **out);
 
 /* ---- record.c; local, rank 0 ---- */
@@ -139,7 +157,7 @@ int ct_scale_timeline(ct_setup_t *s, const ct_batch_t *b, json_t **out);
 typedef struct ct_scale_study {
   char dir[CT_PATH_MAX], points[CT_PATH_MAX];
   ct_lock_t *lock;
-  int launch;   /**< number of earlier starts of the study */
+  int launch;   /**< number of earlier launches of `scale` in this directory */
   int timeline; /**< 1: the study has a timeline */
 } ct_scale_study_t;
 
@@ -151,8 +169,8 @@ int ct_scale_open(const char *dir, const ct_scale_opts_t *o, const ct_topo_t *to
 /** Appends the result of a round to points.jsonl; \a error: why it failed; NULL: it succeeded. */
 int ct_scale_add(ct_scale_study_t *s, const ct_scale_config_t *p, int round,
                  const ct_scale_round_t *b, const char *error);
-/** Marks configurations that need no further round: those with o->blocks rounds and an interval
- * within o->error, or with five times as many rounds. */
+/** Marks the configurations that do not need a further round: configurations with o->rounds rounds
+ * and an interval within o->error, or with five times as many rounds. */
 int ct_scale_settle(const ct_scale_study_t *s, const ct_scale_opts_t *o, ct_scale_config_t *config,
                     int n);
 void ct_scale_close(ct_scale_study_t *s);
@@ -164,15 +182,15 @@ int ct_scale_print(const ct_scale_study_t *s, const char *predict, int json);
 
 /* ---- launch.c ---- */
 
-/** Local, before MPI starts.  With --submit, replaces this process with the script that submits
- * jobs (jobs/chain.sh).  A study of several ranks that was not started by a launcher is replaced
- * with mpiexec.  Does not return in either case, except that *done is 1 if the jobs are only
- * displayed. */
+/** Local.  Call before MPI starts.  With --submit, replaces this process with the script that
+ * submits jobs (jobs/chain.sh).  If the study has several ranks and was not started by a launcher,
+ * replaces this process with mpiexec.  Does not return in either case, except with --dry-run, which
+ * displays the jobs and sets *done to 1. */
 int ct_scale_before_mpi(const ct_args_t *a, int *done);
 
 /* ---- submit.c ---- */
 
-/** Local.  The --submit part of ct_scale_before_mpi(). */
+/** Local.  Does the part of ct_scale_before_mpi() for --submit. */
 int ct_scale_submit(const ct_args_t *a, int *done);
 
 #endif

@@ -45,7 +45,7 @@ static int start_ranks(const ct_args_t *a)
   ct_launcher_read(getenv, &started_by);
   if (started_by.kind != CT_LAUNCHER_NONE) return CT_OK;
   CT_TRY(ct_scale_opts(a, 0, &o));
-  if (o.nodes) return CT_OK; /* one node without a launcher */
+  if (o.nodes) return CT_OK; /* ranks without a launcher are on one node */
   for (int i = 0; i < o.nranks; i++)
     most = o.ranks[i] > most ? o.ranks[i] : most;
   if (most == 1) return CT_OK;

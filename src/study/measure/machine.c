@@ -15,7 +15,7 @@
 #include "comm/ct_agree.h"
 #include "job/ct_launcher.h"
 
-/* What a rank sends to rank 0. */
+/* The record that a rank sends to rank 0. */
 typedef struct facts {
   char host[64], kernel[64], cores[40];
   int node, bound, online;
@@ -92,7 +92,8 @@ static json_t *node_json(const facts_t *f, json_t *cores)
                    f->memory_gib);
 }
 
-/* One object per node, in the order of node_index, with the cores of each of its ranks. */
+/* Returns a list with one object per node, in the order of node_index, with the cores of each of
+ * its ranks. */
 static json_t *nodes_json(const facts_t *all, int ranks, int nodes)
 {
   json_t *list = json_array();
@@ -112,7 +113,7 @@ static json_t *nodes_json(const facts_t *all, int ranks, int nodes)
   return list;
 }
 
-/* Number of ranks whose program or libraries differ from those of rank 0. */
+/* Returns the number of ranks whose program or libraries differ from those of rank 0. */
 static int others(const facts_t *all, int ranks)
 {
   int n = 0;
@@ -137,7 +138,8 @@ static json_t *machine_json(const ct_topo_t *topo, const facts_t *all)
                    nodes_json(all, topo->size, topo->nodes));
 }
 
-/* Collective.  *all: the facts of every rank, on rank 0; freed by the caller; NULL elsewhere. */
+/* Collective.  Gathers the facts of every rank. *all: on rank 0 an array that the caller frees;
+ * NULL on other ranks. */
 static int machine_gather(const ct_topo_t *topo, facts_t **all)
 {
   int rc = CT_OK;

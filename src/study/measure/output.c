@@ -1,5 +1,6 @@
 /* The table at the end of a study: for each configuration the median step with its interval, the
- * efficiency relative to the smallest one, paired by rounds, and the largest loss by name. */
+ * efficiency relative to the smallest configuration, paired by rounds, and the name of the largest
+ * loss. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* The configurations of a study.  All use ranks in the same order, so the ranks of a smaller one
- * are a subset of those of a larger one: nodes are filled one after another, or with --spread
- * ranks are dealt to the nodes round-robin. */
+/* The configurations of a study.  All configurations use the ranks in the same order, so the ranks
+ * of a smaller configuration are a subset of the ranks of a larger one: nodes are filled one after
+ * another, or with --spread ranks are dealt to the nodes round-robin. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int read_list(const char *flag, const char *text, int most, int out[CT_SC
       CT_FAIL(CT_ERR_USAGE, "scale: --%s has %" PRId64 ", but there are %d ranks", flag, value,
               most);
     if (*n == CT_SCALE_CONFIGS)
-      CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 sizes", flag);
+      CT_FAIL(CT_ERR_USAGE, "scale: --%s lists more than 128 numbers", flag);
     out[(*n)++] = (int)value;
     text += len;
   }
@@ -126,7 +126,7 @@ void ct_scale_placement_clear(ct_scale_placement_t *p)
   ct_mem_free(p->node);
 }
 
-/* Number of nodes of the first n ranks in the order. */
+/* Returns the number of nodes of the first n ranks in the order. */
 static int nodes_of(const ct_scale_placement_t *p, int n)
 {
   int nodes = 0;
@@ -141,7 +141,8 @@ static int nodes_of(const ct_scale_placement_t *p, int n)
 
 /* ---- sizes ---- */
 
-/* Default sizes: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all ranks. */
+/* Lists the default numbers of ranks: 1, 2, 4 … ranks of a node, then 2, 4 … whole nodes, then all
+ * ranks. */
 static int usual_sizes(const ct_topo_t *topo, int *out)
 {
   int n = 0, all = topo->size;
@@ -154,7 +155,7 @@ static int usual_sizes(const ct_topo_t *topo, int *out)
   return n;
 }
 
-/* The sizes in ranks; *n: their number. */
+/* Lists the numbers of ranks to measure; *n: the length of the list. */
 static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, int *n)
 {
   int rc = CT_OK;
@@ -170,7 +171,8 @@ static int sizes_of(const ct_scale_opts_t *o, const ct_topo_t *topo, int *out, i
       CT_FAIL(CT_ERR_USAGE, "scale: --nodes has %d; nodes of this job: %d", o->ranks[i],
               topo->nodes);
     if (o->spread && o->ranks[i] < topo->nodes)
-      CT_FAIL(CT_ERR_USAGE, "scale: --spread uses all nodes for every size; use --ranks instead");
+      CT_FAIL(CT_ERR_USAGE,
+              "scale: --spread uses all nodes for every configuration; use --ranks instead");
     out[i] *= topo->local_size;
   }
 out:
@@ -190,9 +192,10 @@ static int plan_add(ct_scale_config_t *out, int *n, ct_scale_config_t p)
 {
   if (is_there(out, *n, &p)) return CT_OK;
   if (*n == CT_SCALE_CONFIGS)
-    return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
-                      "scale: the study has more than %d configurations; use fewer sizes",
-                      CT_SCALE_CONFIGS);
+    return ct_err_set(
+        CT_ERR_USAGE, __FILE__, __LINE__,
+        "scale: the study has more than %d configurations; list fewer numbers of ranks",
+        CT_SCALE_CONFIGS);
   out[(*n)++] = p;
   return CT_OK;
 }

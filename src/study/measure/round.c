@@ -1,6 +1,6 @@
 /* One round of one configuration: its ranks train in a sub-communicator and measure the time
- * breakdown of their steps.  The other ranks poll for its end between sleeps, so that their cores
- * stay idle. */
+ * breakdown of their steps.  The other ranks sleep, and check at intervals whether the round has
+ * ended, so that their cores stay idle. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -89,7 +89,7 @@ out:
   return rc;
 }
 
-/* Rank 0 of the sub-communicator: mean busy time of each rank. */
+/* Rank 0 of the sub-communicator: returns the mean busy time of each rank. */
 static json_t *busy_list(const ct_breakdown_t *a, int ranks)
 {
   json_t *list = json_array();
@@ -122,7 +122,7 @@ out:
   return rc;
 }
 
-/* Uses up whole batches of the feed, so no steps may follow. */
+/* Times the launches on a whole batch of the feed.  It consumes batches, so no steps may follow. */
 static int add_timeline(steps_t *w, json_t **out)
 {
   int rc = CT_OK;
@@ -220,7 +220,7 @@ out:
   return rc;
 }
 
-/* *measured: the result of this configuration, identical on all ranks; the return code reports
+/* Measures a configuration. *measured: its result, identical on all ranks; the return code reports
  * errors that end the whole study. */
 static int try_once(const ct_args_t *a, const ct_topo_t *topo,
                     const ct_scale_placement_t *placement, const ct_scale_opts_t *o,
@@ -247,7 +247,7 @@ int ct_scale_measure(const ct_args_t *a, const ct_topo_t *topo,
 {
   int rc = CT_OK, measured;
   CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
-  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* retry without kept ones */
+  if (measured == CT_ERR_NOMEM && ct_scale_groups_close(groups) > 0) /* retries */
     CT_TRY(try_once(a, topo, placement, o, config, i, groups, out, &measured));
   CT_TRY(measured);
 out:

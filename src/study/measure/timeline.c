@@ -21,7 +21,7 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
   return rc;
 }
 
-/* Index of the first launch that belongs to backward only. */
+/* Returns the index of the first launch that belongs to backward only. */
 static int first_backward(const launches_t *all)
 {
   int i = 0;
@@ -30,8 +30,8 @@ static int first_backward(const launches_t *all)
   return i;
 }
 
-/* All micro-batches but the last (train.accumulate, parallel.shards) send nothing, so they are
- * stored as one launch. */
+/* Stores the launches.  All micro-batches but the last (train.accumulate, parallel.shards) send no
+ * gradients, so they are stored as one launch. */
 static json_t *as_json(const launches_t *all, int micro_batches, double local_batch,
                        double bucket_bytes)
 {

@@ -6,7 +6,7 @@
 #include "base/ct_err.h"
 #include "study/model/scaling.h"
 
-/* 1: a measured size with communication. */
+/* Returns 1 for a measured configuration with communication. */
 static int tells(const ct_study_size_t *z)
 {
   return z->kind == CT_STUDY_RUN && z->rounds && z->breakdown.steps && z->ranks > 1;
@@ -14,7 +14,8 @@ static int tells(const ct_study_size_t *z)
 
 /* ---- busy times ---- */
 
-/* 1: a is closer to large runs than b: it has more ranks per node, or else more ranks. */
+/* Returns 1 if a is closer to large runs than b: it has more ranks per node, or as many and more
+ * ranks. */
 static int fuller(const ct_study_size_t *a, const ct_study_size_t *b)
 {
   return a->local_ranks != b->local_ranks ? a->local_ranks > b->local_ranks : a->ranks > b->ranks;
@@ -30,7 +31,8 @@ static void put_busy(ct_scaling_t *m, const ct_study_size_t *z)
   m->busy[at] = (ct_scaling_busy_t){z->local_batch, z->breakdown.mean.kinds.s[CT_TIME_COMPUTE]};
 }
 
-/* Fills m->busy[] with one size for each local batch: the one that is the closest to large runs. */
+/* Fills m->busy[] with one configuration for each local batch: the one that is the closest to large
+ * runs. */
 static void read_busy(ct_scaling_t *m, int most_ranks)
 {
   const ct_study_t *s = m->study;
@@ -48,7 +50,8 @@ static void read_busy(ct_scaling_t *m, int most_ranks)
   }
 }
 
-/* Reads the other members from the largest size; sigma is the mean over all sizes. */
+/* Reads the other members from the largest configuration; sigma is the mean over all
+ * configurations. */
 static void read_rest(ct_scaling_t *m, int most_ranks)
 {
   const ct_study_t *s = m->study;
@@ -74,8 +77,8 @@ static void read_rest(ct_scaling_t *m, int most_ranks)
 
 /* ---- the timeline ---- */
 
-/* The default timeline, if the study has none: a third of the time is forward, and backward
- * completes gradients at a constant rate. */
+/* Makes the default timeline, for a study without a timeline: a third of the time is forward, and
+ * backward completes gradients at a constant rate. */
 static void even_timeline(ct_scaling_t *m)
 {
   enum { N = sizeof m->even / sizeof *m->even };
@@ -101,8 +104,8 @@ static void read_timeline(ct_scaling_t *m)
 /* A fit of one level. */
 typedef struct fit {
   ct_scaling_t *m;
-  int between;     /* 1: between nodes, fitted to sizes of several nodes; 0: inside a node */
-  int most_ranks;  /* larger sizes are excluded */
+  int between; /* 1: between nodes, fitted to configurations on several nodes; 0: inside a node */
+  int most_ranks;  /* configurations with more ranks are excluded */
   ct_link_t prior; /* measured by `bench comm`; 0: unknown */
 } fit_t;
 
@@ -119,7 +122,7 @@ static int how_many(const fit_t *f)
   return n;
 }
 
-/* Sum of squared relative errors of the steps; *worst: the largest error. */
+/* Returns the sum of squared relative errors of the steps; *worst: the largest error. */
 static double errors(const fit_t *f, double *worst)
 {
   const ct_scaling_t *m = f->m;
@@ -148,10 +151,10 @@ static ct_link_t *level(const fit_t *f)
   return f->between ? &f->m->between : &f->m->inside;
 }
 
-/* The function to minimise.  The simulation has an error of a few percent, which an unrealistic
- * latency could compensate; predictions for more ranks would then be wrong.  So the latency has a
- * prior: within a factor of three of the usual one, or of the measured one (maximum a posteriori,
- * all distributions normal or lognormal). */
+/* Returns the function to minimize.  The simulation has an error of a few percent, which an
+ * unrealistic latency could compensate; predictions for more ranks would then be wrong.  Therefore
+ * the latency has a prior: within a factor of three of the usual latency, or of the measured
+ * latency (maximum a posteriori, all distributions normal or lognormal). */
 static double badness(const fit_t *f)
 {
   const double right_to = 0.03, usual_s = 2e-5, rate_to = 0.3, decades = 0.5;
@@ -171,7 +174,7 @@ static double try(const fit_t *f, double rate, double alpha, ct_link_t *best, do
   return b;
 }
 
-/* Minimises badness() in logarithms: a coarse grid, then pattern search with steps that are halved
+/* Minimizes badness() in logarithms: a coarse grid, then pattern search with steps that are halved
  * (Hooke and Jeeves 1961). */
 static void search(const fit_t *f)
 {
@@ -194,7 +197,8 @@ static void search(const fit_t *f)
   *level(f) = best;
 }
 
-/* Returns the number of sizes that the level was fitted to; with 0 it is \a prior, or unknown. */
+/* Fits a level and returns the number of configurations that it was fitted to; 0: the link is \a
+ * prior, or unknown. */
 static int fit_level(ct_scaling_t *m, int between, const ct_link_t *prior, int most_ranks)
 {
   fit_t f = {.m = m, .between = between, .most_ranks = most_ranks};
@@ -231,7 +235,7 @@ static int largest_below(const ct_study_t *s, int below)
   return most;
 }
 
-/* The largest relative error of the predictions for sizes with so many ranks. */
+/* Returns the largest relative error of the predictions for configurations with so many ranks. */
 static double error_at(const ct_scaling_t *m, int ranks)
 {
   double worst = 0;
@@ -254,8 +258,8 @@ int ct_scaling_fit(const ct_study_t *study, const ct_link_t *inside, const ct_li
   *out = (ct_scaling_t){.study = study, .base = ct_study_base(study)};
   if (!most || !out->base || !out->base->breakdown.steps)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: a prediction needs the time breakdown of the smallest size and of a size with "
-            "several ranks",
+            "%s: a prediction needs the time breakdown of the smallest configuration and "
+            "of a configuration with several ranks",
             study->path);
   double error = 0;
   if (next) {

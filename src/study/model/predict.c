@@ -1,4 +1,4 @@
-/* Predicts the step of a size that was not measured, with an error band. */
+/* Predicts the step of a configuration that was not measured, with an error band. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -21,8 +21,8 @@ double ct__scaling_exposed(const ct_scaling_t *m, const ct__scaling_messages_t *
   return ct_timeline_run(&m->timeline, &c) - q->compute_s + word.rounds * alpha;
 }
 
-/* Compute time at a local batch: linear between the two nearest measured ones, also outside their
- * range; proportional to the batch if only one was measured. */
+/* Returns the compute time at a local batch: linear between the two nearest measured batches, also
+ * outside their range; proportional to the batch if only one was measured. */
 static double compute_s(const ct_scaling_t *m, double batch)
 {
   const ct_scaling_busy_t *b = m->busy;
@@ -35,8 +35,8 @@ static double compute_s(const ct_scaling_t *m, double batch)
   return fmax(s, 0.25 * b[0].compute_s * fmin(1, batch / b[0].local_batch));
 }
 
-/* Busy time besides compute: as at the largest size; a single rank has no communication overhead.
- */
+/* Returns the busy time besides compute: that of the largest configuration; without communication
+ * overhead for a single rank. */
 static double own_s(const ct_scaling_t *m, int ranks)
 {
   double all = ct_step_times_busy(&m->own);
@@ -68,8 +68,8 @@ static int messages(const ct_scaling_t *m, const ct_scaling_ask_t *ask,
                                 .between = m->between};
   if (q->nodes > 1 && q->between.bytes_per_s <= 0)
     CT_FAIL(CT_ERR_USAGE,
-            "%d ranks on %d nodes cannot be predicted: no measured size of the study is on several "
-            "nodes",
+            "%d ranks on %d nodes cannot be predicted: the study has to "
+            "measure a configuration on several nodes",
             a->ranks, a->nodes);
   if (q->local_ranks > 1 && q->inside.bytes_per_s <= 0) /* included in the fit between nodes */
     q->inside = (ct_link_t){0, INFINITY};
@@ -110,7 +110,7 @@ static void add_busy(const ct_scaling_t *m, double compute, ct_scaling_predictio
 double ct_scaling_band(const ct_scaling_t *m, int ranks)
 {
   double least = fmax(0.02, m->fit_error), error = fmax(least, fabs(m->left_out));
-  if (!m->left_ranks) /* no size was left out: the error is unknown */
+  if (!m->left_ranks) /* no configuration was left out: the error is unknown */
     return least * (1 + fmax(0, log2((double)ranks / m->largest)));
   if (ranks <= m->largest) return error;
   return error *
@@ -158,7 +158,7 @@ out:
   return rc;
 }
 
-/* Doubles the nodes until the efficiency is below, then bisects. */
+/* Doubles the nodes until the efficiency is below the limit, then bisects. */
 int ct_scaling_knee(const ct_scaling_t *m, double efficiency, int most, ct_scaling_prediction_t *at)
 {
   int low = 0, high = 1; /* in nodes */

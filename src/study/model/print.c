@@ -1,5 +1,5 @@
-/* Predictions as a table and as JSON: the requested sizes with error bands, the sizes at which
- * efficiency drops and why, and the effect of other settings. */
+/* Predictions as a table and as JSON: the requested numbers of ranks with error bands, the numbers
+ * of ranks at which efficiency drops and why, and the effect of other settings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,23 +38,23 @@ static int add_link(const char *where, const ct_link_t *l, int sizes, ct_str_t *
   if (!sizes)
     return ct_str_add(out, "; %s %.3g us, %.4g GB/s (measured by bench comm)", where,
                       1e6 * l->alpha_s, 1e-9 * l->bytes_per_s);
-  return ct_str_add(out, "; %s %.3g us, %.4g GB/s (fitted to %d size%s)", where, 1e6 * l->alpha_s,
-                    1e-9 * l->bytes_per_s, sizes, sizes == 1 ? "" : "s");
+  return ct_str_add(out, "; %s %.3g us, %.4g GB/s (fitted to %d configuration%s)", where,
+                    1e6 * l->alpha_s, 1e-9 * l->bytes_per_s, sizes, sizes == 1 ? "" : "s");
 }
 
 static int add_head(const ct_scaling_t *m, ct_str_t *out)
 {
   int rc = CT_OK;
-  CT_TRY(ct_str_add(out, "prediction from sizes of up to %d ranks", m->largest));
+  CT_TRY(ct_str_add(out, "prediction from configurations of up to %d ranks", m->largest));
   CT_TRY(add_link("inside a node", &m->inside, m->fitted_inside, out));
   CT_TRY(add_link("between nodes", &m->between, m->fitted_between, out));
   if (m->left_ranks)
-    CT_TRY(ct_str_add(out,
-                      "\nerror of a prediction for %d ranks from sizes of up to %d ranks: %+.1f %%",
-                      m->left_ranks, m->left_from, 100 * m->left_out));
+    CT_TRY(ct_str_add(
+        out, "\nerror of a prediction for %d ranks from configurations of up to %d ranks: %+.1f %%",
+        m->left_ranks, m->left_from, 100 * m->left_out));
   else
-    CT_TRY(
-        ct_str_add(out, "\nthe error is unknown: the study has only one size with several ranks"));
+    CT_TRY(ct_str_add(
+        out, "\nthe error is unknown: the study has only one configuration with several ranks"));
   CT_TRY(ct_str_add(out, "\n"));
 out:
   return rc;
@@ -73,7 +73,7 @@ static int add_knees(const ct_scaling_t *m, ct_str_t *out)
 {
   static const double below[] = {0.75, 0.5};
   int rc = CT_OK;
-  for (int i = 0; i < 2 && m->left_ranks; i++) { /* one size: the error is unknown */
+  for (int i = 0; i < 2 && m->left_ranks; i++) { /* one configuration: the error is unknown */
     ct_scaling_prediction_t p;
     int ranks = ct_scaling_knee(m, below[i], MOST_RANKS, &p);
     if (ranks)

@@ -11,8 +11,8 @@ typedef struct ct__scaling_messages {
   ct_link_t inside, between;
 } ct__scaling_messages_t;
 
-/** Pure.  Seconds of communication that compute does not hide, including the all-reduce of the step
- * status. */
+/** Pure.  Returns the seconds of communication that compute does not hide, including the all-reduce
+ * of the step status. */
 double ct__scaling_exposed(const ct_scaling_t *m, const ct__scaling_messages_t *q);
 
 #endif

@@ -1,6 +1,6 @@
-/* Reads points.jsonl.  The rounds of a size are combined, from all starts of the study: the time
- * breakdown is a mean weighted by steps, so that it adds up; the step time is the median of the
- * rounds, which has an interval. */
+/* Reads points.jsonl.  The rounds of a configuration are combined, from all launches of `scale` in
+ * this directory: the time breakdown is a mean weighted by steps, so that it adds up; the step time
+ * is the median of the rounds, which has an interval. */
 #include "study/model/ct_study.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 
-/* A round is identified by the number of its start and its own number. */
+/* A round is identified by the number of the launch of `scale` and the number of the round in this
+ * launch. */
 enum { LAUNCH_PAIRS = 1 << 15, ROUND_PAIRS = 1 << 15, MOST = 10000000 };
 
 /* The current line, with its position for error messages. */
@@ -128,7 +129,7 @@ static int read_size(const line_t *l, ct_study_size_t *z)
 {
   int rc = CT_OK;
   if (!json_object_get(l->o, "ranks"))
-    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `ranks`", l->path, l->number);
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the key `ranks` of the point is missing", l->path, l->number);
   *z = (ct_study_size_t){.kind = CT_STUDY_RUN};
   CT_TRY(study_kind_of(l, &z->kind));
   CT_TRY(algorithm_of(l, &z->algorithm));
@@ -227,7 +228,9 @@ static int add_round(const line_t *l, ct_study_size_t *z)
   ct_study_breakdown_t breakdown = {.slowest = -1};
   const json_t *o = json_object_get(l->o, "account");
   CT_TRY(number(l, l->o, "step_s", 0, &step_s));
-  if (step_s <= 0) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the point has no `step_s`", l->path, l->number);
+  if (step_s <= 0)
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the key `step_s` of the point must be a number above 0", l->path,
+            l->number);
   CT_TRY(study_count(l, "block", round, &round));
   CT_TRY(study_count(l, "launch", 0, &launch));
   if (o) CT_TRY(read_breakdown(l, o, &breakdown));
@@ -260,7 +263,9 @@ static int read_timeline(const line_t *l, ct_study_t *s)
   int rc = CT_OK;
   const json_t *launches = json_object_get(l->o, "works");
   int n = (int)json_array_size(launches);
-  if (n < 1) CT_FAIL(CT_ERR_FORMAT, "%s:%d: the timeline has no `works`", l->path, l->number);
+  if (n < 1)
+    CT_FAIL(CT_ERR_FORMAT, "%s:%d: the key `works` of the timeline must be a list of launches",
+            l->path, l->number);
   ct_mem_free(s->timeline.launch);
   s->timeline =
       (ct_timeline_t){.launch = ct_mem_array(n, sizeof *s->timeline.launch, "a timeline")};
@@ -282,7 +287,7 @@ out:
   return rc;
 }
 
-/* The line that begins a start of the study. */
+/* Reads the line that begins a launch of `scale`. */
 static int read_head(const line_t *l, ct_study_t *s)
 {
   int rc = CT_OK;

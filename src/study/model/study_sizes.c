@@ -1,10 +1,11 @@
-/* Medians with intervals, and the efficiency of a size relative to the base, paired by rounds. */
+/* Medians with intervals, and the efficiency of a configuration relative to the base, paired by
+ * rounds. */
 #include <math.h>
 
 #include "base/ct_clock.h"
 #include "study/model/ct_study.h"
 
-/* The probability that fewer than k of n samples are below the median; k >= 1. */
+/* Returns the probability that fewer than k of n samples are below the median; k >= 1. */
 static double tail(int n, int k)
 {
   double sum = 0;

@@ -1,5 +1,6 @@
-/* Splits the step of a size into terms that add up to it, relative to the base size: from the kinds
- * of time that the ranks measured, and from configurations without communication. */
+/* Splits the step of a configuration into terms that add up to the step, relative to the base
+ * configuration: from the kinds of time that the ranks measured, and from configurations without
+ * communication. */
 #include <math.h>
 
 #include "study/model/ct_scaling.h"
@@ -38,8 +39,8 @@ static void split_transfer(const ct_study_means_t *mean, double less, ct_terms_t
   t->s[CT_TERM_TRANSFER] = left - t->s[CT_TERM_BATCHNORM] - t->s[CT_TERM_WORD];
 }
 
-/* Moves the latency and bandwidth that the model predicts from TRANSFER to their own terms, at most
- * all of it. */
+/* Moves the latency and bandwidth that the model predicts from TRANSFER to their own terms; moves
+ * at most the whole TRANSFER. */
 static void split_messages(const ct_scaling_t *m, const ct_study_size_t *size, ct_terms_t *t)
 {
   ct_scaling_prediction_t p;

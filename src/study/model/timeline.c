@@ -1,6 +1,6 @@
 /* Simulates one step: launches take their time, while buckets of gradients pass through the rounds
- * of an all-reduce.  A level is one link that sends one message at a time; during the latency of a
- * round the link is free for other pieces. */
+ * of an all-reduce in segments.  A level is one link that sends one message at a time; during the
+ * latency of a round the link is free for other segments. */
 #include "study/model/ct_timeline.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ enum { AT_A_TIME = 16, SPANS = 64 };
 /* Consecutive rounds of an all-reduce on one link, simulated as one. */
 typedef struct span {
   int link;      /* 0: inside a node, 1: between nodes */
-  double factor; /* bytes sent per byte of the piece */
+  double factor; /* bytes sent per byte of the segment */
   double rounds;
 } span_t;
 
@@ -21,7 +21,7 @@ typedef struct spans {
   int n;
 } spans_t;
 
-/* Merges rounds so that there are at most SPANS; their sum is what matters. */
+/* Merges rounds so that at most SPANS remain; only their sum matters. */
 static void add_level(spans_t *all, int link, const ct_timeline_case_t *c, int n)
 {
   int a = c->algorithm >= 0 ? c->algorithm : (int)ct_comm_algorithm(n, (int64_t)c->piece_bytes);
@@ -33,7 +33,7 @@ static void add_level(spans_t *all, int link, const ct_timeline_case_t *c, int n
 
 /* ---- a step ---- */
 
-/* A piece of a bucket in flight. */
+/* A segment of a bucket in flight. */
 typedef struct piece {
   double bytes, done_s; /* done_s: end of the current span; < 0: it has not begun */
   int span;
@@ -49,7 +49,7 @@ typedef struct play {
   double free_s[2];    /* time from which each link is free */
 } play_t;
 
-/* 1: there are bytes to send. */
+/* Returns 1 if bytes are left to send. */
 static int next_bucket(play_t *p, const ct_timeline_t *t)
 {
   while (p->left <= 0 && p->cut < p->done) {
@@ -79,7 +79,7 @@ static void send_span(play_t *p, piece_t *i, double now)
   i->done_s = p->free_s[s->link] + s->rounds * link->alpha_s;
 }
 
-/* A call into MPI: pieces that have completed a span begin the next one. */
+/* Simulates a call into MPI: segments that have completed a span begin the next one. */
 static void enter(play_t *p, const ct_timeline_t *t, double now)
 {
   int left = 0;
@@ -125,7 +125,8 @@ double ct_timeline_run(const ct_timeline_t *t, const ct_timeline_case_t *c)
 
 /* ---- the slowest of many ---- */
 
-/* The integral of 1 - F(x)^n over x > 0 minus that of F(x)^n over x < 0; F: normal distribution. */
+/* Computes the integral of 1 - F(x)^n over x > 0 minus the integral of F(x)^n over x < 0; F: the
+ * distribution function of the normal distribution. */
 double ct_timeline_largest_of(int n)
 {
   const double step = 1. / 256, end = 9;

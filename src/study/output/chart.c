@@ -66,7 +66,8 @@ static double y_of(const ct__chart_t *c, double v)
   return c->height - BOTTOM - fraction(&c->y, v) * (c->height - TOP - BOTTOM);
 }
 
-/* Gives an axis without limits those of the marks: from 0 if that is near, or log. */
+/* Sets the limits of an axis without limits from the marks; begins at 0 if 0 is near and the axis
+ * is not logarithmic. */
 static void fit(ct__axis_t *a, int is_x, const ct__series_t *series, int n)
 {
   double low = INFINITY, high = -INFINITY;
@@ -128,7 +129,7 @@ static int chart_add_text(ct_str_t *out, double x, double y, const char *anchor,
   return ct__html(out, tag, text, "</text>\n");
 }
 
-/* Text of a tick, with a grid line where it is a number. */
+/* Appends the text of a tick, and a grid line if the tick is a number. */
 static int add_tick(const ct__chart_t *c, int is_x, double at, const char *name, int line,
                     ct_str_t *out)
 {

@@ -16,7 +16,8 @@ typedef struct ct__tick {
 
 typedef struct ct__axis {
   const char *label;      /**< NULL: none */
-  double from, to;        /**< equal: from the marks of all series, with a margin; log: from > 0 */
+  double from, to;        /**< first and last value; if both are equal, the range of all marks and a
+                               margin; > 0 if log is 1 */
   int log;                /**< 1: logarithmic */
   int whole;              /**< 1: ticks at whole numbers only */
   const char *unit;       /**< printed after each number: "%"; NULL: none */
@@ -26,10 +27,12 @@ typedef struct ct__axis {
 
 /** One point of a series; the kind of the series says which members it reads. */
 typedef struct ct__mark {
-  double x, y;        /**< line and point; band and box: x alone */
-  double low, high;   /**< band; interval of a point (equal: none); bottom and top of a box */
-  double to;          /**< right edge of a box, which begins at x */
-  const char *colour; /**< of a box; NULL: that of the series */
+  double x;           /**< horizontal position; of a box: its left edge */
+  double y;           /**< value of a line or point; not used for bands and boxes */
+  double low, high;   /**< lower and upper edge of a band or box; interval of a point, which is not
+                           drawn if both are equal */
+  double to;          /**< right edge of a box */
+  const char *colour; /**< colour of a box; NULL: that of the series */
   char text[48];      /**< beside a point, in a box; "": none */
   char hint[200];     /**< shown when the pointer is on a box */
 } ct__mark_t;
@@ -40,32 +43,35 @@ typedef struct ct__series {
   ct__series_kind_t kind;
   const char *colour;
   const char *label;  /**< text at the last mark; NULL: none */
-  const char *dashes; /**< of a line: "5 4"; NULL: solid */
+  const char *dashes; /**< pattern of a dashed line, "5 4"; NULL: solid */
   ct__mark_t *mark;   /**< owned by the caller */
-  int64_t n, cap;     /**< marks; capacity if they grow by ct__series_add() */
+  int64_t n;          /**< number of marks */
+  int64_t cap;        /**< capacity of mark, for ct__series_add() */
 } ct__series_t;
 
 typedef struct ct__chart {
-  const char *heading;      /**< an h3 before the picture; NULL: none */
-  const char *title;        /**< for screen readers; NULL: the heading */
-  const char *description;  /**< for screen readers */
-  const char *left, *right; /**< texts above the axes, at their left and right ends; or NULL */
-  double width, height;     /**< of the picture with its margins, in pixels; width 0: 720 */
+  const char *heading;     /**< an h3 before the picture; NULL: none */
+  const char *title;       /**< for screen readers; NULL: the heading */
+  const char *description; /**< for screen readers */
+  const char *left;        /**< text above the left end of the picture; or NULL */
+  const char *right;       /**< text above the right end of the picture; or NULL */
+  double width, height;    /**< pixels of the picture with its margins; width 0: 720 */
   ct__axis_t x, y;
 } ct__chart_t;
 
 /** Appends the chart with its series, the first one at the back. */
 int ct__chart(const ct__chart_t *chart, const ct__series_t *series, int n, ct_str_t *out);
-/** Appends a mark to a series whose marks are on the heap (or NULL); freed by ct_mem_free(). */
+/** Appends a mark to a series.  s->mark is NULL or on the heap; the caller frees it with
+ * ct_mem_free(). */
 int ct__series_add(ct__series_t *s, const ct__mark_t *mark);
 
-/** Colours that readers with any kind of colour vision can distinguish (Okabe and Ito 2002), then
- * lighter shades of the same; starts over after the last. */
+/** Returns the i-th colour of a palette that readers with any kind of colour vision can distinguish
+ * (Okabe and Ito 2002), followed by lighter shades of the same colours; the palette repeats. */
 const char *ct__colour(int i);
 /** Appends \a before, \a text and \a after; HTML's special characters are escaped in \a text. */
 int ct__html(ct_str_t *out, const char *before, const char *text, const char *after);
 
-/** Everything before the parts of a page: its style, and its title, which is also its heading. */
+/** Appends the beginning of a page: its style, and its title, which is also its heading. */
 int ct__page_begin(ct_str_t *out, const char *title);
 int ct__page_end(ct_str_t *out);
 

@@ -8,21 +8,22 @@
 #include "study/model/ct_scaling.h"
 
 typedef struct ct_report {
-  const ct_study_t *study;   /**< borrowed; at least one of its sizes did not fail */
-  const ct_scaling_t *model; /**< borrowed; NULL: too few sizes to fit a model */
-  const char *no_model;      /**< why there is no model */
+  const ct_study_t *study;   /**< borrowed; at least one of its configurations did not fail */
+  const ct_scaling_t *model; /**< borrowed; NULL: too few configurations to fit a model */
+  const char *no_model;      /**< if model is NULL: the reason */
 } ct_report_t;
 
 /** Appends the whole page, with the n studies one after another. */
 int ct_report_html(const ct_report_t *r, int n, ct_str_t *out);
-/** A line per size, with units in the names of the columns; `error` says why a size failed.
- * Appended. */
+/** Appends a CSV line per configuration, with units in the names of the columns; the column `error`
+ * says why a configuration failed. */
 int ct_report_csv(const ct_report_t *r, int n, ct_str_t *out);
-/** \a predict: numbers of ranks, as in ct_scaling_json(); NULL: two and four times the largest
- * size, or no prediction if only one size has several ranks.  NULL with the error recorded: no
- * memory, or \a predict is wrong, or it needs a model and there is none. */
+/** Returns the study as a new JSON object.  \a predict: numbers of ranks, as in ct_scaling_json();
+ * NULL: two and four times the ranks of the largest configuration, or no prediction if only one
+ * configuration has several ranks.  Returns NULL with the error recorded: out of memory, \a predict
+ * is wrong, or \a predict is given and r->model is NULL. */
 json_t *ct_report_json(const ct_report_t *r, const char *predict);
-/** A table and a sentence per loss, for the terminal; appended. */
+/** Appends a table and a sentence per loss, for the terminal. */
 int ct_report_text(const ct_report_t *r, ct_str_t *out);
 
 #endif

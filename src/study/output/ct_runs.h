@@ -10,8 +10,9 @@
 
 typedef struct ct_run {
   ct_runlog_t log;
-  char state[80];    /**< ct_runlog_state() at the time of ct_run_open() */
-  char label[128];   /**< the name of the run; of its directory if several runs have that name */
+  char state[80]; /**< ct_runlog_state() at the time of ct_run_open() */
+  char
+      label[128]; /**< name of the run; if several runs have the same name, that of its directory */
   ct_yaml_t *config; /**< owned; NULL: no config.yaml */
   json_t *summary;   /**< owned; NULL: the run has not ended */
   json_t *trace;     /**< owned; NULL: no steps were traced */
@@ -23,8 +24,9 @@ typedef struct ct_runs {
   int n;
   char metric[48];   /**< name of a curve that all runs have */
   int less;          /**< 1: smaller values are better */
-  double target;     /**< the time until this value is reached is reported */
-  int target_chosen; /**< 1: the user gave no target; it is a value that all runs have reached */
+  double target;     /**< value of the metric; reports give the time until it is reached */
+  int target_chosen; /**< 1: the user did not give a target; it is a value that all runs have
+                          reached */
 } ct_runs_t;
 
 /** Reads the run in a directory.  CT_ERR_IO and CT_ERR_FORMAT name file and line; CT_ERR_FORMAT
@@ -35,12 +37,13 @@ void ct_run_close(ct_run_t *r);
 /** Sets the labels of n runs, and chooses the score and target by which they are compared.
  * \a target: "top1=0.9", an evaluation score and a value; NULL: the score of the first run's
  * checkpoint.best, else top1, mae or loss, and the best value that all runs have reached.
- * CT_ERR_USAGE: not of this form, or a run has no such score. */
+ * CT_ERR_USAGE: \a target does not have this form, or a run does not have this score. */
 int ct_runs_compare(ct_run_t *run, int n, const char *target, ct_runs_t *out);
 
-/** Index of the best value in the curve c->metric; -1: no such curve, or it is empty. */
+/** Returns the index of the best value in the curve c->metric; -1: the run does not have this
+ * curve, or it is empty. */
 int64_t ct_run_best(const ct_runs_t *c, const ct_run_t *r);
-/** Seconds of training until the target was reached; NAN: it was not. */
+/** Returns the seconds of training until the target was reached; NAN: it was not reached. */
 double ct_run_time_to_target(const ct_runs_t *c, const ct_run_t *r);
 
 /** Appends one HTML page without external resources; its charts are inline SVG. */

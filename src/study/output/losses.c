@@ -21,7 +21,7 @@ const ct_study_size_t *ct__report_largest(const ct_study_t *s)
   return last;
 }
 
-/* The remedy for a term. */
+/* Returns the remedy for a term. */
 static const char *advice(int term)
 {
   switch (term) {
@@ -66,14 +66,14 @@ static const char *advice(int term)
   }
 }
 
-/* 1: a loss that other programs cause by running on the cores of the ranks. */
+/* Returns 1 for a loss that other programs cause by running on the cores of the ranks. */
 static int is_of_cores(int term)
 {
   return term == CT_TERM_RANDOM || term == CT_TERM_SLOWER || term == CT_TERM_SHARING ||
          term == CT_TERM_INTERFERENCE;
 }
 
-/* The rank or programs that the time breakdown names as the cause; "" if none. */
+/* Writes the rank or programs that the time breakdown names as the cause; "" if none. */
 static void culprit(const ct_study_size_t *z, int term, char *buf, size_t cap)
 {
   const ct_study_breakdown_t *a = &z->breakdown;
@@ -115,7 +115,8 @@ int ct__report_losses(const ct_report_t *r, const ct_study_size_t *size,
   return n;
 }
 
-/* Terms below zero are gains: losses minus gains are the time that is lost. */
+/* Writes the sum of losses and gains.  Terms below zero are gains: losses minus gains are the time
+ * that is lost. */
 static void add_gains(const ct_terms_t *t, double step, char *buf, size_t cap)
 {
   double lost = 0, won = 0;
@@ -143,13 +144,14 @@ void ct__report_sum(const ct_report_t *r, const ct_study_size_t *size, char *buf
   ct_terms_t t = ct_scaling_terms(r->study, r->model, size);
   double step = size->breakdown.mean.step_s, lost = step - t.s[CT_TERM_IDEAL];
   if (step <= 0)
-    snprintf(buf, cap, "There is no time breakdown at %d ranks.", size->ranks);
+    snprintf(buf, cap, "The time breakdown at %d ranks was not measured.", size->ranks);
   else if (lost >= 0)
     snprintf(buf, cap, "At %d rank%s %.1f %% of the time is lost.", size->ranks,
              size->ranks == 1 ? "" : "s", 100 * lost / step);
   else
-    snprintf(buf, cap,
-             "At %d ranks steps are %.1f %% shorter than at the efficiency of the base size.",
-             size->ranks, -100 * lost / step);
+    snprintf(
+        buf, cap,
+        "At %d ranks steps are %.1f %% shorter than at the efficiency of the base configuration.",
+        size->ranks, -100 * lost / step);
   if (step > 0) add_gains(&t, step, buf, cap);
 }

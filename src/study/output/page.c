@@ -1,5 +1,5 @@
-/* The page of a scaling study: HTML frame, losses, table of sizes, machine, and the rules of
- * measurement; the charts are in plots.c and timeline.c. */
+/* The page of a scaling study: HTML frame, losses, table of configurations, machine, and the rules
+ * of measurement; the charts are in plots.c and timeline.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,7 +145,7 @@ out:
   return rc;
 }
 
-/* A table with a row for each node and a column for each fact. */
+/* Appends a table with a row for each node and a column for each fact. */
 static int node_table(const json_t *nodes, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -171,7 +171,7 @@ out:
   return rc;
 }
 
-/* The highest load of a node in any measurement, and the range of clock rates. */
+/* Appends the highest load of a node in any measurement, and the range of clock rates. */
 static int conditions(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -198,7 +198,7 @@ out:
   return rc;
 }
 
-/* If there are no energy counters, the table of the machine says why. */
+/* Appends the energy per sample.  Without energy counters, the table of the machine says why. */
 static int energy(const ct_report_t *r, ct_str_t *out)
 {
   int rc = CT_OK, n = 0;
@@ -252,21 +252,23 @@ int ct__report_rules(const ct_report_t *r, ct_str_t *out)
                  base->ranks, base->ranks == 1 ? "" : "s", base->nodes, base->nodes == 1 ? "" : "s",
                  1e3 * base->median_s, way));
   CT_TRY(ct_str_add(
-      out, "<li>The table contains all sizes that were tried, including failed ones (rule 2)."
-           "\n<li>Costs are arithmetic means, and rates are computed from them; ratios "
-           "are not averaged (rules 3, 4). The time breakdown consists of means, so "
-           "its terms add up to the whole step.\n"));
+      out,
+      "<li>The table contains all configurations that were tried, including failed ones (rule 2)."
+      "\n<li>Costs are arithmetic means, and rates are computed from them; ratios "
+      "are not averaged (rules 3, 4). The time breakdown consists of means, so "
+      "its terms add up to the whole step.\n"));
   if (z->covers > 0)
-    CT_TRY(
-        ct_str_add(out,
-                   "<li>Each size was measured in rounds (%d of the largest size). The tables show "
-                   "medians of rounds with a nonparametric interval from order statistics, "
-                   "which contains the median with a probability of at least %.1f %% (rules 5 to "
-                   "7); efficiency is compared round by round.\n",
-                   z->rounds, 100 * z->covers));
+    CT_TRY(ct_str_add(
+        out,
+        "<li>Each configuration was measured in rounds (%d of the largest one). The tables show "
+        "medians of rounds with a nonparametric interval from order statistics, "
+        "which contains the median with a probability of at least %.1f %% (rules 5 to "
+        "7); efficiency is compared round by round.\n",
+        z->rounds, 100 * z->covers));
   else
-    CT_TRY(ct_str_add(out, "<li>The largest size was measured once: it has no interval, and "
-                           "differences between sizes may be due to chance (rules 5 to 7).\n"));
+    CT_TRY(ct_str_add(out,
+                      "<li>The largest configuration was measured once: without an interval, "
+                      "differences between configurations may be due to chance (rules 5 to 7).\n"));
   CT_TRY(ct_str_add(out, "<li>The page shows quantiles and histograms of single steps (rule 8), "
                          "machine and program (rule 9), and the ideal line and a model as bounds "
                          "(rules 11, 12).\n</ul>\n"));

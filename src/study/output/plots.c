@@ -31,8 +31,8 @@ int ct__report_rate(const ct_report_t *r, ct_str_t *out)
   ct__chart_t c = {.heading = "Throughput",
                    .title = "Throughput against ranks",
                    .description =
-                       "Samples per second of each size with its interval, and the ideal "
-                       "line through the base size; both axes are logarithmic.",
+                       "Samples per second of each configuration with its interval, and the ideal "
+                       "line through the base configuration; both axes are logarithmic.",
                    .height = 340,
                    .x = {.label = "ranks", .log = 1, .whole = 1},
                    .y = {.label = "samples/s", .log = 1}};
@@ -49,7 +49,7 @@ static const char *term_colour(int term)
   return term ? ct__colour(term) : "#c8d4dc";
 }
 
-/* One bar: terms above zero are stacked upwards from 0, gains downwards. */
+/* Makes one bar: terms above zero are stacked upwards from 0, gains downwards. */
 static int add_bar(ct__series_t *s, double at, const ct_study_size_t *z, const ct_terms_t *t)
 {
   int rc = CT_OK;
@@ -125,11 +125,11 @@ int ct__report_breakdown(const ct_report_t *r, ct_str_t *out)
   }
   if (!n) return CT_OK;
   ct__chart_t c = {.heading = "Where the time goes",
-                   .title = "The time breakdown of each size",
+                   .title = "The time breakdown of each configuration",
                    .description =
                        "A bar for each number of ranks; its parts are the terms of the "
                        "table below, by number, and add up to the whole step.  Parts below "
-                       "zero are gains relative to the base size.",
+                       "zero are gains relative to the base configuration.",
                    .height = 400,
                    .x = {.label = "ranks", .from = 0.4, .to = n + 0.6, .tick = ranks, .ticks = n},
                    .y = {.label = "fraction of ranks x time", .unit = "%"}};
@@ -264,8 +264,8 @@ out:
 
 /* ---- the model ---- */
 
-/* Efficiency with its band, at numbers of ranks spaced evenly on a logarithmic axis; returns how
- * many. */
+/* Predicts the efficiency with its band at numbers of ranks that are spaced evenly on a logarithmic
+ * axis; returns how many. */
 static int predicted(const ct_scaling_t *m, int from, int to, ct__mark_t *at)
 {
   int last = 0, n = 0;
@@ -301,15 +301,18 @@ static int model_words(const ct_scaling_t *m, ct_str_t *out)
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<ul>\n"));
   if (m->fitted_between)
-    CT_TRY(ct_str_add(out, "<li>Between nodes: %.3g us a round, %.4g GB/s, fitted to %d sizes.\n",
-                      1e6 * m->between.alpha_s, 1e-9 * m->between.bytes_per_s, m->fitted_between));
+    CT_TRY(ct_str_add(
+        out, "<li>Between nodes: %.3g us a round, %.4g GB/s, fitted to %d configurations.\n",
+        1e6 * m->between.alpha_s, 1e-9 * m->between.bytes_per_s, m->fitted_between));
   if (m->fitted_inside)
-    CT_TRY(ct_str_add(out, "<li>Inside a node: %.3g us a round, %.4g GB/s, fitted to %d sizes.\n",
-                      1e6 * m->inside.alpha_s, 1e-9 * m->inside.bytes_per_s, m->fitted_inside));
+    CT_TRY(ct_str_add(
+        out, "<li>Inside a node: %.3g us a round, %.4g GB/s, fitted to %d configurations.\n",
+        1e6 * m->inside.alpha_s, 1e-9 * m->inside.bytes_per_s, m->fitted_inside));
   CT_TRY(ct_str_add(
       out,
-      "<li>Fitted to sizes of up to %d ranks, the model has an error of %+.1f %% at %d ranks: "
-      "the band shows this error, growing with the distance from the measured sizes.\n",
+      "<li>Fitted to configurations of up to %d ranks, the model has an error of %+.1f %% at %d "
+      "ranks: "
+      "the band shows this error, growing with the distance from the measured configurations.\n",
       m->left_from, 100 * m->left_out, m->left_ranks));
   CT_TRY(knee_words(m, 0.75, out));
   CT_TRY(knee_words(m, 0.5, out));
@@ -323,9 +326,10 @@ int ct__report_model(const ct_report_t *r, ct_str_t *out)
   static const char heading[] = "Efficiency, measured and predicted";
   int rc = CT_OK;
   if (!r->model || !r->model->left_ranks) {
-    const char *why = r->model ? "one size with several ranks does not show the error of a model"
-                      : r->no_model ? r->no_model
-                                    : "there are too few sizes";
+    const char *why =
+        r->model      ? "one configuration with several ranks does not show the error of a model"
+        : r->no_model ? r->no_model
+                      : "the study has too few configurations";
     CT_TRY(ct_str_add(out, "<h3>%s</h3>\n", heading));
     return ct__html(out, "<p>No prediction: ", why, ".</p>\n");
   }
@@ -342,7 +346,7 @@ int ct__report_model(const ct_report_t *r, ct_str_t *out)
                    .title = "Efficiency against ranks",
                    .description =
                        "Points with intervals are measured, the line is predicted by the "
-                       "model, with an error band, up to four times the largest size.",
+                       "model, with an error band, up to four times the largest configuration.",
                    .height = 320,
                    .x = {.label = "ranks", .log = 1, .whole = 1},
                    .y = {"efficiency", 0, 115, .unit = "%"}};

@@ -12,7 +12,7 @@
 
 /* ---- files ---- */
 
-/* Reads a file in the directory of the run; *text stays NULL if there is none. */
+/* Reads a file in the directory of the run; *text stays NULL if the file is missing. */
 static int read_beside(const ct_run_t *r, const char *name, char *path, char **text, size_t *bytes)
 {
   int rc = CT_OK;
@@ -58,7 +58,7 @@ int ct_run_open(const char *dir, ct_run_t *out)
   if (out->log.run == 0) CT_FAIL(CT_ERR_FORMAT, "%s/metrics.jsonl: no run has begun yet", dir);
   ct_runlog_state(&out->log, (double)time(NULL), out->state, sizeof out->state);
   CT_TRY(read_config(out));
-  /* while a start is running, summary.json is of the previous one */
+  /* while a session is running, summary.json is that of the previous session */
   if (out->log.end[0]) CT_TRY(read_json(out, "summary.json", &out->summary));
   CT_TRY(read_json(out, "trace.json", &out->trace));
 out:
@@ -153,7 +153,7 @@ static int take_target(const char *text, ct_runs_t *c)
             CT_SCORE_KINDS);
   for (int i = 0; i < c->n; i++)
     if (!all_have(&c->run[i], 1, c->metric))
-      CT_FAIL(CT_ERR_USAGE, "--target %s: the run in %s has no evaluation with it", text,
+      CT_FAIL(CT_ERR_USAGE, "--target %s: the run in %s did not evaluate this score", text,
               c->run[i].log.dir);
 out:
   return rc;
@@ -182,7 +182,7 @@ static int is_better(const ct_runs_t *c, double a, double b)
   return c->less ? a < b : a > b;
 }
 
-/* The best value of the worst run. */
+/* Chooses the target: the best value of the worst run. */
 static void choose_target(ct_runs_t *c)
 {
   c->target = NAN;

@@ -14,8 +14,8 @@ enum { POINTS = 400 }; /* columns of the widest picture */
 #define FLAT_RATE 0.25
 #define FLAT      0.01
 
-/* Draws a curve, scaled between its least and largest value; each column is the mean of its points.
- */
+/* Draws a curve, scaled between its smallest and largest value; each column is the mean of its
+ * points. */
 static int picture(const ct_curve_t *c, double flat, int columns, int utf8, ct_str_t *out)
 {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -42,7 +42,7 @@ out:
   return rc;
 }
 
-/* Appends "  loss          0.0312  ▂▁…"; nothing if the run has no such curve. */
+/* Appends " loss 0.0312 ▂▁…"; nothing if the run does not have this curve. */
 static int row(const ct_runlog_t *r, const char *curve, const char *label, int columns, int utf8,
                ct_str_t *out)
 {

@@ -11,8 +11,8 @@
 
 enum { MARKS = 240 };
 
-/* Fills s->mark[MARKS] from a curve; of one with more points, neighbours are averaged, and low and
- * high are their least and largest. */
+/* Fills s->mark[MARKS] from a curve.  If the curve has more points, neighbours are averaged, and
+ * low and high are the smallest and largest value of the neighbours. */
 static void runs_curves_reduce(const ct_curve_t *c, int by_time, double unit_s, ct__series_t *s)
 {
   s->n = c->n > MARKS ? MARKS : c->n;
@@ -41,7 +41,7 @@ static const char *dashes(int i)
 typedef struct picture {
   const char *curve, *title, *label;
   int by_time;
-  int falls; /* 1: it falls towards 0, as losses do */
+  int falls; /* 1: the curve falls towards 0, as losses do */
 } picture_t;
 
 static double unit_of(double longest_s, const char **name)
@@ -126,8 +126,8 @@ out:
 
 /* ---- the charts ---- */
 
-/* Series of a run: a band where neighbours were averaged, and a line, or a point if it is alone.
- * Returns how many. */
+/* Makes the series of a run: a band where neighbours were averaged, and a line, or a point if the
+ * curve has only one.  Returns the number of series. */
 static int series_of(const ct_curve_t *v, int i, const picture_t *pic, double unit_s,
                      ct__mark_t *marks, ct__series_t *to)
 {
@@ -175,7 +175,7 @@ static int any_has(const ct_runs_t *c, int runs, const char *curve)
   return 0;
 }
 
-/* Scores of evaluations: for each run the curves that no earlier run has. */
+/* Appends the scores of evaluations: for each run the curves that no earlier run has. */
 static int draw_scores(const ct_runs_t *c, ct_str_t *out)
 {
   int rc = CT_OK;

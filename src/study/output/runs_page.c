@@ -62,15 +62,15 @@ static int run_table(const ct_runs_t *c, ct_str_t *out)
   CT_TRY(ct_str_add(out,
                     "<p>%s: %s is better. The last columns show its best value with the step "
                     "after which it was evaluated, and the time until it reached %.5g%s. Times "
-                    "include all starts of a run, each from the start of the program, but not the "
-                    "time between two starts.</p>\n",
+                    "include all sessions of a run, each from the start of the program, but not "
+                    "the time between two sessions.</p>\n",
                     score, c->less ? "lower" : "higher", c->target,
                     c->target_chosen && c->n > 1 ? ", a value that all runs have reached" : ""));
 out:
   return rc;
 }
 
-/* A column heading for each run. */
+/* Appends a column heading for each run. */
 static int run_heads(const ct_runs_t *c, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -85,7 +85,7 @@ out:
 
 enum { KEY = 160 };
 
-/* The value of a dotted key; NULL: it is not set. */
+/* Returns the value of a dotted key; NULL: not set. */
 static const ct_yaml_t *value_at(const ct_yaml_t *root, const char *dotted)
 {
   char part[KEY];
@@ -97,7 +97,7 @@ static const ct_yaml_t *value_at(const ct_yaml_t *root, const char *dotted)
   return root && root->kind == CT_YAML_MAP ? ct_yaml_find(root, dotted) : NULL;
 }
 
-/* A scalar as it is; lists and maps as YAML in one line. */
+/* Writes a scalar as it is, and lists and maps as YAML in one line. */
 static int value_text(const ct_yaml_t *v, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -114,7 +114,7 @@ out:
   return rc;
 }
 
-/* A row for a key whose value is not the same in all runs. */
+/* Appends a row for a key whose value is not the same in all runs. */
 static int setting_row(const ct_runs_t *c, const char *key, int *rows, ct_str_t *out)
 {
   int rc = CT_OK, differ = 0;
@@ -135,13 +135,14 @@ out:
   return rc;
 }
 
-/* Names and directories of runs always differ, and are shown elsewhere. */
+/* Returns 1 for names and directories of runs, which always differ and are shown elsewhere. */
 static int is_told_elsewhere(const char *key)
 {
   return strcmp(key, "run.name") == 0 || strcmp(key, "run.dir") == 0;
 }
 
-/* Compares each key of a section.  A key that an earlier run has was compared for that run. */
+/* Compares each key of a section.  A key that an earlier run has is skipped: it was compared for
+ * the earlier run. */
 static int setting_rows(const ct_runs_t *c, int run, const ct_yaml_t *map, const char *prefix,
                         int *rows, ct_str_t *out)
 {
@@ -209,7 +210,7 @@ int ct__runs_breakdown(const ct_runs_t *c, ct_str_t *out)
                                          {"other", "other"}};
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "<h2>Time breakdown of a step</h2>\n<table><caption>Percentage of "
-                         "a step in the latest start, mean of all ranks</caption><tr><th>"));
+                         "a step in the latest session, mean of all ranks</caption><tr><th>"));
   CT_TRY(run_heads(c, out));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     CT_TRY(kind_row(c, kinds[k][0], kinds[k][1], out));

@@ -1,4 +1,4 @@
-/* A study as JSON, as csv and as a table for the terminal.  csv takes its figures from JSON. */
+/* A study as JSON, as csv and as a table for the terminal.  The csv is made from the JSON. */
 #include <stdio.h>
 
 #include "base/ct_err.h"
@@ -7,7 +7,7 @@
 
 /* ---- JSON ---- */
 
-/* The term that a size loses most to; -1: none, as at the base. */
+/* Returns the term with the largest loss of a configuration; -1: none, as for the base. */
 static int largest_loss(const ct_report_t *r, const ct_study_size_t *z, const ct_terms_t *t)
 {
   return z == ct_study_base(r->study) ? -1 : ct_terms_largest(t);
@@ -64,7 +64,7 @@ json_t *ct_report_json(const ct_report_t *r, const char *predict)
   json_t *model = NULL;
   if (predict && !r->model)
     return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "%s", r->no_model), NULL;
-  /* A model fitted to one size cannot be checked: no prediction then. */
+  /* a model that was fitted to one configuration cannot be checked: no prediction then */
   if (!predict && r->model && r->model->left_ranks) {
     snprintf(list, sizeof list, "%d,%d", 2 * r->model->largest, 4 * r->model->largest);
     predict = list;
@@ -81,7 +81,7 @@ json_t *ct_report_json(const ct_report_t *r, const char *predict)
 
 /* ---- csv ---- */
 
-/* Keys of a size in JSON; the terms follow. */
+/* Keys of a configuration in JSON; the terms follow. */
 static const char *const columns[] = {
     "ranks",          "nodes",           "local_ranks", "threads",         "batch",
     "step_s",         "step_low_s",      "step_high_s", "samples_per_s",   "efficiency",
@@ -89,7 +89,7 @@ static const char *const columns[] = {
     "error",          "local_batch",     "step_mean_s", "joule_per_sample"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Empty where the size has no such figure. */
+/* Appends a field, which is empty if the configuration does not have this value. */
 static int csv_cell(const json_t *value, ct_str_t *out)
 {
   if (json_is_string(value)) return ct_text_csv(json_string_value(value), out);

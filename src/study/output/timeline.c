@@ -34,7 +34,7 @@ static int is_step(const json_t *event)
   return strncmp(timeline_text_of(event, "name"), "step ", 5) == 0;
 }
 
-/* The last whole step: from the first rank's begin to the last rank's end. */
+/* Finds the last whole step: from the begin of the first rank to the end of the last rank. */
 static window_t find_step(const json_t *events)
 {
   window_t w = {.from = INFINITY};
@@ -52,7 +52,8 @@ static window_t find_step(const json_t *events)
   return w;
 }
 
-/* Index of an activity that a row shows; -1: an event nested in one of them. */
+/* Returns the index in `names` of an event that is drawn in the row of its rank; -1: the event is
+ * part of another event and is not drawn. */
 static int timeline_kind_of(const char *name)
 {
   static const char *const names[] = {"data", "compute", "move",      "update",
@@ -187,8 +188,7 @@ int ct__report_timeline(const ct_report_t *r, ct_str_t *out)
     CT_FAIL(CT_ERR_FORMAT, "%s:%d: %s", path, why.line, why.text);
   window_t w = find_step(json_object_get(trace, "traceEvents"));
   if (!w.ranks || w.to <= w.from)
-    CT_FAIL(CT_ERR_FORMAT, "%s: there is no step in it; expected a file written by run.trace",
-            path);
+    CT_FAIL(CT_ERR_FORMAT, "%s: it contains no step; expected a file written by run.trace", path);
   CT_TRY(timeline_draw(&w, trace, out));
 out:
   json_decref(trace);
