@@ -1,4 +1,5 @@
-/** \file ct_host_cpu.h  The processor that this thread runs on, its clock, and the load of the machine.
+/** \file ct_host_cpu.h  The processor that this thread runs on, its clock, and the load of the
+ * machine.
  * Layer 0.
  *
  * All functions are local and never fail: unknown values are 0, "" or -1. */

@@ -16,11 +16,6 @@ typedef struct ct_run_opts {
 } ct_run_opts_t;
 extern const ct_opt_t ct_run_rows[];
 
-/** `run.trace`: a range of steps. */
-typedef struct ct_trace_steps {
-  int64_t from; /**< first step, counted from 1; 0: none */
-  int64_t to;   /**< last step, included; 0: none */
-} ct_trace_steps_t;
 /** Local.  Parses `run.trace`.  CT_ERR_USAGE names the key. */
 int ct_trace_steps_read(const ct_run_opts_t *o, ct_trace_steps_t *out);
 

@@ -12,14 +12,6 @@
 #include "run/lines.h"
 #include "run/progress.h"
 
-/** The timeline of some steps (trace.c). */
-typedef struct ct__tracing {
-  ct_trace_steps_t steps;
-  int64_t from;               /**< first traced step; 0: tracing has not begun */
-  int over;                   /**< 1: the timeline is complete */
-  ct_clock_offset_t clock[2]; /**< offset to the clock of rank 0 at the begin and end of tracing */
-} ct__tracing_t;
-
 typedef struct ct__loop {
   ct_trainer_t *t;
   const ct_topo_t *topo;
@@ -103,19 +95,5 @@ ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a)
 /** Collective.  Call after a step in which all ranks together skipped \a skipped samples: rank 0
  * logs them.  CT_ERR_DATA: more than data.max_skipped samples were skipped in this epoch. */
 int ct__skips_step(ct__loop_t *l, const ct_batch_t *b, int64_t skipped);
-
-/* ---- trace.c ---- */
-
-/** Collective.  Call before each step: begins the timeline if this is its first step. */
-int ct__trace_before(ct__loop_t *l);
-/** Collective.  Call after each step, and at the end of the run with \a last 1: ends the timeline
- * after its last step, and rank 0 writes it. */
-int ct__trace_behind(ct__loop_t *l, int last);
-
-/* ---- histograms.c ---- */
-
-/** Local.  Call after the last step of an epoch: writes histograms for TensorBoard if they are due
- * and this rank writes event files. */
-int ct__histograms(const ct__loop_t *l);
 
 #endif
