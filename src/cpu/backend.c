@@ -41,8 +41,7 @@ static cpu__isa_t widest_isa(void)
 }
 
 /* Returns the rate of bf16 dot products relative to float32 vectors.  Measured: vdpbf16ps has twice
- * the multiply-add rate of float32 on AMD (Zen 4), and half of it on Intel processors without AMX.
- * */
+ * the multiply-add rate of float32 on AMD (Zen 4), and half of it on Intel without AMX. */
 static double bf16_rate(void)
 {
   if (cpu__dnnl_has_amx()) return 4;

@@ -64,8 +64,8 @@ static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = v->groups * k->group_step;
 }
 
-/* Tiles a tensor in NHWC or without spatial dims: all pixels of all images are rows of C channels.
- * */
+/* Tiles a tensor in NHWC or without spatial dims: each pixel of each image is a row of C
+ * channels. */
 static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t rows = v->n * v->inner, strip = (rows + STRIPS_MAX - 1) / STRIPS_MAX;

@@ -24,8 +24,8 @@ void cpu__gemm_tiled(const cpu__tiles_t *tiles, cpu__gemm_tiled_t p, int64_t row
  * the packed B is [vector][k][width].  \a packed has cpu__gemm_tiled_packed() floats. */
 void cpu__gemm_tiled_pack(const cpu__tiles_t *tiles, int64_t k, int64_t columns, const float *b,
                           int64_t b_k, float *packed);
-/** Packs like cpu__gemm_tiled_pack(), but B is stored transposed: columns x k, rows \a row apart.
- * */
+/** Packs like cpu__gemm_tiled_pack(), but B is stored transposed: columns x k, rows \a row
+ * apart. */
 void cpu__gemm_tiled_pack_transposed(const cpu__tiles_t *tiles, int64_t k, int64_t columns,
                                      const float *b, int64_t row, float *packed);
 /** Returns the size of a packed B in floats. */
