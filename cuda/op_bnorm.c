@@ -151,8 +151,8 @@ static gpu__bn_summed_t wanted_sums(const bnorm_t *b, const ct_op_args_t *a)
   return out;
 }
 
-/* Computes the sums of the gradient. On return *in describes the inputs from which dx is computed.
- * */
+/* Computes the sums of the gradient. On return *in describes the inputs from which dx is
+ * computed. */
 static int gradient_sums(const bnorm_t *b, const ct_op_args_t *a, const gpu__bn_norm_t *norm,
                          const gpu__bn_summed_t *out, gpu__bn_gradient_t *in, cudaStream_t s)
 {

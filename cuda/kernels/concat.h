@@ -17,8 +17,8 @@ cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int64_t two, c
  * (x2 NULL: of x). */
 cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                       const void *x, const void *x2, void *y, cudaStream_t stream);
-/** Copies x[rows][count] to the columns of y[rows][all] from \a first on; other columns become 0.
- * */
+/** Copies x[rows][count] to y[rows][all], to the columns from \a first on; other columns become
+ * 0. */
 cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
                              int64_t count, const void *x, void *y, cudaStream_t stream);
 /** Computes y[batch][1 + patches][wide]: the class token followed by x[batch][patches][wide], plus

@@ -44,8 +44,8 @@ typedef struct gpu__bad_label {
 int64_t gpu__loss_rows(int64_t samples, int64_t pixels);
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
-/** Computes dx = scale * d(sum of the samples' losses)/dx, with the scale of the step parameters.
- * */
+/** Computes dx = scale * d(sum of the samples' losses)/dx, with the scale of the step
+ * parameters. */
 cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
                                const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 

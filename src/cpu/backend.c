@@ -84,7 +84,7 @@ static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
   CT_TRY(cpu__dnnl_open(&dev->dnnl));
   dev->isa = widest_isa();
   dev->packing =
-      ct_mem_alloc((size_t)dev->threads * cpu__gemm_workspace(), "room to pack matrices");
+      ct_mem_alloc((size_t)dev->threads * cpu__gemm_workspace(), "workspace for packing matrices");
   if (!dev->packing) {
     rc = CT_ERR_NOMEM;
     goto out;

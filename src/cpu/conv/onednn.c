@@ -170,11 +170,11 @@ static int reads_elsewhere(const cpu__job_t *job, const char *name)
 static const char *gradient_fault(const cpu__job_t *job)
 {
   if (cpu__conv_overreaches(job->desc))
-    return "oneDNN gets the weights' gradient of such windows wrong";
-  if (leaves_padding(job)) return "oneDNN leaves the padding of such a gradient undefined";
+    return "oneDNN's weight gradient is wrong for windows as large as the input";
+  if (leaves_padding(job)) return "oneDNN leaves the padding of this weight gradient undefined";
   if (job->desc->x.dtype != CT_BF16) return NULL;
-  if (skips_rows(job)) return "oneDNN gets the weights' gradient of such a dilated one wrong";
-  if (reads_behind(job)) return "oneDNN reads past the end of x for such a gradient";
+  if (skips_rows(job)) return "oneDNN's weight gradient of this dilated convolution is wrong";
+  if (reads_behind(job)) return "oneDNN reads past the end of x in this weight gradient";
   return NULL;
 }
 
@@ -187,7 +187,7 @@ static int takes(const cpu__job_t *job, ct_dtype_t dtype, char why[128])
   if (l.y == CT_C16 && job->dev->isa != CPU__AVX512)
     return cpu__refuse(why, "blocks of 16 channels are for AVX-512");
   if (l.x == l.y || (l.x == CT_PLAIN && l.y != CT_NHWC)) return 1;
-  return cpu__refuse(why, "x is plain or lies as y does");
+  return cpu__refuse(why, "x must be plain or in the layout of y");
 }
 
 static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu__cost_t *cost,
@@ -202,9 +202,9 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
   rc = 1;
   if (mixes_registers(job, cpu__prim_name(prim)))
-    rc = cpu__refuse(why, "oneDNN gets such an odd number of channels wrong");
+    rc = cpu__refuse(why, "oneDNN's result for this odd number of channels is wrong");
   if (reads_elsewhere(job, cpu__prim_name(prim)))
-    rc = cpu__refuse(why, "oneDNN reads outside of such an x");
+    rc = cpu__refuse(why, "oneDNN reads outside of x");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};
   cpu__prim_free(prim);
 out:
@@ -222,7 +222,7 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   if (job->dev->bf16_rate == 0)
     return cpu__refuse(why, "the processor has no bfloat16 dot products");
   if (is_dilated(d) && d->u.conv.groups == d->x.dim[1])
-    return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
+    return cpu__refuse(why, "oneDNN's weight gradient of a dilated depthwise convolution is wrong");
   /* depthwise is limited by memory bandwidth: half the bytes compensate for slow arithmetic */
   double rate = job->dev->bf16_rate;
   return can_direct(job, CT_BF16, d->u.conv.groups == d->x.dim[1] ? fmax(rate, 1) : rate, cost,

@@ -140,7 +140,7 @@ static int gemm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   else if (cpu__int8_find(dev, d, &prim) != CT_OK || !prim || strstr(cpu__prim_name(prim), "ref"))
     reason = "oneDNN has no fast int8 GEMM for this case";
   else if (sums_wrongly(d, prim))
-    reason = "oneDNN gets such padded groups wrong";
+    reason = "oneDNN's result for this padded grouped convolution is wrong";
   cpu__prim_free(prim);
   if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;
