@@ -37,7 +37,7 @@ int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
   return g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0;
 }
 
-/* A row-major matrix [rows,cols] with ld elements between rows. */
+/* Returns a row-major matrix [rows,cols] with ld elements between rows. */
 static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, int which, int64_t rows, int64_t cols)
 {
   gpu__lt_matrix_t m = {.type = g->in, .rows = cols, .cols = rows, .align = 16};

@@ -5,7 +5,7 @@
 #include "cuda/kernels/elt.h"
 #include "cuda/kernels/reorder.h"
 
-/* 1: channels first and channels last are the same layout. */
+/* Returns 1 if channels first and channels last are the same layout. */
 static int is_either(const ct_shape_t *s)
 {
   return s->ndim < 3 || s->dim[1] == 1 || ct_shape_sample(s) == s->dim[1];

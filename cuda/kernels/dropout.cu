@@ -12,7 +12,7 @@ CT_D ct_dropout_t rule_of(const gpu__step_params_t &d, uint32_t layer, uint32_t 
   return rule;
 }
 
-/* What is dropped is 0, also if it was not finite. */
+/* Returns v * factor, but 0 for a dropped value even if v is not finite. */
 CT_D float dropped(float v, float factor)
 {
   return factor == 0 ? 0 : v * factor;
