@@ -18,8 +18,8 @@ CT_D float dropped(float v, float factor)
   return factor == 0 ? 0 : v * factor;
 }
 
-/* For samples in plain order that consist of whole random blocks: each thread processes one block
- * at once. */
+/* Processes samples in plain order that consist of whole random blocks: each thread processes one
+ * block at once. */
 template <class T>
 CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop, float factor,
                            gpu__step_params_t params, const gpu__step_params_t *at, const T *x,

@@ -96,7 +96,7 @@ typedef struct ct_loss {
   double sum;       /**< sum (not mean) of the samples' losses */
   double weight;    /**< divisor for the mean: number of samples, or the sum of their weights */
   double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
-  /* With one label per pixel the three counts are of pixels. */
+  /* The next three members count pixels if each pixel has a label. */
   int64_t samples; /**< number of samples, without ignored ones */
   int64_t top1;    /**< samples whose label has the highest output */
   int64_t top5;    /**< samples whose label is among the 5 highest outputs */

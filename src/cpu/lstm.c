@@ -19,7 +19,7 @@ typedef struct lstm_op {
 
 /* Buffers of a run. */
 typedef struct buffers {
-  float *gates, *cells; /* forward; both are saved for backward */
+  float *gates, *cells; /* forward (both are saved for backward) */
   float *bias;          /* forward: sum of both biases */
   float *states;  /* forward: y of the previous step, contiguous: N x (H plus one vector, so that
                      rows do not fall into the same cache sets) */

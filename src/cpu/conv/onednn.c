@@ -64,13 +64,14 @@ static int64_t window_of(const ct_op_desc_t *d, int i)
   return (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) + 1;
 }
 
-/* For AVX-512, oneDNN computes a weight gradient in loops over depth and height (compute_od_loop
- * and compute_oh_loop of jit_avx512_common_conv_kernel.cpp and its bf16 version; the same in 2.6
- * and 3.7).  The loops step from window to window and correct the number of taps (kernel elements)
- * inside the input where windows leave the front padding and where windows enter the back padding.
- * The corrections conflict if one window does both, or if the first window after the front padding
- * reaches the end of the input: the loops then count taps twice, or run past the ends of the input
- * and of the gradient.  Observed: wrong gradients, heap corruption, an endless loop.
+/* Returns 1 in cases where oneDNN's weight gradient may be wrong.  For AVX-512, oneDNN computes a
+ * weight gradient in loops over depth and height (compute_od_loop and compute_oh_loop of
+ * jit_avx512_common_conv_kernel.cpp and its bf16 version; the same in 2.6 and 3.7).  The loops step
+ * from window to window and correct the number of taps (kernel elements) inside the input where
+ * windows leave the front padding and where windows enter the back padding. The corrections
+ * conflict if one window does both, or if the first window after the front padding reaches the end
+ * of the input: the loops then count taps twice, or run past the ends of the input and of the
+ * gradient.  Observed: wrong gradients, heap corruption, an endless loop.
  *
  * With a stride, the first window after the padding begins at 0 to stride - 1, so inputs shorter
  * than window + stride - 1 are at risk; inputs up to one element longer are refused.  With stride 1

@@ -45,7 +45,8 @@ typedef struct conv {
                                                  together */
   int64_t parts;                              /* parts of a group, for different threads */
   int64_t v_position, m_position, u_position; /* strides between positions */
-  int64_t v_size, m_size;                     /* transformed tiles; GEMM results */
+  int64_t v_size;                             /* transformed tiles */
+  int64_t m_size;                             /* GEMM results */
   int64_t u_size;                             /* transformed weights of a panel */
   int64_t *v_block, *u_block;                 /* offsets of `deep` blocks */
 } conv_t;

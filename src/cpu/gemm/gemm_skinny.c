@@ -94,8 +94,8 @@ static void gemm_columns(const skinny_t *f, int64_t n0, int64_t n, float *worksp
   put_result(f, n0, n, result);
 }
 
-/* For a small b, cpu__gemm_blocked() is faster: packing costs less than the vector lanes that a
- * skinny GEMM leaves unused. */
+/* Returns 0 for a small b: cpu__gemm_blocked() is then faster, since packing costs less than the
+ * vector lanes that a skinny GEMM leaves unused. */
 int cpu__gemm_is_skinny(const cpu__gemm_t *g)
 {
   int across = g->b.row == 1 && g->b.row16 != 16 && g->c.col16 == 16;

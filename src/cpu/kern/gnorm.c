@@ -68,7 +68,7 @@ static void *gnorm_at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_
 
 /* ---- sums ---- */
 
-/* The lanes of a channel in the sums of its piece: one, or all in the plain layout. */
+/* The lanes of a channel in the sums of its piece: one lane, or in the plain layout all lanes. */
 typedef struct channel {
   int64_t first, lanes;
 } channel_t;
