@@ -43,7 +43,7 @@ static void uuid_text(const cudaUUID_t *u, char *buf, size_t cap)
   }
 }
 
-/* NUMA node of a PCI device according to the kernel; -1: unknown. */
+/* Returns the NUMA node of a PCI device according to the kernel; -1: unknown. */
 static int numa_node(const char *bus)
 {
   char path[96], low[32];

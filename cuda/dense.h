@@ -22,12 +22,12 @@ typedef struct gpu__dense {
  * a failure. */
 int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *d, size_t *scratch);
 void gpu__dense_clear(gpu__dense_t *d);
-/** Hot, like the others. Enqueue. */
+/** Hot, like the next two functions. Enqueues y = x w^T + bias. */
 int gpu__dense_forward(const gpu__dense_t *d, const void *x, const void *w, const void *bias,
                        void *y, void *scratch, cudaStream_t s);
 int gpu__dense_data(const gpu__dense_t *d, const void *dy, const void *w, void *dx, void *scratch,
                     cudaStream_t s);
-/** dw and dbias (NULL: not wanted) are float32. */
+/** Enqueues the gradients dw and dbias (NULL: not wanted), which are float32. */
 int gpu__dense_param(const gpu__dense_t *d, const void *x, const void *dy, float *dw, float *dbias,
                      void *scratch, cudaStream_t s);
 
@@ -36,7 +36,7 @@ int gpu__gemm_add(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, s
 /** Appends count elements to a buffer of *end bytes, aligned; returns their offset and updates
  * *end. */
 size_t gpu__take(size_t *end, int64_t count, size_t size);
-/** Parameter i in the type of x, the operand type of GEMMs. */
+/** Returns parameter i in the type of x, which is the operand type of GEMMs. */
 const void *gpu__factor(const ct_op_t *op, const ct_op_args_t *a, int i);
 
 #endif

@@ -12,10 +12,11 @@
 
 /** Library handles of a device; part of struct ct_dev. */
 typedef struct gpu__libraries gpu__libraries_t;
-/** Local. Call after cudaSetDevice. CT_ERR_DEVICE with the library's message. */
+/** Local. Opens the libraries; call it after cudaSetDevice. CT_ERR_DEVICE with the library's
+ * message. */
 int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out);
 void gpu__libraries_close(gpu__libraries_t *p);
-/** "cuDNN 9.19.0, cuBLASLt 13.1" in buf (returned). */
+/** Writes the versions, "cuDNN 9.19.0, cuBLASLt 13.1", into buf; returns buf. */
 const char *gpu__libraries_version(char *buf, size_t cap);
 
 /* ---- convolution ---- */
@@ -28,14 +29,15 @@ typedef struct gpu__conv gpu__conv_t;
  * static text. CT_ERR_UNSUP names the pass that cuDNN has no plan for. */
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm);
-/** NULL is allowed. */
+/** Frees a convolution, which may be NULL. */
 void gpu__conv_free(gpu__conv_t *c);
-/** y = conv(x, w) + bias (d.u.conv.bias; of the type of x), then ReLU (d.u.conv.relu). */
+/** Enqueues y = conv(x, w) + bias (d.u.conv.bias; of the type of x), then ReLU (d.u.conv.relu). */
 int gpu__conv_forward(gpu__conv_t *c, const void *x, const void *w, const void *bias, void *y,
                       void *scratch, cudaStream_t s);
 int gpu__conv_backward_data(gpu__conv_t *c, const void *dy, const void *w, void *dx, void *scratch,
                             cudaStream_t s);
-/** dw is float32 and overwritten; products and sums have at least the precision of x. */
+/** Enqueues the weight gradient. dw is float32 and overwritten; products and sums have at least the
+ * precision of x. */
 int gpu__conv_backward_weight(gpu__conv_t *c, const void *x, const void *dy, float *dw,
                               void *scratch, cudaStream_t s);
 
@@ -52,22 +54,23 @@ typedef struct gpu__gemm_spec {
   int64_t step_a, step_b, step_c; /**< elements between the matrices of a batch */
   int a_turned, b_turned;         /**< 1: stored transposed, [k,m] or [n,k] */
   ct_dtype_t in, out;             /**< types of A and B, and of C (same as in, or CT_F32) */
-  int bias, relu; /**< bias is of type `in`; both only with batch 1; ReLU: NaN stays NaN */
-  int adds;       /**< 1: C += ..., without bias and ReLU */
-  int unaligned;  /**< GPU_GEMM_A | …: operands whose pointers may have any alignment; the others,
+  int bias;                       /**< 1: adds a bias of type `in`; only with batch 1 */
+  int relu;                       /**< 1: applies ReLU (NaN stays NaN); only with batch 1 */
+  int adds;                       /**< 1: C += ..., without bias and ReLU */
+  int unaligned; /**< GPU_GEMM_A | …: operands whose pointers may have any alignment; the others,
                      bias and scratch are aligned to 16 bytes */
 } gpu__gemm_spec_t;
 
 typedef struct gpu__gemm gpu__gemm_t;
 
 /** Selects an algorithm. A given algorithm always sums in the same order, and the library's first
- * choice is the same on GPUs of one model. With dev->autotune the fastest of several is measured,
- * so the order may differ in the next run of the program. *scratch: workspace in bytes. CT_ERR_ARG:
- * invalid spec; CT_ERR_UNSUP: cuBLASLt has no algorithm for it. */
+ * choice is the same on GPUs of one model. With dev->autotune several algorithms are timed and the
+ * fastest is used, so the order may differ in the next run of the program. *scratch: workspace in
+ * bytes. CT_ERR_ARG: invalid spec; CT_ERR_UNSUP: cuBLASLt does not support the GEMM. */
 int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);
-/** NULL is allowed. */
+/** Frees a GEMM, which may be NULL. */
 void gpu__gemm_free(gpu__gemm_t *g);
-/** C = factor * A B + ...; with k 0 the product is zero. */
+/** Enqueues C = factor * A * B, with the additions of the spec; with k = 0 the product is zero. */
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s);
 

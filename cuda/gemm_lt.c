@@ -6,8 +6,9 @@
  * in float32. Other schemes, which add to C in arrival order or round the parts to C's type, are
  * excluded.
  *
- * The library adds the bias if it has an algorithm that can, else a kernel does. The ReLU is always
- * applied by a kernel, since the library does not specify what its own does with NaN. */
+ * The library adds the bias if one of its algorithms supports that, else a kernel of ours adds it.
+ * The ReLU is always applied by a kernel of ours, since the library does not specify what its own
+ * ReLU does with NaN. */
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -28,7 +29,7 @@ struct gpu__gemm {
   cublasLtMatmulDesc_t desc; /* NULL: the spec is empty */
   cublasLtMatrixLayout_t first, second, d;
   cublasLtMatmulAlgo_t algo;
-  size_t workspace; /* bytes that algo wants */
+  size_t workspace; /* bytes that algo needs */
 };
 
 static cudaDataType_t data_type(ct_dtype_t t)
@@ -97,7 +98,7 @@ static int sound_ones(cublasLtMatmulHeuristicResult_t *found, int count)
   return sound;
 }
 
-/* The heuristics' proposals, best first; at least one. */
+/* Returns the proposals of the heuristics, best first; at least one. */
 static int ask(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int want,
                cublasLtMatmulHeuristicResult_t *found, int *count)
 {
@@ -287,7 +288,7 @@ void gpu__gemm_free(gpu__gemm_t *g)
   ct_mem_free(g);
 }
 
-/* Result of an empty sum: zeros. */
+/* Enqueues the result of an empty sum: zeros. */
 static int write_zeros(const gpu__gemm_spec_t *g, char *c, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -18,7 +18,8 @@ static const char *wrong(const gpu__gemm_spec_t *g)
   if (g->bias && (g->batch > 1 || g->out != g->in))
     return "a bias needs a single GEMM whose result has the type of its factors";
   if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU needs a single, dense GEMM";
-  if (g->k == 0 && (g->bias || g->ldc != g->n)) return "an empty sum has no bias and is dense";
+  if (g->k == 0 && (g->bias || g->ldc != g->n))
+    return "an empty sum must be dense and without bias";
   if (g->adds && (g->bias || g->relu)) return "a GEMM that adds to C has neither bias nor ReLU";
   return NULL;
 }
@@ -36,7 +37,7 @@ int gpu__gemm_is_empty(const gpu__gemm_spec_t *g)
   return g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0;
 }
 
-/* A row-major matrix [rows,cols] with ld elements between rows. */
+/* Returns a row-major matrix [rows,cols] with ld elements between rows. */
 static gpu__lt_matrix_t matrix(const gpu__gemm_spec_t *g, int which, int64_t rows, int64_t cols)
 {
   gpu__lt_matrix_t m = {.type = g->in, .rows = cols, .cols = rows, .align = 16};

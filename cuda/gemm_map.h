@@ -1,10 +1,11 @@
 /** \file gemm_map.h  Maps a row-major matrix product to the column-major problem of cuBLASLt.
  * Module-internal; pure.
  *
- * A row-major matrix [r,c] has the same bytes as the column-major matrix [c,r]. So row-major C = A
- * B is column-major C' = B' A', where primes are transposes: the library's first factor is our B,
- * no data is moved, and matrices stored transposed are passed as transposed. D has n rows, and the
- * bias of the library's epilogue is a vector along the rows of D: our bias[n]. */
+ * A row-major matrix [r,c] has the same bytes as the column-major matrix [c,r]. So the row-major
+ * product C = A * B is the column-major product C' = B' * A', where primes are transposes: the
+ * library's first factor is our B, no data is moved, and matrices stored transposed are passed as
+ * transposed. D, the library's name of the result, has n rows, and the bias of the library's
+ * epilogue is a vector along the rows of D: our bias[n]. */
 #ifndef GPU_GEMM_MAP_H
 #define GPU_GEMM_MAP_H
 #include "cuda/gemm_conv.h"
@@ -27,13 +28,14 @@ typedef struct gpu__lt_problem {
   int bias;
 } gpu__lt_problem_t;
 
-/** CT_OK, or CT_ERR_ARG with the reason why the spec is invalid. */
+/** Returns CT_OK, or CT_ERR_ARG with the reason why the spec is invalid. */
 int gpu__gemm_check(const gpu__gemm_spec_t *g);
-/** 1: the result or the summation is empty; the library is not called. */
+/** Returns 1 if the result or the summation is empty; the library is then not called. */
 int gpu__gemm_is_empty(const gpu__gemm_spec_t *g);
-/** The column-major problem of a spec that is not empty. */
+/** Returns the column-major problem of a spec that is not empty. */
 gpu__lt_problem_t gpu__gemm_problem(const gpu__gemm_spec_t *g);
-/** Elements from the start of a matrix to its end, over the whole batch. */
+/** Returns the number of elements from the start of the first matrix to the end of the last matrix
+ * of the batch. */
 int64_t gpu__lt_extent(const gpu__lt_matrix_t *m, int64_t batch);
 
 #endif

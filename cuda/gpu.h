@@ -16,8 +16,8 @@
 
 /* ---- errors of the CUDA runtime ---- */
 
-/** Local. CT_OK for cudaSuccess; else records the call, its source line and CUDA's message:
- * CT_ERR_NOMEM or CT_ERR_DEVICE. */
+/** Local. Returns CT_OK for cudaSuccess. Otherwise records an error with the call, its source line
+ * and CUDA's message: CT_ERR_NOMEM or CT_ERR_DEVICE. */
 int gpu__check(cudaError_t e, const char *call, const char *file, int line);
 #define GPU_CHECK(call) gpu__check((call), #call, __FILE__, __LINE__)
 #define GPU_TRY(call)          \
@@ -28,8 +28,9 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line);
 
 /* ---- device ---- */
 
-/** Callback during host waits, for users whose work may fail meanwhile, such as communicators.
- * Returns CT_OK, or a code that ends the wait. \a late: the timeout has passed. */
+/** Callback that runs while the host waits, for users whose work may fail during the wait, such as
+ * communicators. Returns CT_OK, or an error code that ends the wait. \a late: 1 if the timeout has
+ * passed. */
 typedef int gpu__watch_fn(void *ctx, int late);
 
 #define GPU_WATCHES 8
@@ -52,11 +53,11 @@ struct ct_dev {
   char describe[160];
 };
 
-/** Local. Registers \a fn to be called during host waits; CT_ERR_NOMEM: too many. */
+/** Local. Registers \a fn to be called during host waits. CT_ERR_NOMEM: too many callbacks. */
 int gpu__watch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx);
 void gpu__unwatch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx);
 
-/** Local. Joules since the driver was loaded, from NVML; < 0: not available. */
+/** Local. Returns the joules since the driver was loaded, from NVML; < 0: not available. */
 double gpu__joules(ct_dev_t *dev);
 
 /* ---- queues ---- */
@@ -76,16 +77,16 @@ struct ct_event {
   ct_queue_t *queue; /**< on which it was recorded last */
 };
 
-/** Local. Waits until all work on the stream has completed. Polls, so that the device's callbacks
- * run and the timeout is kept: CT_ERR_COMM or CT_ERR_DEVICE names what was waited for; CT_ERR_DATA:
- * a loss met an invalid label. */
+/** Local. Waits until all work on the stream has completed. It polls, so that the device's
+ * callbacks run and the timeout is kept. CT_ERR_COMM or CT_ERR_DEVICE: a failure or timeout, with
+ * the awaited work in the message; CT_ERR_DATA: a loss found an invalid label. */
 int gpu__wait_stream(ct_dev_t *dev, cudaStream_t s);
 int gpu__wait_event(ct_dev_t *dev, cudaEvent_t e);
 
 /* ---- replayed steps (repeat.c) ---- */
 
-/** Work other than ops, copies and zero fills, such as a communicator's: enqueues on \a s and on
- * streams that wait for s. CT_OK or an error code. */
+/** A function that enqueues work other than ops, copies and zero fills, such as the work of a
+ * communicator, on \a s and on streams that wait for \a s. Returns CT_OK or an error code. */
 typedef int gpu__call_fn(void *arg, cudaStream_t s);
 #define GPU_CALL_ARG 64
 
@@ -93,16 +94,16 @@ typedef int gpu__call_fn(void *arg, cudaStream_t s);
  * compare with the previous step. */
 int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t bytes);
 int gpu__note_op(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
-/** src NULL: fill with zeros. */
+/** Records a copy; src NULL: fills with zeros. */
 int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
-/** The arguments of a run that change from step to step. */
+/** Returns the arguments of a run that change from step to step. */
 gpu__step_params_t gpu__step_params(const ct_op_args_t *a);
 int gpu__begin(ct_queue_t *q, int key);
 int gpu__end(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
 void gpu__repeats_free(gpu__repeats_t *r);
-/** Local. Destroys the graphs of all queues, which then no longer start: a communicator with work
- * in graphs cannot be destroyed before. Not during the capture of a step. */
+/** Local. Destroys the graphs of all queues, which can then not be launched any more. Call it
+ * before a communicator with work in graphs is destroyed, but not during the capture of a step. */
 void gpu__drop_graphs(ct_dev_t *dev);
 
 /* ---- ops ---- */
@@ -157,11 +158,11 @@ extern const ct_queue_ops_t gpu__queue_ops;
 extern const ct_mem_ops_t gpu__mem_ops;
 extern const ct_backend_t gpu__backend;
 
-/** Local. Reports, once, an invalid label found by losses that have completed (op_loss.c):
- * CT_ERR_DATA. */
+/** Local. Returns CT_ERR_DATA if losses that have completed found an invalid label (op_loss.c);
+ * each label is reported once. */
 int gpu__check_labels(ct_dev_t *dev);
-/** Pure. Number of rows if \a s is viewed as rows of channels, [rows, dim[1]], in CT_NHWC or with
- * two dims. */
+/** Pure. Returns the number of rows if \a s, in CT_NHWC or with two dims, is viewed as rows of
+ * channels, [rows, dim[1]]. */
 int64_t gpu__rows(const ct_shape_t *s);
 
 #endif

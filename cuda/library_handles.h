@@ -16,11 +16,11 @@ struct gpu__libraries {
   cublasLtHandle_t lt;
 };
 
-/** Frees all plans; NULL is allowed. */
+/** Frees all plans; \a p may be NULL. */
 void gpu__conv_plans_free(gpu__conv_plans_t *p);
 
-/** Local. CT_OK for CUBLAS_STATUS_SUCCESS; else records what failed with cuBLASLt's message:
- * CT_ERR_UNSUP, CT_ERR_NOMEM or CT_ERR_DEVICE. */
+/** Local. Returns CT_OK for CUBLAS_STATUS_SUCCESS. Otherwise records an error with the call and
+ * cuBLASLt's message: CT_ERR_UNSUP, CT_ERR_NOMEM or CT_ERR_DEVICE. */
 int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int line);
 #define GPU_LT_CHECK(call) gpu__lt_check((call), #call, __FILE__, __LINE__)
 

@@ -40,8 +40,8 @@ out:
   return rc;
 }
 
-/* Drops all graphs first: one may use this memory, and a rank whose step failed may launch it once
- * more. */
+/* Frees memory. All graphs are dropped first: one of them may use this memory, and a rank whose
+ * step failed may launch that graph once more. */
 static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
 {
   if (!p) return;
@@ -49,7 +49,7 @@ static void mem_free(ct_dev_t *dev, ct_mem_kind_t kind, void *p)
   (void)(kind == CT_MEM_DEVICE ? cudaFree(p) : cudaFreeHost(p));
 }
 
-/* Pages of a file mapped by several processes can be pinned by each of them. */
+/* Pins memory. Pages of a file that several processes map can be pinned by each of them. */
 static int mem_pin(ct_dev_t *dev, void *p, size_t bytes)
 {
   (void)dev;

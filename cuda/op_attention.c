@@ -14,23 +14,27 @@ typedef struct attention_op {
   ct_op_t head;
   ct_dtype_t type;
   float scale;
-  gpu__heads_t qkv, single; /* shapes: q, k and v together; a single tensor such as c */
-  gpu__dense_t in, out;     /* input and output projections */
-  /* per head: rows [T,D'] times rows, to [T,T] in float32; [T,T] times rows; the same with the
-   * first transposed */
-  gpu__gemm_t *pairs, *mix, *mix_turned;
+  gpu__heads_t qkv;     /* shape of q, k and v together */
+  gpu__heads_t single;  /* shape of one tensor such as c */
+  gpu__dense_t in, out; /* input and output projections */
+  /* GEMMs per head, where rows are [T,D'] and scores [T,T]: */
+  gpu__gemm_t *pairs;      /* rows * rows^T, to float32 scores */
+  gpu__gemm_t *mix;        /* scores * rows */
+  gpu__gemm_t *mix_turned; /* scores^T * rows */
   struct {
-    size_t qkv, c;    /* saved; in scratch for inference */
-    size_t rows, one; /* q, k, v as merged rows; a tensor such as c, separated */
+    size_t qkv, c; /* in saved memory; for inference in scratch */
+    size_t rows;   /* q, k and v as merged rows */
+    size_t one;    /* a tensor such as c, with heads separated */
     size_t scores, p, ds;
-    size_t dqkv, dc; /* backward: gradients separated, and as merged rows */
-    size_t work;     /* workspace of GEMMs and sums; last */
-  } at;              /* byte offsets in saved or scratch memory */
+    size_t dqkv; /* backward: gradient of qkv, with heads separated */
+    size_t dc;   /* backward: gradient of c, as merged rows */
+    size_t work; /* workspace of GEMMs and sums; last */
+  } at;          /* byte offsets in saved or scratch memory */
 } attention_op_t;
 
 /* ---- memory ---- */
 
-/* Elements of a tensor such as c, and of the scores. */
+/* Return the number of elements of a tensor such as c, and of the scores. */
 static int64_t tokens(const attention_op_t *k)
 {
   return k->single.n * k->single.t * k->single.heads * k->single.wide;
@@ -92,7 +96,7 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 
 /* ---- passes ---- */
 
-/* p = softmax(q k^T / sqrt(D')) for all heads. */
+/* Computes p = softmax(q * k^T / sqrt(D')) for all heads. */
 static int find_probabilities(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -1,23 +1,25 @@
 /* Batch normalization, semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * It is memory-bound. Forward reads x twice (and x2), and writes y. Backward reads x and dy twice.
- * It gets the ReLU's sign by recomputing y if x suffices for that; if an x2 was added, forward
- * stores one bit per element. If dx2, the gradient before the ReLU, is wanted anyway, the summing
- * pass writes it and the second pass reads it instead of dy and dy2. */
+ * The op is memory-bound. Forward reads x twice (and x2), and writes y. Backward reads x and dy
+ * twice. Backward gets the sign of the ReLU's input by recomputing y from x; if an x2 was added,
+ * forward stores the sign, one bit per element. If dx2, the gradient before the ReLU, is requested,
+ * the summing pass writes dx2, and the second pass reads dx2 instead of dy and dy2. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/bnorm.h"
 
 typedef struct bnorm {
   ct_op_t op;
   gpu__bn_grid_t grid;
-  int keeps_norm, keeps_signs; /* saved from forward to backward */
+  int keeps_norm;  /* 1: mean and invstd are saved from forward to backward */
+  int keeps_signs; /* 1: the signs of the ReLU's input are saved from forward to backward */
 } bnorm_t;
 
 enum { BACK = CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS };
 
 /* ---- memory ---- */
 
-/* saved: [mean][invstd] of the batch, if kept; the count for SyncBN; the signs, if kept. */
+/* Returns the offset of the count in saved memory: [mean][invstd] of the batch, if kept; the count
+ * for SyncBN; the signs, if kept. */
 static size_t count_at(const bnorm_t *b)
 {
   return b->keeps_norm ? 2 * (size_t)b->grid.channels * sizeof(float) : 0;
@@ -44,7 +46,8 @@ static unsigned char *signs_of(const bnorm_t *b, const ct_op_args_t *a)
   return b->keeps_signs ? (unsigned char *)a->saved + signs_at(b) : NULL;
 }
 
-/* scratch: [mean][invstd], in backward [middle][slope]; then the partial sums of the splits. */
+/* Returns the partial sums in scratch: [mean][invstd], in backward [middle][slope]; then the
+ * partial sums of the splits. */
 static float *sums_of(const bnorm_t *b, const ct_op_args_t *a)
 {
   return (float *)a->scratch + 2 * b->grid.channels;
@@ -55,7 +58,7 @@ static size_t scratch_bytes(const bnorm_t *b)
   return (size_t)(2 * b->grid.channels * (1 + b->grid.splits)) * sizeof(float);
 }
 
-/* Statistics for normalization: the batch's, or the running ones. */
+/* Returns the statistics for normalization: those of the batch, or the running statistics. */
 static gpu__bn_norm_t norm_of(const bnorm_t *b, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = &b->op.desc;
@@ -94,7 +97,8 @@ out:
   return rc;
 }
 
-/* Runs also for an empty batch, to update the running statistics with those of the group. */
+/* Computes the batch statistics. With SyncBN it also runs for an empty batch, to update the running
+ * statistics with the statistics of the group. */
 static int batch_stats(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -130,7 +134,7 @@ static gpu__bn_gradient_t gradient_of(const bnorm_t *b, const ct_op_args_t *a)
   return g;
 }
 
-/* The sums of the gradient that a pass needs. */
+/* Returns the sums of the gradient that a pass needs. */
 static gpu__bn_summed_t wanted_sums(const bnorm_t *b, const ct_op_args_t *a)
 {
   const ct_op_desc_t *d = &b->op.desc;
@@ -147,7 +151,8 @@ static gpu__bn_summed_t wanted_sums(const bnorm_t *b, const ct_op_args_t *a)
   return out;
 }
 
-/* On return *in describes the inputs from which dx is computed. */
+/* Computes the sums of the gradient. On return *in describes the inputs from which dx is
+ * computed. */
 static int gradient_sums(const bnorm_t *b, const ct_op_args_t *a, const gpu__bn_norm_t *norm,
                          const gpu__bn_summed_t *out, gpu__bn_gradient_t *in, cudaStream_t s)
 {

@@ -3,7 +3,7 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/concat.h"
 
-/* For sequences only the plain layout has contiguous features. */
+/* Refuses sequences in layouts other than plain, in which features are not contiguous. */
 static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;

@@ -65,7 +65,7 @@ out:
   return rc;
 }
 
-/* Parameters in the type of x. */
+/* Returns parameter i in the type of x. */
 static const void *weights(const conv_t *c, const ct_op_args_t *a, int i)
 {
   return c->op.desc.x.dtype == CT_F32 ? a->w[i] : a->w_reduced[i];

@@ -26,7 +26,7 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
   return GPU_CHECK(gpu__dropout(d->x.dtype, &shape, &rule, &params, at, x, y, s));
 }
 
-/* The gradient is masked and scaled like the value. */
+/* Runs dropout in either direction: the gradient is masked and scaled like the value. */
 static int dropout_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                        cudaStream_t s)
 {

@@ -1,4 +1,4 @@
-/* Losses. Labels are checked on the GPU; the next wait reports an invalid one. */
+/* Losses. Labels are checked on the GPU; the next wait reports an invalid label. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/loss.h"
 

@@ -1,24 +1,24 @@
 /* One LSTM layer, semantics as in ref_lstm.c: the GEMM with the inputs of all steps at once; then,
- * step by step, the GEMM with the previous state and the cell arithmetic. It does not use cuDNN's
- * RNN functions, because their weight layout can only be queried on a GPU; this way it is the same
+ * step by step, the GEMM with the previous state and the cell arithmetic. cuDNN's RNN functions are
+ * not used, because their weight layout can only be queried on a GPU; here the layout is the same
  * as on the host.
  *
- * Saved from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H. x, y
- * and these are stored sample by sample, so the rows of one step are T rows apart. With reduced
- * precision x, y and the gates' gradients have the reduced type; sums, gates, cells and biases are
- * float32. */
+ * Saved from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H. x, y,
+ * gates and cells are stored sample by sample, so the rows of one step are T rows apart. With
+ * reduced precision x, y and the gates' gradients have the reduced type; sums, gates, cells and
+ * biases are float32. */
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
 
 typedef struct lstm_op {
   ct_op_t head;
   gpu__lstm_t cells;
-  gpu__dense_t inputs;               /* inputs of all steps to gates */
-  gpu__gemm_t *states, *states_back; /* per step: state times w_hh, added to the gates; and the
-                                        gradient of the state */
-  gpu__dense_t all_states;           /* over all steps: gradient of w_hh */
+  gpu__dense_t inputs;      /* inputs of all steps to gates */
+  gpu__gemm_t *states;      /* per step: state * w_hh, added to the gates */
+  gpu__gemm_t *states_back; /* per step: gradient of the state */
+  gpu__dense_t all_states;  /* over all steps: gradient of w_hh */
   struct {
-    size_t gates, cells;           /* saved; in scratch for inference */
+    size_t gates, cells;           /* in saved memory; for inference in scratch */
     size_t dgates, before, dh, dc; /* backward: in scratch */
     size_t work;                   /* workspace of GEMMs and sums; last */
   } at;                            /* byte offsets in saved or scratch memory */
@@ -49,7 +49,7 @@ out:
 
 /* ---- backward ---- */
 
-/* Gradients of the gates before their activations, for all steps. */
+/* Computes the gradients of the gates before their activations, for all steps. */
 static int steps_backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -5,7 +5,7 @@
 #include "cuda/kernels/elt.h"
 #include "cuda/kernels/reorder.h"
 
-/* 1: channels first and channels last are the same layout. */
+/* Returns 1 if channels first and channels last are the same layout. */
 static int is_either(const ct_shape_t *s)
 {
   return s->ndim < 3 || s->dim[1] == 1 || ct_shape_sample(s) == s->dim[1];
@@ -22,9 +22,9 @@ static int reorder_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   if (!known(&d->x) || !known(&d->y))
     return gpu__cannot(why, "the CUDA backend knows the layouts plain and nhwc only");
   if (d->x.layout == CT_NHWC && d->y.layout == CT_NHWC && !ct_shape_same(&d->x, &d->y))
-    return gpu__cannot(why, "other dims of nhwc into nhwc");
+    return gpu__cannot(why, "nhwc can be reordered to nhwc with the same dims only");
   if (d->x.dtype == CT_U8 && !ct_shape_same(&d->x, &d->y))
-    return gpu__cannot(why, "bytes into other dims");
+    return gpu__cannot(why, "a conversion of bytes must keep the dims");
   return 1;
 }
 

@@ -15,8 +15,9 @@ static int tokens_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
-/* In CT_NHWC a sample's patches have the same order as in y, after the class token. The gradients
- * of both parameters are sums over the batch; the class token's is that of the first position. */
+/* Runs TOKENS. In CT_NHWC a sample's patches have the same order as in y, after the class token.
+ * The gradients of both parameters are sums over the batch; the gradient of the class token is that
+ * of the first position. */
 static int tokens_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                       cudaStream_t s)
 {

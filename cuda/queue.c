@@ -68,7 +68,7 @@ out:
   return rc;
 }
 
-/* Waits for the event, or without one for all work on the stream. */
+/* Waits for the event; ev NULL: for all work on the stream. */
 static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
 {
   int rc = CT_OK;
@@ -94,7 +94,8 @@ int gpu__wait_event(ct_dev_t *dev, cudaEvent_t ev)
 
 /* ---- events ---- */
 
-/* While a step is recorded, the event only stores its queue; nothing can be marked yet. */
+/* Marks a position. While a step is recorded, the event only stores its queue: the work before the
+ * mark is not enqueued yet. */
 static int mark(ct_queue_t *q, ct_event_t **io)
 {
   int rc = CT_OK;

@@ -1,11 +1,10 @@
 /* Replays steps as CUDA graphs.
  *
- * Between begin() and end() launches are recorded in a list. end() compares the list with that of
- * the previous step with the same key. If only step parameters (step_params.h) differ, the existing
- * graph is valid: the new parameters are written to the buffer from which its first node copies
- * them.
- * Otherwise the list is run once on a capturing stream and becomes a new graph. So nothing needs to
- * be known in advance about what can be replayed. */
+ * Between begin() and end() launches are recorded in a list. end() compares this list with the list
+ * of the previous step with the same key. If only step parameters (step_params.h) differ, the
+ * existing graph is valid: the new parameters are written to the buffer from which the graph's
+ * first node copies them. Otherwise the list is run once on a capturing stream and becomes a new
+ * graph. So callers need not know in advance which steps can be replayed. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -222,7 +221,7 @@ static int run_entry(entry_t *e, const gpu__step_params_t *at, cudaStream_t s)
   return CT_OK;
 }
 
-/* params NULL: pass step parameters by value only. */
+/* Runs a list; params NULL: passes step parameters by value only. */
 static int run_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
 {
   int rc = CT_OK;

@@ -19,13 +19,13 @@ static gpu__conv_pass_t pass_of(const gpu__conv_t *c, int i)
   return (gpu__conv_pass_t){.d = &c->d, .pass = pass_bit[i], .tf32 = c->dev->tf32};
 }
 
-/* An empty batch has no plan and needs none. */
+/* Returns 1 for an empty batch, which needs no plan. */
 static int is_empty(const ct_op_desc_t *d)
 {
   return d->x.dim[0] == 0;
 }
 
-/* Name of the algorithm, for numerically relevant choices. */
+/* Returns the name of the algorithm, which shows the choices that affect the numerical result. */
 static const char *algorithm_of(const gpu__conv_t *c)
 {
   int winograd = 0;
@@ -73,7 +73,7 @@ static int dnn_run(gpu__conv_t *c, int i, const gpu__conv_memory_t *at, cudaStre
   return gpu__conv_algo_run(c->dev->libraries->dnn, &p, c->algo[i], &c->memory[i], at, s);
 }
 
-/* cuDNN takes inputs as pointers to non-const. */
+/* Casts const away: cuDNN takes inputs as pointers to non-const. */
 static void *input(const void *p)
 {
   return (void *)(uintptr_t)p;

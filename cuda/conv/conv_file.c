@@ -1,8 +1,8 @@
 /* Benchmark results of convolution passes, stored as files.
  *
- * A file contains its key as text and a hash of the plan. A file for another key (hashes in file
- * names may collide), a truncated one, or one that cuDNN rejects counts as missing and is
- * rewritten. */
+ * A file contains its key as text and a hash of the plan. A file counts as missing and is rewritten
+ * if it has another key (hashes in file names may collide), is truncated, or contains a plan that
+ * cuDNN rejects. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ static int path_of(const char *dir, const char *key, char path[CT_PATH_MAX])
   return ct_path_join(path, CT_PATH_MAX, dir, name);
 }
 
-/* The text after a line, if text starts with that line; else NULL. */
+/* Returns the text after the first line, if text begins with \a line; else NULL. */
 static const char *behind(const char *text, const char *line)
 {
   size_t n = strlen(line);

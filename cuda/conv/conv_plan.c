@@ -2,7 +2,7 @@
 #include "base/ct_err.h"
 #include "cuda/conv/conv_plan.h"
 
-/* Numerical notes of engines that must not be used: bits of cuDNN's notes. */
+/* Returns the numerical notes of engines that must not be used: bits of cuDNN's notes. */
 static unsigned forbidden(const gpu__conv_pass_t *p)
 {
   unsigned always = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |

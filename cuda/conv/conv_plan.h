@@ -24,21 +24,21 @@ typedef struct gpu__conv_algo {
   unsigned notes; /**< numerical notes, see gpu__dnn_notes() */
 } gpu__conv_algo_t;
 
-/** Name of a pass: "forward", "backward data" or "backward weight". */
+/** Returns the name of a pass: "forward", "backward data" or "backward weight". */
 const char *gpu__conv_pass_name(int pass);
-/** 1: cuDNN may apply the bias. Not with a ReLU: cuDNN's turns NaN into 0, and our kernel applies
- * both. */
+/** Returns 1 if cuDNN may apply the bias: if the pass has no ReLU. cuDNN's ReLU turns NaN into 0,
+ * so with a ReLU our kernel applies bias and ReLU. */
 int gpu__conv_may_fuse(const gpu__conv_pass_t *p);
 
 enum { GPU_CONV_ALGOS = 8 }; /**< maximum number of candidates */
 
-/** Number of filter elements. */
+/** Returns the number of filter elements. */
 int64_t gpu__conv_filter_count(const ct_op_desc_t *d);
 
 /** Tensor ids in a graph; gradients of x, w and y use the same ids. */
 enum { GPU_CONV_X = 1, GPU_CONV_W, GPU_CONV_Y, GPU_CONV_BIAS };
 
-/** Local. Builds the graph of a pass. fused: including its bias. */
+/** Local. Builds the graph of a pass. fused 1: the graph includes the bias. */
 int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused,
                     gpu__dnn_graph_t *out);
 
@@ -49,7 +49,7 @@ int gpu__conv_graph(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int f
 int gpu__conv_algos(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p, int fused, int cap,
                     gpu__conv_algo_t *out, int *n);
 #define GPU_CONV_WORKSPACE ((size_t)256 << 20)
-/** Local. The first candidate; CT_ERR_UNSUP if there is none. */
+/** Local. Returns the first candidate; CT_ERR_UNSUP: cuDNN offers no candidate. */
 int gpu__conv_first_algo(const gpu__dnn_target_t *t, const gpu__conv_pass_t *p,
                          gpu__conv_algo_t *out);
 
@@ -59,7 +59,7 @@ typedef struct gpu__conv_memory {
   void *x, *w, *y, *bias, *scratch;
 } gpu__conv_memory_t;
 
-/** Workspace bytes of a candidate. */
+/** Returns the workspace bytes of a candidate. */
 size_t gpu__conv_algo_scratch(const gpu__conv_pass_t *p, const gpu__conv_algo_t *w);
 /** Local, Hot. Enqueues the pass. */
 int gpu__conv_algo_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gpu__conv_algo_t *w,
@@ -70,15 +70,16 @@ int gpu__conv_algo_run(cudnnHandle_t handle, const gpu__conv_pass_t *p, const gp
 int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *out);
 
 /** Local. Reads an earlier choice from a file in \a dir; \a key: a line with everything that the
- * choice depends on. 1: found and valid. */
+ * choice depends on. Returns 1 if the choice was found and is valid. */
 int gpu__conv_read(const gpu__dnn_target_t *t, const char *dir, const char *key,
                    gpu__conv_algo_t *out);
 /** Local. Writes a choice; creates the directory. Several processes may write the same file
  * concurrently. */
 int gpu__conv_write(const char *dir, const char *key, const gpu__conv_algo_t *algo);
 
-/** Local. The plan of a pass on \a dev: found once per process; with dev->autotune also looked up
- * among earlier choices in dev->plan_cache. Owned by the device's gpu__libraries_t. */
+/** Local. Returns the plan of a pass on \a dev, which is searched once per process; with
+ * dev->autotune the search starts with the choices of earlier processes in dev->plan_cache. The
+ * device's gpu__libraries_t owns the plan. */
 int gpu__conv_algo(ct_dev_t *dev, const gpu__conv_pass_t *p, const gpu__conv_algo_t **out);
 
 #endif

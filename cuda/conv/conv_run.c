@@ -9,8 +9,9 @@ static size_t aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* 1 if the weight gradient must be converted: cuDNN does not write float32 gradients of
- * reduced-precision weights, so they go through scratch, after the workspace. */
+/* Returns 1 if the weight gradient must be converted: cuDNN does not write float32 gradients of
+ * reduced-precision weights, so such gradients are first written to scratch, after the
+ * workspace. */
 static int casts(const gpu__conv_pass_t *p)
 {
   return p->pass == CT_BWD_PARAM && p->d->x.dtype != CT_F32;

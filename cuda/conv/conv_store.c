@@ -33,7 +33,8 @@ void gpu__conv_plans_free(gpu__conv_plans_t *p)
   ct_mem_free(p);
 }
 
-/* The number of multiprocessors distinguishes parts of a GPU (MIG) from the whole. */
+/* Makes an empty table. Its device name includes the number of multiprocessors, which distinguishes
+ * parts of a GPU (MIG) from the whole. */
 static int plans_new(const ct_dev_t *dev, gpu__conv_plans_t **out)
 {
   int rc = CT_OK;
@@ -50,7 +51,7 @@ out:
   return rc;
 }
 
-/* A text with everything that a plan depends on. */
+/* Writes the key of a plan: a text with everything that the plan depends on. */
 static void store_key_of(const gpu__conv_plans_t *plans, const gpu__conv_pass_t *p,
                          char key[KEY_CAP])
 {

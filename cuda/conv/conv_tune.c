@@ -21,7 +21,8 @@ static size_t aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* Filters and biases are sized for float32, since their gradients are float32. */
+/* Allocates the memory. Filters and biases have the size of float32, since their gradients are
+ * float32. */
 static int bench_open(bench_t *b, size_t scratch)
 {
   int rc = CT_OK;
@@ -61,7 +62,8 @@ static float median(const float t[RUNS])
   return fmaxf(low, fminf(high, t[2]));
 }
 
-/* Time in milliseconds; a warm-up run, which may load the kernel, is not counted. */
+/* Measures the time of a run in milliseconds; a warm-up run, which may load the kernel, is not
+ * counted. */
 static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
 {
   int rc = CT_OK;
@@ -94,7 +96,7 @@ out:
   return rc;
 }
 
-/* Index of the fastest candidate; those that fail are skipped. */
+/* Returns the index of the fastest candidate; candidates that fail are skipped. */
 static int fastest(bench_t *b, const gpu__conv_algo_t algo[CANDIDATES], int n)
 {
   int best = -1;

@@ -13,22 +13,24 @@
 #include "base/ct_text.h"
 #include "base/ct_types.h"
 
-/** Local. CT_OK for CUDNN_STATUS_SUCCESS; else records what failed ("plan") with cuDNN's message:
- * CT_ERR_UNSUP, CT_ERR_NOMEM or CT_ERR_DEVICE. */
+/** Local. Returns CT_OK for CUDNN_STATUS_SUCCESS. Otherwise records an error with cuDNN's message
+ * and \a what, the name of the operation that failed ("plan"): CT_ERR_UNSUP, CT_ERR_NOMEM or
+ * CT_ERR_DEVICE. */
 int gpu__dnn_check(cudnnStatus_t status, const char *what, const char *file, int line);
 #define GPU_DNN_CHECK(call, what) gpu__dnn_check((call), what, __FILE__, __LINE__)
 
 typedef cudnnBackendDescriptor_t gpu__dnn_desc_t;
 
-/** Target of plans: the device of a handle, or if that is NULL a device with these properties. */
+/** Target of plans: the device of a handle; if the handle is NULL, a device with the properties
+ * below. */
 typedef struct gpu__dnn_target {
   cudnnHandle_t handle;
   gpu__dnn_desc_t properties;
 } gpu__dnn_target_t;
 
-/** Local. Device properties from cuDNN's JSON; free with gpu__dnn_free(). */
+/** Local. Creates device properties from cuDNN's JSON; free with gpu__dnn_free(). */
 int gpu__dnn_properties(const char *json, gpu__dnn_desc_t *out);
-/** NULL is allowed. */
+/** Frees a descriptor, which may be NULL. */
 void gpu__dnn_free(gpu__dnn_desc_t d);
 
 /* ---- graphs ---- */
@@ -50,15 +52,15 @@ typedef struct gpu__dnn_window {
   int64_t stride[3], pad[3], dilate[3];
 } gpu__dnn_window_t;
 
-/** A channels-last tensor: dim[1], the channels, is innermost in memory. \a id identifies it when
- * the plan is run. */
+/** Adds a channels-last tensor: dim[1], the channels, is innermost in memory. \a id identifies the
+ * tensor when the plan is run. */
 gpu__dnn_desc_t gpu__dnn_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type, int ndim,
                                 const int64_t *dim);
-/** A virtual float32 tensor between two operations, without memory. */
+/** Adds a virtual float32 tensor between two operations, without memory. */
 gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *dim);
 /** Adds a cross-correlation with float32 accumulation. \a pass: CT_FWD computes y from x and w,
- * CT_BWD_DATA x from w and y, CT_BWD_PARAM w from x and y (gradients then). x has groups times the
- * channels of w. */
+ * CT_BWD_DATA the gradient of x from w and the gradient of y, CT_BWD_PARAM the gradient of w from x
+ * and the gradient of y. x has groups * (the channels of w) channels. */
 void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *window,
                    gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y);
 /** Adds y = a + b in float32; dims of b that are 1 are broadcast. */
@@ -78,11 +80,11 @@ typedef struct gpu__dnn_configs {
   int count;
 } gpu__dnn_configs_t;
 
-/** Local. Proposals of cuDNN's heuristics; none is not an error. */
+/** Local. Returns the proposals of cuDNN's heuristics; an empty list is not an error. */
 int gpu__dnn_configs(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g,
                      cudnnBackendHeurMode_t mode, gpu__dnn_configs_t *out);
 void gpu__dnn_configs_clear(gpu__dnn_configs_t *c);
-/** Local. cuDNN's numerical notes on an engine: bits 1 << cudnnBackendNumericalNote_t. */
+/** Local. Returns cuDNN's numerical notes on an engine: bits 1 << cudnnBackendNumericalNote_t. */
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes);
 
 /* ---- plans ---- */
@@ -92,18 +94,18 @@ typedef struct gpu__dnn_plan {
   size_t workspace;             /**< bytes */
 } gpu__dnn_plan_t;
 
-/** Local. Fails if the engine cannot run the graph. On success takes ownership of \a config and
- * sets it to NULL. */
+/** Local. Makes a plan; fails if the engine cannot run the graph. On success takes ownership of
+ * \a config and sets it to NULL. */
 int gpu__dnn_plan_make(const gpu__dnn_target_t *t, gpu__dnn_desc_t *config, gpu__dnn_plan_t *out);
-/** Local. A plan as text, valid for this version of cuDNN and this GPU model. */
+/** Local. Writes a plan as text, valid for this version of cuDNN and this GPU model. */
 int gpu__dnn_plan_write(const gpu__dnn_plan_t *p, ct_str_t *json);
 int gpu__dnn_plan_read(const gpu__dnn_target_t *t, const char *json, gpu__dnn_plan_t *out);
 void gpu__dnn_plan_clear(gpu__dnn_plan_t *p);
 
 enum { GPU_DNN_POINTERS = 4 };
 
-/** Memory bindings of a plan, initially {0}. Kept between runs and rebuilt only if pointers change;
- * in training steps they never do. */
+/** Memory bindings of a plan, initially {0}. They are kept between runs and rebuilt only if
+ * pointers change; pointers do not change between training steps. */
 typedef struct gpu__dnn_memory {
   gpu__dnn_desc_t pack;
   void *at[GPU_DNN_POINTERS], *workspace;

@@ -1,11 +1,11 @@
-/* Activations: one struct per entry of CT_ACT_LIST, so that a missing one is a compile error. The
+/* Activations: one struct per entry of CT_ACT_LIST, so that a missing entry is a compile error. The
  * activation is selected outside of the kernels. */
 #include "cuda/kernels/act.h"
 
 #include "cuda/kernels/map.h"
 
-/* As in torch.nn.functional: the value at x, and the derivative in terms of x or y as CT_ACT_LIST
- * specifies. NaN stays NaN. */
+/* An activation as in torch.nn.functional: its value at x, and its derivative in terms of x or y,
+ * as CT_ACT_LIST specifies. NaN stays NaN. */
 template <ct_act_t KIND> struct act;
 
 template <> struct act<CT_ACT_LEAKY_RELU> {

@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/** y = f(x); \a alpha as in ct_op_desc_t. */
+/** Computes y = f(x); \a alpha as in ct_op_desc_t. */
 cudaError_t gpu__act(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n, const void *x, void *y,
                      cudaStream_t stream);
-/** dx = (dy + dy2) f', with f' computed from \a v, which is x or y as CT_ACT_LIST specifies; dy2
- * NULL: 0. */
+/** Computes dx = (dy + dy2) * f'(x); f'(x) is computed from \a v, which is x or y as CT_ACT_LIST
+ * specifies; dy2 NULL: 0. */
 cudaError_t gpu__act_gradient(ct_act_t kind, float alpha, ct_dtype_t type, int64_t n,
                               const void *dy, const void *dy2, const void *v, void *dx,
                               cudaStream_t stream);

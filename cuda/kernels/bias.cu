@@ -7,7 +7,7 @@
 
 enum { THREADS = 256, CHUNKS = 256, CHUNK_ROWS = 64 };
 
-/* 1 if packs can be used instead of single elements. */
+/* Returns 1 if packs (16 bytes) can be used instead of single elements. */
 template <class T> static int by_packs(const void *p, int64_t channels)
 {
   return gpu_is_aligned(p) && channels % gpu_pack<T>::n == 0;
@@ -26,7 +26,7 @@ template <class T> CT_D float biased(const T *y, const T *bias, int relu)
   return relu ? relu_of(v) : v;
 }
 
-/* A thread's channel advances by the same step each time, which avoids divisions. */
+/* Adds the bias. A thread's channel advances by the same step each time, which avoids divisions. */
 template <class T>
 CT_KERNEL void bias_relu(int64_t n, int64_t channels, T *y, const T *bias, int relu)
 {
@@ -77,7 +77,7 @@ extern "C" cudaError_t gpu__bias_relu(ct_dtype_t type, void *y, const void *bias
 
 /* ---- column sums ---- */
 
-/* Adds W elements, one pack or a single one. */
+/* Adds W elements: one pack, or a single element. */
 template <class T, int W> CT_D void add_to(float sum[W], const T *from)
 {
   if constexpr (W == 1) {
@@ -122,7 +122,7 @@ static int64_t chunks_of(int64_t rows)
   return n < 1 ? 1 : n < CHUNKS ? n : (int64_t)CHUNKS;
 }
 
-/* Output: out[chunks][channels]. */
+/* Sums the chunks; output: out[chunks][channels]. */
 template <class T, int W>
 static cudaError_t launch_sums(int64_t rows, int64_t channels, int64_t chunks, const T *dy,
                                float *out, cudaStream_t s)

@@ -13,7 +13,8 @@ static int64_t quotient_up(int64_t a, int64_t b)
   return (a + b - 1) / b;
 }
 
-/* Number of blocks, about \a blocks, with equal numbers of bands, at least \a least each. */
+/* Returns a number of blocks near \a blocks, so that all blocks have equal numbers of bands, at
+ * least \a least bands each. */
 static int share_out(int64_t bands, int64_t blocks, int64_t least)
 {
   int64_t each = quotient_up(bands, blocks > 0 ? blocks : 1);
@@ -53,7 +54,8 @@ template <int V> struct bn_some {
   float count, mean[V], m2[V];
 };
 
-/* Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983. */
+/* Merges the moments b into a (Chan, Golub, LeVeque, "Algorithms for computing the sample
+ * variance", 1983). */
 template <int V> CT_D void add(bn_some<V> &a, const bn_some<V> &b)
 {
   float count = a.count + b.count, share = count > 0 ? b.count / count : 0;
@@ -80,8 +82,8 @@ template <int V> CT_D void add_lines(bn_some<V> &a)
   }
 }
 
-/* Converts sums about a shift to moments. The shift is one of the values, so that the cancellation
- * is at most `count` times the variance. */
+/* Converts sums about a shift to moments. The shift is one of the summed values, so that the square
+ * of the shifted mean, which is subtracted, is at most `count` times the variance. */
 template <int V>
 CT_D void settle(bn_some<V> &a, const float shift[V], const float sum[V], const float square[V])
 {

@@ -18,15 +18,16 @@ extern "C" {
  * rows. */
 typedef struct gpu__bn_grid {
   ct_dtype_t type;
-  int width;   /**< channels per thread: one pack, or 1 if the channels are no multiple of a pack */
+  int width;   /**< channels per thread: a pack (16 bytes) if its size divides the number of
+                    channels, else 1 */
   int across;  /**< threads of a block along the channels; the rest are along the rows */
   int columns; /**< blocks along the channels */
-  int splits;  /**< blocks along the rows in summing kernels; 0: there are no rows */
+  int splits;  /**< blocks along the rows in summing kernels; 0 if the tensor has no rows */
   int spread;  /**< blocks along the rows in writing kernels */
   int64_t rows, channels;
 } gpu__bn_grid_t;
 
-/** Pure. The grid for a device with \a sms multiprocessors. */
+/** Pure. Returns the grid for a device with \a sms multiprocessors. */
 gpu__bn_grid_t gpu__bn_share(ct_dtype_t type, int64_t rows, int64_t channels, int sms);
 
 /** Normalization of a channel: (x - mean) * invstd * weight + bias. */
@@ -56,29 +57,31 @@ typedef enum {
 
 /* ---- forward ---- */
 
-/** Mean and sum of squared deviations per split and channel: \a partial [2][splits][channels]. */
+/** Computes mean and sum of squared deviations per split and channel: \a partial
+ * [2][splits][channels]. */
 cudaError_t gpu__bn_moments(const gpu__bn_grid_t *g, const void *x, float *partial,
                             cudaStream_t stream);
 /** Merges the moments of the splits into the batch statistics. */
 cudaError_t gpu__bn_merge(const gpu__bn_grid_t *g, const float *partial, const gpu__bn_stats_t *out,
                           cudaStream_t stream);
-/** Merges them into the sums that SyncBN reduces (ct_op_args_t.stats). */
+/** Merges the moments of the splits into the sums that SyncBN all-reduces (ct_op_args_t.stats). */
 cudaError_t gpu__bn_local(const gpu__bn_grid_t *g, const float *partial, const float *running_mean,
                           double *stats, cudaStream_t stream);
 /** Computes the statistics from the sums of all ranks; writes nothing if they cover no elements. */
 cudaError_t gpu__bn_merge_synced(int64_t channels, const double *stats, const gpu__bn_stats_t *out,
                                  cudaStream_t stream);
 
-/** y = normalized x + x2 (NULL: 0), then ReLU if relu is set; relu 6: ReLU6. \a kept (NULL: not
- * wanted) gets the ReLU's signs: one bit per element, one byte per `width` elements. y may be x. */
+/** Computes y = normalized x + x2 (NULL: 0), then ReLU if relu is set; relu 6: ReLU6. \a kept
+ * (NULL: not wanted) gets the signs of the ReLU's input: one bit per element, one byte per `width`
+ * elements. y may be x. */
 cudaError_t gpu__bn_normalise(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm, const void *x,
                               const void *x2, int relu, void *y, unsigned char *kept,
                               cudaStream_t stream);
 
 /* ---- backward ---- */
 
-/** Inputs of the gradient g of the sum before the ReLU: dy + dy2 (NULL: dy), 0 where the ReLU was
- * inactive. */
+/** Inputs from which g, the gradient of the ReLU's input, is computed: g = dy + dy2 (dy2 NULL: dy),
+ * and 0 where the ReLU gave 0. */
 typedef struct gpu__bn_gradient {
   const void *dy, *dy2;
   gpu__bn_sign_t sign;
@@ -92,8 +95,8 @@ typedef struct gpu__bn_summed {
   double *stats;         /**< for SyncBN */
 } gpu__bn_summed_t;
 
-/** Sums of g and of g * (x - mean) per split and channel: \a partial [2][splits][channels]. \a
- * g_out (NULL: not wanted) gets g. */
+/** Computes the sums of g and of g * (x - mean) per split and channel: \a partial
+ * [2][splits][channels]. \a g_out (NULL: not wanted) gets g. */
 cudaError_t gpu__bn_gradient_sums(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm,
                                   const void *x, const gpu__bn_gradient_t *in, void *g_out,
                                   float *partial, cudaStream_t stream);
@@ -104,9 +107,9 @@ cudaError_t gpu__bn_sum_up(const gpu__bn_grid_t *g, const float *partial,
 cudaError_t gpu__bn_sum_up_synced(int64_t channels, const double *stats, const double *count,
                                   const gpu__bn_norm_t *norm, const gpu__bn_summed_t *out,
                                   cudaStream_t stream);
-/** dx = weight * invstd * (g - middle - (x - mean) * slope) and dx2 = g; either may be NULL, and dx
- * may be dy. middle NULL: fixed statistics, dx = weight * invstd * g; then x is read for
- * GPU_BN_FROM_X only. */
+/** Computes dx = weight * invstd * (g - middle - (x - mean) * slope) and dx2 = g. dx or dx2 may be
+ * NULL, and dx may be dy. middle NULL: fixed statistics, dx = weight * invstd * g; x is then read
+ * for GPU_BN_FROM_X only. */
 cudaError_t gpu__bn_dx(const gpu__bn_grid_t *g, const gpu__bn_norm_t *norm, const void *x,
                        const gpu__bn_gradient_t *in, const float *middle, const float *slope,
                        void *dx, void *dx2, cudaStream_t stream);

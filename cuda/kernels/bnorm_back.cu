@@ -5,7 +5,8 @@
 template <class T> struct bn_reads {
   const T *x, *dy, *dy2;     /* x, dy2 NULL: not read */
   const unsigned char *kept; /* GPU_BN_KEPT */
-  int packed, adds;          /* adds: 1 if there is a dy2 */
+  int packed;                /* 0: pointers may not be aligned to packs */
+  int adds;                  /* 1: dy2 is added to dy */
 };
 
 template <class T, int V, int U> struct bn_rows {
@@ -25,7 +26,7 @@ CT_D void load_rows(bn_rows<T, V, U> &r, const bn_reads<T> &in, const bn_span<V,
     if (u * p.lines < left) r.signs[u] = in.kept[(at + u * step) / V];
 }
 
-/* Gradient of the ReLU's input. */
+/* Returns the gradient of the ReLU's input. */
 template <class T, int V, int U, int SIGN>
 CT_D float gradient(const bn_rows<T, V, U> &r, const bn_coefs<V> &coefs, int adds, int u, int i)
 {

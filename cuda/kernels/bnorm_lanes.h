@@ -1,10 +1,11 @@
 /** \file bnorm_lanes.h  Helpers of the batch normalization kernels: the channels and rows of a
  * thread. Module-internal.
  *
- * A block is `across` threads wide and as high as its 256 threads allow. It iterates over bands; a
- * band is U rows for each line of the block. Recently used rows are still in the L2 cache, so
- * summing kernels go from the last band to the first, to start with what the previous op wrote
- * last, and writing kernels go from the first to the last. */
+ * A block is `across` threads wide and as high as its 256 threads allow; a line is a row of its
+ * threads. The block iterates over bands; a band is U rows of the tensor for each line. Recently
+ * used rows are still in the L2 cache: summing kernels go from the last band to the first, to start
+ * with the rows that the previous op wrote last, and writing kernels go from the first to the
+ * last. */
 #ifndef GPU_BNORM_LANES_H
 #define GPU_BNORM_LANES_H
 #include "cuda/kernels/bnorm.h"
@@ -40,7 +41,7 @@ template <int V, int U> CT_D bn_span<V, U> bn_here(const gpu__bn_grid_t &g)
   return p;
 }
 
-/** The thread's first row in a band; its next rows are `lines` apart. */
+/** Returns the thread's first row in a band; its next rows are `lines` apart. */
 template <int V, int U> CT_D int64_t bn_row(const bn_span<V, U> &p, int64_t band)
 {
   return band * p.lines * U + threadIdx.y;
@@ -130,13 +131,14 @@ template <int V> CT_D bn_coefs<V> bn_load_coefs(const gpu__bn_norm_t &n, int64_t
   return k;
 }
 
-/** Bit-identical in forward and backward, so that backward gets the sign that the ReLU saw. */
+/** Returns the normalized value. It is bit-identical in forward and backward, so that backward gets
+ * the sign of the ReLU's input. */
 template <int V> CT_D float bn_value(const bn_coefs<V> &k, int i, float x)
 {
   return fmaf(x - k.mean[i], k.scale[i], k.bias[i]);
 }
 
-/** PyTorch's ReLU propagates NaN. */
+/** Returns whether the ReLU passes v; like PyTorch's ReLU it passes NaN. */
 CT_D bool bn_passes(float v)
 {
   return !(v <= 0);

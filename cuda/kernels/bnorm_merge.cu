@@ -8,13 +8,13 @@ struct two_sums {
   double a, b;
 };
 
-/* This thread's channel; its splits are threadIdx.y, threadIdx.y + LINES, … */
+/* Returns this thread's channel; the thread's splits are threadIdx.y, threadIdx.y + LINES, … */
 CT_D int64_t channel_here()
 {
   return (int64_t)blockIdx.x * BN_MERGE + threadIdx.x;
 }
 
-/* Sums over all lines, in line 0. */
+/* Returns in line 0 the sums over all lines. */
 CT_D two_sums over_lines(two_sums s)
 {
   CT_SHARED(two_sums, other, BN_THREADS / 2);
@@ -29,13 +29,13 @@ CT_D two_sums over_lines(two_sums s)
   return s;
 }
 
-/* Blocks of a kernel with one thread per channel. */
+/* Returns the number of blocks of a kernel with one thread per channel. */
 static unsigned blocks_of(int64_t channels)
 {
   return gpu_grid(channels, BN_THREADS);
 }
 
-/* Grid of a merging kernel. */
+/* Returns the grid of a merging kernel. */
 static dim3 merging_grid(const gpu__bn_grid_t *g)
 {
   return dim3((unsigned)((g->channels + BN_MERGE - 1) / BN_MERGE));
@@ -43,12 +43,14 @@ static dim3 merging_grid(const gpu__bn_grid_t *g)
 
 /* ---- forward ---- */
 
-/* Number of rows in each split of the moments: bands are dealt out from the last, which may be
- * smaller, to the first. The division is done once, not per split, since divisions would dominate
- * the run time here. */
+/* Distribution of the rows over the splits: bands are given to splits from the last band, which may
+ * be smaller, to the first. The division is done once, not per split, since divisions would
+ * dominate the run time here. */
 struct dealt {
-  int64_t band, each, more; /* rows per band; bands per split, and how many splits have one more */
-  int64_t missing;          /* rows by which the last band is short */
+  int64_t band;    /* rows per band */
+  int64_t each;    /* bands per split */
+  int64_t more;    /* number of splits that have one band more */
+  int64_t missing; /* rows by which the last band is short */
 };
 
 CT_D dealt deal(const gpu__bn_grid_t &g)
@@ -63,8 +65,9 @@ CT_D double rows_of(const dealt &d, int64_t split)
   return (double)(split == 0 ? rows - d.missing : rows);
 }
 
-/* Sums of x - about and (x - about)^2 over all rows of a channel. In double, the cancellation in
- * the moments made from them is ((mean - about) / std)^2 * 2^-53 of the variance. */
+/* Returns the sums of x - about and (x - about)^2 over all rows of a channel, in double. The
+ * rounding error of the variance computed from these sums is ((mean - about) / std)^2 * 2^-53,
+ * relative. */
 CT_D two_sums sums_about(const gpu__bn_grid_t &g, const float *partial, int64_t channel,
                          double about)
 {

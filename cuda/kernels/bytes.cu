@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/kernel.h"
 
-/* Rounds twice, like the conversion on the host: not contracted to an FMA. */
+/* Returns a * x + b, rounded twice like the conversion on the host: not contracted to an FMA. */
 CT_D float affine_of(float a, float x, float b)
 {
 #ifdef __CUDACC__

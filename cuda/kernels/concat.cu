@@ -59,8 +59,8 @@ CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_ve
   }
 }
 
-/* Runs the statement with W elements at a time: a pack, or 1 if lengths or addresses are no
- * multiple of a pack. */
+/* Runs the statement with W elements at a time: a pack if all lengths and addresses are multiples
+ * of a pack, else 1. */
 #define BY_WIDTH(T, fits, W, ...)     \
   if (fits) {                         \
     constexpr int W = gpu_pack<T>::n; \

@@ -1,4 +1,4 @@
-/** \file parts.h  Concatenates and splits rows. Module-internal; local, Hot. All arrays but the
+/** \file concat.h  Concatenates and splits rows. Module-internal; local, Hot. All arrays but the
  * parameters are of \a type. */
 #ifndef GPU_PARTS_H
 #define GPU_PARTS_H
@@ -10,16 +10,18 @@
 extern "C" {
 #endif
 
-/** y[rows][one + two]: concatenation of x[rows][one] and x2[rows][two]. */
+/** Concatenates x[rows][one] and x2[rows][two] to y[rows][one + two]. */
 cudaError_t gpu__join(ct_dtype_t type, int64_t rows, int64_t one, int64_t two, const void *x,
                       const void *x2, void *y, cudaStream_t stream);
-/** y[rows][count]: columns \a first to \a first + \a count - 1 of x[rows][all] + x2 (NULL: x). */
+/** Copies to y[rows][count] the columns \a first to \a first + \a count - 1 of x[rows][all] + x2
+ * (x2 NULL: of x). */
 cudaError_t gpu__part(ct_dtype_t type, int64_t rows, int64_t all, int64_t first, int64_t count,
                       const void *x, const void *x2, void *y, cudaStream_t stream);
-/** y[rows][all]: x[rows][count] in the columns from \a first on, 0 elsewhere. */
+/** Copies x[rows][count] to y[rows][all], to the columns from \a first on; other columns become
+ * 0. */
 cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t first,
                              int64_t count, const void *x, void *y, cudaStream_t stream);
-/** y[batch][1 + patches][wide]: the class token followed by x[batch][patches][wide], plus
+/** Computes y[batch][1 + patches][wide]: the class token followed by x[batch][patches][wide], plus
  * position[1 + patches][wide]. */
 cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patches, int64_t wide,
                         const void *x, const float *class_token, const float *position, void *y,

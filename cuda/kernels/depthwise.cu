@@ -9,7 +9,7 @@
  * threads for different pixels. blockIdx.y selects the group of channels. */
 enum { THREADS = 256, CHANNELS = 64, STRIP = 4, TAPS = 9, MAX_CHUNKS = 512, CHUNK_PIXELS = 512 };
 
-/* W elements as floats, one pack or a single one. */
+/* W elements as floats: one pack, or a single element. */
 template <class T, int W> struct vec {
   float v[W];
 };
@@ -41,8 +41,8 @@ template <class T, int W> CT_D void store(T *p, const float v[W])
 
 /* ---- forward, backward data ---- */
 
-/* Along one axis: the input index that contributes to output `at` through a tap; -1: padding. BACK:
- * the reverse direction. */
+/* Returns, along one axis, the index of the input that contributes to output `at` through a tap
+ * (filter element); -1: padding. BACK: returns the output to which input `at` contributes. */
 template <bool BACK> CT_D int source(const gpu__depthwise_t &d, int dir, int at, int tap)
 {
   int offset = tap * d.dilate[dir] - d.pad[dir];
@@ -73,7 +73,8 @@ template <class T> struct operands {
   int relu;
 };
 
-/* Sums of a strip: STRIP pixels of a line, starting at (a, b), of the image at `from`. */
+/* Computes the sums of a strip: STRIP pixels of a line, starting at (a, b), of the image at
+ * `from`. */
 template <class T, int W, bool BACK>
 CT_D void sum_strip(const gpu__depthwise_t &d, const T *from, const float *filter, int width, int a,
                     int b, float sum[STRIP][W])
@@ -186,7 +187,7 @@ template <class T> static int by_packs(const gpu__depthwise_t *d, const void *a,
   return d->channels % gpu_pack<T>::n == 0 && gpu_is_aligned(a) && gpu_is_aligned(b);
 }
 
-/* Both block dimensions are powers of two. */
+/* Returns the block size; both dimensions are powers of two. */
 static dim3 block_of(const gpu__depthwise_t *d, int width)
 {
   unsigned across = 1;
@@ -250,7 +251,7 @@ static int64_t chunks_of(const gpu__depthwise_t *d)
   return n < 1 ? 1 : n < MAX_CHUNKS ? n : (int64_t)MAX_CHUNKS;
 }
 
-/* Number of filter elements. */
+/* Returns the number of filter elements. */
 static int64_t filters(const gpu__depthwise_t *d)
 {
   return d->channels * d->kernel[0] * d->kernel[1];

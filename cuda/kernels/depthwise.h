@@ -1,7 +1,7 @@
 /** \file depthwise.h  Depthwise convolutions of images: one filter per channel. Module-internal;
  * for C and kernels.
  *
- * They are memory-bound, so that a library's matrix products do not help. */
+ * Depthwise convolutions are memory-bound, so a library's matrix products do not help. */
 #ifndef GPU_KERNELS_DEPTHWISE_H
 #define GPU_KERNELS_DEPTHWISE_H
 #include <cuda_runtime_api.h>
@@ -21,15 +21,15 @@ typedef struct gpu__depthwise {
   int in[2], out[2], kernel[2], stride[2], pad[2], dilate[2];
 } gpu__depthwise_t;
 
-/** bias NULL: none. All arrays are of \a type. */
+/** Computes y; bias NULL: none. All arrays are of \a type. */
 cudaError_t gpu__depthwise_forward(ct_dtype_t type, const gpu__depthwise_t *d, const void *x,
                                    const void *w, const void *bias, int relu, void *y,
                                    cudaStream_t s);
 cudaError_t gpu__depthwise_backward_data(ct_dtype_t type, const gpu__depthwise_t *d, const void *dy,
                                          const void *w, void *dx, cudaStream_t s);
-/** Workspace bytes of gpu__depthwise_backward_weight(). */
+/** Returns the workspace bytes of gpu__depthwise_backward_weight(). */
 size_t gpu__depthwise_scratch(const gpu__depthwise_t *d);
-/** Sums in float32, always in the same order. */
+/** Computes the weight gradient; sums in float32, always in the same order. */
 cudaError_t gpu__depthwise_backward_weight(ct_dtype_t type, const gpu__depthwise_t *d,
                                            const void *x, const void *dy, float *dw, void *scratch,
                                            cudaStream_t s);

@@ -12,14 +12,14 @@ CT_D ct_dropout_t rule_of(const gpu__step_params_t &d, uint32_t layer, uint32_t 
   return rule;
 }
 
-/* What is dropped is 0, also if it was not finite. */
+/* Returns v * factor, but 0 for a dropped value even if v is not finite. */
 CT_D float dropped(float v, float factor)
 {
   return factor == 0 ? 0 : v * factor;
 }
 
-/* For samples in plain order that consist of whole random blocks: each thread processes one block
- * at once. */
+/* Processes samples in plain order that consist of whole random blocks: each thread processes one
+ * block at once. */
 template <class T>
 CT_KERNEL void drop_blocks(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop, float factor,
                            gpu__step_params_t params, const gpu__step_params_t *at, const T *x,

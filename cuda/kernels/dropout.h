@@ -11,12 +11,12 @@ extern "C" {
 #endif
 
 /** Layout of a batch: [samples][space][channels]; its plain layout is [samples][channels][space].
- * If the batch is stored plain, channels is 1. */
+ * For a batch in plain layout, channels is 1. */
 typedef struct gpu__dropout_shape {
   int64_t samples, space, channels;
 } gpu__dropout_shape_t;
 
-/** y = x times the dropout factors (ct_dropout.h); y may be x. The seed comes from the step
+/** Computes y = x * the dropout factors (ct_dropout.h); y may be x. The seed comes from the step
  * parameters, not from rule->seed. */
 cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t *shape,
                          const ct_dropout_t *rule, const gpu__step_params_t *params,

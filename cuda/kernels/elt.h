@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/** y = a + b (b NULL: a), then ReLU. */
+/** Computes y = a + b (b NULL: a), then ReLU if \a relu. */
 cudaError_t gpu__sum(ct_dtype_t type, int64_t n, const void *a, const void *b, int relu, void *y,
                      cudaStream_t stream);
-/** dx = dy + dy2 (NULL: dy), set to 0 where the ReLU's output y is not positive (y NULL: no
- * ReLU). */
+/** Computes dx = dy + dy2 (dy2 NULL: dy), but 0 where the ReLU's output y is not positive (y NULL:
+ * no ReLU). */
 cudaError_t gpu__masked_sum(ct_dtype_t type, int64_t n, const void *dy, const void *dy2,
                             const void *y, void *dx, cudaStream_t stream);
 /** Converts to another type, rounded to nearest. */

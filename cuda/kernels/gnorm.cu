@@ -13,7 +13,8 @@ CT_D int64_t offset_of(const gpu__gnorm_t &g, int64_t n, int64_t c, int64_t pixe
   return n * g.channels * g.space + c * g.channel_step + pixel * g.pixel_step;
 }
 
-/* Index of element i's channel among the channels of all samples, and of its group. */
+/* Return the index of the channel of element i among the channels of all samples, and the index of
+ * its group. */
 CT_D int64_t channel_of(const gpu__gnorm_t &g, int64_t i)
 {
   int64_t n = i / (g.channels * g.space);
@@ -24,7 +25,7 @@ CT_D int64_t group_of(const gpu__gnorm_t &g, int64_t channel)
   return channel / (g.channels / g.groups);
 }
 
-/* Sums over all lines of a block, in line 0. */
+/* Sums over all lines of a block; line 0 gets the result. */
 CT_D void add_lines(float *shared, float &sum)
 {
   int own = (int)(threadIdx.y * GPU_WARP + threadIdx.x);
@@ -137,7 +138,7 @@ CT_KERNEL void param_sums(gpu__gnorm_t g, const float *stats, const float *part,
   }
 }
 
-/* The terms subtracted in dx: the mean of w dy / std, and its slope over x - mean. */
+/* Computes the terms that dx subtracts: the mean of w * dy / std, and its slope over x - mean. */
 CT_KERNEL void group_slopes(gpu__gnorm_t g, const float *w, const float *stats, const float *part,
                             float *slopes)
 {

@@ -21,16 +21,16 @@ typedef struct gpu__gnorm_shape {
 /* Local, Hot. sums: workspace, [samples, channels, 2]; stats: [samples, groups, 2], mean and 1 /
  * std; w, b: per channel, or NULL. */
 
-/** Writes stats; y may be x. */
+/** Computes y and stats; y may be x. */
 cudaError_t gpu__gnorm(ct_dtype_t type, const gpu__gnorm_t *g, float eps, const void *x,
                        const float *w, const float *b, void *y, float *sums, float *stats,
                        cudaStream_t stream);
-/** Sums over dy + dy2 (NULL: dy) for the next two functions. */
+/** Computes the sums over dy + dy2 (dy2 NULL: dy) that the next two functions read. */
 cudaError_t gpu__gnorm_sums(ct_dtype_t type, const gpu__gnorm_t *g, const void *x, const void *dy,
                             const void *dy2, const float *stats, float *sums, cudaStream_t stream);
 cudaError_t gpu__gnorm_param(const gpu__gnorm_t *g, const float *stats, const float *sums,
                              float *dw, float *db, cudaStream_t stream);
-/** slopes: workspace, as large as stats; dx may be dy. */
+/** Computes dx, which may be dy. slopes: workspace, as large as stats. */
 cudaError_t gpu__gnorm_data(ct_dtype_t type, const gpu__gnorm_t *g, const void *x, const float *w,
                             const float *stats, const float *sums, const void *dy, const void *dy2,
                             void *dx, float *slopes, cudaStream_t stream);

@@ -5,8 +5,8 @@
 
 enum { BLOCK = 256 };
 
-/* Index in the merged layout of unit i in the separated layout. I: index type; 32-bit divisions are
- * much cheaper. */
+/* Returns the index in the merged layout of unit i of the separated layout. I: index type; 32-bit
+ * divisions are much cheaper. */
 template <class I> CT_D int64_t among_rows(const gpu__heads_t &h, I i)
 {
   I unit = i % (I)h.wide;

@@ -41,7 +41,7 @@
 /** Launches a kernel; cudaGetLastError() returns launch errors. */
 #  define CT_LAUNCH(kernel, grid, block, stream, ...) \
     kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
-/** Put it before loops of constant length whose arrays must stay in registers. */
+/** Unrolls a loop. Used before loops of constant length whose arrays must stay in registers. */
 #  define GPU_UNROLL _Pragma("unroll")
 #else
 #  define GPU_UNROLL
@@ -58,8 +58,8 @@ static constexpr int GPU_MAX_GRID = 16;
 #endif
 static constexpr int GPU_PACK_BYTES = 16; /* the widest load */
 
-/** Blocks of `block` threads for n work items, capped at some thousands; kernels loop with
- * GPU_LOOP. */
+/** Returns the number of blocks of `block` threads for n work items, capped at some thousands;
+ * kernels loop with GPU_LOOP. */
 static inline unsigned gpu_grid(int64_t n, int64_t block)
 {
   int64_t blocks = n > 0 ? (n - 1) / block + 1 : 1;
@@ -88,7 +88,7 @@ struct gpu_bf16 {
   uint16_t bits;
 };
 
-/** The value of an element. */
+/** Returns the value of an element as float. */
 CT_D float gpu_load(const float *p)
 {
   return *p;
@@ -110,7 +110,7 @@ CT_D float gpu_load(const gpu_bf16 *p)
 #endif
 }
 
-/** Rounds to nearest even. */
+/** Stores v as an element, rounded to nearest, ties to even. */
 CT_D void gpu_store(float *p, float v)
 {
   *p = v;
@@ -138,7 +138,7 @@ template <class T> struct alignas(GPU_PACK_BYTES) gpu_pack {
   T v[n];
 };
 
-/** \a p is aligned to 16 bytes. */
+/** Loads a pack; \a p is aligned to 16 bytes. */
 template <class T> CT_D gpu_pack<T> gpu_load_pack(const T *p)
 {
 #ifndef __CUDACC__
@@ -154,7 +154,7 @@ template <class T> CT_D void gpu_store_pack(T *p, const gpu_pack<T> &pack)
   *reinterpret_cast<gpu_pack<T> *>(p) = pack;
 }
 
-/** 1 if packs may be loaded from p (NULL is allowed). */
+/** Returns 1 if packs may be loaded from p, which may be NULL. */
 static inline int gpu_is_aligned(const void *p)
 {
   return (uintptr_t)p % GPU_PACK_BYTES == 0;
@@ -185,7 +185,7 @@ static inline int gpu_is_aligned(const void *p)
 
 /* ---- sums and maxima in a fixed order: bit-identical in every run ---- */
 
-/** This thread's index in its block. */
+/** Returns this thread's index in its block. */
 CT_D int gpu_thread()
 {
   return (int)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
@@ -195,14 +195,14 @@ CT_D int gpu_threads()
   return (int)(blockDim.x * blockDim.y * blockDim.z);
 }
 
-/** Sum over the 32 lanes of a warp, in every lane. */
+/** Returns the sum over the 32 lanes (threads) of a warp, in every lane. */
 template <class T> CT_D T gpu_warp_sum(T v)
 {
   for (int away = GPU_WARP / 2; away > 0; away /= 2)
     v += __shfl_xor_sync(0xffffffffu, v, away);
   return v;
 }
-/** NaN wins, as in PyTorch's max. */
+/** Returns the larger of a and b; NaN if one is NaN, as PyTorch's max. */
 CT_D float gpu_larger(float a, float b)
 {
   return a > b || a != a ? a : b;
@@ -214,8 +214,8 @@ CT_D float gpu_warp_max(float v)
   return v;
 }
 
-/** Sum over all threads of a block, in every thread; every thread must call it. T: float, double or
- * an integer type. */
+/** Returns the sum over all threads of a block, in every thread; every thread must call it. T:
+ * float, double or an integer type. */
 template <class T> CT_D T gpu_block_sum(T v)
 {
   CT_SHARED(T, part, GPU_WARP);

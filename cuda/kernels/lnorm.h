@@ -11,15 +11,15 @@
 extern "C" {
 #endif
 
-/** y = (x - mean) / std * w + b. stats NULL: not stored. y may be x. */
+/** Computes y = (x - mean) / std * w + b. stats NULL: not stored. y may be x. */
 cudaError_t gpu__lnorm(int64_t rows, int64_t wide, float eps, const float *x, const float *w,
                        const float *b, float *y, float *stats, cudaStream_t stream);
-/** dx may be dy. */
+/** Computes dx, which may be dy. */
 cudaError_t gpu__lnorm_data(int64_t rows, int64_t wide, const float *x, const float *w,
                             const float *stats, const float *dy, float *dx, cudaStream_t stream);
-/** Pure. Workspace bytes of gpu__lnorm_param(). */
+/** Pure. Returns the workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
-/** Gradients dw and db, summed in a fixed order. */
+/** Computes the gradients dw and db, summed in a fixed order. */
 cudaError_t gpu__lnorm_param(int64_t rows, int64_t wide, const float *x, const float *stats,
                              const float *dy, float *dw, float *db, void *scratch,
                              cudaStream_t stream);

@@ -41,8 +41,8 @@ CT_D aims aims_of(const gpu__loss_of_t &of, int64_t n)
   return a;
 }
 
-/* Counts the outputs ranked before the label's: larger, or equal with a lower index, as argmax
- * orders them. NaN counts as ranked before, so that NaN is never a correct prediction. */
+/* Counts the outputs ranked before the label's output: larger, or equal with a lower index, which
+ * is the order of argmax. NaN ranks before the label, so that NaN is never a correct prediction. */
 CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_row_t &row)
 {
   int ahead = 0;
@@ -66,7 +66,7 @@ CT_D double class_weight(const gpu__loss_of_t &of, int64_t i)
   return of.class_weight ? of.class_weight[i] : 1;
 }
 
-/* q of class i. */
+/* Returns q of class i. */
 CT_D double wanted(const gpu__loss_of_t &of, const aims &a, int64_t i)
 {
   double smoothing = of.spec.label_smoothing;
@@ -270,7 +270,8 @@ CT_KERNEL void sum_up(gpu__loss_of_t of, int64_t count, const gpu__loss_row_t *r
 
 /* ---- launches ---- */
 
-/* One warp for a few classes, more threads if each would have several outputs. */
+/* Returns the threads per block: one warp for a few classes, more if each thread would have several
+ * outputs. */
 static unsigned threads_for(int64_t outputs)
 {
   unsigned threads = GPU_WARP;

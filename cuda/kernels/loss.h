@@ -1,5 +1,5 @@
-/** \file loss.h  Loss kernels. Module-internal; local, Hot. All arrays are in device memory, except
- * those in staging memory, which kernels write directly. */
+/** \file loss.h  Loss kernels. Module-internal; local, Hot. Arrays are in device memory, unless
+ * their comment says staging memory, which kernels write directly. */
 #ifndef GPU_LOSS_H
 #define GPU_LOSS_H
 #include <cuda_runtime_api.h>
@@ -38,16 +38,19 @@ typedef struct gpu__bad_label {
   int32_t found; /**< 1: the other members are set */
 } gpu__bad_label_t;
 
-/** *loss (staging) = sums over all samples, in an order that depends only on their number. rows:
- * gpu__loss_rows() rows of workspace. An invalid label makes the sum NaN and is written to *bad. */
+/** gpu__loss_forward() computes *loss (staging memory): sums over all samples, in an order that
+ * depends only on the number of samples. rows: workspace of gpu__loss_rows() rows. An invalid label
+ * makes the sum NaN and is written to *bad. */
 int64_t gpu__loss_rows(int64_t samples, int64_t pixels);
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
-/** dx = scale * d(sum of the samples' losses)/dx, with the scale of the step parameters. */
+/** Computes dx = scale * d(sum of the samples' losses)/dx, with the scale of the step
+ * parameters. */
 cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
                                const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
-/** The same for samples with several pixels; called by the two functions above. */
+/** The forward and backward pass for samples with several pixels; the two functions above call
+ * them. */
 cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
 cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
                                       const gpu__step_params_t *at, float *dx, cudaStream_t stream);

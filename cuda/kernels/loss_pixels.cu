@@ -23,7 +23,7 @@ struct pixel {
   float largest;
   double exp; /* sum of exp(x - largest) over the classes */
   int32_t label;
-  double weight; /* weight of the sample times that of its class; 0: ignored or invalid */
+  double weight; /* weight of the sample * weight of the class; 0: ignored or invalid label */
   int bad;
 };
 
@@ -51,8 +51,8 @@ CT_D int is_counted(const gpu__loss_of_t &of, const pixel &p)
   return !p.bad && !(of.spec.has_ignored && p.label == of.spec.ignored);
 }
 
-/* Number of logits ranked before the label's, as argmax orders them; NaN counts as ranked
- * before. */
+/* Returns the number of logits ranked before the label's logit in the order of argmax; NaN ranks
+ * before the label. */
 CT_D int ahead_of(const pixel &p)
 {
   int ahead = 0;

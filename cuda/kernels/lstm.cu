@@ -9,7 +9,7 @@ CT_D float sigmoid(float v)
   return 1 / (1 + expf(-v));
 }
 
-/* A gate's sum before its activation; `at`: its index within the 4h gates. */
+/* Returns a gate's sum before its activation; `at`: index of the gate within the 4h gates. */
 CT_D float gate_sum(int64_t at, const float *bias_ih, const float *bias_hh, const float *gates)
 {
   return gates[at] + (bias_ih[at] + bias_hh[at]);

@@ -27,7 +27,8 @@ typedef struct gpu__lstm_back {
   const float *gates, *cells; /**< from the forward pass */
   const void *y, *dy;
   const float *dh; /**< [n,h] gradient of y from the next step; not read at the last step */
-  float *dc;       /**< [n,h] the same for the cells; updated for the previous step */
+  float *dc;       /**< [n,h] gradient of the cells from the next step; on return, the gradient for
+                      the previous step */
   void *dgates;    /**< [n,t,4h] output: gradients of the gates before their activations */
   void *before;    /**< [n,t,h] output: y of the previous step, zero at the first; NULL: not wanted,
                       and y is not read */

@@ -11,7 +11,7 @@
 #define GPU_MAP_H
 #include "cuda/kernels/kernel.h"
 
-/** For member functions: CT_D without static. */
+/** Prefix of member functions that run on the device: CT_D without static. */
 #ifdef __CUDACC__
 #  define CT_METHOD __device__ __forceinline__
 #else
@@ -39,7 +39,7 @@ template <class T, class F> CT_KERNEL void gpu_map_one(int64_t n, gpu_inputs<T> 
     gpu_store(&out[i], f(gpu_or_zero(in.a, i), gpu_or_zero(in.b, i), gpu_or_zero(in.c, i)));
 }
 
-/* With packs; n is a multiple of the pack size. */
+/* Applies f to packs; n is a multiple of the pack size. */
 template <class T, class F> CT_KERNEL void gpu_map_packs(int64_t n, gpu_inputs<T> in, T *out, F f)
 {
   constexpr int width = gpu_pack<T>::n;
@@ -52,7 +52,7 @@ template <class T, class F> CT_KERNEL void gpu_map_packs(int64_t n, gpu_inputs<T
   }
 }
 
-/** out[i] = f(a[i], b[i], c[i]) for i < n. */
+/** Computes out[i] = f(a[i], b[i], c[i]) for i < n. */
 template <class T, class F>
 static cudaError_t gpu_map(int64_t n, const void *a, const void *b, const void *c, void *out, F f,
                            cudaStream_t stream)

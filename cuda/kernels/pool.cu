@@ -49,7 +49,7 @@ struct line {
   int depth, row;
 };
 
-/* The part of output i's window inside the image. */
+/* Returns the part of output i's window that is inside the image. */
 CT_D span window(const gpu__windows_t &g, int axis, int i)
 {
   int64_t in = g.in[axis], out = g.out[axis];
@@ -63,7 +63,7 @@ CT_D box window(const gpu__windows_t &g, const line &l, int column)
   return {window(g, 0, l.depth), window(g, 1, l.row), window(g, 2, column)};
 }
 
-/* The outputs whose windows contain input i. */
+/* Returns the outputs whose windows contain input i. */
 CT_D span windows_with(const gpu__windows_t &g, int axis, int i)
 {
   int64_t in = g.in[axis], out = g.out[axis];
@@ -79,7 +79,7 @@ CT_D box windows_with(const gpu__windows_t &g, const line &l, int column)
   return {windows_with(g, 0, l.depth), windows_with(g, 1, l.row), windows_with(g, 2, column)};
 }
 
-/* Index of input i within output o's window. */
+/* Returns the index of input i within output o's window. */
 CT_D int pos_in_window(const gpu__windows_t &g, int axis, int o, int i)
 {
   return i - (o * g.stride[axis] - g.pad[axis]);
@@ -95,7 +95,7 @@ CT_D line line_of(int64_t i, const int (&size)[3])
   return {i / size[1] / size[0], (int)(i / size[1] % size[0]), (int)(i % size[1])};
 }
 
-/* Offset of the line's first element. */
+/* Returns the offset of the line's first element. */
 CT_D int64_t offset(const gpu__windows_t &g, const int (&size)[3], const line &l)
 {
   return ((l.image * size[0] + l.depth) * size[1] + l.row) * size[2] * g.channels;
@@ -130,7 +130,7 @@ template <class T, int W> CT_D void consider(largest<W> &best, const lanes<T, W>
   }
 }
 
-/* Maximum of one window, at one column of an output line, for W channels from c on. */
+/* Returns the maximum of one window, at one column of an output line, for W channels from c on. */
 template <class T, int W>
 CT_D largest<W> find_largest(const gpu__windows_t &g, const T *x, const line &l, int column, int c)
 {
@@ -173,7 +173,7 @@ CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *argm
 
 /* ---- average ---- */
 
-/* Weight of each element of a window. */
+/* Returns the weight of each element of a window in its average. */
 CT_D float share_of(const gpu__windows_t &g, const box &in)
 {
   if (g.include_pad && !g.adaptive)
@@ -182,7 +182,7 @@ CT_D float share_of(const gpu__windows_t &g, const box &in)
               (float)(in.columns.to - in.columns.from));
 }
 
-/* Mean of one window. */
+/* Returns the mean of one window. */
 template <class T, int W>
 CT_D void find_mean(const gpu__windows_t &g, const T *x, const line &l, int column, int c,
                     float (&mean)[W])
@@ -296,7 +296,7 @@ template <class T> struct average_gradient {
   }
 };
 
-/* Sum over all outputs whose windows contain one input. */
+/* Returns the sum over all outputs whose windows contain one input. */
 template <class F, int W>
 CT_D void gather(const gpu__windows_t &g, const F &from, const line &l, int column, int c,
                  float (&sum)[W])
@@ -326,7 +326,7 @@ template <class T, int W, class F> CT_KERNEL void backward(gpu__windows_t g, F f
 
 /* ---- launches ---- */
 
-/* 1 if all arrays (NULL is allowed) permit packs. */
+/* Returns 1 if all arrays, which may be NULL, permit packs. */
 template <class T>
 static int fits_packs(const gpu__windows_t *g, const void *a, const void *b, const void *c,
                       const void *d)
@@ -335,7 +335,8 @@ static int fits_packs(const gpu__windows_t *g, const void *a, const void *b, con
          gpu_is_aligned(c) && gpu_is_aligned(d);
 }
 
-/* Whole warps, and not many more threads than work items in a line. */
+/* Returns the threads per block: whole warps, and not many more threads than work items in a
+ * line. */
 static unsigned threads_for(int64_t work)
 {
   return work < 256 ? (unsigned)((work + GPU_WARP - 1) / GPU_WARP * GPU_WARP) : 256;
@@ -404,7 +405,7 @@ extern "C" cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__window
   return cudaSuccess;
 }
 
-/* As many threads along x as there are channels, the rest along y. */
+/* Launches the global average: as many threads along x as channels, the rest along y. */
 template <class T, int W>
 static void launch_mean(const gpu__windows_t *g, const T *x, T *y, cudaStream_t stream)
 {

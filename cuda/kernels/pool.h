@@ -26,17 +26,18 @@ typedef struct gpu__windows {
 /** The position of a maximum in its window is stored as one byte if all windows are small
  * enough. */
 #define GPU_POOL_BYTE_ARGMAX 255
-/** Pure. Bytes per element of the array `argmax` below. */
+/** Pure. Returns the bytes per element of the array `argmax` below. */
 size_t gpu__pool_argmax_size(const gpu__windows_t *g);
 
-/** y = maximum of each window, then ReLU. argmax: position of the maximum, or none if the ReLU was
- * inactive; NULL: not stored. */
+/** Computes y = maximum of each window, then ReLU if \a relu. argmax: position of the maximum in
+ * its window, or a value for "none" if the ReLU gave 0; argmax NULL: not stored. */
 cudaError_t gpu__max_pool(ct_dtype_t type, const gpu__windows_t *g, int relu, const void *x,
                           void *y, void *argmax, cudaStream_t stream);
-/** dx = for each input, the sum of dy + dy2 (NULL: dy) over the outputs whose maximum it is. */
+/** Computes dx: for each input, the sum of dy + dy2 (dy2 NULL: dy) over the outputs whose maximum
+ * is this input. */
 cudaError_t gpu__max_pool_backward(ct_dtype_t type, const gpu__windows_t *g, const void *argmax,
                                    const void *dy, const void *dy2, void *dx, cudaStream_t stream);
-/** y = the mean of each window. */
+/** Computes y = the mean of each window. */
 cudaError_t gpu__average_pool(ct_dtype_t type, const gpu__windows_t *g, const void *x, void *y,
                               cudaStream_t stream);
 cudaError_t gpu__average_pool_backward(ct_dtype_t type, const gpu__windows_t *g, const void *dy,

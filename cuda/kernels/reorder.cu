@@ -5,8 +5,9 @@
 
 enum { TILE = 32, HIGH = 8 };
 
-/* Tiles go through shared memory, so that both sides are accessed along their lines; one padding
- * element per line keeps the columns in different banks. Blocks loop over tiles. */
+/* Transposes in tiles that pass through shared memory, so that source and result are accessed along
+ * their lines; one padding element per line keeps the columns in different banks. Blocks loop over
+ * tiles. */
 template <class From, class To>
 CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x, To *y)
 {
@@ -27,8 +28,8 @@ CT_KERNEL void turn(int64_t tiles, int64_t rows, int64_t columns, const From *x,
   }
 }
 
-/* For few channels, as in images, for which tiles would be nearly empty. I: index type; 32-bit
- * divisions are much cheaper. */
+/* Transposes without tiles, which would be nearly empty for few channels, as in images. I: index
+ * type; 32-bit divisions are much cheaper. */
 template <class From, class To, class I>
 CT_KERNEL void turn_narrow(int64_t n, I rows, I columns, const From *x, To *y)
 {

@@ -11,10 +11,12 @@
 extern "C" {
 #endif
 
-/** p [rows, wide] of type \a type = softmax of each row of x; with CT_F32 p may be x. */
+/** Computes p [rows, wide], of type \a type: the softmax of each row of x; with CT_F32 p may be
+ * x. */
 cudaError_t gpu__softmax(ct_dtype_t type, int64_t rows, int64_t wide, const float *x, void *p,
                          cudaStream_t stream);
-/** dx of type \a type = p * (dp - sum of p * dp over the row); with CT_F32 dx may be dp. */
+/** Computes dx = p * (dp - sum of p * dp over the row), of type \a type; with CT_F32 dx may be
+ * dp. */
 cudaError_t gpu__softmax_backward(ct_dtype_t type, int64_t rows, int64_t wide, const void *p,
                                   const float *dp, void *dx, cudaStream_t stream);
 

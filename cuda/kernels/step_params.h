@@ -1,10 +1,10 @@
 /** \file step_params.h  Step parameters: kernel arguments that change from step to step.
  * Module-internal; for C and kernels.
  *
- * When a step is replayed as a CUDA graph its kernel arguments keep their captured values. So
- * kernels that depend on step parameters take them by value and also as a pointer: if the pointer
- * is not NULL, the values there count (device memory that is refilled before each launch of the
- * graph). */
+ * When a step is replayed as a CUDA graph, its kernel arguments keep their captured values. So
+ * kernels that depend on step parameters get them by value and also a pointer: if the pointer is
+ * not NULL, the kernel uses the values to which it points, in device memory that is refilled before
+ * each launch of the graph. */
 #ifndef GPU_STEP_PARAMS_H
 #define GPU_STEP_PARAMS_H
 #include "backend/ct_backend.h"

@@ -34,7 +34,7 @@ extern "C" size_t gpu__update_bytes(void)
   return sizeof(work_t);
 }
 
-/* Sums are made of partial sums whose number depends only on the length of the range. */
+/* Returns the number of partial sums, which depends only on the length of the range. */
 static unsigned pieces_of(int64_t count)
 {
   int64_t n = (count + PIECE_MIN - 1) / PIECE_MIN;
@@ -45,7 +45,8 @@ static unsigned pieces_of(int64_t count)
 
 typedef gpu_vec<float, WIDTH> four_t;
 
-/* Elements beyond the end are 0. Whether packs are used does not affect results. */
+/* Loads four elements; elements beyond the end are 0. Whether packs are used does not affect
+ * results. */
 CT_D four_t load_four(const float *p, int64_t first, int64_t count, int packs)
 {
   four_t four = {};

@@ -1,10 +1,11 @@
 /** \file update.h  Optimizer kernels. Module-internal; local, Hot.
  *
- * A run of MEASURE or UPDATE depends on properties of the whole step: whether it is skipped, the
- * clipping factor, the trust ratio. One thread computes them once into the op's workspace, because
- * the statistics are in host memory, which thousands of blocks should not read. For a short range,
- * which has few blocks, each block computes them itself. A run overwrites the workspace of the
- * previous one: all runs of an op are enqueued on one stream, in order. */
+ * A run of MEASURE or UPDATE depends on properties of the whole step: whether the step is skipped,
+ * the clipping factor, the trust ratio. One thread computes these properties once into the op's
+ * workspace, because the statistics are in host memory, which thousands of blocks should not read.
+ * For a short range, which has few blocks, each block computes the properties itself. A run
+ * overwrites the workspace of the previous run: all runs of an op are enqueued on one stream, in
+ * order. */
 #ifndef GPU_UPDATE_H
 #define GPU_UPDATE_H
 #include <cuda_runtime_api.h>
@@ -25,19 +26,19 @@ typedef struct gpu__range {
   ct_dtype_t reduced_type;
 } gpu__range_t;
 
-/** Workspace bytes per op, in device memory. */
+/** Returns the workspace bytes per op, in device memory. */
 size_t gpu__update_bytes(void);
-/** *stat (page-locked host memory) += the sum of |g * scale|^p, or the maximum if p is infinite,
- * and the number of values that are not finite. */
+/** Adds to *stat (page-locked host memory) the sum of |g * scale|^p, or if p is infinite takes the
+ * maximum of |g * scale|; also adds the number of values that are not finite. */
 cudaError_t gpu__gradstat(double p, int64_t count, const float *g, const gpu__step_params_t *params,
                           const gpu__step_params_t *at, ct_grad_stat_t *stat, void *work,
                           cudaStream_t stream);
-/** norms[2], device memory: sums of squares of w and of the quantity that the rule compares it to
- * (ct_rules.h); 0 if the step is skipped. May change the states. */
+/** Computes norms[2], in device memory: the sums of squares of w and of the values that the rule's
+ * MEASURE function returns (ct_rules.h); 0 if the step is skipped. May change the states. */
 cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
                        const gpu__step_params_t *at, double *norms, void *work,
                        cudaStream_t stream);
-/** One optimizer step. \a norms: result of gpu__norms(), or NULL. */
+/** Runs one optimizer step. \a norms: result of gpu__norms(), or NULL. */
 cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r, const gpu__step_params_t *params,
                         const gpu__step_params_t *at, const double *norms, void *work,
                         cudaStream_t stream);

@@ -6,7 +6,7 @@
 
 enum { THREADS = 256 };
 
-/* Weight of input i in output o along an axis. */
+/* Returns the weight of input i in output o along an axis. */
 CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
 {
   int64_t factor = u.out[axis] / u.in[axis];
@@ -17,7 +17,7 @@ CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
   return (i == below ? 1 - rest : 0) + (i == next ? rest : 0);
 }
 
-/* Range of inputs [from, to) of an output. */
+/* Computes the range of inputs [from, to) of an output. */
 CT_D void inputs_of(const gpu__upsample_t &u, int axis, int64_t o, int64_t &from, int64_t &to)
 {
   int64_t factor = u.out[axis] / u.in[axis];
@@ -55,7 +55,7 @@ CT_D spot spot_of(const gpu__upsample_t &u, const int64_t *size, int64_t i)
   return s;
 }
 
-/* Weighted sum of the elements [from, to) of the other array. */
+/* Returns the weighted sum of the elements [from, to) of the other array. */
 template <class T>
 CT_D float sum_of(const gpu__upsample_t &u, int back, const spot &s, const T *x, const T *x2)
 {

@@ -9,17 +9,17 @@
 extern "C" {
 #endif
 
-/** Arrays [outer][in[0]][in[1]][in[2]][inner], and the same with out, whose sizes are multiples of
- * in. */
+/** The shapes: x is [outer][in[0]][in[1]][in[2]][inner], y is
+ * [outer][out[0]][out[1]][out[2]][inner]; each out[i] is a multiple of in[i]. */
 typedef struct gpu__upsample {
   int64_t outer, inner, in[3], out[3];
   int linear; /**< 0: nearest */
 } gpu__upsample_t;
 
-/** y = x upsampled. */
+/** Upsamples x to y. */
 cudaError_t gpu__upsample(ct_dtype_t type, const gpu__upsample_t *u, const void *x, void *y,
                           cudaStream_t stream);
-/** dx = gradient from dy + dy2 (NULL: dy). */
+/** Computes dx from dy + dy2 (dy2 NULL: dy). */
 cudaError_t gpu__upsample_backward(ct_dtype_t type, const gpu__upsample_t *u, const void *dy,
                                    const void *dy2, void *dx, cudaStream_t stream);
 

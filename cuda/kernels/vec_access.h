@@ -4,12 +4,12 @@
 #define GPU_VEC_ACCESS_H
 #include "cuda/kernels/kernel.h"
 
-/** N is a power of two; at most 16 bytes. */
+/** A vector of N elements; N is a power of two, and the vector has at most 16 bytes. */
 template <class T, int N> struct alignas(N * sizeof(T)) gpu_vec {
   T v[N];
 };
 
-/** 1 if p is aligned for gpu_vec<T, N> (NULL is allowed). */
+/** Returns 1 if p, which may be NULL, is aligned for gpu_vec<T, N>. */
 template <class T, int N> static inline int gpu_vec_fit(const void *p)
 {
   return (uintptr_t)p % sizeof(gpu_vec<T, N>) == 0;

@@ -5,9 +5,9 @@
  * calls may be recorded as part of a replayed step (gpu__enqueue_call), in which the events become
  * edges of a CUDA graph.
  *
- * Slices are chosen to suit ncclReduceScatter and ncclAllGather: all have the same number of whole
- * units, and the last rank also has the remaining floats, which use a separate ncclReduce or
- * ncclBroadcast in the same group call.
+ * Slices are chosen to suit ncclReduceScatter and ncclAllGather: all slices have the same number of
+ * whole units. The last rank's slice also has the remaining floats, for which a separate ncclReduce
+ * or ncclBroadcast is part of the same group call.
  *
  * For bfloat16 transfers gradients are converted into a copy of the arena and back. Unlike
  * ct_comm_mpi, NCCL also rounds the partial sums that it forwards. */
@@ -62,7 +62,8 @@ out:
 
 /* ---- transfers ---- */
 
-/* The bfloat16 copy of a buffer; NULL: the buffer is not from alloc() and is sent as it is. */
+/* Returns the bfloat16 copy of a buffer; NULL: the buffer is not from alloc() and is sent as
+ * float32. */
 static char *bf16_of(const ct_comm_t *c, const float *buf, int64_t n)
 {
   const char *p = (const char *)buf;
@@ -113,7 +114,7 @@ out:
   return rc;
 }
 
-/* s NULL: the buffer is ready. */
+/* Starts a transfer after the work on \a s; s NULL: the buffer is ready. */
 static int nccl_launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -188,7 +189,8 @@ out:
 
 /* ---- memory ---- */
 
-/* Falls back to cudaMalloc if NCCL cannot allocate memory or register it: slower, but correct. */
+/* Allocates memory by NCCL, or by cudaMalloc if NCCL cannot allocate or register memory: slower,
+ * but correct. */
 static int new_memory(ct_comm_t *c, size_t bytes, gpu__shared_t *m)
 {
   int rc = CT_OK;
@@ -219,7 +221,7 @@ static void free_memory(ct_comm_t *c, gpu__shared_t *m)
   *m = (gpu__shared_t){0};
 }
 
-/* Registers on all ranks or on none, as NCCL requires. */
+/* Registers memory on all ranks or on none, as NCCL requires. */
 static void register_memory(ct_comm_t *c, gpu__shared_t *m)
 {
   ncclResult_t r = ncclCommRegister(c->nccl, m->p, m->bytes, &m->handle);
@@ -271,7 +273,7 @@ static void free_events(ct_comm_t *c)
   }
 }
 
-/* Frees everything but memory of alloc(). */
+/* Frees everything except memory from alloc(). */
 static void free_parts(ct_comm_t *c, int alone)
 {
   gpu__nccl_groups_free(c);
@@ -284,7 +286,7 @@ static void free_parts(ct_comm_t *c, int alone)
   ct_mem_free(c);
 }
 
-/* Orderly end: all ranks have finished their work. */
+/* Closes NCCL when all ranks have finished their work. */
 static void close_nccl(ct_comm_t *c)
 {
   if (!c->nccl) return;

@@ -13,12 +13,15 @@
 
 typedef struct gpu__transfer {
   int open;
-  cudaEvent_t fork, done; /**< owned; NULL until this ticket's first transfer */
+  /* Both events are owned, and NULL until this ticket's first transfer. */
+  cudaEvent_t fork; /**< after this event the buffer is filled */
+  cudaEvent_t done; /**< after this event the transfer is complete */
 } gpu__transfer_t;
 
 /** A timed wait of a queue for a transfer or for a group sum. */
 typedef struct gpu__wait {
-  cudaEvent_t from, to; /**< owned; NULL until the first use of this entry */
+  cudaEvent_t from, to; /**< begin and end of the wait; owned; NULL until the first use of this
+                           entry */
   int of_group;
 } gpu__wait_t;
 
@@ -47,8 +50,8 @@ struct ct_comm {
   cudaStream_t stream;   /**< owned; higher priority than the queues' streams */
   const char *call;      /**< last NCCL call and its size */
   int64_t call_bytes;
-  int repeated; /**< 1: calls may be part of a graph, so the stream's state does not show if they
-                   have completed */
+  int repeated; /**< 1: calls may be part of a graph, so the state of the stream does not show
+                   whether they have completed */
   gpu__transfer_t transfer[CT_COMM_TICKETS];
   int lowest;          /**< no free ticket is lower, so that equal steps use equal tickets */
   gpu__block_t *block; /**< owned */
@@ -69,13 +72,13 @@ struct ct_group {
 
 /* ---- errors (nccl_check.c) ---- */
 
-/** Local, Hot. CT_OK, or the error that ended this communicator. */
+/** Local, Hot. Returns CT_OK, or the error that ended this communicator. */
 int gpu__nccl_alive(ct_comm_t *c);
 /** Local, Hot. Checks the result of a call on \a comm, and waits until NCCL has enqueued it. A
  * failure is reported to the other ranks and ends this communicator. */
 int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *call, int64_t bytes);
-/** Local. Ends the communicator because of this rank's recorded error, and reports it to the other
- * ranks. Returns \a rc. */
+/** Local. Ends the communicator because of this rank's recorded error, and reports the error to the
+ * other ranks. Returns \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);
 /** Local. Aborts everything on this rank: ncclCommAbort, and no further graph launches. Deferred
  * while a step is being captured. */
@@ -89,13 +92,13 @@ int gpu__nccl_watch(void *comm, int late);
 int gpu__nccl_fork(ct_comm_t *c, cudaStream_t s, cudaEvent_t e);
 int gpu__nccl_event(cudaEvent_t *io);
 void gpu__nccl_count(ct_comm_t *c, int64_t bytes, int share, int ranks);
-/** Pure. Floats per slice; the last rank's slice also has the remainder. */
+/** Pure. Returns the floats per slice; the last rank's slice also has the remainder. */
 int64_t gpu__nccl_slice(int64_t n, int ranks);
 
 /* ---- timed waits (comm_nccl_waits.c) ---- */
 
-/** Local, Hot. Index of a wait that is about to be enqueued or captured; equal steps have equal
- * indices. -1: not timed. */
+/** Local, Hot. Returns an index for a wait that is about to be enqueued or captured; equal steps
+ * have equal indices. -1: the wait is not timed. */
 int gpu__nccl_wait_open(ct_comm_t *c, int of_group);
 /** Local, Hot. Makes \a s wait for the event. */
 int gpu__nccl_wait(ct_comm_t *c, int wait, cudaStream_t s, cudaEvent_t done);

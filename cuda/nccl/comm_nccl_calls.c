@@ -77,7 +77,7 @@ out:
 
 /* ---- scatter and gather ---- */
 
-/* Rank 0's messages, or this rank's single message. */
+/* Enqueues the messages of rank 0, or the single message of another rank. */
 static ncclResult_t send_or_receive(ct_comm_t *c, char *all, char *mine, const int64_t bytes[],
                                     int from_root)
 {
@@ -161,8 +161,8 @@ void gpu__nccl_groups_free(ct_comm_t *c)
   }
 }
 
-/* The child exists once the call on the parent has completed, and is usable once its own
- * initialization has. */
+/* Splits the communicator. The child exists once the call on the parent has completed, and is
+ * usable once the child's own initialization has completed. */
 static int split(ct_comm_t *c, int color, ct_group_t *g)
 {
   int rc = CT_OK;
@@ -207,7 +207,7 @@ typedef struct work {
   int64_t n, wait;
 } work_t;
 
-/* Runs on the communicator's stream, after earlier transfers. */
+/* Enqueues the all-reduce of a group on the communicator's stream, after earlier transfers. */
 static int nccl_calls_launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;

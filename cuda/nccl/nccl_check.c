@@ -47,8 +47,9 @@ static ending_t *take_all(ct_comm_t *c)
   return e;
 }
 
-/* NCCL frees nothing that a graph still uses, so graphs are dropped first. ncclCommAbort() may take
- * long, or forever if a peer is dead, so it runs in a thread that is only waited for briefly. */
+/* Aborts. NCCL frees nothing that a graph still uses, so graphs are dropped first. ncclCommAbort()
+ * may take long, or forever if a peer is dead, so it runs in a thread, for which the caller waits
+ * only a short time. */
 void gpu__nccl_kill(ct_comm_t *c)
 {
   enum { PATIENCE_S = 10 };

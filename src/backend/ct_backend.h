@@ -33,7 +33,7 @@ typedef struct ct_mem_ops {
   int (*copy)(ct_queue_t *q, void *dst, const void *src, size_t bytes);
   /* asynchronous */
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
-  /* free device memory in bytes; SIZE_MAX: unknown, as for host memory */
+  /* returns the free device memory in bytes; SIZE_MAX: unknown, as for host memory */
   size_t (*avail)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
@@ -51,7 +51,7 @@ typedef struct ct_queue_ops {
   int (*done)(ct_event_t *ev);
   /* blocks the host until q is empty; returns the first error of earlier work */
   int (*sync)(ct_queue_t *q);
-  /* frees an event; NULL is allowed */
+  /* frees an event, which may be NULL */
   void (*unmark)(ct_event_t *ev);
 
   /* Step replay (CUDA graphs).  A step that repeats the same ops on the same memory with other
@@ -75,7 +75,7 @@ typedef struct ct_op_info {
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
   ct_layout_t y_layout; /**< layout of y and dy; dx has the layout of x */
   /** bytes of w[i] in the op's own layout, float32; gradients and optimizer states have the same
-   * size; 0: no such parameter */
+   * size; 0: the op does not have parameter i */
   size_t param_bytes[CT_OP_PARAMS];
   uint64_t param_layout; /**< hash of the parameter layouts; equal on all ranks */
   int bwd_uses;          /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
@@ -96,15 +96,16 @@ typedef struct ct_loss {
   double sum;       /**< sum (not mean) of the samples' losses */
   double weight;    /**< divisor for the mean: number of samples, or the sum of their weights */
   double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
-  int64_t samples, top1,
-      top5; /**< number of samples (without ignored ones); correct within the best 1 and 5.  With
-                 one label per pixel these count pixels */
+  /* The next three members count pixels if each pixel has a label. */
+  int64_t samples; /**< number of samples, without ignored ones */
+  int64_t top1;    /**< samples whose label has the highest output */
+  int64_t top5;    /**< samples whose label is among the 5 highest outputs */
 } ct_loss_t;
 
 /** Result of GRADSTAT, in staging memory.  Each run adds to it, so an arena can be processed in
  * parts; the caller zeroes it before the first. */
 typedef struct ct_grad_stat {
-  double power;      /**< sum of |g|^p, or the largest |g|; g is the gradient times `scale` */
+  double power;      /**< sum of |g|^p (p infinite: the largest |g|), g = gradient * scale */
   int64_t nonfinite; /**< number of infinite or NaN elements */
 } ct_grad_stat_t;
 
@@ -126,7 +127,7 @@ typedef struct ct_op_args {
   const void *x, *x2;
   void *y;
   const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
-  void *dx, *dx2;        /**< overwritten, not accumulated; NULL: not computed */
+  void *dx, *dx2;        /**< both are overwritten, not accumulated; NULL: not computed */
   void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
   const void *w_reduced
       [CT_OP_PARAMS];     /**< the parameters rounded to the op's reduced precision; only if the
@@ -167,7 +168,7 @@ typedef struct ct_op_ops {
   /* 1 if the op can run, else 0 with the reason in why.  Calls ct_op_check(), then tests the
    * backend's own limits; never fails */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
-  /* the preferred layout of the input, when d->x.layout is offered */
+  /* returns the preferred layout of the input, if the input exists in d->x.layout */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
   /* \a like: an op of the same layer prepared for another batch size, whose parameter layout is
    * kept; or NULL */
@@ -175,7 +176,7 @@ typedef struct ct_op_ops {
                  ct_op_info_t *info);
   /* Hot.  Enqueues the op; allocates nothing */
   int (*run)(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
-  /* NULL is allowed */
+  /* frees the op, which may be NULL */
   void (*release)(ct_op_t *op);
   /* convert one parameter between the plain layout (host, float32, OIHW) and the op's own layout
    * (device); pack() writes padding as zeros; both have finished when they return */
@@ -185,11 +186,12 @@ typedef struct ct_op_ops {
 
 /** Options of the simulated device (sim/ct_sim.h). */
 typedef struct ct_dev_sim {
-  const char *times;           /**< file of recorded op times; NULL or "": none */
-  double flop_rate, byte_rate; /**< FLOP/s, bytes/s of ops without a record; 0: those of the file */
-  double noise;                /**< standard deviation of the logarithm of each op's time */
-  double slow;                 /**< factor of all times */
-  uint64_t seed;               /**< seed of the noise; differs between ranks */
+  const char *times; /**< file of recorded op times; NULL or "": none */
+  double flop_rate;  /**< FLOP/s of ops without a recorded time; 0: the rate in the file */
+  double byte_rate;  /**< bytes/s of ops without a recorded time; 0: the rate in the file */
+  double noise;      /**< standard deviation of the logarithm of each op's time */
+  double slow;       /**< factor of all times */
+  uint64_t seed;     /**< seed of the noise; differs between ranks */
 } ct_dev_sim_t;
 
 /** Options for opening a device. */
@@ -213,22 +215,22 @@ typedef struct ct_dev_id {
 typedef struct ct_backend {
   size_t size;      /**< sizeof(ct_backend_t) */
   const char *name; /**< "ref", "cpu", "cuda", "sim" */
-  /* number of devices on this node; 0 with the reason in why */
+  /* returns the number of devices on this node; if 0, why holds the reason */
   int (*probe)(char why[128]);
   /* opens device o->index; on failure *out is NULL */
   int (*open)(const ct_dev_opts_t *o, ct_dev_t **out);
-  /* frees the device; all its memory, queues and ops must be freed before; NULL is allowed */
+  /* frees the device, which may be NULL; all its memory, queues and ops must be freed before */
   void (*close)(ct_dev_t *dev);
   int host_memory;     /**< 1: device memory is host memory: MPI can access it */
   int in_place;        /**< 1: batches are used where they are; 0: they are copied to the device */
   int reduced_weights; /**< 1: reduced-precision ops read args->w_reduced; UPDATE maintains it */
   int repeats;         /**< 1: step replay with queue->begin() saves time */
   int naps;            /**< 1: ops sleep and free the core; MPI waits must then sleep too */
-  /* one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
+  /* describes the device in one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);
   /* fills in the identity; never fails */
   void (*identify)(ct_dev_t *dev, ct_dev_id_t *out);
-  /* energy counter of the device in joules; < 0: not available, or the device is the host */
+  /* reads the device's energy counter, in joules; < 0: not available, or the device is the host */
   double (*joules)(ct_dev_t *dev);
   const ct_mem_ops_t *mem;
   const ct_queue_ops_t *queue;

@@ -4,7 +4,8 @@
  * global batch, element of the sample).  It does not depend on rank, batch size or layout.  So the
  * backward pass recomputes it, and results do not depend on the number of ranks.
  *
- * Four consecutive elements of the plain layout (a block) share one Philox block:
+ * Each group of four consecutive elements of the plain layout takes its four random numbers from
+ * one block of the Philox generator:
  *
  *     seed'  = mix(mix(seed) + step)               64 bits, once per run of the op
  *     index  = position << 32 | element / 4        unique within a step
@@ -36,13 +37,14 @@ CT_INLINE uint64_t ct_dropout_mix(uint64_t z)
   return z ^ (z >> 31);
 }
 
-/** The Philox seed of a step. */
+/** Returns the Philox seed of a step. */
 CT_INLINE uint64_t ct_dropout_seed(uint64_t seed, int64_t step)
 {
   return ct_dropout_mix(ct_dropout_mix(seed) + (uint64_t)step);
 }
 
-/** \a p in [0, 1]: the probability to drop; with 1 everything is dropped. */
+/** Returns the constants.  \a p: the probability to drop an element, in [0, 1]; with 1 all elements
+ * are dropped. */
 CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t layer, double p)
 {
   ct_dropout_t d;
@@ -53,20 +55,20 @@ CT_INLINE ct_dropout_t ct_dropout_make(uint64_t seed, int64_t step, uint32_t lay
   return d;
 }
 
-/** Philox index of a block; \a position: index of the sample in the global batch. */
+/** Returns the Philox index of a block; \a position: index of the sample in the global batch. */
 CT_INLINE uint64_t ct_dropout_index(int64_t position, int64_t block)
 {
   return (uint64_t)position << 32 | (uint64_t)block;
 }
 
-/** 0 or d->factor, given the element's random number. */
+/** Returns the factor of an element with this random number: 0 (dropped) or d->factor. */
 CT_INLINE float ct_dropout_factor(const ct_dropout_t *d, uint32_t number)
 {
   return number >> 8 >= d->drop ? d->factor : 0;
 }
 
-/** The factors of elements 4 \a block … 4 \a block + 3 of the sample with index \a position in the
- * global batch. */
+/** Computes the factors of elements 4 * \a block … 4 * \a block + 3 of the sample with index
+ * \a position in the global batch. */
 CT_INLINE void ct_dropout_factors(const ct_dropout_t *d, int64_t position, int64_t block,
                                   float out[CT_DROPOUT_BLOCK])
 {

@@ -23,8 +23,8 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
   range[1] += share * (high - range[1]);
 }
 
-/** v in units of qp->scale, rounded to nearest, ties to even; NaN stays NaN.  Without branches
- * and calls, so that loops over it are vectorized. */
+/** Returns v / qp->scale, rounded to nearest, ties to even; NaN stays NaN.  The function has no
+ * branches and calls, so that compilers vectorize loops that call it. */
 static inline float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
 {
   const float most = 1024, round = 12582912; /* 1.5 * 2^23: adding it drops the fraction */
@@ -43,7 +43,7 @@ static inline float ct_fake_quant(const ct_quant_params_t *qp, float v)
   return qp->scale * steps;
 }
 
-/** The gradient with respect to v, given the gradient \a dy of the rounded value. */
+/** Returns the gradient with respect to v, given the gradient \a dy of the rounded value. */
 static inline float ct_fake_quant_gradient(const ct_quant_params_t *qp, float v, float dy)
 {
   float low = (float)-qp->zero, high = (float)(255 - qp->zero);

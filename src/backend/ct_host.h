@@ -4,16 +4,16 @@
 #define CT_HOST_H
 #include "backend/ct_backend.h"
 
-/** SIZE_MAX: the free memory of the host is unknown. */
+/** Returns SIZE_MAX: the free memory of the host is unknown. */
 size_t ct_host_avail(ct_dev_t *dev);
-/** Pinning has no effect. */
+/** Returns CT_OK: host memory needs no pinning. */
 int ct_host_pin(ct_dev_t *dev, void *p, size_t bytes);
 void ct_host_unpin(ct_dev_t *dev, void *p);
-/** No identity: empty strings, NUMA node -1. */
+/** Writes empty strings and NUMA node -1: the host has no device identity. */
 void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out);
-/** -1: no energy counter. */
+/** Returns -1: the device has no energy counter. */
 double ct_host_joules(ct_dev_t *dev);
-/** Step replay has no effect. */
+/** Return CT_OK: step replay has no effect on the host, work runs when it is enqueued. */
 int ct_host_begin(ct_queue_t *q, int key);
 int ct_host_end(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);

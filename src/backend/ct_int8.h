@@ -18,19 +18,19 @@ typedef struct ct_quant_params {
 
 enum { CT_QUANT_WEIGHT_MAX = 127 };
 
-/** Scale and zero point for the range from min(low, 0) to max(high, 0), in which 0 is exact; the
- * scale of an empty range is 1. */
+/** Returns the scale and zero point for the range from min(low, 0) to max(high, 0); the value 0 is
+ * represented exactly.  The scale of an empty range is 1. */
 ct_quant_params_t ct_quant_params_of(double low, double high);
-/** Rounds to nearest, ties to even, and clamps to 0 … 255. */
+/** Quantizes v: rounds to nearest, ties to even, and clamps to 0 … 255. */
 uint8_t ct_quant_to_u8(const ct_quant_params_t *qp, float v);
-/** scale * (q - zero) */
+/** Dequantizes q: returns scale * (q - zero). */
 float ct_quant_from_u8(const ct_quant_params_t *qp, uint8_t q);
 
-/** The scale of the \a count weights of one output channel; 1 if all are 0. */
+/** Returns the scale of the \a count weights of one output channel; 1 if all weights are 0. */
 float ct_quant_weight_scale(int64_t count, const float *w);
 /** Quantizes w[channels][each] into q and scale[channels]. */
 void ct_quant_weights(int64_t channels, int64_t each, const float *w, int8_t *q, float *scale);
-/** Dequantizes into \a w. */
+/** Dequantizes q[channels][each] into \a w. */
 void ct_quant_weights_back(int64_t channels, int64_t each, const int8_t *q, const float *scale,
                            float *w);
 

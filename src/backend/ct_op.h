@@ -12,7 +12,8 @@
 enum {
   CT_KIND_F32 = 1,  /**< computed in float32 in mixed precision, because its sums would lose
                             accuracy */
-  CT_KIND_GEMM = 2, /**< the reason for reduced precision: it is an error if the backend lacks it */
+  CT_KIND_GEMM = 2, /**< profits most from reduced precision: in mixed precision it is an error if
+                         the backend supports the kind in float32 only */
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
   CT_KIND_DEQUANT = 16 /**< has an int8 version with float32 output */
@@ -28,7 +29,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
  *    tensors that backward to data needs besides dy, tensors that backward to parameters needs,
  *    operations per element of x: forward, backward to data, backward to parameters)
  *
- * To add one: "A new op, step by step" in src/README.md. */
+ * "A new op, step by step" in src/README.md explains how to add a kind. */
 #define CT_OP_LIST(X)                                                                             \
   /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
   X(CONV, conv, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,      \
@@ -86,8 +87,8 @@ typedef enum {
 
 /** Passes, a bit set.  A backward run with both bits computes both gradients in the fastest order.
  * The two STATS passes exist only for a BNORM with `sync`: they write the local sums to
- * ct_op_args_t.stats; the caller all-reduces these over the group before it runs the pass
- * itself. */
+ * ct_op_args_t.stats; the caller all-reduces the sums over the group before it runs CT_FWD or
+ * CT_BWD_DATA. */
 enum { CT_FWD = 1, CT_BWD_DATA = 2, CT_BWD_PARAM = 4, CT_FWD_STATS = 8, CT_BWD_STATS = 16 };
 
 /** Tensors that a backward pass needs besides dy and the parameters. */
@@ -133,8 +134,8 @@ typedef enum {
 #undef X
 } ct_loss_kind_t;
 
-/** Numbers of kinds.  They are not enumerators of the kinds, so that a switch over these is
- * complete. */
+/** Numbers of enumerators in the lists above.  Each number is outside the list's enum, so that a
+ * switch over the enum needs no case for the number. */
 enum {
 #define X(...) +1
   CT_ACT_COUNT = CT_ACT_LIST(X),
@@ -212,7 +213,7 @@ typedef struct ct_op_desc {
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; the op chooses its layout (ct_op_info_t), except for REORDER */
   struct {
-    ct_quant_params_t x, x2, y; /**< of the CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
+    ct_quant_params_t x, x2, y; /**< scales of CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
     int dynamic; /**< LINEAR, LSTM with float32 tensors: int8 GEMMs, quantized with the range of
                       each batch */
   } q;
@@ -221,14 +222,15 @@ typedef struct ct_op_desc {
       int kernel[3], stride[3], pad[3], dilate[3]; /**< one per spatial dim: 2 (H, W) or 3 (D, H,
                                                         W); dilate 1: not dilated */
       int groups, bias, relu;
-      int add; /**< inference: adds x2, which has y's shape and layout, before the ReLU */
+      int add; /**< 1, only for inference: adds x2 (shape and layout of y) before the ReLU */
     } conv;
     struct {
       int bias, relu;
     } linear;
     struct {
       double eps, momentum; /**< running = (1 - momentum) * running + momentum * batch */
-      int relu, add;        /**< relu: 1, or CT_RELU6; add: x2 is added before the ReLU */
+      int relu;             /**< 0: none; 1: ReLU; CT_RELU6: ReLU6 */
+      int add;              /**< 1: x2 is added before the ReLU */
       int sync;             /**< training: statistics over a group of ranks (SyncBN) */
     } bnorm;
     struct {
@@ -279,13 +281,13 @@ typedef struct ct_op_desc {
   } u;
 } ct_op_desc_t;
 
-/** 1 if activations, weights or both are int8; such ops are forward only. */
+/** Returns 1 if the op's activations, weights or both are int8; int8 ops are forward only. */
 static inline int ct_op_is_int8(const ct_op_desc_t *d)
 {
   return d->q.dynamic || (d->x.dtype == CT_U8 && d->q.x.scale > 0) ||
          (d->y.dtype == CT_U8 && d->q.y.scale > 0);
 }
-/** 1 if a backward pass is among the passes. */
+/** Returns 1 if a backward pass is among the passes. */
 static inline int ct_op_goes_back(const ct_op_desc_t *d)
 {
   return (d->passes & (CT_BWD_DATA | CT_BWD_PARAM | CT_BWD_STATS)) != 0;
@@ -295,22 +297,25 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
-/** The dim along which CONCAT joins shapes like \a x: channels, or the features of sequences. */
+/** Returns the dim along which CONCAT joins shapes like \a x: channels, or the features of
+ * sequences. */
 int ct_op_concat_dim(const ct_shape_t *x);
-/** Number of consecutive elements that CONCAT copies from \a s in the plain layout: one sample, or
- * one time step of a sequence. */
+/** Returns the number of consecutive elements that CONCAT copies from \a s in the plain layout:
+ * those of one sample, or of one time step of a sequence. */
 int64_t ct_op_concat_row(const ct_shape_t *s);
-/** The shape of x2: that of x; CONCAT: with the remaining channels of y; CONV: that of y. */
+/** Returns the shape of x2.  CONCAT: the shape of x, but with the channels that y has in addition
+ * to those of x; CONV: the shape of y; other kinds: the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
-/** Pure.  1 if the descriptor is valid: kinds, passes, types, ranges, and the shapes of x and y;
- * else 0 with the reason.  Backends call this before they test their own limits. */
+/** Pure.  Checks kind, passes, types, ranges, and the shapes of x and y.  Returns 1 if the
+ * descriptor is valid, else 0 with the reason in why.  Backends call this before they test their
+ * own limits. */
 int ct_op_check(const ct_op_desc_t *d, char why[128]);
-/** CT_USES_X | CT_USES_Y: the tensors that the requested backward passes need by their formulas.  A
- * backend may need others (ct_op_info_t.bwd_uses). */
+/** Returns a bit set of CT_USES_X and CT_USES_Y: the tensors that the formulas of the requested
+ * backward passes need.  A backend may need other tensors (ct_op_info_t.bwd_uses). */
 int ct_op_uses(const ct_op_desc_t *d);
 #define CT_OP_PARAMS 4 /**< maximum number of trained parameters of an op */
-/** Number of elements of trained parameter 0 … CT_OP_PARAMS - 1; 0: the op has no such
- * parameter. */
+/** Returns the number of elements of trained parameter \a param, 0 … CT_OP_PARAMS - 1; 0: the op
+ * does not have this parameter. */
 int64_t ct_op_param_count(const ct_op_desc_t *d, int param);
 
 /** Properties of an activation function: its row of CT_ACT_LIST. */
@@ -319,14 +324,16 @@ typedef struct ct_act_facts {
   int uses, alpha, keeps_zero;
   double flops;
 } ct_act_facts_t;
-/** An invalid kind gives the name "unknown". */
+/** Returns the properties of a function; the name for an invalid kind is "unknown". */
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
-/** An invalid kind gives "unknown". */
+/** Returns the name of a loss; "unknown" for an invalid kind. */
 const char *ct_loss_name(ct_loss_kind_t kind);
 
-/** Local.  CT_ERR_ARG if \a pass is empty or was not prepared. */
+/** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Labels per sample of a LOSS: the number of pixels of CROSS_ENTROPY's x [N,K,…]; else 1. */
+/** Returns the labels per sample of a LOSS.  CROSS_ENTROPY with x [N,K,…]: the number of pixels;
+ * else
+ * 1. */
 int64_t ct_op_pixels(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */
 typedef struct ct_op_facts {
@@ -336,23 +343,25 @@ typedef struct ct_op_facts {
   int data_uses, param_uses;
   int flops, data_flops, param_flops; /**< per element of x */
 } ct_op_facts_t;
-/** An invalid kind gives the name "unknown". */
+/** Returns the properties of a kind; the name for an invalid kind is "unknown". */
 const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind);
-/** Name of a kind. */
+/** Returns the name of a kind. */
 const char *ct_op_name(ct_op_kind_t kind);
-/** 1 if the kind has that property (CT_KIND_…). */
+/** Returns 1 if the kind has the property \a bit (CT_KIND_…). */
 static inline int ct_op_is(ct_op_kind_t kind, int bit)
 {
   return (ct_op_facts_of(kind)->is & bit) != 0;
 }
-/** "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu" into buf (returned). */
+/** Writes the op as text, "conv 16x64x56x56 -> 16x64x56x56 k3x3 s1 p1 relu", into buf; returns
+ * buf. */
 const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap);
-/** Name of a set of passes: "forward", "backward", "backward data", "backward weights", or "sums"
- * for the STATS passes of batchnorm. */
+/** Returns the name of a set of passes: "forward", "backward", "backward data", "backward weights",
+ * or "sums" for the STATS passes of batchnorm. */
 const char *ct_op_pass_text(int pass);
-/** FLOP of one pass (a multiply-add is two), counted for the direct algorithm. */
+/** Returns the FLOP of one pass (a multiply-add is two), counted for the direct algorithm. */
 double ct_op_flops(const ct_op_desc_t *d, int pass);
-/** Spatial output size of a window: floor((in + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
+/** Returns the number of outputs of a sliding window along one dim:
+ * floor((in + 2 * pad - dilate * (kernel - 1) - 1) / stride) + 1. */
 int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate);
 
 #endif

@@ -4,10 +4,10 @@
  * new weight.  All backends share it: each expands CT_RULE_LIST into loops over flat ranges.  To
  * add an optimizer: one function and one row here, and its options in optim/.
  *
- * * A rule that adapts its learning rate to each parameter (LARS, LAMB) has a second function.  It
- * returns per element the value whose norm the rule needs besides that of the weights, and may
- * update the states.  For such a rule MEASURE runs for each parameter before UPDATE, also for
- * parameters without weight decay. */
+ * * A rule that adapts its learning rate to each parameter (LARS, LAMB) needs two norms of the
+ * parameter: that of the weights and that of a second vector.  The rule's second function returns
+ * the elements of the second vector, and may update the states.  For LARS and LAMB, MEASURE runs
+ * for each parameter before UPDATE, also for parameters without weight decay. */
 #ifndef CT_RULES_H
 #define CT_RULES_H
 #include "base/ct_types.h"
@@ -30,7 +30,8 @@ typedef enum {
 #undef X
 } ct_rule_t;
 
-/** Number of rules.  It is no enumerator of the rules, so that a switch over these is complete. */
+/** Number of rules.  It is outside the enum of the rules, so that a switch over the rules needs no
+ * case for it. */
 enum {
 #define X(...) +1
   CT_RULE_COUNT = CT_RULE_LIST(X)
@@ -39,24 +40,26 @@ enum {
 
 #define CT_RULE_STATES 3 /**< maximum number of states of a rule */
 
-/** Hyper-parameters of one step, constant over a range of weights.  A rule reads those it needs.
- * optim/ computes differences from 1 and powers of beta in double and rounds them once. */
+/** Hyper-parameters of one step, constant over a range of weights.  A rule reads only some of them.
+ * optim/ computes take1, take2, fix1 and fix2 in double and rounds each once. */
 typedef struct ct_hyper {
   float lr;       /**< Adam: divided by the bias correction of the first moment */
   float momentum; /**< Adam, LAMB: beta1 */
   float dampening, weight_decay;
   int nesterov;
-  int64_t step;       /**< from 1 */
-  float beta2;        /**< RMSprop: alpha */
-  float take1, take2; /**< 1 - beta1, 1 - beta2 */
-  float fix1, fix2;   /**< bias corrections: 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
-  float keep;         /**< Adam: factor of the weight for decoupled weight decay; 1: no decay */
+  int64_t step; /**< from 1 */
+  float beta2;  /**< RMSprop: alpha */
+  float take1;  /**< 1 - beta1 */
+  float take2;  /**< 1 - beta2 */
+  float fix1;   /**< bias correction of the first moment: 1 / (1 - beta1^step) */
+  float fix2;   /**< bias correction of the second moment: 1 / sqrt(1 - beta2^step) */
+  float keep;   /**< Adam: factor of the weight for decoupled weight decay; 1: no decay */
   float eps;
   float trust; /**< LARS: trust coefficient */
   float ratio; /**< LARS, LAMB: set by the backend from ct_rule_ratio() */
 } ct_hyper_t;
 
-/** 1 if the rule needs MEASURE before UPDATE. */
+/** Returns 1 if the rule needs MEASURE before UPDATE. */
 CT_INLINE int ct_rule_needs_norms(int rule)
 {
   const int needs_norms[] = {
@@ -67,7 +70,7 @@ CT_INLINE int ct_rule_needs_norms(int rule)
   return needs_norms[rule];
 }
 
-/** The function that MEASURE applies for LARS: the gradient itself. */
+/** Returns the gradient: the function that MEASURE applies for LARS. */
 CT_INLINE float ct_rule_gradient(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
                                  float *s2)
 {
@@ -184,8 +187,9 @@ CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0
   return h->lr < 0.5f ? w + h->lr * (g - w) : g - (g - w) * (1 - h->lr);
 }
 
-/** LARS, LAMB: factor of a parameter's step, from the sums of squares of MEASURE (NULL: none).  1
- * without weight decay, as for biases: timm's always_adapt=False. */
+/** LARS, LAMB: returns the factor (trust ratio) of a parameter's step.  \a norms: the sums of
+ * squares from MEASURE; NULL: none.  The factor is 1 for parameters without weight decay, such as
+ * biases, as with timm's always_adapt=False. */
 CT_INLINE float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;

@@ -12,14 +12,14 @@ typedef struct {
   float limit; /**< infinity: no limit */
 } ct_grad_map_t;
 
-/** The p-norm from the result of GRADSTAT. */
+/** Returns the p-norm, computed from the result of GRADSTAT. */
 CT_INLINE double ct_grad_norm(const ct_grad_stat_t *stat, double p)
 {
   if (p == 2) return sqrt(stat->power);
   return p == 1 || isinf(p) ? stat->power : pow(stat->power, 1 / p);
 }
 
-/** Adds the result of a part of the arena.  NaN stays NaN. */
+/** Adds the result \a piece of a part of the arena to \a sum.  NaN stays NaN. */
 CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece, double p)
 {
   sum->nonfinite += piece->nonfinite;
@@ -29,7 +29,8 @@ CT_INLINE void ct_grad_stat_add(ct_grad_stat_t *sum, const ct_grad_stat_t *piece
     sum->power = piece->power;
 }
 
-/** Fills \a map.  Returns 0 if the step is skipped: weights and states then stay unchanged. */
+/** Computes \a map from the clipping options.  Returns 0 if the step is skipped: weights and states
+ * then stay unchanged. */
 CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *map)
 {
   if (c->stat && c->skip_nonfinite && c->stat->nonfinite) return 0;
@@ -43,7 +44,7 @@ CT_INLINE int ct_grad_map(const ct_grad_ctl_t *c, float scale, ct_grad_map_t *ma
   return 1;
 }
 
-/** Applies \a map.  NaN stays NaN. */
+/** Returns the gradient that the rule gets for the gradient \a g.  NaN stays NaN. */
 CT_INLINE float ct_grad_mapped(ct_grad_map_t map, float g)
 {
   g *= map.factor;

@@ -129,7 +129,7 @@ int ct_op_uses(const ct_op_desc_t *d)
   }
 }
 
-/* Number of kernel positions of a convolution. */
+/* Returns the number of kernel positions of a convolution. */
 static int64_t taps(const ct_op_desc_t *d)
 {
   int64_t n = 1;
@@ -197,20 +197,20 @@ static void put_word(text_t *t, int on, const char *word)
   if (on) op_put(t, " %s", word);
 }
 
-/* Spatial dims of the input. */
+/* Returns the number of spatial dims of the input. */
 static int space(const ct_op_desc_t *d)
 {
   return d->x.ndim - 2;
 }
 
-/* " k3x3" */
+/* Appends a value per dim: " k3x3". */
 static void put_each(text_t *t, const char *key, const int v[3], int n)
 {
   for (int i = 0; i < n; i++)
     op_put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
 }
 
-/* " s2", or " s2x1" if the dims differ */
+/* Appends one value, " s2", or if the dims differ a value per dim, " s2x1". */
 static void put_short(text_t *t, const char *key, const int v[3], int n)
 {
   int same = v[0] == v[1] && (n < 3 || v[0] == v[2]);
@@ -362,8 +362,8 @@ const char *ct_op_pass_text(int pass)
 
 /* ---- FLOP counts ---- */
 
-/* Bias and ReLU of CONV and LINEAR are not counted, as is usual; elementwise ops count the
- * operations of the textbook formula. */
+/* Counting rules: bias and ReLU of CONV and LINEAR are not counted, as is usual; elementwise ops
+ * count the operations of the textbook formula. */
 static double window_size(const int kernel[3], int n)
 {
   double size = 1;

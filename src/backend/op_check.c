@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-/* An empty batch is valid: a rank may have no samples in the last step of an epoch. */
+/* Returns 1 if a shape is valid.  An empty batch is valid: a rank may be without samples in the
+ * last step of an epoch. */
 static int is_proper(const ct_shape_t *s)
 {
   if (s->ndim < 1 || s->ndim > CT_MAX_DIMS || s->dim[0] < 0) return 0;
@@ -47,8 +48,8 @@ static const char *check_int8(const ct_op_desc_t *d)
   return two && !has_scale(&d->q.x2) ? "the second int8 input has no scale" : NULL;
 }
 
-/* x and y have the same type, except for a cast and for UPDATE, which may write the weights in
- * reduced precision. */
+/* Checks that x and y have the same type, except for a cast and for UPDATE, which may write the
+ * weights in reduced precision. */
 static const char *check_types(const ct_op_desc_t *d)
 {
   ct_dtype_t x = d->x.dtype, y = d->y.dtype;
@@ -81,7 +82,7 @@ static const char *same_shape(const ct_op_desc_t *d)
   return ct_shape_same(&d->x, &d->y) ? NULL : "input and output differ in shape";
 }
 
-/* 1 if the first \a n dims of x and y are equal. */
+/* Returns 1 if the first \a n dims of x and y are equal. */
 static int same_dims(const ct_op_desc_t *d, int n)
 {
   for (int i = 0; i < n; i++)

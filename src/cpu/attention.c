@@ -13,7 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* Size in floats of a block of scores; with gradients a quarter of a megabyte. */
+/* Size in floats of a block of scores; the block and its gradients take a quarter of a megabyte. */
 enum { BLOCK = 32768 };
 
 typedef struct attention_op {
@@ -27,9 +27,10 @@ typedef struct attention_op {
 
 /* Buffers of a run. */
 typedef struct buffers {
-  float *qkv, *c;   /* saved */
-  float *dqkv, *dc; /* backward */
-  float *own;       /* workspace of each thread */
+  float *qkv;       /* q, k and v; saved */
+  float *c;         /* outputs of the heads; saved */
+  float *dqkv, *dc; /* gradients of qkv and c; backward only */
+  float *own;       /* workspaces of all threads */
 } buffers_t;
 
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
@@ -44,7 +45,8 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
   return b;
 }
 
-/* A (sample, head) is processed in blocks of score rows that fit the caches. */
+/* Returns the number of blocks of score rows in which a (sample, head) is processed, so that a
+ * block fits the caches. */
 static int64_t blocks(const attention_op_t *k)
 {
   return (k->t * k->across + BLOCK - 1) / BLOCK;
@@ -55,7 +57,8 @@ static int64_t block_rows(const attention_op_t *k)
   return (k->t + blocks(k) - 1) / blocks(k);
 }
 
-/* Size of k^T and the scores of a block; in backward also v^T and the scores' gradients. */
+/* Returns the size of a thread's workspace: k^T and the scores of a block; in backward also v^T and
+ * the gradients of the scores. */
 static int64_t own_size(const attention_op_t *k, int back)
 {
   return (back ? 2 : 1) * (k->wide + block_rows(k)) * k->across;
@@ -83,7 +86,7 @@ static part_t part(const attention_op_t *k, const buffers_t *b, int64_t task, fl
   return p;
 }
 
-/* c = a b^T for some rows; bt is b^T, packed, so that whole vectors are stored. */
+/* Computes c = a * b^T for some rows; bt is b^T, packed, so that whole vectors are stored. */
 static void times_transposed(const attention_op_t *k, int64_t rows, const float *a, int64_t a_row,
                              const float *bt, float *c)
 {
@@ -95,7 +98,7 @@ static void times_transposed(const attention_op_t *k, int64_t rows, const float 
   cpu__gemm_tiled(k->tiles, p, rows, k->across, k->wide, a, bt, c);
 }
 
-/* c = scores b for some rows */
+/* Computes c = scores * b for some rows. */
 static void times(const attention_op_t *k, int64_t rows, const float *scores, const float *b,
                   int64_t b_row, float *c, int64_t c_row)
 {
@@ -104,7 +107,7 @@ static void times(const attention_op_t *k, int64_t rows, const float *scores, co
   cpu__gemm_tiled(k->tiles, p, rows, k->wide, k->t, scores, b, c);
 }
 
-/* c = scores^T b (+ c if `add`), summed over some rows */
+/* Computes c = scores^T * b (+ c if `add`), summed over some rows. */
 static void transposed_times(const attention_op_t *k, int64_t rows, const float *scores,
                              const float *b, int64_t b_row, int add, float *c)
 {
@@ -117,7 +120,7 @@ static void transposed_times(const attention_op_t *k, int64_t rows, const float 
   cpu__gemm_tiled(k->tiles, p, k->t, k->wide, rows, scores, b, c);
 }
 
-/* softmax(q k^T / sqrt(wide)) for some rows */
+/* Computes softmax(q * k^T / sqrt(wide)) for some rows. */
 static void find_scores(const attention_op_t *k, const part_t *p, int64_t first, int64_t rows)
 {
   times_transposed(k, rows, p->q + first * 3 * k->d, 3 * k->d, p->kt, p->scores);
@@ -136,7 +139,7 @@ static void attend(const attention_op_t *k, const buffers_t *b, const part_t *p)
   }
 }
 
-/* The rows of one block: computes their dq and adds to dk and dv. */
+/* Computes dq for the rows of one block, and adds the block's contribution to dk and dv. */
 static void block_backward(const attention_op_t *k, const buffers_t *b, const part_t *p,
                            int64_t first, int64_t rows)
 {
@@ -163,7 +166,7 @@ static void attend_backward(const attention_op_t *k, const buffers_t *b, const p
     block_backward(k, b, p, k->t * i / n, k->t * (i + 1) / n - k->t * i / n);
 }
 
-/* All heads of all samples. */
+/* Runs the forward or backward pass of all heads of all samples. */
 static void all_heads(const attention_op_t *k, const buffers_t *b, int back)
 {
   int64_t tasks = k->n * k->heads;

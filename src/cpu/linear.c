@@ -9,7 +9,8 @@
 #include "base/ct_mem.h"
 #include <string.h>
 
-/* In bf16 each pass converts the weights, which only pays off if a sample has many rows. */
+/* Returns 1 if a bf16 op is faster in float32: in bf16 each pass converts the weights, which only
+ * pays off if a sample has many rows. */
 static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   int64_t rows = ct_shape_sample(&d->x) / d->x.dim[d->x.ndim - 1];
@@ -120,7 +121,7 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   return linear_can(job, CT_BF16, cost, why);
 }
 
-/* Each pass converts the weights from float32. */
+/* Returns the format of the float32 weights, from which each pass converts. */
 static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
@@ -136,7 +137,7 @@ static const cpu__algo_t bf16 = {.name = "bf16",
 const cpu__algos_t cpu__linear_algos = {
     .algo = {&gemm, &cpu__linear_bf16, &bf16}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
 
-/* The algorithms see x as a matrix of rows. */
+/* Prepares the op; its algorithms see x as a matrix of rows. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   ct_op_desc_t flat = op->desc;

@@ -3,7 +3,7 @@
  * Forward and backward to data multiply the rows, unpacked, by weights that each run packs into
  * panels of 16 columns, [columns / 16][k / 2][16] pairs.  Backward to weights sums over the rows:
  * it packs x and dy in the same way, a few hundred rows at a time, so that the copies stay in the
- * caches.  Each element is summed in the order of k, whatever the number of threads. */
+ * caches.  Each element is summed in the order of k, for any number of threads. */
 #include "cpu/kinds.h"
 #include "cpu/kern/loops.h"
 #include "cpu/gemm/algorithm.h"
@@ -151,7 +151,7 @@ static void gemm_block(const ct_dev_t *dev, const linear_t *l, const uint16_t *a
                       forward && l->relu, 0);
 }
 
-/* c = a times the packed weights; forward also adds the bias, which may be NULL. */
+/* Computes c = a * the packed weights; forward also adds the bias, which may be NULL. */
 static void gemm_rows(const ct_dev_t *dev, const linear_t *l, const uint16_t *a, const float *w,
                       const float *bias, uint16_t *c, char *scratch)
 {

@@ -1,9 +1,8 @@
-/* One LSTM layer.  One GEMM multiplies the inputs of all steps.  Then each thread takes some
- * samples through the steps: the recurrent GEMM and the gates.  The semantics are those of
- * ref_lstm.c.
+/* One LSTM layer.  One GEMM multiplies the inputs of all steps.  Then each thread runs the steps
+ * for some samples: the recurrent GEMM and the gates.  ref_lstm.c defines the semantics.
  *
- * Saved for backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y and these are stored
- * sample by sample, so the rows of one step are T rows apart. */
+ * Saved for backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y, gates and cells are
+ * stored sample by sample, so the rows of one step are T rows apart. */
 #include "cpu/kinds.h"
 #include "cpu/gemm/dense.h"
 #include "cpu/kern/loops.h"
@@ -20,7 +19,7 @@ typedef struct lstm_op {
 
 /* Buffers of a run. */
 typedef struct buffers {
-  float *gates, *cells; /* forward; saved */
+  float *gates, *cells; /* forward (both are saved for backward) */
   float *bias;          /* forward: sum of both biases */
   float *states;  /* forward: y of the previous step, contiguous: N x (H plus one vector, so that
                      rows do not fall into the same cache sets) */
@@ -78,7 +77,7 @@ static void all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_
 
 /* ---- forward ---- */
 
-/* The GEMM of the inputs of all steps. */
+/* Returns the GEMM of the inputs of all steps. */
 static cpu__dense_t of_inputs(const lstm_op_t *k)
 {
   return (cpu__dense_t){k->n * k->t, k->f, 4 * k->h};
@@ -125,7 +124,7 @@ static void lstm_forward(const lstm_op_t *k, const ct_op_args_t *a)
 
 /* ---- backward ---- */
 
-/* Gradients of the pre-activations at all steps of some samples. */
+/* Computes the gradients of the pre-activations at all steps of some samples. */
 static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
                            int64_t first, int64_t n)
 {
@@ -145,9 +144,9 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
   }
 }
 
-/* Gradient of W_hh: each step's gradients times the previous hidden state, the row before in y.
- * First steps have none; the row before belongs to another sample, so their gradients are set to 0
- * here. */
+/* Computes the gradient of W_hh: each step's gradients times the previous hidden state, which is
+ * the row before in y.  At the first step the row before belongs to another sample, so the
+ * gradients of first steps are set to 0 here. */
 static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
 {
   int64_t h = k->h;

@@ -1,6 +1,6 @@
 /* Convolution and linear with bf16 activations, computed in float32.  The op wraps a float32 op:
- * inputs are converted to scratch before it runs, outputs after.  Weights, gradients and sums are
- * float32 anyway. */
+ * inputs are converted to scratch before the wrapped op runs, outputs after it.  Weights, gradients
+ * and sums are always float32. */
 #include "base/ct_err.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kinds.h"
@@ -10,8 +10,8 @@
 typedef struct storage {
   ct_op_t op;
   ct_op_t *inner;
-  int relu;       /* applied by the conversion of y */
-  int adds;       /* x2 is also converted */
+  int relu;       /* 1: the conversion of y applies ReLU */
+  int adds;       /* 1: x2 is also converted */
   int64_t nx, ny; /* number of elements */
   char algorithm[48];
   size_t y_at,
@@ -78,7 +78,8 @@ static int storage_run(ct_op_t *op, const ct_op_args_t *a)
   if (a->pass & (CT_FWD | CT_BWD_PARAM)) cpu__to_floats(op->dev, k->nx, a->x, x);
   if (a->pass & CT_FWD) {
     inner.pass = CT_FWD;
-    if (k->adds) cpu__to_floats(op->dev, k->ny, a->x2, y); /* the inner op overwrites it with y */
+    if (k->adds)
+      cpu__to_floats(op->dev, k->ny, a->x2, y); /* y holds x2, and the inner op adds to it */
     inner.x2 = y;
     CT_TRY(k->inner->kind->run(k->inner, &inner));
     cpu__from_floats(op->dev, k->ny, y, a->y, k->relu);

@@ -1,7 +1,8 @@
-/* oneDNN's primitives are created for a number of threads, and some have barriers for that many:
- * with fewer threads they would hang.  OpenMP may start fewer threads than requested because of its
- * environment variables, and aborts without a useful message if the system refuses a thread.  So
- * both are tested before anything is computed. */
+/* Sets and tests the OpenMP team.  oneDNN's primitives are created for a fixed number of threads,
+ * and some have barriers for that number: with fewer threads they would hang.  OpenMP may start
+ * fewer threads than requested because of its environment variables, and aborts without a useful
+ * message if the system refuses a thread.  So the variables and the system's limits are tested
+ * before anything is computed. */
 #include "cpu/team.h"
 
 #include <omp.h>
@@ -41,7 +42,8 @@ static size_t stack_bytes(const char *text)
   return unit ? (size_t)n << 10 * (unit - units) : 0;
 }
 
-/* The stack size that GNU's OpenMP uses, and the name of its variable; 0: the system's default. */
+/* Returns the stack size that GNU's OpenMP uses, and the name of its variable; 0: the system's
+ * default. */
 static size_t stack_asked(const char **name)
 {
   static const char *const names[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};

@@ -1,7 +1,7 @@
 /** \file ct_family.h  Model families (ResNet, ViT, …): functions that add layers with
  * ct_graph_add().  Layer 2, pure.
  *
- * To add a family: one file, and one line in families.c. */
+ * A new family needs one file and one line in families.c. */
 #ifndef CT_FAMILY_H
 #define CT_FAMILY_H
 #include "model/ct_graph.h"

@@ -37,11 +37,12 @@
 typedef struct ct_layer {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1"; prefixes the names of its parameters */
   const ct_layer_ops_t *ops;
-  void *opts;              /**< owned */
-  int in[2];               /**< numbers of the input layers; -1: the network's input; below:
-                                ct_graph_extra() */
-  ct_shape_t out;          /**< with dim[0] = 1 */
-  int first_param, params; /**< graph.param[first_param … first_param + params - 1] */
+  void *opts;      /**< owned */
+  int in[2];       /**< numbers of the input layers; -1: the network's input; less than -1:
+                                an extra input, see ct_graph_extra() */
+  ct_shape_t out;  /**< with dim[0] = 1 */
+  int first_param; /**< index in graph.param of the layer's first parameter */
+  int params;      /**< number of the layer's parameters */
   int keeps_stats; /**< batchnorm: 1 = normalises with the running statistics and does not update
                         them, also in training */
 } ct_layer_t;
@@ -77,27 +78,29 @@ typedef struct ct_model_opts {
   int64_t depth;              /**< depth of the family; 0: its default */
   int64_t classes;            /**< outputs; 0: the number of classes of the data */
   ct_opt_texts_t class_names; /**< names of the classes in order; none: classes are numbers */
-  ct_opt_doubles_t input;     /**< dims of a sample; none: those of the data */
+  ct_opt_doubles_t input;     /**< dims of a sample; none: the dims of the data's samples */
   ct_opt_texts_t inputs;      /**< shapes of the extra inputs, "NAME=16" or "NAME=3x32x32" */
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the hidden state */
   double dropout;          /**< vgg, densenet, mobilenet_v2, cosmoflow; < 0: the family's default */
   int stem;                /**< resnet: ct_stem_t */
-  int64_t patch, dim, heads, mlp; /**< vit; mlp 0: 4 * dim */
-  ct_yaml_t *layers;              /**< the list of layers, or NULL */
+  int64_t patch, dim, heads; /**< vit */
+  int64_t mlp;               /**< vit; 0: 4 * dim */
+  ct_yaml_t *layers;         /**< the list of layers, or NULL */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 
-/** Local.  The sample shape in o->input, with dim[0] = 1; ndim 0 if it is not set.  CT_ERR_USAGE:
- * invalid dims. */
+/** Local.  Returns in *out the sample shape from o->input, with dim[0] = 1; ndim is 0 if o->input
+ * is not set.  CT_ERR_USAGE: invalid dims. */
 int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
-/** Local.  The shapes of the extra inputs in o->inputs.  CT_ERR_USAGE as above. */
+/** Local.  Returns in *out the shapes of the extra inputs from o->inputs.  CT_ERR_USAGE: invalid
+ * dims. */
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
  * configuration can be used without the data.  \a extra: extra inputs, or NULL. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
 
-/** Local.  A note for the user about a choice that the family made from the sample shape, or
- * NULL. */
+/** Local.  Returns a note for the user about a choice that the family makes from the sample shape,
+ * or NULL. */
 const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
 
 /** Local.  Builds the graph for samples of shape \a input (dim[0] = 1), extra inputs \a extra
@@ -111,7 +114,7 @@ const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample);
  * ct_graph_free(). */
 int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *extra,
                   int64_t classes, const char *where, ct_graph_t **out);
-/** NULL is allowed. */
+/** Frees the graph; \a g may be NULL. */
 void ct_graph_free(ct_graph_t *g);
 
 /** Local.  Appends a layer and its parameters.  \a opts: the options in YAML flow style without
@@ -126,29 +129,31 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
 /** Sets a prefix, "layer%d.%d.", for the names in later calls of ct_graph_add(); NULL: none. */
 int ct_graph_prefix(ct_graph_t *g, const char *words, ...) __attribute__((format(printf, 2, 3)));
 
-/** 1 if \a pattern matches the parameter \a name.  It is an fnmatch pattern without flags ('*'
- * matches dots too); a pattern without '*', '?' and '[' also matches all parameters of the layer of
- * that name and of the layers below it. */
+/** Returns 1 if \a pattern matches the parameter \a name.  A pattern is an fnmatch pattern without
+ * flags ('*' matches dots too).  A pattern without '*', '?' and '[' also matches all parameters of
+ * the layer of that name, and of layers whose names begin with it and a dot. */
 int ct_graph_matches(const char *pattern, const char *name);
 /** Local.  Freezes the trained parameters that match a pattern.  \a freeze_bn: batchnorms whose
  * parameters are all frozen (without patterns: all batchnorms) also keep their running statistics,
- * as in PyTorch after .eval(); without it, *updating counts those that still update theirs.
+ * as in PyTorch after .eval().  Without freeze_bn, *updating is the number of batchnorms whose
+ * parameters are frozen but whose running statistics are still updated.
  * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
-/** The index into g->extra of an entry of ct_layer_t.in; -1: it is no extra input. */
+/** Returns the index into g->extra for the entry \a in of ct_layer_t.in; -1: the entry refers to a
+ * layer or to the network's input. */
 int ct_graph_extra(int in);
-/** The op of a layer for a batch of \a n samples. */
+/** Writes to *d the op of a layer for a batch of \a n samples. */
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d);
 
-/** Index of the parameter with that name, or -1. */
+/** Returns the index of the parameter with that name, or -1. */
 int ct_graph_find_param(const ct_graph_t *g, const char *name);
-/** Number of trained parameters in elements, without buffers. */
+/** Returns the number of elements of all trained parameters, without buffers. */
 int64_t ct_graph_count(const ct_graph_t *g);
-/** Initial values of a parameter in plain layout: a pure function of (seed, name), so adding a
- * layer does not change the others. */
+/** Writes the initial values of a parameter in plain layout.  They are a pure function of (seed,
+ * name), so adding a layer does not change the values of other layers. */
 void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out);
-/** Hash of layers, options, shapes and initializers. */
+/** Returns a hash of layers, options, shapes and initializers. */
 uint64_t ct_graph_hash(const ct_graph_t *g);
 /** Appends the layer table as text: name, kind, output shape, trained parameters and forward MFLOP
  * per sample; then the totals. */

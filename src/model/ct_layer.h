@@ -1,6 +1,6 @@
 /** \file ct_layer.h  Layer kinds: options -> shapes, parameters, one op.  Layer 2, pure.
  *
- * To add a kind: one file, and one line in layers.c.  A kind never sees memory, devices or
+ * A new kind needs one file and one line in layers.c.  A kind never sees memory, devices or
  * ranks. */
 #ifndef CT_LAYER_H
 #define CT_LAYER_H
@@ -15,7 +15,7 @@ typedef enum {
   CT_INIT_ONE,
   CT_INIT_UNIFORM,     /**< in [-scale, scale) */
   CT_INIT_NORMAL,      /**< mean 0, standard deviation scale */
-  CT_INIT_TRUNC_NORMAL /**< the same, truncated to [-2, 2], as torch.nn.init.trunc_normal_ */
+  CT_INIT_TRUNC_NORMAL /**< CT_INIT_NORMAL truncated to [-2, 2], as torch.nn.init.trunc_normal_ */
 } ct_init_t;
 
 typedef struct ct_param_spec {
@@ -33,14 +33,14 @@ typedef struct ct_layer_ops {
   const ct_opt_t *opts; /**< option rows of the kind */
   int inputs;           /**< number of inputs, 1 or 2 */
   ct_op_kind_t op;      /**< the one op of the layer */
-  /** Output shape from the shapes in[0..inputs); CT_ERR_SHAPE names the mismatch.  NULL: the shape
-   * of the input. */
+  /** Computes the output shape from the input shapes in[0] … in[inputs - 1]; CT_ERR_SHAPE names the
+   * mismatch.  NULL: the output has the shape of the input. */
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);
   /** Fills in the parameters in state-dict order, which is also the op's w[] order; returns how
    * many (0 … CT_LAYER_PARAMS).  NULL: none. */
   int (*params)(const void *opts, const ct_shape_t *in, ct_param_spec_t spec[CT_LAYER_PARAMS]);
-  /** Prefix of a parameter's name in place of the layer's name; "": no prefix.  If the entry is
-   * NULL or returns NULL, the layer's name is used. */
+  /** Returns the prefix of a parameter's name that replaces the layer's name; "": no prefix.  If
+   * the entry is NULL or returns NULL, the layer's name is the prefix. */
   const char *(*prefix)(const void *opts, int slot);
   /** Sets the attributes of the op, whose kind and shapes are set already; the plan sets passes and
    * training.  NULL: no attributes. */
@@ -49,7 +49,7 @@ typedef struct ct_layer_ops {
 
 /** All kinds, NULL-terminated (layers.c). */
 extern const ct_layer_ops_t *const ct_layer_kinds[];
-/** By kind; NULL if unknown. */
+/** Returns the entry of a kind; NULL if the kind is unknown. */
 const ct_layer_ops_t *ct_layer_find(const char *kind);
 
 #endif

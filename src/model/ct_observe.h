@@ -2,15 +2,16 @@
  * Layer 2.
  *
  * Pure and local.  An observed graph is a model with a layer CT_OP_FAKE_QUANT at each observation
- * point.  The layer is named after the layer of the folded graph (ct_fold.h) with the suffix
- * ".quant"; "input.quant" for the network's input.  Its one buffer is the range of the values.
+ * point.  The inserted layer has the name of the layer of the folded graph (ct_fold.h) whose output
+ * it observes, with the suffix ".quant"; for the network's input it is "input.quant".  Its only
+ * buffer is the range of the values.
  * While the range is empty, values pass unchanged.  So one graph serves quantization-aware
  * training, calibration, and as the float32 model of the int8 computation.
  *
  * An observation point is the output of a convolution, linear layer, ReLU, ReLU6, addition,
  * concatenation or average pooling that an int8 layer reads, and each input of a convolution or
- * linear layer.  There is none before a ReLU that is the only reader.  Max pooling, flatten and
- * select have none either: their values keep the range of their input. */
+ * linear layer.  An output whose only reader is a ReLU is not observed.  The outputs of max
+ * pooling, flatten and select are not observed either: their values keep the range of the input. */
 #ifndef CT_OBSERVE_H
 #define CT_OBSERVE_H
 #include "model/ct_fold.h"
@@ -23,21 +24,22 @@ typedef struct ct_observed {
   ct_graph_t *graph;      /**< owned */
   int *range; /**< [fold.graph->layers] the parameter of the observed graph that holds the range of
                    the layer's output; -1: none; several layers may share one */
-  int input;  /**< the same for the network's input */
+  int input;  /**< the parameter that holds the range of the network's input; -1: none */
 } ct_observed_t;
 
-/** Local.  *out borrows \a g and is freed by ct_observed_clear(); it is zeroed on failure. */
+/** Local.  Makes the observed graph.  *out borrows \a g and is freed by ct_observed_clear(); it is
+ * zeroed on failure. */
 int ct_observed_make(const ct_graph_t *g, ct_observed_t *out);
-/** Accepts a zeroed struct. */
+/** Frees the contents; the struct may be all zero: nothing to free. */
 void ct_observed_clear(ct_observed_t *o);
-/** 1 if a parameter is the range of a fake-quantization layer. */
+/** Returns 1 if a parameter is the range of a fake-quantization layer. */
 int ct_observed_is_range(const ct_graph_t *g, int param);
-/** Local.  The scales and zero points of the folded graph o->fold.graph, from the values of all
- * parameters of the observed graph (only the ranges are read). */
+/** Local.  Computes the scales and zero points of the folded graph o->fold.graph.  value: all
+ * parameters of the observed graph, of which only the ranges are read. */
 int ct_observed_quant(const ct_observed_t *o, const float *const value[], ct_quant_t *out);
 
-/** 1 if a quantized model stores this parameter as int8: weights of convolutions, linear layers,
- * LSTMs and attention.  *channels: number of their scales. */
+/** Returns 1 if a quantized model stores this parameter as int8: weights of convolutions, linear
+ * layers, LSTMs and attention.  *channels: number of scales of the parameter. */
 int ct_quant_is_weight(const ct_graph_t *g, int param, int64_t *channels);
 
 #endif

@@ -1,8 +1,8 @@
 /* CosmoFlow (Mathuriya et al., "CosmoFlow: using deep learning to learn the universe at scale",
  * 2018) as in the MLPerf HPC benchmark.  A stage is a 3x3x3 convolution, leaky ReLU and max-pool by
- * 2, with twice the filters of the stage before; then two hidden linear layers, and 1.2 tanh for
- * targets between -1 and 1.  The benchmark's cubes of 128 voxels get five stages, smaller ones as
- * many as they can be halved. */
+ * 2, with twice the filters of the stage before.  Two hidden linear layers follow, and as the
+ * output 1.2 * tanh(x), for targets between -1 and 1.  The benchmark's cubes of 128 voxels a side
+ * get five stages; smaller cubes get as many stages as their side can be halved. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ out:
   return rc;
 }
 
-/* How many times the smallest side can be halved. */
+/* Returns how many times the smallest side can be halved, but at most the number of stages. */
 static int stages_of(const ct_shape_t *input)
 {
   int stages = STAGES;

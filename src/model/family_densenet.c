@@ -1,7 +1,6 @@
 /* DenseNet-BC (Huang et al., "Densely connected convolutional networks", 2016), with the parameter
- * names and initialization of torchvision.  Each dense layer reads the outputs of all layers before
- * it in its block: here the concatenation of the block's input and these outputs, which grows by
- * one `concat` per layer. */
+ * names and initialization of torchvision.  Each dense layer reads the concatenation of its block's
+ * input and the outputs of all earlier layers of the block; each layer adds one `concat` to it. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
@@ -13,7 +12,8 @@ enum { BLOCKS = 4, BOTTLENECK = 4 };
 
 typedef struct net {
   int depth;
-  int growth, first; /* channels that a layer adds; channels of the stem */
+  int growth; /* channels that a layer adds */
+  int first;  /* channels of the stem */
   int layers[BLOCKS];
 } net_t;
 
@@ -28,7 +28,7 @@ static int add_conv(ct_graph_t *g, int *id, const char *name, int64_t out, const
                       "out: %" PRId64 ", %s, bias: false, init: he_fan_in", out, window);
 }
 
-/* norm-relu-conv1x1-norm-relu-conv3x3, concatenated with its input. */
+/* Adds a dense layer: norm-relu-conv1x1-norm-relu-conv3x3, concatenated with its input. */
 static int add_dense(ct_graph_t *g, int *id, int growth, double dropout)
 {
   int rc = CT_OK, before = *id;
@@ -44,7 +44,7 @@ out:
   return rc;
 }
 
-/* Halves channels, height and width. */
+/* Adds a transition, which halves channels, height and width. */
 static int add_transition(ct_graph_t *g, int *id, int block)
 {
   int rc = CT_OK;

@@ -1,13 +1,13 @@
-/* LeNet-5 as it is taught today: ReLU and max-pooling in place of the tanh and the trained
- * subsampling of LeCun et al. (1998).  Images under 20 pixels, such as 8x8 digits, are too small
- * for its 5x5 windows: they get 3x3 windows and more channels. */
+/* LeNet-5 as it is taught today: ReLU and max-pooling replace the tanh and the trained subsampling
+ * of LeCun et al. (1998).  Images under 20 pixels, such as 8x8 digits, are too small for 5x5
+ * windows: their networks have 3x3 windows and more channels. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
 
 #include "base/ct_err.h"
 
-/* Convolution, ReLU, pooling by 2. */
+/* Adds a stage: convolution, ReLU, pooling by 2. */
 static int stage(ct_graph_t *g, int *id, int n, int channels, int kernel, int padding)
 {
   int rc = CT_OK;

@@ -18,8 +18,8 @@ typedef struct conv {
   int kernel, stride, depthwise;
 } conv_t;
 
-/* A convolution with batch normalisation, named \a conv and \a norm; ReLU6 if \a act is not
- * NULL. */
+/* Adds a convolution and a batch normalisation, named \a conv and \a norm, and if \a act is not
+ * NULL a ReLU6. */
 static int add_conv(ct_graph_t *g, int *id, const char *conv, const char *norm, conv_t c,
                     const char *act)
 {
@@ -34,8 +34,8 @@ out:
   return rc;
 }
 
-/* 1x1 expansion (unless expand is 1), depthwise 3x3, 1x1 projection; a shortcut if the shape stays
- * the same. */
+/* Adds a block: 1x1 expansion (unless expand is 1), depthwise 3x3, 1x1 projection, and a shortcut
+ * if the shape does not change. */
 static int add_block(ct_graph_t *g, int *id, int number, int expand, int out, int stride)
 {
   int rc = CT_OK, before = *id;

@@ -3,8 +3,8 @@
  *
  * Depths 18, 34, 50, 101 and 152 are the ImageNet models: four stages; bottleneck blocks from 50
  * on, with the stride in the 3x3 convolution ("v1.5", as torchvision).  Images under 64 pixels get
- * a 3x3 stem with stride 1 and no max-pool in place of the 7x7 stem, as is common for CIFAR, unless
- * model.stem is set.
+ * a 3x3 stem with stride 1 and without max-pool instead of the 7x7 stem, as is common for CIFAR,
+ * unless model.stem is set.
  *
  * Depths 20, 32, 44, 56 and 110 are the CIFAR models (section 4.2): three stages of 16, 32 and 64
  * channels.  Where a stage changes the shape, the shortcut is a 1x1 convolution (option B of the
@@ -23,7 +23,7 @@ typedef struct net {
   int depth;
   int width;          /* channels of the first stage; each later one has twice as many */
   int expansion;      /* output channels of a block / width: 4 for bottlenecks */
-  int blocks[STAGES]; /* 0: no such stage */
+  int blocks[STAGES]; /* number of blocks per stage; 0: the network has fewer stages */
 } net_t;
 
 static const net_t nets[] = {
@@ -33,7 +33,7 @@ static const net_t nets[] = {
     {110, 16, 1, {18, 18, 18, 0}},
 };
 
-/* A convolution with "same" padding, and its batch normalisation. */
+/* Adds a convolution with "same" padding, and its batch normalisation. */
 static int add_conv_bn(ct_graph_t *g, int *id, const char *conv, const char *bn, int out,
                        int kernel, int stride)
 {
@@ -46,7 +46,8 @@ out:
   return rc;
 }
 
-/* Basic block: conv-bn-relu-conv-bn; bottleneck: conv-bn-relu-conv-bn-relu-conv-bn. */
+/* Adds the branch of a basic block, conv-bn-relu-conv-bn, or of a bottleneck,
+ * conv-bn-relu-conv-bn-relu-conv-bn. */
 static int add_branch(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK;
@@ -65,7 +66,8 @@ out:
   return rc;
 }
 
-/* The shortcut comes after the branch, because `downsample` does in the state dict. */
+/* Adds a block.  The shortcut is added after the branch, because `downsample` comes last in
+ * torchvision's state dict. */
 static int add_block(ct_graph_t *g, int *id, int width, int expansion, int stride)
 {
   int rc = CT_OK, shortcut = *id, out = width * expansion;

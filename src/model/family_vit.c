@@ -1,13 +1,14 @@
 /* Vision transformer (Dosovitskiy et al., "An image is worth 16x16 words", 2020), with the
  * topology, parameter names and initialization of torchvision's VisionTransformer.  The default is
- * a small one for images of 32 pixels; vit_b_16 is {depth: 12, patch: 16, dim: 768, heads: 12}. */
+ * a small network for images of 32 pixels; vit_b_16 is {depth: 12, patch: 16, dim: 768,
+ * heads: 12}. */
 #include "model/ct_family.h"
 
 #include <inttypes.h>
 
 #include "base/ct_err.h"
 
-/* x + attention(norm(x)) */
+/* Adds x + attention(norm(x)). */
 static int add_attention(ct_graph_t *g, int *id, const ct_model_opts_t *o)
 {
   int rc = CT_OK, x = *id;
@@ -18,7 +19,7 @@ out:
   return rc;
 }
 
-/* x + mlp(norm(x)) */
+/* Adds x + mlp(norm(x)). */
 static int add_mlp(ct_graph_t *g, int *id, const ct_model_opts_t *o)
 {
   int rc = CT_OK, x = *id;

@@ -3,7 +3,7 @@
  * later code need not check again.
  *
  * Initial values are drawn from (seed, parameter name), so adding or reordering layers does not
- * change those of the others. */
+ * change the initial values of other layers. */
 #include "model/graph_build.h"
 
 #include <ctype.h>
@@ -42,7 +42,7 @@ static const ct_shape_t *shape_of(const ct_graph_t *g, int in)
   return in < 0 ? &g->input : &g->layer[in].out;
 }
 
-/* Shapes of the inputs of a layer. */
+/* Returns the shapes of the inputs of a layer. */
 static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2])
 {
   for (int i = 0; i < l->ops->inputs; i++)
@@ -100,7 +100,7 @@ out:
   return rc;
 }
 
-/* Layer names become part of names in files. */
+/* Checks the name of a layer, which becomes part of names in files. */
 static int check_name(const ct_graph_t *g, const char *name)
 {
   int rc = CT_OK;
@@ -111,9 +111,9 @@ static int check_name(const ct_graph_t *g, const char *name)
     if (!isalnum((unsigned char)*c) && !strchr("_.-", *c))
       CT_FAIL(CT_ERR_USAGE, "a layer's name may have letters, digits, '_', '.' and '-' only");
   if (strcmp(name, "input") == 0)
-    CT_FAIL(CT_ERR_USAGE, "'input' is the network's input and no name for a layer");
+    CT_FAIL(CT_ERR_USAGE, "a layer must not be called 'input', the name of the network's input");
   if (g->extra.n && strncmp(name, "input.", 6) == 0)
-    CT_FAIL(CT_ERR_USAGE, "a name for a layer does not begin with 'input.', as inputs do");
+    CT_FAIL(CT_ERR_USAGE, "a layer's name must not begin with 'input.', the prefix of inputs");
   for (int i = 0; i < g->layers; i++)
     if (strcmp(g->layer[i].name, name) == 0)
       CT_FAIL(CT_ERR_USAGE, "there is a layer of that name already");
@@ -280,7 +280,7 @@ int64_t ct_graph_count(const ct_graph_t *g)
   return n;
 }
 
-/* A normal number, redrawn until it is in [-2, 2]. */
+/* Returns a normal random number, redrawn until it is in [-2, 2]. */
 static float truncated(float scale, uint64_t seed, uint32_t sub, uint64_t i)
 {
   for (uint64_t again = 0;; again++) {

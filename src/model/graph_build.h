@@ -5,7 +5,7 @@
 
 /** Value of ct_graph_add()'s in2 for "no second input". */
 #define CT__NO_INPUT (-2)
-/** Entry of ct_layer_t.in for the k-th extra input; inverse of ct_graph_extra(). */
+/** Entry of ct_layer_t.in for extra input k; ct_graph_extra() returns k again. */
 #define CT__INPUT_EXTRA(k) (-3 - (k))
 
 /** Limit on the elements of a tensor, so that sums over a graph stay far below 2^63. */
@@ -15,13 +15,13 @@
  * file name for messages, or NULL. */
 int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out);
-/** ct_graph_add() with parsed options, which the graph then owns; they are freed on failure.
- * Messages begin with the layer's name and kind. */
+/** Appends a layer like ct_graph_add(), with parsed options: the graph then owns the options, and
+ * they are freed on failure.  Messages begin with the layer's name and kind. */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[2]);
 /** Appends the layers of a YAML list; the last one must have \a classes values per sample. */
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
-/** CT_OK if the last layer has \a classes values per sample, in any shape. */
+/** Returns CT_OK if the last layer has \a classes values per sample, in any shape. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** Writes the sample shape without N, "3x224x224", into buf; returns buf. */
 const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);

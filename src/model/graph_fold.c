@@ -26,7 +26,7 @@ static void count_uses(const folding_t *s)
   s->uses[g->layers - 1]++;
 }
 
-/* The layer into which batchnorm i is folded, or -1. */
+/* Returns the layer into which batchnorm i is folded, or -1. */
 static int taker(const folding_t *s, int i)
 {
   const ct_graph_t *g = s->f->from;
@@ -36,7 +36,7 @@ static int taker(const folding_t *s, int i)
   return kind == CT_OP_CONV || kind == CT_OP_LINEAR ? j : -1;
 }
 
-/* The batchnorm that is folded into layer j, or -1. */
+/* Returns the batchnorm that is folded into layer j, or -1. */
 static int taken(const folding_t *s, int j)
 {
   const ct_graph_t *g = s->f->from;

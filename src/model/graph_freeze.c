@@ -1,7 +1,7 @@
 /* Parameter name patterns, and freezing.  A pattern that matches nothing is an error: parameters
  * that should be frozen would be trained.  As in PyTorch, a frozen batchnorm continues to update
- * its running statistics unless freeze_bn is set; their number is returned, so that the user can be
- * warned. */
+ * its running statistics unless freeze_bn is set; the number of frozen batchnorms that continue is
+ * returned, so that the user can be warned. */
 #include "model/ct_graph.h"
 
 #include <fnmatch.h>

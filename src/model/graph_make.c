@@ -59,7 +59,7 @@ int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out)
   for (int i = 0; i < o->input.n; i++) {
     double v = o->input.v[i];
     if (!(v >= 1 && v <= INT32_MAX && v == floor(v)))
-      CT_FAIL(CT_ERR_USAGE, "model.input: %g is not a whole number from 1 on", v);
+      CT_FAIL(CT_ERR_USAGE, "model.input: must be integers of at least 1, not %g", v);
     dim[1 + i] = (int64_t)v;
   }
   *out = ct_shape_dims(1 + o->input.n, dim);
@@ -131,7 +131,7 @@ int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_i
   return extra && extra->n ? note_inputs(o, extra) : CT_OK;
 }
 
-/* Checks that the shapes of the data match those the model was made for. */
+/* Checks that the shapes of the data match the shapes for which the model was made. */
 static int check_noted(const ct_model_opts_t *o, const ct_shape_t *input, const ct_inputs_t *extra)
 {
   int rc = CT_OK;
@@ -278,7 +278,7 @@ static int graph_make_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t cla
   return rc;
 }
 
-/* A shape error in the model is a configuration error. */
+/* Returns CT_ERR_USAGE for CT_ERR_SHAPE: a shape error in the model is a configuration error. */
 static int as_usage(int rc)
 {
   return rc == CT_ERR_SHAPE ? ct_err_prefix(CT_ERR_USAGE, "%s", "") : rc;

@@ -22,7 +22,7 @@ static void graph_observe_describe(const ct_graph_t *g, int layer, ct_op_desc_t 
   ct_graph_op(g, layer, 1, d);
 }
 
-/* 1 if the layer only clamps its input. */
+/* Returns 1 if the layer only clamps its input. */
 static int is_clip(const ct_graph_t *g, int layer)
 {
   ct_op_desc_t d;
@@ -38,7 +38,8 @@ static int is_choice(const ct_graph_t *g, int layer)
   return (d.kind == CT_OP_POOL && !average) || d.kind == CT_OP_REORDER || d.kind == CT_OP_SELECT;
 }
 
-/* Sequences are float32, except for the inputs of linear layers. */
+/* Returns 1 if the layer computes in int8. Sequences are float32, except for the inputs of linear
+ * layers. */
 static int computes_in_eight_bits(const ct_graph_t *g, int layer)
 {
   const ct_layer_t *l = &g->layer[layer];
@@ -53,8 +54,8 @@ static int reads(const ct_layer_t *l, int layer)
   return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
 }
 
-/* Examines the readers of \a layer.  *gemm: a convolution or linear layer is among them; *eight:
- * an int8 layer is; *only: the reader, if there is just one, else -1. */
+/* Examines the readers of \a layer.  *gemm: 1 if a convolution or linear layer is among the
+ * readers; *eight: 1 if an int8 layer is; *only: the reader, if \a layer has just one, else -1. */
 static void readers(const ct_graph_t *g, int layer, int *gemm, int *eight, int *only)
 {
   int n = 0;
@@ -69,8 +70,8 @@ static void readers(const ct_graph_t *g, int layer, int *gemm, int *eight, int *
   }
 }
 
-/* 1 if the output of a layer of the folded graph is an observation point; \a before: its input is
- * int8. */
+/* Returns 1 if the output of a layer of the folded graph is an observation point; \a before: 1 if
+ * the layer's input is int8. */
 static int is_point(const ct_graph_t *g, int layer, int before)
 {
   int gemm, eight, only;
@@ -167,8 +168,8 @@ static void choose_points(observing_t *s)
   }
 }
 
-/* A layer before a ReLU shares the ReLU's range; a layer that only selects values shares that of
- * its input. */
+/* Sets shared ranges: a layer before a ReLU shares the range of the ReLU; a layer that only selects
+ * values shares the range of its input. */
 static void share_points(ct_observed_t *o)
 {
   const ct_graph_t *g = o->fold.graph;
@@ -196,7 +197,7 @@ out:
   return rc;
 }
 
-/* Keeps frozen parameters frozen. */
+/* Copies from the original graph which parameters are frozen. */
 static void copy_frozen(const ct_observed_t *o)
 {
   for (int i = 0; i < o->from->params; i++) {

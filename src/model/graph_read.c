@@ -106,7 +106,7 @@ static int unknown_input(const ct_graph_t *g, const ct_yaml_t *from, const char 
                    "from: the data gives one input, 'input', and no '%s': name its array in "
                    "data.input",
                    from->text);
-  return fail_at(where, from->line, "from: there is no '%s'; the extra inputs of the data are %s",
+  return fail_at(where, from->line, "from: unknown input '%s'; the extra inputs of the data are %s",
                  from->text, ct_inputs_text(&g->extra, have, sizeof have));
 }
 
@@ -154,7 +154,7 @@ out:
   return rc;
 }
 
-/* The default name of a layer: its kind and a running number. */
+/* Makes the default name of a layer: its kind and a running number. */
 static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *buf, size_t cap)
 {
   int n = 1;

@@ -23,7 +23,7 @@ typedef struct totals {
   double flops;
 } totals_t;
 
-/* "11,689,512" */
+/* Writes n with separators: "11,689,512". */
 static void thousands(int64_t n, char *buf, size_t cap)
 {
   char digits[24];
@@ -36,7 +36,7 @@ static void thousands(int64_t n, char *buf, size_t cap)
   buf[at] = '\0';
 }
 
-/* "3,628.147" */
+/* Writes millions with three decimals: "3,628.147". */
 static void mega(double flops, char *buf, size_t cap)
 {
   int64_t milli = (int64_t)fmin(flops / 1e3 + 0.5, 9e18);

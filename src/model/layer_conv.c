@@ -1,5 +1,5 @@
-/* Convolution (cross-correlation) with zero padding: torch.nn.Conv2d and Conv3d, with PyTorch's
- * initialization or those of the papers and of torchvision. */
+/* Convolution (cross-correlation) with zero padding: torch.nn.Conv2d and Conv3d.  The
+ * initialization is PyTorch's default, or one of those that papers and torchvision use. */
 #include "model/layer_usual.h"
 #include "model/layer_window.h"
 

@@ -1,5 +1,5 @@
 /* torch.nn.Dropout: x * mask / (1 - p) in training.  The mask depends on element, step and layer
- * number only, so it is the same at any number of ranks. */
+ * number only, so it is identical for any number of ranks. */
 #include "model/layer_usual.h"
 
 typedef struct {

@@ -21,7 +21,7 @@ static const ct_opt_t group_rows[] = {CT_OPT_INT(groupnorm_t, num_groups, NULL, 
                                       EPS, AFFINE("true"), CT_OPT_END};
 static const ct_opt_t instance_rows[] = {EPS, AFFINE("false"), CT_OPT_END};
 
-/* N x H x W would treat rows as channels */
+/* Checks the input.  N x H x W is refused: its rows would be treated as channels. */
 static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;

@@ -1,8 +1,8 @@
 /* One layer of torch.nn.LSTM (batch_first) on N x T x features; outputs the hidden states of all
  * steps.
  *
- * A PyTorch module with several layers is several of these, with `level` 0, 1, … and the module's
- * name in `params`. */
+ * A PyTorch module with several layers becomes several layers of this kind, with `level` 0, 1, …
+ * and the module's name in `params`. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"

@@ -32,7 +32,7 @@ static const ct_opt_t max3_rows[] = MAXIMUM(CT_OPT_TRIPLE, "depth, rows, columns
 static const ct_opt_t average_rows[] = AVERAGE(CT_OPT_PAIR, "rows, columns");
 static const ct_opt_t average3_rows[] = AVERAGE(CT_OPT_TRIPLE, "depth, rows, columns");
 
-/* Stride 0 means the stride equals the kernel. */
+/* Returns the window; stride 0 stands for the size of the kernel. */
 static ct__layer_window_t window_of(const pool_t *o, int space)
 {
   ct__layer_window_t w = {.space = space, .dilation = {1, 1, 1}};
@@ -44,8 +44,8 @@ static ct__layer_window_t window_of(const pool_t *o, int space)
   return w;
 }
 
-/* As PyTorch, refuses padding of more than half the kernel: some windows would be entirely
- * padding. */
+/* Computes the output shape.  Like PyTorch, it refuses padding of more than half the kernel: some
+ * windows would consist of padding only. */
 static int pool_infer(const pool_t *o, int space, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;

@@ -6,18 +6,19 @@
 /** The option rows of a kind without options. */
 extern const ct_opt_t ct__layer_no_options[];
 
-/** CT_OK if the shape is N x C x H x W (\a space 2) or N x C x D x H x W (3), else CT_ERR_SHAPE. */
+/** Returns CT_OK if the shape is N x C x H x W (\a space 2) or N x C x D x H x W (\a space 3), else
+ * CT_ERR_SHAPE. */
 int ct__layer_want_space(const ct_shape_t *in, int space);
-/** CT_OK if it is either of the two, else CT_ERR_SHAPE. */
+/** Returns CT_OK if the shape is N x C x H x W or N x C x D x H x W, else CT_ERR_SHAPE. */
 int ct__layer_want_channels(const ct_shape_t *in);
 
-/** CT_OK if the shape is N x T x features, else CT_ERR_SHAPE. */
+/** Returns CT_OK if the shape is N x T x features, else CT_ERR_SHAPE. */
 int ct__layer_want_sequence(const ct_shape_t *in);
 
-/** PyTorch's default for Conv2d and Linear, for weight and bias: uniform in +-1 / sqrt(fan_in)
- * (equal to kaiming_uniform_(a = sqrt(5))). */
+/** Returns a parameter with PyTorch's default initializer for the weight and bias of Conv2d and
+ * Linear: uniform in ±1 / sqrt(fan_in), which equals kaiming_uniform_(a = sqrt(5)). */
 ct_param_spec_t ct__layer_uniform(const char *suffix, ct_shape_t shape, int64_t fan_in);
-/** A matrix initialized by torch.nn.init.xavier_uniform_ (Glorot and Bengio, 2010). */
+/** Returns a matrix initialized as by torch.nn.init.xavier_uniform_ (Glorot and Bengio, 2010). */
 ct_param_spec_t ct__layer_xavier(const char *suffix, int64_t out, int64_t in);
 
 #endif

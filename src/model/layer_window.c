@@ -3,7 +3,7 @@
 
 #include "base/ct_err.h"
 
-/* "3x3" */
+/* Writes sizes as "3x3" into buf; returns buf. */
 static const char *size_text(int space, const int64_t size[3], char *buf, size_t cap)
 {
   ct_shape_t s = ct_shape_dims(space, (const int64_t[CT_MAX_DIMS]){size[0], size[1], size[2]});

@@ -9,8 +9,8 @@ typedef struct ct__layer_window {
   int64_t kernel[3], stride[3], padding[3], dilation[3];
 } ct__layer_window_t;
 
-/** Output shape for input \a in, with \a channels channels.  CT_ERR_SHAPE if the window does not
- * fit. */
+/** Computes the output shape for input \a in, with \a channels channels.  CT_ERR_SHAPE: the window
+ * is larger than the padded input. */
 int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, int64_t channels,
                            ct_shape_t *out);
 /** Converts option values to the ints of a descriptor; the option tables bound the values. */

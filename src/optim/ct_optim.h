@@ -32,12 +32,12 @@ extern const ct_opt_t ct_optim_rows[];
  * torch.optim.SGD), and that options which the optimizer does not have are at their defaults.
  * CT_ERR_USAGE. */
 int ct_optim_check(const ct_optim_opts_t *o);
-/** 0 if the kind has no such option, such as momentum for adam. */
+/** Returns 1 if optimizers of this kind have the option \a key, else 0 (momentum for adam). */
 int ct_optim_has_key(const char *kind, const char *key);
-/** The rule (ct_rule_t); *states: number of float32 states per weight with these options and
- * groups. */
+/** Returns the rule (ct_rule_t) of the optimizer; *states: number of float32 states per weight that
+ * these options and groups need. */
 int ct_optim_rule(const ct_optim_opts_t *o, int *states);
-/** State-dict name of a state, as in PyTorch: "momentum_buffer", "exp_avg". */
+/** Returns the state-dict name of a state, as in PyTorch: "momentum_buffer", "exp_avg". */
 const char *ct_optim_state_name(const ct_optim_opts_t *o, int state);
 
 /* ---- parameter groups ---- */
@@ -54,16 +54,17 @@ typedef struct ct_param_groups {
   int *of; /**< owned; per graph parameter: index of its group (buffers and frozen parameters: 0) */
 } ct_param_groups_t;
 
-/** Local.  The first entry of `optim.groups` whose pattern matches a parameter's name overrides its
- * options.  A pattern is an fnmatch pattern without flags; without '*', '?' or '[' it also matches
- * all parameters of the layer of that name.  CT_ERR_USAGE: a pattern matches nothing, or an unknown
- * key (file:line). */
+/** Local.  Makes the parameter groups.  The options of a parameter come from the first entry of
+ * `optim.groups` whose pattern matches the parameter's name, else from section `optim`.  A pattern
+ * is an fnmatch pattern without flags; without '*', '?' or '[' it also matches all parameters of
+ * the layer of that name.  CT_ERR_USAGE: a pattern matches nothing, or an unknown key (file:line).
+ * */
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
-/** Accepts a zeroed struct. */
+/** Frees the contents; the struct may be all zero: nothing to free. */
 void ct_param_groups_clear(ct_param_groups_t *p);
-/** Local.  Pattern (the first, borrowed) and learning rate of the i-th entry of `optim.groups` that
- * sets `lr`; returns 0 if there is no such entry. */
+/** Local.  Among the entries of `optim.groups` that set `lr`, returns the first pattern (borrowed)
+ * and the learning rate of entry \a i, from 0.  Returns 0 if fewer entries set `lr`, else 1. */
 int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, double *lr);
 
 /* ---- schedules ---- */
@@ -89,7 +90,7 @@ typedef struct ct_schedule_opts {
 } ct_schedule_opts_t;
 extern const ct_opt_t ct_schedule_rows[];
 
-/** ct_optim_has_key() for schedules. */
+/** Returns 1 if schedules of this kind have the option \a key, else 0. */
 int ct_schedule_has_key(const char *kind, const char *key);
 /** Checks combinations of options, and that options of other kinds are at their defaults.
  * CT_ERR_USAGE. */
@@ -98,36 +99,37 @@ int ct_schedule_check(const ct_schedule_opts_t *s);
 /** The position of a step in the run. */
 typedef struct ct_schedule_point {
   const ct_schedule_opts_t *opts; /**< NULL: constant learning rate */
-  double times;                   /**< factor of the learning rate; 0: 1 */
+  double times;                   /**< factor of the learning rate; 0 stands for 1 */
   int64_t step;                   /**< from 0 */
   int64_t steps_per_epoch, total_steps;
   int64_t batch;  /**< global batch, for scale_lr */
   double plateau; /**< kind plateau: ct_plateau_t.factor, initially 1 */
 } ct_schedule_point_t;
 
-/** Learning rate of a step for a group with base rate \a lr: warm-up (Goyal et al. 2017), then the
- * schedule over the remaining steps.  cosine: min + (lr - min) (1 + cos(pi t / T)) / 2 (Loshchilov
- * and Hutter 2017). */
+/** Returns the learning rate of a step for a group with base rate \a lr: warm-up (Goyal et al.
+ * 2017), then the schedule over the T remaining steps.  Formula of cosine at step t after the
+ * warm-up: min_lr + (lr - min_lr) * (1 + cos(pi * t / T)) / 2 (Loshchilov and Hutter 2017). */
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr);
-/** Momentum (Adam: beta1) of a step.  Only one_cycle with cycle_momentum changes it, and only for
- * groups whose momentum is not 0. */
+/** Returns the momentum (Adam: beta1) of a step.  Only one_cycle with cycle_momentum changes the
+ * momentum, and only for groups whose momentum is not 0. */
 double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum);
 
-/** 1 if the learning rate depends on evaluation losses (kind plateau). */
+/** Returns 1 if the learning rate depends on evaluation losses (kind plateau). */
 int ct_schedule_needs_loss(const ct_schedule_opts_t *s);
 
 /** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min"). */
 typedef struct ct_plateau {
-  double best, factor; /**< factor: of the learning rate */
-  int64_t bad;         /**< evaluations without improvement */
+  double best;   /**< lowest loss so far */
+  double factor; /**< factor of the learning rate */
+  int64_t bad;   /**< evaluations without improvement */
 } ct_plateau_t;
-/** The state before the first evaluation: factor 1. */
+/** Sets the state before the first evaluation: factor 1. */
 void ct_plateau_init(ct_plateau_t *p);
 /** Updates the state after an evaluation with this loss. */
 void ct_plateau_update(ct_plateau_t *p, const ct_schedule_opts_t *s, double loss);
 
-/** Hyper-parameters of an update for a group, with learning rate and momentum by the schedule.  \a
- * update: number of earlier updates; skipped ones do not count. */
+/** Returns the hyper-parameters of an update for a group; the schedule gives the learning rate and
+ * momentum.  \a update: number of earlier updates; skipped updates do not count. */
 ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *group,
                           const ct_schedule_point_t *at, int64_t update);
 
@@ -138,11 +140,11 @@ ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *grou
 typedef struct ct_scaler {
   int on;
   double scale;
-  int64_t good; /**< steps since the last change */
+  int64_t good; /**< finite steps since the last change of the scale */
 } ct_scaler_t;
-/** \a on 0: loss scaling is off, and the factor is always 1. */
+/** Sets the initial state.  \a on 0: loss scaling is off, and the factor is always 1. */
 void ct_scaler_init(ct_scaler_t *s, int on);
-/** Factor of the loss; 1 if loss scaling is off. */
+/** Returns the factor of the loss; 1 if loss scaling is off. */
 double ct_scaler_scale(const ct_scaler_t *s);
 /** Updates the scale after a step; \a nonfinite: its update was skipped. */
 void ct_scaler_update(ct_scaler_t *s, int nonfinite);

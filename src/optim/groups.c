@@ -42,7 +42,7 @@ static int is_matched(const entry_t *e, const char *name)
   return 0;
 }
 
-/* Index of the group with these hyper-parameters; adds it if necessary. */
+/* Returns the index of the group with these hyper-parameters; adds the group if necessary. */
 static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
 {
   for (int i = 0; i < out->groups; i++) {
@@ -108,7 +108,7 @@ out:
   return rc;
 }
 
-/* The hyper-parameters of a parameter: the first matching entry overrides the defaults. */
+/* Returns the hyper-parameters of a parameter: the first matching entry overrides the defaults. */
 static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g, int param,
                                    const entry_t *entry)
 {

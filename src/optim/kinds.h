@@ -10,17 +10,17 @@ typedef struct ct__optim_only {
 } ct__optim_only_t;
 #define CT__OPTIM_KIND(kind) (1u << (kind))
 
-/** CT_ERR_USAGE if an option that \a kind does not have differs from its default.  \a kind: value
- * of the row "kind".  \a only ends with a NULL key; options not listed in it belong to all
- * kinds. */
+/** Checks that options which \a kind does not have are at their defaults; otherwise CT_ERR_USAGE.
+ * \a kind: value of the row "kind".  \a only ends with a NULL key; options that it does not list
+ * belong to all kinds. */
 int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__optim_only_t *only,
                          int kind, const char *section);
 
-/** 0 if \a kind does not have the option. */
+/** Returns 1 if \a kind has the option \a key, else 0. */
 int ct__optim_has_key(const ct_opt_t *rows, const ct__optim_only_t *only, const char *kind,
                       const char *key);
 
-/** 1 if the optimizer has betas in place of momentum: adam, adamw, lamb. */
+/** Returns 1 if the optimizer has betas instead of momentum: adam, adamw, lamb. */
 int ct__optim_has_betas(const ct_optim_opts_t *o);
 
 #endif

@@ -13,7 +13,7 @@ enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
 /** The optimizers. */
 static const struct {
   int rule;
-  int betas;  /**< has betas in place of momentum */
+  int betas;  /**< 1: has betas instead of momentum */
   double eps; /**< default in PyTorch (LARS, LAMB: in timm) */
 } kinds[KINDS] = {[SGD] = {CT_RULE_SGD, 0, 0},       [ADAM] = {CT_RULE_ADAM, 1, 1e-8},
                   [ADAMW] = {CT_RULE_ADAM, 1, 1e-8}, [RMSPROP] = {CT_RULE_RMSPROP, 0, 1e-8},
@@ -96,7 +96,7 @@ out:
 
 /* ---- states ---- */
 
-/* 1 if an entry of optim.groups has a momentum other than 0. */
+/* Returns 1 if an entry of optim.groups has a momentum other than 0. */
 static int groups_have_momentum(const ct_optim_opts_t *o)
 {
   double value;
@@ -140,7 +140,8 @@ const char *ct_optim_state_name(const ct_optim_opts_t *o, int state)
 
 /* ---- hyper-parameters of an update ---- */
 
-/* Computed in double and rounded once: 1 - 0.999f has only 4 correct digits. */
+/* Sets the fields that depend on the betas, computed in double and rounded once: 1 - 0.999f has
+ * only 4 correct digits. */
 static void set_betas(ct_hyper_t *h, double beta1, double beta2)
 {
   h->beta2 = (float)beta2;

@@ -20,7 +20,7 @@ double ct_scaler_scale(const ct_scaler_t *s)
   return s->on ? s->scale : 1;
 }
 
-/* The scale is a float32 as in PyTorch, and never becomes infinite. */
+/* Keeps the scale a float32, as PyTorch does, that is never infinite. */
 void ct_scaler_update(ct_scaler_t *s, int nonfinite)
 {
   if (!s->on) return;

@@ -9,13 +9,14 @@
 
 /** Position of a step after the warm-up. */
 typedef struct point {
-  double lr;        /**< the rate at the end of the warm-up */
-  double t, length; /**< steps since the warm-up; steps from its end to the end of the run */
+  double lr;     /**< the rate at the end of the warm-up */
+  double t;      /**< steps since the end of the warm-up */
+  double length; /**< steps from the end of the warm-up to the end of the run */
   double steps_per_epoch;
   double plateau;
 } point_t;
 
-/* 0 at the end of the warm-up, 1 from the end of the run on. */
+/* Returns the progress after the warm-up: 0 at its end, 1 at the end of the run and later. */
 static double schedule_progress(const point_t *p)
 {
   return p->length > 0 ? fmin(p->t / p->length, 1) : 1;
@@ -57,7 +58,7 @@ static double cosine_lr(const ct_schedule_opts_t *s, const point_t *p)
   return s->min_lr + (p->lr - s->min_lr) * (1 + cos(M_PI * schedule_progress(p))) / 2;
 }
 
-/* PolynomialLR, closed form, down to min_lr in place of 0 */
+/* PolynomialLR, closed form; ends at min_lr, not at 0 */
 static double polynomial_lr(const ct_schedule_opts_t *s, const point_t *p)
 {
   return s->min_lr + (p->lr - s->min_lr) * pow(1 - schedule_progress(p), s->power);
@@ -182,7 +183,7 @@ int ct_schedule_check(const ct_schedule_opts_t *s)
     CT_FAIL(CT_ERR_USAGE, "schedule.kind multistep needs schedule.milestones, such as [30, 60]");
   for (int i = 0; i < s->milestones.n; i++)
     if (!(s->milestones.v[i] >= 0))
-      CT_FAIL(CT_ERR_USAGE, "schedule.milestones must be epochs from 0 on, not %g",
+      CT_FAIL(CT_ERR_USAGE, "schedule.milestones must be epochs of at least 0, not %g",
               s->milestones.v[i]);
   if (s->kind == KIND_plateau && s->gamma >= 1)
     CT_FAIL(CT_ERR_USAGE, "schedule.kind plateau needs a schedule.gamma below 1, not %g", s->gamma);

@@ -1,6 +1,7 @@
-/* Layout of the parameters in the arenas: trained ones, then frozen ones whose gradients backward
- * writes, then the rest.  So gradients, optimizer states and all-reduced data are one range from
- * the start of the arena, and backward fills it from one end. */
+/* Layout of the parameters in the arenas: trained parameters, then frozen parameters whose
+ * gradients backward writes, then the other frozen parameters.  So gradients, optimizer states and
+ * all-reduced data are one range from the start of the arena, and backward fills this range from
+ * one end. */
 #include "plan/ct_plan.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -16,7 +17,8 @@ static size_t rounded(size_t bytes)
   return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* WRITTEN: frozen, but in a partly trained layer, whose backward computes all gradients. */
+/* Returns the zone of a parameter.  WRITTEN: frozen, but in a partly trained layer, whose backward
+ * pass computes all gradients. */
 static zone_t zone_of(const ct_plan_t *p, const ct_param_t *par)
 {
   if (par->spec.buffer) return BUFFER;
@@ -37,7 +39,8 @@ static void map_param(const ct_plan_t *p, ct_arena_map_t *m, int i, zone_t zone)
   m->layout = ct_hash_int((int64_t)m->bytes[i], m->layout);
 }
 
-/* Backward completes the gradients of the last op first. */
+/* Assigns offsets to the parameters of a zone from the last op to the first, since backward
+ * completes the gradients of the last op first. */
 static void map_zone(const ct_plan_t *p, ct_arena_map_t *m, zone_t zone)
 {
   const ct_graph_t *g = p->graph;

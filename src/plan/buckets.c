@@ -1,9 +1,10 @@
-/* Slices of the gradient arena that are all-reduced while backward continues.  They are cut at
- * parameters, in the order in which backward completes these, and are identical on all ranks, so
- * the all-reduces match. */
+/* Slices of the gradient arena that are all-reduced while backward continues.  A slice begins and
+ * ends with whole parameters.  The parameters are in the order in which backward completes their
+ * gradients, and the slices are identical on all ranks, so the all-reduces match. */
 #include "plan/ct_plan.h"
 
-/* The launch that completes the gradients of a layer.  A SyncBN has them together with its sums. */
+/* Returns the launch that completes the gradients of a layer.  A SyncBN completes its parameter
+ * gradients in the launch that computes the local sums. */
 static int finished_by(const ct_plan_t *p, int layer)
 {
   for (int i = p->launches - 1; i > p->loss_launch; i--)
@@ -13,7 +14,7 @@ static int finished_by(const ct_plan_t *p, int layer)
   return p->launches - 1; /* never written in this plan: stays zero */
 }
 
-/* End of the k-th trained parameter, including padding. */
+/* Returns the end of the k-th trained parameter, including padding. */
 static size_t end_of(const ct_arena_map_t *m, int k)
 {
   return k == m->trained - 1 ? m->trained_bytes : m->offset[m->order[k + 1]];

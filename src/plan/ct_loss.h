@@ -19,7 +19,8 @@ extern const ct_opt_t ct_loss_rows[];
  * targets; if not, MSE, L1 and BCE use labels as one-hot.  CT_ERR_USAGE names the key: an option
  * that the kind of loss does not have, or an ignore_index that is not a number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
-/** CT_ERR_USAGE: cross_entropy, but samples have \a targets real-valued targets. */
+/** Checks that the loss suits the data.  CT_ERR_USAGE: the loss is cross_entropy, which needs
+ * labels, but samples have \a targets > 0 real-valued targets. */
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** Checks the options against model and data.  \a outputs: model.classes; \a targets: real-valued
  * targets per sample, 0 if it has labels; \a pixels: labels per sample.  CT_ERR_USAGE names the
@@ -27,10 +28,10 @@ int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
  * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels);
-/** Labels per sample that a loss of outputs of this shape needs. */
+/** Returns the number of labels per sample that the loss needs for outputs of this shape. */
 int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
-/** Writes the class weights of the op into out[o->class_weights.n]; returns how many; 0 if there
- * are none. */
+/** Writes the class weights of the op into out[o->class_weights.n]; returns their number, which may
+ * be 0. */
 int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);
 
 #endif

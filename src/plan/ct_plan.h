@@ -7,7 +7,7 @@
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
- *   launches.c     the launches of forward and backward                                 (pure)
+ *   launches.c  the launches of forward and backward                                 (pure)
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the buckets that are
@@ -23,32 +23,32 @@
 typedef struct ct_value {
   size_t bytes;
   ct_shape_t shape;     /**< zero for saved data */
-  ct_quant_params_t qp; /**< with ct_plan_opts_t.quant, if it is or can be CT_U8 */
+  ct_quant_params_t qp; /**< int8 plans: scale and zero point of a value that can be CT_U8 */
   int grad;             /**< 1: backward needs its gradient, because a trained layer precedes it */
   int external;         /**< 1: the network's input, whose memory comes with each batch; from 2 on:
                              the extra inputs */
-  int first, last;      /**< launches between which it lives, inclusive */
+  int first, last;      /**< first and last launch that access the value */
   size_t offset;        /**< in the activation arena, in bytes */
-  int same_as;          /**< value whose memory it shares (in place); -1: has its own */
+  int same_as;          /**< in-place sharing: value whose memory this one uses; -1: own memory */
 } ct_value_t;
 
 /** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
-  int layer;      /**< layer whose parameters it has; -1: none (reorder, gradient sum, loss) */
+  int layer;      /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
   int trained;    /**< 1: has trained parameters */
-  int in[2];      /**< values; -1: none */
-  int out;        /**< value */
-  int saved;      /**< value, or -1 */
+  int in[2];      /**< input values; -1: none */
+  int out;        /**< output value */
+  int saved;      /**< value for data saved for the backward pass, or -1 */
   ct_op_t *op;    /**< owned */
   ct_op_t *empty; /**< owned; SyncBN: prepared for the forward pass of an empty batch; else NULL */
   ct_op_info_t info;
 } ct_plan_op_t;
 
-/** A launch: one run of one op.  x … dx2 are values; -1: not used by the op.  A SyncBN has a launch
- * with the pass CT_FWD_STATS (CT_BWD_STATS) before that with CT_FWD (CT_BWD_DATA); between the two
- * the caller all-reduces ct_bind_t.stats over the group.  All plans of a model have the same of
- * these launches in the same order. */
+/** A launch: one run of one op.  x … dx2 are values; -1: not used by the op.  A SyncBN has two
+ * launches in each direction: one with the pass CT_FWD_STATS (backward: CT_BWD_STATS), then one
+ * with CT_FWD (CT_BWD_DATA).  Between the two, the caller all-reduces ct_bind_t.stats over the
+ * group.  All plans of a model have the same SyncBN launches in the same order. */
 typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, y, dy, dy2, dx, dx2;
@@ -56,8 +56,8 @@ typedef struct ct_plan_launch {
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
- * aligned to 64 bytes.  Then come the frozen ones of partly trained layers (backward writes their
- * gradients, which are ignored), then the other frozen ones. */
+ * aligned to 64 bytes.  Then come the frozen parameters of partly trained layers (backward writes
+ * their gradients, which are ignored), then the other frozen parameters. */
 typedef struct ct_arena_map {
   int params;
   size_t *offset;        /**< bytes; per graph parameter, in the weight arena or the buffer arena */
@@ -67,8 +67,8 @@ typedef struct ct_arena_map {
   size_t weight_bytes;   /**< size of the weight arena */
   size_t gradient_bytes; /**< size of the gradient arena */
   size_t
-      trained_bytes; /**< part of trained parameters: the size of a state arena, and what is reduced
-                          and updated */
+      trained_bytes; /**< bytes of the trained parameters at the beginning of the arenas: this part
+                          is all-reduced and updated, and an optimizer state has this size */
   size_t buffer_bytes;
   uint64_t layout; /**< hash of all layouts; identical on all ranks */
 } ct_arena_map_t;
@@ -105,36 +105,38 @@ typedef struct ct_plan {
   int values;
   ct_plan_launch_t *launch;
   int launches;
-  int loss_launch;   /**< index of the loss; earlier launches are forward, later ones backward;
-                      inference has no loss, and it equals `launches` */
-  int input, logits; /**< values */
+  int loss_launch; /**< index of the launch of the loss; earlier launches are forward, later ones
+                      backward; inference, which has no loss: equal to `launches` */
+  int input;       /**< value of the network's input */
+  int logits;      /**< value of the network's output */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   size_t arena_bytes;         /**< activations, gradients and saved data */
   size_t scratch_bytes;
 } ct_plan_t;
 
-/** Local.  \a like: a plan of the same model and device whose parameter layouts are kept, or NULL.
+/** Local.  Makes a plan.  \a like: a plan of the same model and device, or NULL; the new plan uses
+ * the parameter layouts of \a like.
  * CT_ERR_UNSUP names the layer and the missing feature of the backend; CT_ERR_USAGE: training a
  * model without parameters. */
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
-/** Releases the prepared ops; NULL is allowed. */
+/** Frees the plan and its prepared ops; \a p may be NULL. */
 void ct_plan_free(ct_plan_t *p);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
-/** Accepts a zeroed struct. */
+/** Frees the contents; the struct may be all zero: nothing to free. */
 void ct_arena_map_clear(ct_arena_map_t *m);
 
 /** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be
- * smaller), at parameter boundaries, into bucket[cap].  Returns how many; at least 1 if anything is
- * trained. */
+ * smaller), at parameter boundaries, into bucket[cap].  Returns the number of buckets: at least 1
+ * if the model has trained parameters. */
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
 
-/** Pure.  Bytes of the gradient arena that launch \a i completes; the sum over all launches of a
- * training plan is trained_bytes. */
+/** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all
+ * launches of a training plan is trained_bytes. */
 size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
 
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
@@ -142,18 +144,18 @@ typedef struct ct_bind {
   char *arena, *scratch;
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
   const char
-      *reduced; /**< the weights in reduced precision, at half their offsets; NULL if the backend
-                    does
-                 not use them */
+      *reduced; /**< the weights in reduced precision, at half the offsets of the float32 weights;
+                     NULL if the backend does not use them */
   const ct_arena_map_t *map;
   const void *x; /**< input batch in plain float32, or as ct_plan_opts_t says */
   const float *extra[CT_INPUTS_EXTRA]; /**< extra inputs in plain float32 */
   const float *affine;                 /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
   const int32_t *labels, *labels2;
-  const float *mix, *targets, *class_weight, *weights; /**< weights: of the samples */
-  ct_loss_t *loss;                                     /**< staging memory */
-  double *stats;    /**< SyncBN: 2C + 1 numbers for the largest C */
-  int keep_running; /**< 1: do not update running statistics */
+  const float *mix, *targets, *class_weight; /**< as in ct_op_args_t */
+  const float *weights;                      /**< ct_op_args_t.sample_weight */
+  ct_loss_t *loss;                           /**< staging memory */
+  double *stats;                             /**< SyncBN: 2C + 1 numbers for the largest C */
+  int keep_running;                          /**< 1: do not update running statistics */
   float loss_scale; /**< factor of the gradient: loss scale / global batch */
   uint64_t seed;    /**< dropout */
   int64_t step, first;
@@ -162,15 +164,17 @@ typedef struct ct_bind {
 /** Local, Hot.  Enqueues launch \a i. */
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
-/** Local, Hot.  ct_plan_run() on a rank whose batch is empty: contributes zeros to the sums of a
- * SyncBN and updates its running statistics from the group; other launches do nothing. */
+/** Local, Hot.  Replaces ct_plan_run() on a rank whose batch is empty.  For a SyncBN it contributes
+ * zeros to the sums and updates the running statistics from the group; other launches do
+ * nothing. */
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
-/** Local.  The loss of a training plan for \a n samples as a separate op, for callers that
+/** Local.  Prepares the loss of a training plan for \a n samples as a separate op, for callers that
  * concatenate the outputs of several plans.  The caller owns *op. */
 int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch);
 
-/** The value that owns the memory of \a v: itself, or the value it shares with in place. */
+/** Returns the value that owns the memory of \a v: \a v itself, or the value whose memory \a v
+ * uses. */
 int ct_plan_root(const ct_plan_t *p, int v);
 
 #endif

@@ -1,11 +1,12 @@
 /* The launches in order: forward, the loss, backward.
  *
- * A SyncBN has two launches in each direction: its local sums, which the caller all-reduces, and
- * the rest.  They are the same in every plan of a model, because they depend on its layers alone.
+ * A SyncBN has two launches in each direction: one computes the local sums, which the caller
+ * all-reduces; the other does the rest.  The launches of SyncBNs are the same in every plan of a
+ * model, because they depend on the model's layers alone.
  *
  * A gradient is a value that is written once.  A value with several readers gets one gradient from
- * each.  The backward pass of its op takes two of them directly if it can; helper ops sum up the
- * others. */
+ * each reader.  If the backward pass of the op that made the value can take two gradients, it gets
+ * two directly; helper ops sum up the others. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -28,8 +29,8 @@ static ct_plan_launch_t launches_launch(int op, int pass)
   return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
 }
 
-/* Adds the launch that computes the local sums for the batchnorm launch \a w; it has the same
- * inputs. */
+/* Adds the launch that computes the local sums for the batchnorm launch \a w; its inputs are those
+ * of \a w. */
 static int add_stats(ct_plan_t *p, const ct_plan_launch_t *w, int pass)
 {
   ct_plan_launch_t stats = *w;
@@ -64,7 +65,8 @@ static int new_value(ct_plan_t *p, const ct_shape_t *shape, int *out)
   return *out < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* A launch of a helper op: y = a + b, or dx = the gradient of a ReLU with output y, given a + b. */
+/* Adds the launch of a helper op: y = a + b, or dx = the gradient of a ReLU with output y, given
+ * the gradient a + b of y. */
 static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int y, int a, int b,
                   int *out)
 {
@@ -112,14 +114,14 @@ static int forward_relu(const ct_op_desc_t *d)
   return (d->kind == CT_OP_CONV && d->u.conv.relu) || (d->kind == CT_OP_LINEAR && d->u.linear.relu);
 }
 
-/* 1 for an addition without ReLU: the gradient of its output is that of both inputs, and nothing
- * runs. */
+/* Returns 1 for an addition without ReLU: the gradient of its output is also the gradient of both
+ * inputs, so backward needs no launch. */
 static int passes_on(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD && !d->u.add.relu;
 }
 
-/* The one or two gradients from which the op's backward pass starts. */
+/* Returns the one or two gradients from which the op's backward pass starts. */
 static int incoming(gradients_t *s, int o, int *dy, int *dy2)
 {
   int rc = CT_OK;

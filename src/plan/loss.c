@@ -67,7 +67,7 @@ static int check_weights(const ct_loss_opts_t *o, int64_t outputs)
             outputs);
   for (int i = 0; i < w->n; i++) {
     if (!(w->v[i] >= 0 && w->v[i] < 1e30))
-      CT_FAIL(CT_ERR_USAGE, "loss.class_weights: %g, of class %d, is not from 0 to 1e30", w->v[i],
+      CT_FAIL(CT_ERR_USAGE, "loss.class_weights: %g, of class %d, must be from 0 to 1e30", w->v[i],
               i);
     sum += w->v[i];
   }

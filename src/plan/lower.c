@@ -26,14 +26,15 @@ static int value_of(const lowering_t *lo, int layer)
   return layer < 0 ? lo->input : lo->value[layer];
 }
 
-/* The op of \a layer if its output has only one reader, else NULL. */
+/* Returns the op of \a layer if the layer's output has only one reader, else NULL. */
 static ct_plan_op_t *fusable(const lowering_t *lo, int layer)
 {
   if (layer < 0 || lo->uses[layer] != 1 || lo->maker[layer] < 0) return NULL;
   return &lo->p->op[lo->maker[layer]];
 }
 
-/* int8: the scale and zero point of a value are those of the last layer fused into its op. */
+/* int8: sets the scale and zero point of a value to those of the last layer that is fused into the
+ * value's op. */
 static void note_pair(const lowering_t *lo, int layer, int value)
 {
   const ct_quant_t *q = lo->p->o.quant;
@@ -89,8 +90,8 @@ static int fuse_relu(lowering_t *lo, int i)
   return 1;
 }
 
-/* ReLU6 can be fused into a batchnorm, and into an int8 convolution, which clamps anyway;
- * quantize.c adds an op again if the convolution turns out to be float32. */
+/* Fuses a ReLU6 into a batchnorm, or into an int8 convolution, which clamps its results in any
+ * case. If the convolution turns out to be float32, quantize.c adds an op for the ReLU6 again. */
 static int fuse_relu6(lowering_t *lo, int i)
 {
   int j = lo->p->graph->layer[i].in[0];
@@ -113,7 +114,8 @@ static int made_by(const lowering_t *lo, int value)
   return -1; /* the network's input */
 }
 
-/* The flag in the descriptor for adding a second input; NULL if the op cannot. */
+/* Returns the flag in the descriptor that makes the op add a second input; NULL if the op
+ * cannot. */
 static int *adds(const lowering_t *lo, ct_plan_op_t *op)
 {
   char why[128];

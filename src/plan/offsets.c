@@ -1,6 +1,6 @@
-/* Life times, in-place sharing, and an offset for every value: one arena in place of an allocation
- * each.  Values that are not alive at the same time share memory, which for deep models saves most
- * of it. */
+/* Life times, in-place sharing, and an offset for every value: all values are in one arena, without
+ * separate allocations.  Values that are not alive at the same time share memory, which for deep
+ * models saves the larger part of the memory. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -27,7 +27,7 @@ static void life_times(ct_plan_t *p)
   p->value[p->logits].last = p->launches - 1; /* predictions are read after the step */
 }
 
-/* Lets \a to, written by launch i, take over the memory of \a from if that is not used later. */
+/* Lets \a to, written by launch i, take over the memory of \a from if \a from is not used later. */
 static void offsets_share(ct_plan_t *p, int i, int from, int to)
 {
   if (from < 0 || to < 0 || from == to) return;
@@ -60,7 +60,8 @@ static int larger_first(const void *a, const void *b, void *of)
   return i - j;
 }
 
-/* The lowest offset where block b fits between the placed blocks that are alive with it. */
+/* Returns the lowest offset at which block b fits between those placed blocks that are alive at the
+ * same time as b. */
 static size_t lowest_gap(int b, const int order[], int placed, const size_t bytes[],
                          const int first[], const int last[], const size_t offset[])
 {

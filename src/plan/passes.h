@@ -4,21 +4,22 @@
 #define CT_PLAN_PASSES_H
 #include "plan/ct_plan.h"
 
-/** Pure.  An empty plan; value 0 is the network's input. */
+/** Pure.  Makes a plan without ops; its value 0 is the network's input. */
 ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
-/** Pure.  Creates the ops with descriptors, fused; values have no layout yet. */
+/** Pure.  Creates the ops with their descriptors, and fuses layers.  Layouts are chosen later, by
+ * ct__plan_prepare(). */
 int ct__plan_lower(ct_plan_t *p);
 /** Mixed precision (o.compute): chooses the dtype of each descriptor and value by what the backend
  * supports, and inserts casts (REORDER).  CT_ERR_UNSUP names a layer that must not fall back to
  * float32. */
 int ct__plan_precision(ct_plan_t *p);
 /** int8 (o.quant): sets types, scales and zero points of descriptors and values, and inserts
- * conversions.  Convolutions and linear layers are int8 if the backend supports them and their
- * tensors have scales; other ops are int8 if their input is uint8 anyway.  The output stays
- * float32. */
+ * conversions.  A convolution or linear layer is int8 if the backend supports the int8 op and its
+ * tensors have scales; another op is int8 if its input is uint8 already.  The network's output
+ * stays float32. */
 int ct__plan_quantize(ct_plan_t *p);
-/** Replaces *v by the value in type t.  cast[value]: the cast value, or -1, so that each value is
- * cast at most once. */
+/** Replaces *v by its cast to type t.  cast[value]: the existing cast of a value, or -1; the
+ * function updates it, so that each value is cast at most once. */
 int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v);
 /** Chooses layouts, inserts reorders, prepares the ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
@@ -27,17 +28,17 @@ int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
 int ct__plan_launches(ct_plan_t *p);
 /** Prepares the helper ops of ct__plan_launches(). */
 int ct__plan_prepare_helpers(ct_plan_t *p);
-/** Pure.  Life times, in-place sharing, offsets. */
+/** Pure.  Computes life times, in-place sharing and offsets of values. */
 int ct__plan_offsets(ct_plan_t *p);
-/** Pure.  Offsets for n blocks, each alive in [first, last]: greedy by size (Pisarchyk and Lee,
- * "Efficient memory management for deep neural net inference", 2020).  Blocks of 0 bytes get no
- * offset.  CT_ERR_NOMEM. */
+/** Pure.  Computes offsets for n memory blocks; block i is alive from first[i] to last[i].  Assigns
+ * the largest blocks first (greedy by size; Pisarchyk and Lee, "Efficient memory management for
+ * deep neural net inference", 2020).  Offsets of blocks of 0 bytes are not set.  CT_ERR_NOMEM. */
 int ct__plan_fit(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
                  size_t *total);
 /** Appends a value or op; returns its index, or -1 if out of memory. */
 int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
 int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);
-/** Pure.  The passes that a forward op will run. */
+/** Pure.  Returns the passes that a forward op will run. */
 int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op);
 
 #endif

@@ -1,7 +1,8 @@
-/* Mixed precision: which ops compute in bf16 or fp16.  The rule is that of torch.autocast, but
- * applied to each layer ahead of time.  Most ops do if the backend can; sums over a sample (layer
- * normalisation, the loss) stay in float32, because they would lose accuracy.  Convolutions and
- * GEMMs are the reason for mixed precision: it is an error if the backend cannot do them in it. */
+/* Mixed precision: chooses the ops that compute in bf16 or fp16.  The rule is that of
+ * torch.autocast, but applied to each layer ahead of time.  An op computes in reduced precision if
+ * the backend supports it.  Sums over a sample (layer normalisation, the loss) stay in float32,
+ * because they would lose accuracy.  Convolutions and GEMMs are the reason for mixed precision: it
+ * is an error if the backend does not support them in reduced precision. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -67,8 +68,8 @@ out:
   return rc;
 }
 
-/* The output type of an op that converts uint8 samples: that of its readers, if they agree.  op[0]
- * of n. */
+/* Chooses the output type of the op that converts uint8 samples, op[0] of n ops: the type of its
+ * readers, if all have the same. */
 static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_dtype_t *out)
 {
   int rc = CT_OK;

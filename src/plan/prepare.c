@@ -20,7 +20,7 @@ out:
   return rc;
 }
 
-/* Prepares the op that a rank with an empty batch runs in place of a SyncBN's forward pass. */
+/* Prepares the op that a rank with an empty batch runs for a SyncBN's forward pass. */
 static int prepare_empty(ct_plan_t *p, ct_plan_op_t *op)
 {
   int rc = CT_OK;
@@ -96,8 +96,8 @@ static int is_cast(const ct_plan_op_t *op)
   return op->desc.kind == CT_OP_REORDER && op->desc.x.dtype != op->desc.y.dtype;
 }
 
-/* A cast also converts to the layout preferred by its first reader, if the backend can do both at
- * once. */
+/* Returns the output layout of a cast: the layout that its first reader prefers, if the backend can
+ * change type and layout at once. */
 static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
                                   const ct_plan_op_t *rest, int n)
 {

@@ -1,11 +1,12 @@
-/* Which ops compute in int8, decided op by op in order.  Convolutions and linear layers do wherever
- * the backend can, because int8 pays off there; other ops do if their input is uint8 already.
- * Unsupported ops stay float32, so a quantized model runs on every backend. */
+/* Chooses the ops that compute in int8, op by op in order.  Convolutions and linear layers compute
+ * in int8 wherever the backend supports it, because int8 is much faster for them; other ops do if
+ * their input is uint8 already.  Unsupported ops stay float32, so a quantized model runs on every
+ * backend. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
-/* 1 if the op only selects input values, so the scale and zero point stay the same. */
+/* Returns 1 if the op only selects input values, so the scale and zero point stay the same. */
 static int keeps_qp(const ct_op_desc_t *d)
 {
   int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
@@ -56,7 +57,8 @@ static int append(ct_plan_t *p, const ct_plan_op_t *op)
   return ct__plan_op(p, op) < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* A float32 convolution has no fused ReLU6, so a separate op follows it. */
+/* Appends a convolution that is float32 after all, and an op for the ReLU6 that was fused into it:
+ * float32 convolutions do not support a fused ReLU6. */
 static int append_with_relu6(ct_plan_t *p, ct_plan_op_t *conv)
 {
   int rc = CT_OK;

@@ -1,4 +1,4 @@
-/* Runs one launch: turns offsets into pointers.  All that changes from step to step is in
+/* Runs one launch: turns offsets into pointers.  Everything that changes from step to step is in
  * ct_bind_t, so a plan is constant after it was made. */
 #include "base/ct_trace.h"
 #include "plan/ct_plan.h"

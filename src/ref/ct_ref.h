@@ -3,10 +3,10 @@
  * Tests compare the other backends with it; it can also train (`device: ref`).  All layouts are
  * plain.
  *
- * Its queues can mimic the asynchrony of a GPU.  CTRAIN_REF_ORDER=late defers enqueued work until
- * it is waited for; CTRAIN_REF_ORDER=random[:seed] also runs the work of different queues in random
- * order, within the limits of events and waits.  So missing synchronization shows here as stale
- * data, without a GPU. */
+ * Its queues can mimic the asynchrony of a GPU.  With CTRAIN_REF_ORDER=late, enqueued work runs
+ * only when the host waits for it.  With CTRAIN_REF_ORDER=random[:seed], the work of different
+ * queues also runs in random order, within the limits of events and waits.  So missing
+ * synchronization shows as stale data, without a GPU. */
 #ifndef CT_REF_H
 #define CT_REF_H
 #include "backend/ct_backend.h"

@@ -14,12 +14,13 @@
 typedef enum {
   CT_REF_INLINE, /**< immediately */
   CT_REF_LATE,   /**< when it is waited for */
-  CT_REF_RANDOM  /**< at a random time before the wait ends; queues run in random order */
+  CT_REF_RANDOM  /**< at a random time between enqueueing and waiting, queues in random order */
 } ct__ref_order_t;
 
 struct ct_dev {
   ct__ref_order_t order;
-  uint64_t seed, drawn; /**< of the random order; random numbers drawn so far */
+  uint64_t seed;        /**< seed of the random order */
+  uint64_t drawn;       /**< number of random numbers drawn so far */
   ct_queue_t *queues;   /**< list of existing queues */
   pthread_mutex_t lock; /**< protects all queues and events: a data thread may have its own queue */
   char description[64];
@@ -51,7 +52,7 @@ extern const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT];
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
 
-/** Conversion from and to bf16 or fp16, to nearest (ref_low.c). */
+/** Convert from and to bf16 or fp16, rounding to nearest (ref_low.c). */
 double ct__ref_widened(ct_dtype_t reduced, uint16_t bits);
 uint16_t ct__ref_narrowed(ct_dtype_t reduced, double v);
 
@@ -61,10 +62,12 @@ typedef struct ct__ref_window {
   int kernel[3], stride[3], pad[3], dilate[3];
 } ct__ref_window_t;
 
-/** From the geometry of a convolution or pooling; \a dilate NULL: 1. */
+/** Returns the window of a convolution or pooling over d->x, extended to 3 dims; \a dilate NULL:
+ * all
+ * 1. */
 ct__ref_window_t ct__ref_window(const ct_op_desc_t *d, const int kernel[3], const int stride[3],
                                 const int pad[3], const int dilate[3]);
-/** Product of the three sizes. */
+/** Returns the product of the three sizes. */
 static inline int64_t ct__ref_volume(const int64_t size[3])
 {
   return size[0] * size[1] * size[2];
@@ -75,7 +78,7 @@ int ct__ref_enqueue_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args);
 /** Enqueues a copy; \a src NULL: writes zeros. */
 int ct__ref_enqueue_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
 
-/** Element i of a float32, bf16 or fp16 activation. */
+/** Returns element i of a float32, bf16 or fp16 activation. */
 static inline double ct__ref_get(ct_dtype_t t, const void *p, int64_t i)
 {
   if (t == CT_F32) return ((const float *)p)[i];
@@ -91,14 +94,14 @@ static inline void ct__ref_set(ct_dtype_t t, void *p, int64_t i, double v)
     ((uint16_t *)p)[i] = ct__ref_narrowed(t, v);
 }
 
-/** Parameter i as used by an op of type t: convolutions and GEMMs round it first, as torch.autocast
- * does. */
+/** Returns element i of the parameter w as an op of type t uses it: convolutions and GEMMs round
+ * the parameter to t first, as torch.autocast does. */
 static inline double ct__ref_weight(ct_dtype_t t, const float *w, int64_t i)
 {
   return t == CT_F32 ? w[i] : ct__ref_widened(t, ct__ref_narrowed(t, w[i]));
 }
 
-/** PyTorch's ReLU: NaN stays NaN. */
+/** Returns PyTorch's ReLU of v: NaN stays NaN. */
 static inline double ct__ref_relu_of(double v)
 {
   return v <= 0 ? 0 : v;

@@ -30,7 +30,7 @@ static double value(const ct_op_desc_t *d, double x)
   return NAN;
 }
 
-/* The derivative; v is x or y, as CT_ACT_LIST requires. */
+/* Returns the derivative; v is x or y, as CT_ACT_LIST requires. */
 static double slope(const ct_op_desc_t *d, double v)
 {
   switch (d->u.act.kind) {
@@ -75,7 +75,8 @@ const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .reduced
 
 /* ---- concatenation ---- */
 
-/* The gradient of one input: `count` elements from `first` on of each row of `all` elements. */
+/* Writes the gradient of one input: `count` elements from `first` on of each row of `all`
+ * elements. */
 static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t all, int64_t first,
                           int64_t count, void *dx)
 {

@@ -14,13 +14,16 @@
 /* Workspace arrays for one sample; a head has the columns from head * wide on. */
 typedef struct parts {
   int64_t t, d, heads, wide;
-  double *qkv, *p, *c;      /* T x 3D, heads x T x T, T x D */
-  double *dqkv, *dp, *dc;   /* their gradients; dp: of one row */
+  double *qkv;              /* T x 3D */
+  double *p;                /* heads x T x T */
+  double *c;                /* T x D */
+  double *dqkv, *dc;        /* gradients of qkv and c */
+  double *dp;               /* gradient of one row of p */
   double *dw[CT_OP_PARAMS]; /* sums over the samples */
 } parts_t;
 
-/* Takes the next `count` elements of scratch, of which *used are taken; without scratch it only
- * counts. */
+/* Returns the next `count` elements of scratch after the first *used ones, and adds count to *used;
+ * scratch NULL: only counts. */
 static double *attention_take(double *scratch, int64_t *used, int64_t count)
 {
   int64_t at = *used;
@@ -69,7 +72,7 @@ static void project_in(const parts_t *k, const float *x, const float *w, const f
   }
 }
 
-/* Offset of the query (0), key (1) or value (2) at position t, within a head. */
+/* Returns the offset of the query (0), key (1) or value (2) at position t, within a head. */
 static int64_t at(const parts_t *k, int64_t t, int which, int64_t head)
 {
   return (t * 3 + which) * k->d + head * k->wide;

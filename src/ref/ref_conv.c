@@ -93,7 +93,7 @@ static double get(const plane_t *p, int64_t i)
   return ct__ref_get(p->t, p->p, p->at + i);
 }
 
-/* y += w x */
+/* Adds w * x to y, for one tap. */
 static void tap_forward(const tap_t *t, plane_t x, double w, double *y)
 {
   for (int64_t i = 0; i < lines(t); i++) {
@@ -103,7 +103,7 @@ static void tap_forward(const tap_t *t, plane_t x, double w, double *y)
   }
 }
 
-/* dx += w dy */
+/* Adds w * dy to dx, for one tap. */
 static void tap_data(const tap_t *t, plane_t dy, double w, double *dx)
 {
   for (int64_t i = 0; i < lines(t); i++) {
@@ -113,7 +113,7 @@ static void tap_data(const tap_t *t, plane_t dy, double w, double *dx)
   }
 }
 
-/* sum of x dy */
+/* Returns the sum of x * dy, for one tap. */
 static double tap_param(const tap_t *t, plane_t x, plane_t dy)
 {
   double sum = 0;
@@ -125,7 +125,8 @@ static double tap_param(const tap_t *t, plane_t x, plane_t dy)
   return sum;
 }
 
-/* Offsets of planes and weights: the input plane of (image, group, input channel), … */
+/* The functions below return offsets of planes and weights: x_at() the offset of the input plane of
+ * (image, group, input channel), … */
 static int64_t x_at(const geometry_t *g, int64_t n, int64_t group, int64_t ic)
 {
   return ((n * g->groups + group) * g->ic + ic) * g->in_plane;

@@ -45,7 +45,7 @@ static int round_batch(const ct_op_desc_t *d, const float *x, float **out)
   return CT_OK;
 }
 
-/* 1 for weight matrices; biases stay float32. */
+/* Returns 1 for weight matrices; biases stay float32. */
 static int is_rounded(const ct_op_desc_t *d, int param)
 {
   return param == 0 || (d->kind == CT_OP_LSTM && param == 1);

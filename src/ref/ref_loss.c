@@ -1,4 +1,4 @@
-/* Losses as in torch.nn, but summed over samples in place of the mean.
+/* Losses as in torch.nn, but summed over samples, not averaged.
  *
  * Cross-entropy is computed for a distribution q over the classes: -sum of q log(softmax(x)).  A
  * label, two mixed labels, label smoothing and class weights only give different q.  As in PyTorch,
@@ -84,8 +84,9 @@ out:
   return rc;
 }
 
-/* Number of logits ranked before the label's: larger, or equal with a lower index, as argmax orders
- * them.  NaN counts as ranked before, so a NaN prediction is never correct. */
+/* Returns the number of logits ranked before the label's logit: larger, or equal with a lower
+ * index, which is the order of argmax.  NaN ranks before the label, so a NaN prediction is never
+ * correct. */
 static int64_t rank_of(const pixel_t *p, int32_t label)
 {
   int64_t ahead = 0;
@@ -107,7 +108,7 @@ static void count_hits(const pixel_t *p, int32_t label, ct_loss_t *loss)
 
 /* ---- cross-entropy ---- */
 
-/* log of the sum of exp(x) without overflow */
+/* Returns the log of the sum of exp(x), without overflow. */
 static double log_sum(const pixel_t *p)
 {
   double largest = logit(p, 0), sum = 0;
@@ -124,7 +125,7 @@ static double class_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t
   return d->u.loss.weighted ? a->class_weight[i] : 1;
 }
 
-/* q of class i */
+/* Returns q of class i. */
 static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t *aims, int64_t i)
 {
   double smoothing = d->u.loss.label_smoothing, sum = 0;

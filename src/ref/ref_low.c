@@ -29,7 +29,7 @@ double ct__ref_widened(ct_dtype_t type, uint16_t bits)
   return v;
 }
 
-/* Rounds to nearest, ties to even. */
+/* Returns v rounded to nearest, ties to even. */
 static double rounded(const format_t *t, double v)
 {
   if (!isfinite(v)) return v;

@@ -36,7 +36,7 @@ static double sigmoid(double v)
   return 1 / (1 + exp(-v));
 }
 
-/* Pre-activation of gate row r at step s of sample n. */
+/* Returns the pre-activation of gate row r at step s of sample n. */
 static double gate(const net_t *k, int64_t n, int64_t s, int64_t r)
 {
   const float *w_ih = k->a->w[0], *w_hh = k->a->w[1], *b_ih = k->a->w[2], *b_hh = k->a->w[3];
@@ -72,8 +72,8 @@ static void lstm_forward(const net_t *k, double *kept)
   }
 }
 
-/* Gradients of the pre-activations at one step.  dh, dc: gradients from the next step; dc becomes
- * the gradient for the previous step. */
+/* Computes the gradients of the pre-activations at one step.  dh, dc: gradients from the next step;
+ * dc becomes the gradient for the previous step. */
 static void step_backward(const net_t *k, int64_t n, int64_t s, const double *kept,
                           const double *dh, double *dc, double *dgate)
 {
@@ -128,8 +128,9 @@ static void lstm_backward_data(const net_t *k, const double *dgate)
   }
 }
 
-/* Sum over all steps of the gradient of gate row r times v[… + i], where v has a row of `wide`
- * elements per step.  back 1: uses the row of the previous step, none at the first. */
+/* Returns the sum over all steps of the gradient of gate row r times element i of a row of v; v has
+ * a row of `wide` elements per step.  back 1: uses the row of the previous step, and skips the
+ * first step. */
 static double row_sum(const net_t *k, const double *dgate, int64_t r, const float *v, int64_t wide,
                       int64_t i, int back)
 {

@@ -1,10 +1,10 @@
-/* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d; group
- * normalisation (Wu and He, 2018), with those of torch.nn.GroupNorm.  With one group per channel it
- * is torch.nn.InstanceNorm2d.
+/* Batch normalisation (Ioffe and Szegedy, 2015), with the semantics of torch.nn.BatchNorm2d; and
+ * group normalisation (Wu and He, 2018), with the semantics of torch.nn.GroupNorm or, with one
+ * group per channel, torch.nn.InstanceNorm2d.
  *
  * Training normalises with the biased variance of the batch and updates running_var with the
- * unbiased one.  A single element per channel has no unbiased variance: the running statistics then
- * stay unchanged. */
+ * unbiased one.  The unbiased variance of a single element per channel is undefined: the running
+ * statistics then stay unchanged. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static channel_t channel(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t c
   return k;
 }
 
-/* Sums of x - about and (x - about)^2. */
+/* Computes the sums of x - about and (x - about)^2. */
 static void sums_about(const ct_op_desc_t *d, const channel_t *k, const void *x, double about,
                        double sums[2])
 {
@@ -62,7 +62,7 @@ static int keeps_statistics(const ct_op_desc_t *d)
   return d->training && ct_op_goes_back(d);
 }
 
-/* Mean and biased variance of the batch. */
+/* Computes the mean and the biased variance of the batch. */
 static double batch_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   double sums[2];
@@ -73,9 +73,9 @@ static double batch_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   return sums[1] / k->count;
 }
 
-/* Mean and biased variance over all ranks, from sums about the running mean.  In double the
- * cancellation is harmless: a relative error of ((mean - running mean) / std)^2 * 2^-53 in the
- * variance. */
+/* Computes the mean and biased variance over all ranks, from sums about the running mean.  In
+ * double the cancellation is harmless: the variance has a relative error of ((mean - running mean)
+ * / std)^2 * 2^-53. */
 static double synced_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   const double *sums = a->stats + 2 * k->c;
@@ -92,7 +92,8 @@ static void running_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   k->invstd = 1 / sqrt(((const float *)a->w[3])[k->c] + d->u.bnorm.eps);
 }
 
-/* Mean and 1/std for the forward pass: of the batch (then also saved), or the running ones. */
+/* Sets mean and 1/std for the forward pass: the batch statistics, which are also saved, or the
+ * running statistics. */
 static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   if (!d->training) {
@@ -138,7 +139,7 @@ static void norm_forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_
   }
 }
 
-/* The gradient before the ReLU. */
+/* Returns the gradient before the ReLU. */
 static double norm_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t e)
 {
   ct_dtype_t t = d->y.dtype;
@@ -149,7 +150,8 @@ static double norm_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_
   return a->dy2 ? g + ct__ref_get(t, a->dy2, e) : g;
 }
 
-/* Sums of g and g * (x - mean): the gradients of bias and weight, also needed for dx. */
+/* Computes the sums of g and g * (x - mean), which give the gradients of bias and weight and are
+ * also needed for dx. */
 static void gradient_sums(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a,
                           double sums[2])
 {
@@ -202,8 +204,8 @@ static void norm_backward(const ct_op_desc_t *d, channel_t *k, const ct_op_args_
   if (a->pass & CT_BWD_DATA) norm_backward_data(d, k, a, sums);
 }
 
-/* SyncBN also runs with an empty batch: its local sums are zeros, and its running statistics follow
- * the group, if the group has any samples. */
+/* Runs batch normalisation.  A SyncBN also runs with an empty batch: the local sums are zeros, and
+ * the running statistics are updated from the group, if the group has any samples. */
 static int norm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t channels = d->x.dim[1];
@@ -292,7 +294,7 @@ static void group_data(const ct_op_desc_t *d, const group_t *k, const ct_op_args
   }
 }
 
-/* sums: per channel the gradients of weight and bias. */
+/* Adds a group to sums: per channel the gradients of weight and bias. */
 static void group_param(const ct_op_desc_t *d, const group_t *k, const ct_op_args_t *a,
                         double *sums)
 {

@@ -72,7 +72,7 @@ static void release(ct_op_t *op)
   ct_mem_free(op);
 }
 
-/* The own layout is the plain one. */
+/* Copies a parameter: the op's own layout is the plain one. */
 static int copy_param(ct_queue_t *q, const ct_op_t *op, int param, void *dst, const void *src)
 {
   int rc = CT_OK;

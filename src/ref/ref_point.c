@@ -6,7 +6,7 @@
 #include "backend/ct_dropout.h"
 #include "backend/ct_fake_quant.h"
 
-/* dx = dy + dy2; with y, 0 where y is 0.  Shared by ReLU and addition. */
+/* Computes dx = dy + dy2; if y is not NULL, dx is 0 where y is 0.  Shared by ReLU and addition. */
 static void masked_sum(const ct_op_desc_t *d, const ct_op_args_t *a, const void *y)
 {
   ct_dtype_t t = d->x.dtype;
@@ -78,7 +78,7 @@ static void drop_batch(const ct_op_desc_t *d, const ct_op_args_t *a, const void 
     drop_sample(d, a, n, in, out);
 }
 
-/* The gradient gets the same mask and scale as the value. */
+/* Runs dropout in either direction: the gradient gets the same mask and scale as the value. */
 static int dropout_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   if (a->pass & CT_FWD) drop_batch(d, a, a->x, a->y);
@@ -126,7 +126,7 @@ const ct__ref_kind_t ct__ref_fake_quant = {.run = fake_quant_run, .needs = fake_
 
 /* ---- reorder ---- */
 
-/* Offset of element i of the plain layout. */
+/* Returns the offset of element i of the plain layout. */
 static int64_t offset_of(const ct_shape_t *s, int64_t i)
 {
   int64_t block = s->layout == CT_C8 ? 8 : 16;
@@ -154,7 +154,7 @@ static void point_move(const ct_shape_t *from, const void *in, const ct_shape_t 
     ct__ref_set(to->dtype, out, offset_of(to, i), ct__ref_get(from->dtype, in, offset_of(from, i)));
 }
 
-/* Computed in float32, like the sample conversion on the host. */
+/* Converts image bytes, in float32 like the sample conversion on the host. */
 static void point_convert(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   const uint8_t *x = a->x;

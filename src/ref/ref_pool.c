@@ -36,7 +36,7 @@ static int is_sized(const ct_op_desc_t *d)
   return !d->u.pool.global && !d->u.pool.adaptive;
 }
 
-/* The window of output i. */
+/* Returns the window of output i. */
 static window_t pool_window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
 {
   window_t w;
@@ -61,7 +61,7 @@ static int64_t elements(const window_t *w)
   return (w->to[0] - w->from[0]) * (w->to[1] - w->from[1]) * (w->to[2] - w->from[2]);
 }
 
-/* Offset in the image of element i of the window, counted in scan order. */
+/* Returns the offset in the image of element i of the window, counted in scan order. */
 static int64_t element(const ct__ref_window_t *g, const window_t *w, int64_t i)
 {
   int64_t cols = w->to[2] - w->from[2], rows = w->to[1] - w->from[1];
@@ -79,7 +79,8 @@ static int keeps_origins(const ct_op_desc_t *d)
   return !pool_is_average(d) && (d->passes & CT_BWD_DATA);
 }
 
-/* The first largest element of the window, in scan order; NaN counts as largest, as in PyTorch. */
+/* Returns the first largest element of the window, in scan order; NaN counts as largest, as in
+ * PyTorch. */
 static int64_t find_max(const ct__ref_window_t *g, const plane_t *x, const window_t *w)
 {
   int64_t best = element(g, w, 0);
@@ -91,7 +92,7 @@ static int64_t find_max(const ct__ref_window_t *g, const plane_t *x, const windo
   return best;
 }
 
-/* saved: per output the arg-max, or -1 where the ReLU zeroed it */
+/* Max pooling.  from (saved): per output the arg-max, or -1 where the ReLU zeroed the output. */
 static void max_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
   ct__ref_window_t g = geometry(d);

@@ -1,9 +1,10 @@
 /* Queues of the reference backend.
  *
  * In inline mode, work runs when it is enqueued, and events do nothing.  In the other modes a queue
- * stores a copy of the arguments.  Work items are numbered from 1 in each queue.  An event is a
- * number of its queue; work that waits for the event can run once that queue has completed as many
- * items.  An event is recorded before it is waited for, so there is always an item that can run. */
+ * stores a copy of the arguments.  Work items are numbered from 1 in each queue.  An event stores
+ * the number of the newest item of its queue; work that waits for the event can run after that
+ * item.  An event is recorded before other work waits for it, so at least one item can always
+ * run. */
 #include "ref/ref.h"
 
 #include <string.h>
@@ -33,10 +34,11 @@ typedef struct work {
 
 struct ct_queue {
   ct_dev_t *dev;
-  ct_queue_t *next;  /* list dev->queues */
-  int refs;          /* the owner, events, and AFTER work of other queues */
-  int64_t put, done; /* number of the newest item, and of the newest completed one */
-  work_t *work;      /* [first] is item number done + 1 */
+  ct_queue_t *next; /* list dev->queues */
+  int refs;         /* the owner, events, and AFTER work of other queues */
+  int64_t put;      /* number of the newest item */
+  int64_t done;     /* number of the newest completed item */
+  work_t *work;     /* [first] is item number done + 1 */
   int64_t cap, first;
   ct_err_info_t failure; /* first failure since the last sync */
 };
@@ -127,7 +129,8 @@ static void do_any(ct_dev_t *dev)
   }
 }
 
-/* Late mode: runs q's items up to the number, and the items that these wait for. */
+/* Late mode: runs q's items up to item `number`, and the items of other queues for which they
+ * wait. */
 static void do_needed(ct_queue_t *q, int64_t number)
 {
   while (q->done < number) {
@@ -222,7 +225,7 @@ static int after(ct_queue_t *q, ct_event_t *ev)
   return enqueue(q, &w);
 }
 
-/* The error of deferred work; called with the lock held. */
+/* Returns the error of deferred work; called with the lock held. */
 static int failure_of(ct_queue_t *q)
 {
   if (q->failure.code != CT_OK) ct_err_put(&q->failure);
@@ -240,7 +243,7 @@ static int wait_event(ct_event_t *ev)
   return rc;
 }
 
-/* In late mode, asking does not run anything. */
+/* Returns 1 if the event is reached.  In late mode, the query runs no work. */
 static int event_done(ct_event_t *ev)
 {
   ct_queue_t *q = ev->queue;

@@ -54,7 +54,7 @@ static void row_data(const row_t *r, const ct_op_args_t *a, const float *x, cons
   }
 }
 
-/* sum: gradients of the weight, then of the bias */
+/* Adds a row to sum: the gradients of the weight, then of the bias. */
 static void row_param(const row_t *r, const float *x, const float *dy, double *sum)
 {
   for (int64_t i = 0; i < r->wide; i++) {
@@ -105,7 +105,7 @@ const ct__ref_kind_t ct__ref_lnorm = {.run = lnorm_run, .needs = lnorm_needs};
 /* ---- tokens: a class token, then the patches' features, plus position embeddings (Dosovitskiy et
  * al., 2020) ---- */
 
-/* Offset in x of feature i of y's token t; -1: the class token. */
+/* Returns the offset in x of feature i of token t of y; -1: the class token. */
 static int64_t patch(const ct_op_desc_t *d, int64_t n, int64_t t, int64_t i)
 {
   int64_t features = d->x.dim[1], space = d->x.dim[2] * d->x.dim[3];

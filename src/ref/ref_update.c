@@ -22,7 +22,7 @@ const ct__ref_kind_t ct__ref_gradstat = {.run = gradstat_run};
 
 /* ---- rules ---- */
 
-/* Address of a state of weight i; NULL if there is no such state. */
+/* Returns the address of a state of weight i; NULL if the state is not allocated. */
 static float *state_at(const ct_op_args_t *a, int state, int64_t i)
 {
   return a->state[state] ? (float *)a->state[state] + i : NULL;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Weight of input i in output o along one axis. */
+/* Returns the weight of input i in output o along one axis. */
 static double upsample_share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
 {
   int64_t factor = out / in;
@@ -14,7 +14,7 @@ static double upsample_share(const ct_op_desc_t *d, int64_t in, int64_t out, int
   return ((double)i == below) * (below + 1 - at) + ((double)i == next) * (at - below);
 }
 
-/* Product of the weights over all axes; x, y: linear voxel indices. */
+/* Returns the product of the weights over all axes; x, y: linear voxel indices. */
 static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
 {
   double all = 1;
@@ -26,7 +26,8 @@ static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
   return all;
 }
 
-/* Each output voxel (or input gradient) is a weighted sum over all voxels of the other tensor. */
+/* Computes each output voxel (backward: each input gradient) as a weighted sum over all voxels of
+ * the other tensor. */
 static int upsample_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t planes = d->x.dim[0] * d->x.dim[1];

@@ -1,6 +1,6 @@
-/* A backend whose ops sleep for their simulated time.  Sleeps end late and short ones are not worth
- * a system call.  So each op has an absolute end time, computed from that of the op before it, and
- * an overlong sleep shortens the next one. */
+/* A backend whose ops sleep for their simulated time.  Sleeps end late, and a short sleep is not
+ * worth a system call.  So each op has an absolute end time, computed from the end time of the op
+ * before it, and a sleep that is too long shortens the next sleep. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *
  * A recorded op is found by its text (ct_op_text()) and pass.  Times recorded at another batch size
  * are scaled in proportion.  Ops that the file does not have, and updates, use the FLOP and byte
- * rates.  The idea is that of simulators such as SimGrid's SMPI, which benchmark a computation once
+ * rates.  Simulators such as SimGrid's SMPI work in the same way: they benchmark a computation once
  * and then replay its time. */
 #ifndef CT_SIM_H
 #define CT_SIM_H

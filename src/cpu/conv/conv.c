@@ -3,7 +3,8 @@
 #include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 
-/* Plain x is for the few channels of a first layer.  oneDNN does not support the last two pairs. */
+/* The algorithms, and the pairs of layouts (x, y).  A plain x is for the few channels of a first
+ * layer.  oneDNN does not support the last two pairs. */
 const cpu__algos_t cpu__conv_algos = {
     .algo = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_direct,
              &cpu__conv_bf16, &cpu__conv_lowered},
@@ -18,7 +19,7 @@ const cpu__algos_t cpu__conv_algos = {
     .nlayouts = 8,
 };
 
-/* The descriptor for cost estimates, with a batch of at least 1. */
+/* Returns the descriptor for cost estimates, with a batch of at least 1. */
 static ct_op_desc_t with_samples(const ct_op_desc_t *d)
 {
   ct_op_desc_t some = *d;
@@ -26,14 +27,14 @@ static ct_op_desc_t with_samples(const ct_op_desc_t *d)
   return some;
 }
 
-/* A conversion reads one side and writes the other; each of three passes converts two
- * activations. */
+/* Returns the cost of conversions between bf16 and float32: each of three passes converts two
+ * activations, and a conversion reads one tensor and writes another. */
 static double cast_cost(const ct_op_desc_t *d)
 {
   return 35.0 * 3 * (double)(ct_shape_count(&d->x) + ct_shape_count(&d->y));
 }
 
-/* Cost of a training step with the best layouts. */
+/* Computes the cost of a training step with the best layouts. */
 static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
 {
   cpu__costs_t costs;
@@ -42,10 +43,11 @@ static int least_cost(ct_dev_t *dev, const ct_op_desc_t *d, double *out)
   return rc;
 }
 
-/* 1 if a bf16 op is cheaper in float32, conversions included: if the processor's bf16 is slow or
- * Winograd is fast.  It must be clearly better: it takes more memory, and for similar costs its
- * estimates are somewhat too low (measured on Zen 4).  The result depends on the layer alone, not
- * on batch, passes or offered layout, because all ops of a layer share one parameter layout. */
+/* Returns 1 if a bf16 op is cheaper in float32, conversions included: if the processor's bf16 is
+ * slow or Winograd is fast.  Float32 must be clearly cheaper, since it takes more memory, and since
+ * its estimated cost is somewhat too low when the two costs are similar (measured on Zen 4).  The
+ * result depends on the layer alone, not on batch, passes or the layout of the input, because all
+ * ops of a layer share one parameter layout. */
 static int conv_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   enum { USUAL_BATCH = 16 };

@@ -12,8 +12,8 @@ extern const cpu__algo_t cpu__conv_winograd;               /* winograd.c */
 extern const cpu__algo_t cpu__conv_lowered;                /* lowered.c */
 extern const cpu__algo_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
 
-/** Pure.  1 if a window covers, or nearly covers, the whole input in a dim: oneDNN computes wrong
- * weight gradients for some of these (onednn.c). */
+/** Pure.  Returns 1 if a window covers, or nearly covers, the whole input in a dim: oneDNN computes
+ * wrong weight gradients for some convolutions of this kind (onednn.c). */
 int cpu__conv_overreaches(const ct_op_desc_t *d);
 
 #endif

@@ -1,10 +1,10 @@
 /* Depthwise convolution for any kernel size, on blocks of channels: all but the loops, which are in
  * kern/body_depthwise.h.
  *
- * The taps inside the image are computed in advance for each row and column.  The gradient of x is
- * also such a convolution, of dy, in which the taps of an output depend on its position modulo the
- * stride.  The gradient of the weights is summed over fixed parts of the batch, independent of the
- * number of threads. */
+ * For each row and column of the output, the taps (kernel elements) inside the image are computed
+ * in advance.  The gradient of x is also a depthwise convolution, of dy, in which the taps of an
+ * output depend on its position modulo the stride.  The gradient of the weights is summed over
+ * fixed parts of the batch, independent of the number of threads. */
 #include "cpu/conv/conv.h"
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
@@ -21,14 +21,17 @@ typedef struct conv {
   int pass;
   const cpu__loops_t *loops;
   cpu__depthwise_t loop;
-  int64_t groups, lanes;       /* of channels */
-  int64_t in_plane, out_plane; /* elements per image and group that the loop reads, and writes */
+  int64_t groups;    /* groups of channels that are adjacent in memory */
+  int64_t lanes;     /* channels per group */
+  int64_t in_plane;  /* elements per image and group that the loop reads */
+  int64_t out_plane; /* elements per image and group that the loop writes */
   int64_t taps, parts;
 } conv_t;
 
 /* ---- taps of an output ----------------------------------------------------------------------- */
 
-/* One axis; outputs are those of y, or of x for the gradient of x. */
+/* One axis of the convolution that the loop computes; its outputs are y, or dx in the gradient of
+ * x. */
 typedef struct axis {
   int64_t in, out;
   int kernel, stride, pad, dilate, data;
@@ -46,7 +49,7 @@ static axis_t axis_of(const ct_op_desc_t *d, int pass, int i)
   return a;
 }
 
-/* The input that a tap of an output reads; -1: none. */
+/* Returns the input that a tap of an output reads; -1: the tap is outside the image. */
 static int64_t input_of(const axis_t *a, int64_t output, int tap)
 {
   int64_t at = a->data ? output + a->pad - (int64_t)tap * a->dilate
@@ -69,8 +72,8 @@ static cpu__reach_t reach_of(const axis_t *a, int64_t output)
   return r;
 }
 
-/* Groups the outputs of an axis, a step apart, up to BAND of them together; returns the number of
- * reaches. */
+/* Groups the outputs of an axis into reaches: outputs `step` apart that have the same taps inside
+ * the image, up to `band` outputs in each.  Returns the number of reaches. */
 static int reaches_of(const axis_t *a, int64_t step, int32_t band, cpu__reach_t *out)
 {
   int count = 0;
@@ -142,7 +145,7 @@ static int depthwise_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128]
   return 1;
 }
 
-/* [c / lanes][kernel][kernel][lanes] */
+/* Returns the format of the weights: [c / lanes][kernel][kernel][lanes]. */
 static int depthwise_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
@@ -181,7 +184,7 @@ static void depthwise_clear(cpu__ready_t *ready)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The padded bias; zeros for the gradient of x. */
+/* Writes the bias, padded to whole groups; zeros for the gradient of x. */
 static void pad_bias(const conv_t *t, const float *bias, float *to)
 {
   memset(to, 0, (size_t)(t->groups * t->lanes) * sizeof *to);
@@ -213,7 +216,8 @@ static void convolve(const conv_t *t, const void *in, const float *w, const floa
     }
 }
 
-/* One part of the batch, one group of channels: writes (taps + 1) x lanes sums. */
+/* Sums the gradient of one group of channels over one part of the batch: writes (taps + 1) x lanes
+ * sums. */
 static void sum_part(const conv_t *t, const void *x, const void *dy, int64_t part, int64_t group,
                      float *sums)
 {
@@ -229,7 +233,7 @@ static void sum_part(const conv_t *t, const void *x, const void *dy, int64_t par
     }
 }
 
-/* The sum over the parts, in order. */
+/* Returns the sum over the parts, in order. */
 static float depthwise_total(const conv_t *t, const float *sums, int64_t group, int64_t at)
 {
   double sum = 0;

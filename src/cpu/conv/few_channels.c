@@ -1,8 +1,8 @@
 /* Convolution with few channels, stride 1, kernel 3x3 or 5x5: all but the loops, which are in
  * conv/few_channels_loops.h.
  *
- * The batch is cut into one chunk per thread.  Each chunk sums its own gradient of the weights;
- * these are added in order, so that the result is reproducible. */
+ * The batch is cut into one chunk per thread.  Each chunk sums its own gradient of the weights; the
+ * gradients of the chunks are added in order, so that the result is reproducible. */
 #include "cpu/conv/conv.h"
 #include "cpu/conv/few_channels_loops.h"
 #include "base/ct_int.h"
@@ -14,14 +14,16 @@
 typedef struct conv {
   ct_op_desc_t desc;
   int pass, threads;
-  int x_lanes, y_lanes;                      /* contiguous channels: 1, 8 or 16 */
+  int x_lanes, y_lanes;                      /* contiguous channels in x and y: 1, 8 or 16 */
   const cpu__few_loops_t *x_loops, *y_loops; /* x_loops: NULL if x is plain */
-  int64_t x_groups, y_groups;                /* of lanes */
+  int64_t x_groups, y_groups;                /* groups of x_lanes or y_lanes channels */
   int64_t rows, cols;                        /* size of x with padding */
-  int64_t weights, image, shared;            /* in floats: own weights; padded copy of x; workspace
-                                                shared by all threads */
-  int64_t workspace;                         /* in floats, see cpu__few_task_t */
-  int64_t strip;                             /* in floats, see cpu__few_strips_t; whole vectors */
+  /* sizes in floats: */
+  int64_t weights;   /* a chunk's own sums of the weight gradient */
+  int64_t image;     /* padded copy of one image of x */
+  int64_t shared;    /* workspace shared by all threads */
+  int64_t workspace; /* cpu__few_task_t.workspace */
+  int64_t strip;     /* stride between strips, whole vectors: cpu__few_strips_t */
   const cpu__tiles_t *tiles;
 } conv_t;
 
@@ -93,7 +95,7 @@ static int few_channels_can(const cpu__job_t *job, cpu__cost_t *cost, char why[1
   return 1;
 }
 
-/* [oc / lanes][ic][kernel][kernel][lanes] */
+/* Returns the format of the weights: [oc / lanes][ic][kernel][kernel][lanes]. */
 static int few_channels_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
@@ -101,7 +103,8 @@ static int few_channels_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(4, dims, y_lanes(job->dev, d) == 16 ? CPU__O16 : CPU__O8, out);
 }
 
-/* Workspace of backward data: transposed weights, shared; two rows of strips per thread. */
+/* Sets the workspace of backward data: transposed weights, shared by all threads, and two rows of
+ * strips per thread. */
 static void set_strips(conv_t *t, const ct_dev_t *dev)
 {
   const ct_op_desc_t *d = &t->desc;
@@ -173,13 +176,13 @@ static void copy_inner(const conv_t *t, float *x, float *padded, int to_padded)
     }
 }
 
-/* Channels of x in group g. */
+/* Returns the number of channels of x in group g. */
 static int channels_of(const conv_t *t, int64_t g)
 {
   return (int)ct_least(t->x_lanes, t->desc.x.dim[1] - g * t->x_lanes);
 }
 
-/* Channels of y in group g. */
+/* Returns the number of channels of y in group g. */
 static int outs_of(const conv_t *t, int64_t g)
 {
   return (int)ct_least(t->y_lanes, t->desc.y.dim[1] - g * t->y_lanes);
@@ -200,7 +203,7 @@ static int64_t y_group(const conv_t *t)
   return t->y_lanes * t->desc.y.dim[2] * t->desc.y.dim[3];
 }
 
-/* Image n of x with zero padding; the borders of the copy are zero already. */
+/* Returns image n of x with zero padding: a copy, whose borders are zero already. */
 static cpu__few_image_t padded_x(const conv_t *t, tensors_t at, int64_t n, const chunk_t *c)
 {
   float *x = (float *)at[CPU__X] + n * x_image(t);
@@ -271,8 +274,8 @@ static void make_strips(const conv_t *t, const float *dy, const float *w, int64_
   }
 }
 
-/* Sums a row's strips while those of the next row are made: loads that straddle recent vector
- * stores are slow (no store forwarding). */
+/* Computes the data gradient.  Sums the strips of a row after the strips of the next row are made,
+ * since loads that straddle recent vector stores are slow (no store forwarding). */
 static void data(const conv_t *t, tensors_t at, const chunk_t *c)
 {
   const ct_op_desc_t *d = &t->desc;

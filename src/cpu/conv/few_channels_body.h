@@ -50,7 +50,8 @@ LOOP void FOR_LANES(pixels)(const cpu__few_task_t *a, const float *in, float *ou
     to[p] = a->relu ? (FOR_LANES(vec))(~(sum[p] <= 0) & (typeof(sum[p] <= 0))sum[p]) : sum[p];
 }
 
-/* If the row does not divide into groups, the last group overlaps the one before. */
+/* Computes a whole row in groups of `pixels`.  If the row does not divide into groups, the last
+ * group overlaps the one before. */
 LOOP void FOR_LANES(all_pixels)(const cpu__few_task_t *a, const int pixels, const int step)
 {
   for (int64_t i = 0; i < a->rows; i++)
@@ -62,7 +63,7 @@ LOOP void FOR_LANES(all_pixels)(const cpu__few_task_t *a, const int pixels, cons
     }
 }
 
-/* The cheapest group size; a group costs 2 in addition to its pixels. */
+/* Returns the group size with the lowest cost; a group costs its number of pixels plus 2. */
 static int FOR_LANES(best_group)(int64_t cols)
 {
   static const int sizes[] = {14, 12, 10, 8, 7, 4, 2, 1};
@@ -141,7 +142,7 @@ static void FOR_LANES(overlap)(const cpu__few_strips_t *a, float *out)
 
 /* ---- gradient ---- */
 
-/* Some rows of the weight gradient of one channel. */
+/* Adds some rows of the weight gradient of one channel. */
 LOOP void FOR_LANES(taps)(const cpu__few_task_t *a, int c, int first, const int rows,
                           const int kernel, const int step)
 {

@@ -1,11 +1,11 @@
 /** \file conv/few_channels_loops.h  Inner loops of convolutions with few channels.
  * Module-internal.
  *
- * A vector holds 8 or 16 channels of the written side; the elements of the other side are read one
- * by one and broadcast.  So only the written side is padded to whole vectors.  Layers of 1 to 16
- * channels, for which oneDNN pads both sides, run near the peak of the processor.  The loops are
- * written once, in conv/few_channels_body.h, and compiled for each instruction set in
- * few_channels_*.c. */
+ * A vector holds 8 or 16 channels of the tensor that is written; the elements of the tensor that is
+ * read are broadcast one by one.  So only the written tensor is padded to whole vectors.  Layers of
+ * 1 to 16 channels, for which oneDNN pads both tensors, run near the peak of the processor.  A lane
+ * is an element of a vector, so here one of its channels.  The loops are written once, in
+ * conv/few_channels_body.h, and compiled for each instruction set in few_channels_*.c. */
 #ifndef CT_CPU_FEW_CHANNELS_LOOPS_H
 #define CT_CPU_FEW_CHANNELS_LOOPS_H
 #include <stdint.h>
@@ -33,8 +33,7 @@ typedef struct cpu__few_task {
       *workspace; /**< workspace for the gradient with a plain image: cpu__few_workspace() floats */
 } cpu__few_task_t;
 
-/** Floats of workspace: 8 planes of rows x cols pixels, one for each output channel, with rows
- * padded to 16 floats. */
+/** Returns the floats of 8 planes whose rows are padded to whole vectors. */
 static inline int64_t cpu__few_workspace(int64_t rows, int64_t cols)
 {
   return 8 * rows * ((cols + 15) / 16 * 16);
@@ -44,9 +43,11 @@ static inline int64_t cpu__few_workspace(int64_t rows, int64_t cols)
  * [kernel][channels] values for the `kernel` neighbouring pixels of x. */
 typedef struct cpu__few_strips {
   const float *data;
-  int64_t strip, count; /**< stride in floats; number of strips in the row */
+  int64_t strip; /**< stride between strips in floats */
+  int64_t count; /**< number of strips in the row */
   int kernel, channels;
-  int64_t left, cols; /**< padding; pixels of x */
+  int64_t left; /**< padding at the left */
+  int64_t cols; /**< pixels of the row of x */
 } cpu__few_strips_t;
 
 typedef struct cpu__few_loops {
@@ -58,7 +59,7 @@ typedef struct cpu__few_loops {
   void (*gradient)(const cpu__few_task_t *a);
 } cpu__few_loops_t;
 
-/** For 8 and for 16 lanes. */
+/** The loops for vectors of 8 and of 16 channels, for each instruction set. */
 extern const cpu__few_loops_t cpu__few_loops_avx2_8, cpu__few_loops_avx512_8,
     cpu__few_loops_avx512_16, cpu__few_loops_neon_8;
 

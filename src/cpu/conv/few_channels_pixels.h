@@ -8,10 +8,11 @@
 #include <immintrin.h>
 
 #define LOOP static inline __attribute__((always_inline))
-/* Loops over accumulators must be unrolled, or the compiler would not keep these in registers. */
+/* Loops over accumulators must be unrolled: else the compiler does not keep the accumulators in
+ * registers. */
 #define UNROLLED _Pragma("GCC unroll 8")
 
-/* Mask of the first `count` of 16 lanes, for any count. */
+/* Returns the mask of the first `count` of 16 lanes; count may be negative or above 16. */
 LOOP __mmask16 lanes(int64_t count)
 {
   return count >= 16 ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
@@ -169,7 +170,8 @@ static void make_planes(const cpu__few_task_t *a, int64_t width, int64_t plane)
     a->bias[o] += _mm512_reduce_add_ps(sum[o]);
 }
 
-/* One row of the kernel, for one channel of in and some of out, whose planes begin at dy. */
+/* Adds the weight gradient of one row of the kernel, for one channel of in and some channels of
+ * out, whose planes begin at dy. */
 LOOP void row_of_taps(const cpu__few_task_t *a, const float *in, const float *dy, float *dw,
                       int64_t width, int64_t plane, const int outs, const int kernel)
 {

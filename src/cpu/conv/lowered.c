@@ -16,10 +16,10 @@
 #include <string.h>
 
 enum {
-  CHUNK_FLOATS = 1 << 17, /* of an unfolded matrix: it fits the L2 cache */
-  CHUNK_MIN = 16,         /* columns */
-  PARTS_MAX = 16,         /* parts of a batch, each with a copy of the gradient … */
-  PARTS_FLOATS = 1 << 22  /* … with at most this size in total */
+  CHUNK_FLOATS = 1 << 17, /* maximum size of an unfolded chunk: it fits the L2 cache */
+  CHUNK_MIN = 16,         /* minimum columns of a chunk */
+  PARTS_MAX = 16,         /* maximum parts of a batch, each with a copy of the gradient */
+  PARTS_FLOATS = 1 << 22  /* maximum size of all copies of the gradient */
 };
 
 /* Images are volumes of depth 1. */
@@ -30,16 +30,18 @@ typedef struct lowered {
   int64_t x_size[3], y_size[3];
   int64_t kernel[3], stride[3], pad[3], dilate[3];
   int64_t x_pixels, y_pixels, taps;
-  int64_t depth;                   /* rows of the unfolded matrix */
-  int64_t chunk;                   /* columns at a time */
-  int64_t parts;                   /* parts of the batch */
-  int64_t x_copy, y_copy, weights; /* in floats; no copies if float32 */
+  int64_t depth; /* rows of the unfolded matrix */
+  int64_t chunk; /* columns that are unfolded at a time */
+  int64_t parts; /* parts of the batch */
+  /* sizes in floats: */
+  int64_t x_copy, y_copy; /* float32 copies of x and y; 0 if they are float32 */
+  int64_t weights;        /* all weights, or a copy of their gradient */
 } lowered_t;
 
 /* ---- entries of the algorithm table ---------------------------------------------------------- */
 
-/* Clearly slower than oneDNN's GEMM convolutions (conv/onednn.c): other layouts are reordered, and
- * images are unfolded one by one. */
+/* Returns the estimated speed relative to the peak.  It is clearly lower than that of oneDNN's GEMM
+ * convolutions (conv/onednn.c): other layouts are reordered, and images are unfolded one by one. */
 static double efficiency(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -115,8 +117,9 @@ static void lowered_clear(cpu__ready_t *ready)
 
 /* ---- unfolding ------------------------------------------------------------------------------- */
 
-/* Copies some neighbouring columns of a row of the matrix, whose windows are in one row of y.
- * `line`: the row of x at this tap, or NULL outside the image.  back: adds them to x. */
+/* Copies some neighbouring columns of a row of the matrix; their windows belong to outputs in one
+ * row of y.  `line`: the row of x at this tap (kernel element), or NULL outside the image.  back:
+ * adds the columns to x. */
 static void lowered_move(const lowered_t *t, float *line, int64_t at, int64_t count, float *cols,
                          int back)
 {
@@ -129,7 +132,7 @@ static void lowered_move(const lowered_t *t, float *line, int64_t at, int64_t co
   }
 }
 
-/* The row of x that position `at` of y (depth, height) reads at a tap. */
+/* Returns the row of x that position `at` of y (depth, height) reads at a tap. */
 static float *lowered_line_of(const lowered_t *t, float *plane, const int64_t at[3],
                               const int64_t tap[3])
 {
@@ -141,8 +144,8 @@ static float *lowered_line_of(const lowered_t *t, float *plane, const int64_t at
   return plane;
 }
 
-/* Unfolds columns `from` to `to` for the channels of a group that begin at x; back: folds
- * (col2im). */
+/* Unfolds columns `from` to `to` for the channels of a group, whose first element is at x; back:
+ * folds (col2im). */
 static void unfold(const lowered_t *t, float *x, int64_t from, int64_t to, float *cols, int back)
 {
   for (int64_t k = 0; k < t->depth; k++) {
@@ -169,7 +172,7 @@ typedef struct task {
   int add; /* 1: accumulates the weight gradient */
 } task_t;
 
-/* Columns `from` to `to` of one image. */
+/* Computes columns `from` to `to` of one image. */
 static void run_chunk(const lowered_t *t, const task_t *k, int64_t from, int64_t to)
 {
   cpu__matrix_t w = cpu__row_major(k->w, t->depth), cols = cpu__row_major(k->cols, to - from);
@@ -198,7 +201,7 @@ static void run_image(const lowered_t *t, const task_t *k)
     run_chunk(t, k, from, ct_least(from + t->chunk, t->y_pixels));
 }
 
-/* Group `group` of images first to end - 1; w: of all groups. */
+/* Computes one group of channels of images first to end - 1; k.w: the weights of all groups. */
 static void run_images(const lowered_t *t, task_t k, int64_t group, int64_t first, int64_t end)
 {
   int64_t groups = t->desc.u.conv.groups, x = t->in * t->x_pixels, y = t->out * t->y_pixels;

@@ -9,8 +9,8 @@
 #include "base/ct_err.h"
 #include <string.h>
 
-/* Number of multiply-adds, including padding.  In NHWC the channels that the pass writes are padded
- * to whole vectors. */
+/* Returns the number of multiply-adds, including padding.  In NHWC the channels that the pass
+ * writes are padded to whole vectors. */
 static double padded_work(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -31,8 +31,8 @@ static double padded_work(const cpu__job_t *job)
   return pixels * window * (double)out * (depthwise ? 1 : (double)in / (double)groups);
 }
 
-/* 1 if a bf16 vector would hold channels of several pixels, or pixels of a plain y: both oneDNN and
- * the following ops are slow with these. */
+/* Returns 1 if a bf16 vector would hold channels of several pixels, or pixels of a plain y: with
+ * these layouts both oneDNN and the ops that follow are slow. */
 static int is_ragged(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -41,9 +41,9 @@ static int is_ragged(const cpu__job_t *job)
          (job->at.y == CT_NHWC && d->y.dim[1] % 16);
 }
 
-/* Measured speed of an implementation relative to the best.  It depends mainly on layouts, so that
- * all versions of oneDNN lead to the same choice: a plain y selects GEMM implementations; version 3
- * has others for it, which are not faster. */
+/* Returns the measured speed of an implementation relative to the fastest one.  The value depends
+ * mainly on layouts, so that all versions of oneDNN lead to the same choice.  For a plain y, oneDNN
+ * 2 uses GEMM implementations; oneDNN 3 uses other implementations, which are not faster. */
 static double efficiency(const cpu__job_t *job, const char *name)
 {
   double ragged = is_ragged(job) ? 0.1 : 1;
@@ -58,24 +58,26 @@ static double efficiency(const cpu__job_t *job, const char *name)
 
 /* ---- cases that oneDNN computes wrong -------------------------------------------------------- */
 
-/* Extent of a window in dim 2 + i, with dilation. */
+/* Returns the extent of a window in dim 2 + i, with dilation. */
 static int64_t window_of(const ct_op_desc_t *d, int i)
 {
   return (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) + 1;
 }
 
-/* For AVX-512, oneDNN computes a weight gradient in loops over depth and height (compute_od_loop
- * and compute_oh_loop of jit_avx512_common_conv_kernel.cpp and its bf16 version; the same in 2.6
- * and 3.7).  They step from window to window and correct the number of taps inside the input where
- * windows leave the front padding and where they enter the back padding.  If one window does both,
- * or if the first one after the front padding reaches the end, the corrections conflict: taps are
- * counted twice or without end, beyond the input and the gradient.  Seen: wrong gradients, heap
- * corruption, an endless loop.
+/* Returns 1 in cases where oneDNN's weight gradient may be wrong.  For AVX-512, oneDNN computes a
+ * weight gradient in loops over depth and height (compute_od_loop and compute_oh_loop of
+ * jit_avx512_common_conv_kernel.cpp and its bf16 version; the same in 2.6 and 3.7).  The loops step
+ * from window to window and correct the number of taps (kernel elements) inside the input where
+ * windows leave the front padding and where windows enter the back padding. The corrections
+ * conflict if one window does both, or if the first window after the front padding reaches the end
+ * of the input: the loops then count taps twice, or run past the ends of the input and of the
+ * gradient.  Observed: wrong gradients, heap corruption, an endless loop.
  *
  * With a stride, the first window after the padding begins at 0 to stride - 1, so inputs shorter
- * than window + stride - 1 are at risk; one more is refused.  With stride 1 it only fails if there
- * are fewer outputs than padding; inputs that the first window covers are refused.  The forward
- * pass and the data gradient have no such loops: they count the taps of every row again. */
+ * than window + stride - 1 are at risk; inputs up to one element longer are refused.  With stride 1
+ * only inputs with fewer outputs than padding fail; inputs that the first window covers are
+ * refused. The forward pass and the data gradient are correct: they count the taps of every row
+ * anew. */
 int cpu__conv_overreaches(const ct_op_desc_t *d)
 {
   for (int i = 0; i < d->x.ndim - 2; i++) {
@@ -96,9 +98,10 @@ static int is_dilated(const ct_op_desc_t *d)
   return dilated;
 }
 
-/* oneDNN's 1x1 convolution in channels last first gathers strided pixels, in whole vectors of
- * channels, but only fills the valid ones: old content of its scratch memory gets into the padding
- * of the weight gradient (seen with AVX2). */
+/* Returns 1 in a case where oneDNN leaves the padding of the weight gradient undefined.  Its 1x1
+ * convolution in channels last first gathers strided pixels into whole vectors of channels, but
+ * sets only the valid channels: old content of the scratch memory gets into the padding of the
+ * weight gradient (observed with AVX2). */
 static int leaves_padding(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -110,10 +113,11 @@ static int leaves_padding(const cpu__job_t *job)
   return job->at.x == CT_NHWC && one && strided && (d->x.dim[1] % 16 || d->y.dim[1] % 16);
 }
 
-/* In bf16 and channels last, if groups do not have whole vectors of channels, the weight gradient
- * of images with more than 28 columns steps twice over the rows that dilation skips, and beyond the
- * end of its input (compute_oh_step_common of jit_avx512_core_bf16_conv_kernel.cpp in 2.6 and 3.7).
- * Somewhat fewer columns are refused too, and dilation in any dim. */
+/* Returns 1 in a case where oneDNN reads past the end of its input: in bf16 and channels last, if
+ * groups do not have whole vectors of channels, the weight gradient of images with more than 28
+ * columns skips the rows of a dilated kernel twice (compute_oh_step_common of
+ * jit_avx512_core_bf16_conv_kernel.cpp in 2.6 and 3.7).  Images with somewhat fewer columns are
+ * refused too, and dilation in any dim. */
 static int skips_rows(const cpu__job_t *job)
 {
   enum { SURELY_RIGHT = 24 };
@@ -122,11 +126,12 @@ static int skips_rows(const cpu__job_t *job)
          d->y.dim[d->y.ndim - 1] > SURELY_RIGHT;
 }
 
-/* In bf16, pixels are multiplied in pairs.  For a first layer, whose x is not copied, a stride
- * beyond the row defeats the mask of the second pixel: it is read after the row, and after x, and
- * multiplied by zero (compute_ic_block_step_interleave, in the same file).  A NaN there makes the
- * weight gradient NaN.  oneDNN 3 also does this for first layers in channels last: NaN was seen
- * with one and two channels per group, 3.7. */
+/* Returns 1 in a case where oneDNN reads memory after x.  In bf16, pixels are multiplied in pairs.
+ * In a first layer, whose x is not copied, the stride may lead from the first pixel of a pair to a
+ * second one beyond the row, which the mask does not exclude: memory after the row, and after x, is
+ * read and multiplied by zero (compute_ic_block_step_interleave, in the same file).  A NaN there
+ * makes the weight gradient NaN.  oneDNN 3 also does this for first layers in channels last: NaN
+ * was observed with one and two channels per group (3.7). */
 static int reads_behind(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -135,11 +140,12 @@ static int reads_behind(const cpu__job_t *job)
   return cpu__dnnl_major() > 2 && job->at.x == CT_NHWC && d->x.dim[1] / d->u.conv.groups < 4;
 }
 
-/* In bf16 and channels last, with an odd number of channels to sum over, the 1x1 convolution keeps
- * the last channel of dy in a register that holds weights if it processes 30 pixels at a time, for
- * example if the height is a multiple of 30 (zmm_tmp2 and vreg_load of
- * jit_avx512_core_bf16_1x1_conv_kernel.cpp in 2.6 and 3.7).  The number of pixels depends on sizes,
- * threads and the batch, so all such cases are refused. */
+/* Returns 1 in a case where oneDNN overwrites a register.  In bf16 and channels last, with an odd
+ * number of channels to sum over, the 1x1 convolution keeps the last channel of dy in a register
+ * that holds weights if it processes 30 pixels at a time, for example if the height is a multiple
+ * of 30 (zmm_tmp2 and vreg_load of jit_avx512_core_bf16_1x1_conv_kernel.cpp in 2.6 and 3.7).  The
+ * number of pixels depends on sizes, threads and the batch, so all odd numbers of channels are
+ * refused. */
 static int mixes_registers(const cpu__job_t *job, const char *name)
 {
   const ct_op_desc_t *d = job->desc;
@@ -148,9 +154,9 @@ static int mixes_registers(const cpu__job_t *job, const char *name)
          strstr(name, "bf16_1x1");
 }
 
-/* The forward convolution brg_conv_fwd of oneDNN 3 (3.7, AVX-512) was seen to read memory after x
- * and multiply it by zero if a group has one channel, so that a NaN there makes y NaN; and to crash
- * if a window sees only padding. */
+/* Returns 1 in cases where the forward convolution brg_conv_fwd of oneDNN 3 fails (observed with
+ * 3.7 and AVX-512).  If a group has one channel, it reads memory after x and multiplies it by zero,
+ * so that a NaN there makes y NaN.  If a window covers only padding, it crashes. */
 static int reads_elsewhere(const cpu__job_t *job, const char *name)
 {
   const ct_op_desc_t *d = job->desc;
@@ -161,15 +167,15 @@ static int reads_elsewhere(const cpu__job_t *job, const char *name)
   return outside;
 }
 
-/* The reason not to use oneDNN's weight gradient; NULL: none. */
+/* Returns the reason not to use oneDNN's weight gradient; NULL: it can be used. */
 static const char *gradient_fault(const cpu__job_t *job)
 {
   if (cpu__conv_overreaches(job->desc))
-    return "oneDNN gets the weights' gradient of such windows wrong";
-  if (leaves_padding(job)) return "oneDNN leaves the padding of such a gradient undefined";
+    return "oneDNN's weight gradient is wrong for windows as large as the input";
+  if (leaves_padding(job)) return "oneDNN leaves the padding of this weight gradient undefined";
   if (job->desc->x.dtype != CT_BF16) return NULL;
-  if (skips_rows(job)) return "oneDNN gets the weights' gradient of such a dilated one wrong";
-  if (reads_behind(job)) return "oneDNN reads past the end of x for such a gradient";
+  if (skips_rows(job)) return "oneDNN's weight gradient of this dilated convolution is wrong";
+  if (reads_behind(job)) return "oneDNN reads past the end of x in this weight gradient";
   return NULL;
 }
 
@@ -182,7 +188,7 @@ static int takes(const cpu__job_t *job, ct_dtype_t dtype, char why[128])
   if (l.y == CT_C16 && job->dev->isa != CPU__AVX512)
     return cpu__refuse(why, "blocks of 16 channels are for AVX-512");
   if (l.x == l.y || (l.x == CT_PLAIN && l.y != CT_NHWC)) return 1;
-  return cpu__refuse(why, "x is plain or lies as y does");
+  return cpu__refuse(why, "x must be plain or in the layout of y");
 }
 
 static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu__cost_t *cost,
@@ -197,9 +203,9 @@ static int can_direct(const cpu__job_t *job, ct_dtype_t dtype, double rate, cpu_
   if (!prim) return cpu__refuse(why, "oneDNN has no implementation");
   rc = 1;
   if (mixes_registers(job, cpu__prim_name(prim)))
-    rc = cpu__refuse(why, "oneDNN gets such an odd number of channels wrong");
+    rc = cpu__refuse(why, "oneDNN's result for this odd number of channels is wrong");
   if (reads_elsewhere(job, cpu__prim_name(prim)))
-    rc = cpu__refuse(why, "oneDNN reads outside of such an x");
+    rc = cpu__refuse(why, "oneDNN reads outside of x");
   *cost = (cpu__cost_t){padded_work(job) / (rate * efficiency(job, cpu__prim_name(prim))), 0};
   cpu__prim_free(prim);
 out:
@@ -217,14 +223,15 @@ static int bf16_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   if (job->dev->bf16_rate == 0)
     return cpu__refuse(why, "the processor has no bfloat16 dot products");
   if (is_dilated(d) && d->u.conv.groups == d->x.dim[1])
-    return cpu__refuse(why, "oneDNN gets the weights' gradient of a dilated depthwise one wrong");
+    return cpu__refuse(why, "oneDNN's weight gradient of a dilated depthwise convolution is wrong");
   /* depthwise is limited by memory bandwidth: half the bytes compensate for slow arithmetic */
   double rate = job->dev->bf16_rate;
   return can_direct(job, CT_BF16, d->u.conv.groups == d->x.dim[1] ? fmax(rate, 1) : rate, cost,
                     why);
 }
 
-/* Each pass converts the weights; they are stored in the format of their gradient. */
+/* Returns the format of the weights in the arena: the format of their gradient.  Each pass converts
+ * the weights. */
 static int bf16_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   cpu__job_t gradient = *job;

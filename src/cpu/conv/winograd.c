@@ -4,8 +4,10 @@
  * At each of the 36 positions the channels of some tiles are multiplied by the weights in a GEMM.
  * With few channels and many tiles, each thread has its own tiles, and all share the transformed
  * weights.  With many channels, threads share the transformed tiles, and each has its own output
- * channels, whose weights it transforms when needed: transformed weights have 36 numbers in place
- * of 9, exceed the cache, and would take longer to write than to compute. */
+ * channels, whose weights it transforms when needed: transformed weights have 36 numbers instead of
+ * 9, do not fit the cache, and would take longer to write than to compute.
+ *
+ * A panel is the VECS vectors of output channels that one GEMM computes. */
 #include "cpu/conv/winograd.h"
 #include "cpu/conv/winograd_loops.h"
 #include "cpu/tile/tile.h"
@@ -18,20 +20,24 @@
 
 enum {
   TAPS = 9,
-  VECS = 2, /* vectors of output channels per GEMM: a panel */
+  VECS = 2, /* vectors of output channels in a panel */
 };
 
 /* Sizes are in floats unless noted. */
 typedef struct conv {
   int pass, threads, relu, add;
-  int64_t lanes, biases; /* biases: number of channels with a bias */
+  int64_t lanes;  /* channels per block */
+  int64_t biases; /* number of channels with a bias */
   const cpu__tiles_t *tiles;
   const cpu__winograd_loops_t *loops;
-  int64_t h, w, to_h, to_w, top, left;        /* pixels of the input, and of the output; padding */
-  int64_t rows, cols, count;                  /* tiles of an image; of the batch */
+  int64_t h, w;                               /* pixels of the input */
+  int64_t to_h, to_w;                         /* pixels of the output */
+  int64_t top, left;                          /* padding */
+  int64_t rows, cols;                         /* tiles of an image */
+  int64_t count;                              /* tiles of the batch */
   int64_t out;                                /* size of the output */
-  int64_t from, to, panels;                   /* channel blocks of the input, and of the output;
-                                                 panels of the output */
+  int64_t from, to;                           /* channel blocks of the input, of the output */
+  int64_t panels;                             /* panels of the output */
   int own_tiles;                              /* 1: each thread has its own tiles */
   int64_t group;                              /* tiles transformed together */
   int64_t once;                               /* tiles multiplied together */
@@ -39,7 +45,9 @@ typedef struct conv {
                                                  together */
   int64_t parts;                              /* parts of a group, for different threads */
   int64_t v_position, m_position, u_position; /* strides between positions */
-  int64_t v_size, m_size, u_size;             /* u_size: of a panel */
+  int64_t v_size;                             /* transformed tiles */
+  int64_t m_size;                             /* GEMM results */
+  int64_t u_size;                             /* transformed weights of a panel */
   int64_t *v_block, *u_block;                 /* offsets of `deep` blocks */
 } conv_t;
 
@@ -139,8 +147,8 @@ static void gemm(const conv_t *t, int64_t panel, int64_t blocks, int64_t count, 
     }
 }
 
-/* Tiles first to end of the group that begins with `origin`, for one panel, with weights that are
- * already transformed. */
+/* Computes tiles first to end of the group that begins with tile `origin`, for one panel, with
+ * weights that are already transformed. */
 static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t end, int64_t origin,
                          const float *v, const float *u, float *m)
 {
@@ -152,7 +160,8 @@ static void with_weights(const run_t *r, int64_t panel, int64_t first, int64_t e
   }
 }
 
-/* The same, but transforms the weights on the way, `deep` blocks at a time. */
+/* Computes the same tiles as with_weights(), but transforms the weights itself, `deep` blocks at a
+ * time. */
 static void with_own_weights(const run_t *r, int64_t panel, int64_t first, int64_t end,
                              int64_t origin, const float *v, float *u, float *m)
 {
@@ -299,8 +308,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
   return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* These sizes were fastest on Zen 5, with 1 MB of L2 cache per core.  Shared data pass through the
- * L3 cache and need not fit it. */
+/* Chooses the sizes, which were fastest on Zen 5, with 1 MB of L2 cache per core.  Data that
+ * threads share pass through the L3 cache and need not fit it. */
 static void plan(conv_t *t)
 {
   enum { OWN_TILES_MAX = 128 * 128, OWN_GROUP = 56, OWN_ONCE = 28 };
@@ -355,8 +364,8 @@ static int fits(const ct_op_desc_t *d)
   return fit;
 }
 
-/* Measured cost of a pass: the GEMM runs at full speed; transforming one channel of a tile from
- * memory costs as many multiply-adds as given here. */
+/* Returns the cost of a pass.  The GEMM runs at full speed; the constants, which are measured, are
+ * the multiply-adds that transforming one channel of a tile costs. */
 static cpu__cost_t cost_of(const cpu__job_t *job)
 {
   enum { INPUT = 300, OUTPUT = 240, WEIGHTS = 160 };
@@ -382,7 +391,7 @@ static int winograd_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
   return 1;
 }
 
-/* [output blocks][input blocks][3][3][input][output] */
+/* Returns the format of the weights: [output blocks][input blocks][3][3][input][output]. */
 static int winograd_stored(const cpu__job_t *job, cpu__md_t **out)
 {
   const int64_t dims[4] = {job->desc->y.dim[1], job->desc->x.dim[1], 3, 3};

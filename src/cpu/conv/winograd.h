@@ -1,7 +1,7 @@
 /** \file conv/winograd.h  Passes of the Winograd convolution.  Module-internal.
  *
- * The prepared state of a pass begins with the pass (an int), which tells the algorithm's functions
- * whose state it is. */
+ * The prepared state of a pass begins with the pass (an int), from which the algorithm's functions
+ * see which struct follows. */
 #ifndef CT_CPU_WINOGRAD_H
 #define CT_CPU_WINOGRAD_H
 #include "base/ct_int.h"
@@ -9,7 +9,8 @@
 
 /** Position of a tile; tiles are numbered row by row, image by image. */
 typedef struct cpu__tile_pos {
-  int64_t image, row, col; /**< image number; row and column of the tile in the image */
+  int64_t image;    /**< image number */
+  int64_t row, col; /**< row and column of the tile in the image, counted in tiles */
 } cpu__tile_pos_t;
 
 static inline cpu__tile_pos_t cpu__winograd_tile_pos(int64_t tile, int64_t rows, int64_t cols)
@@ -18,8 +19,8 @@ static inline cpu__tile_pos_t cpu__winograd_tile_pos(int64_t tile, int64_t rows,
   return (cpu__tile_pos_t){row / rows, row % rows, tile % cols};
 }
 
-/** Stride between the 36 positions of a transform, each with `floats` floats: an odd number of
- * cache lines, so that the 36 values of a tile do not fall into the same cache sets. */
+/** Returns the stride between the 36 positions of a transform, each with `floats` floats: an odd
+ * number of cache lines, so that the 36 values of a tile do not fall into the same cache sets. */
 static inline int64_t cpu__winograd_apart(int64_t floats)
 {
   enum { LINE = 16 };

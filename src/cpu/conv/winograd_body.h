@@ -18,20 +18,20 @@ typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 #define Q  1.5f
 #define P2 (P * P)
 #define Q2 (Q * Q)
-/* Factors of G: 1 / (P2 Q2), and those of the rows of P and Q. */
+/* Factors of the rows of G: 1 / (P2 * Q2) for the point 0, then the factors for ±P and ±Q. */
 #define G0 (1 / (P2 * Q2))
 #define GP (1 / (2 * P2 * (P2 - Q2)))
 #define GQ (1 / (2 * Q2 * (Q2 - P2)))
 
 /* ---- one-dimensional transforms ---- */
 
-/* B': first and last row, from every other pixel. */
+/* Computes the first or last row of B' x, from every other pixel. */
 INLINE vec_t input_end(vec_t d0, vec_t d2, vec_t d4)
 {
   return d4 + (P2 * Q2) * d0 - (P2 + Q2) * d2;
 }
 
-/* B': the rows of the points +-p; q2: square of the other point. */
+/* Computes the rows of B' x for the points +p and -p; q2: square of the other point. */
 INLINE void input_pair(const vec_t d[4], float p, float q2, vec_t *plus, vec_t *minus)
 {
   vec_t even = d[3] - q2 * d[1], odd = d[2] - q2 * d[0];
@@ -47,7 +47,7 @@ INLINE void input_line(const vec_t d[6], vec_t v[6])
   v[5] = input_end(d[1], d[3], d[5]);
 }
 
-/* A: the rows of the points +-p. */
+/* Computes the rows of A dy for the points +p and -p. */
 INLINE void spread_pair(const vec_t d[4], float p, vec_t *plus, vec_t *minus)
 {
   vec_t even = d[0] + p * p * d[2], odd = d[1] + p * p * d[3];
@@ -63,7 +63,7 @@ INLINE void spread_line(const vec_t d[4], vec_t v[6])
   v[5] = d[3];
 }
 
-/* G' */
+/* Computes w = G' u. */
 INLINE void gather_line(const vec_t u[6], vec_t w[3])
 {
   vec_t p = GP * (u[1] + u[2]), q = GQ * (u[3] + u[4]);
@@ -72,7 +72,7 @@ INLINE void gather_line(const vec_t u[6], vec_t w[3])
   w[2] = u[5] + P2 * p + Q2 * q;
 }
 
-/* G */
+/* Computes u = G w. */
 INLINE void weights_line(const vec_t *w, vec_t *u)
 {
   vec_t even = GP * w[0] + (GP * P2) * w[2], odd = (GP * P) * w[1];
@@ -85,7 +85,8 @@ INLINE void weights_line(const vec_t *w, vec_t *u)
   u[5] = w[2];
 }
 
-/* A': the rows of even powers, then those of odd powers. */
+/* Compute the rows of A' m: output_even() those with even powers of the points, output_odd() those
+ * with odd powers. */
 INLINE void output_even(const vec_t m[5], vec_t *y0, vec_t *y2)
 {
   vec_t p = m[1] + m[2], q = m[3] + m[4];
@@ -227,7 +228,7 @@ static void spread(const cpu__plane_t *dy, int64_t top, int64_t left, float *v, 
   if (sums) *(vec_mem_t *)sums += sum_of(s);
 }
 
-/* One row of the weight gradient. */
+/* Computes one row of the weight gradient. */
 INLINE void gather_row(const cpu__gathered_t *g, const float *u, float *dw)
 {
   enum { N = CPU__PATCH, TO = 3 };
@@ -288,8 +289,8 @@ INLINE void put_output(const cpu__tile_sums_t *m, const vec_t line[6], int64_t c
   }
 }
 
-/* Rows 0 and 2, or 1 and 3.  As in input(), reading the sums twice is cheaper than storing
- * intermediate results. */
+/* Computes rows 0 and 2 (odd 0) or rows 1 and 3 (odd 1) of the output.  As in input(), reading the
+ * sums twice is cheaper than storing intermediate results. */
 INLINE void output_rows(const cpu__tile_sums_t *m, const int odd, int64_t rows, int64_t cols,
                         vec_mem_t *to, int64_t width)
 {
@@ -330,7 +331,7 @@ static void turn(const float *from, vec_t *to)
       to[j][i] = from[i * CPU__VW + j];
 }
 
-/* One row of the weights; taps are `next` vectors apart. */
+/* Transforms one row of the weights; taps (kernel elements) are `next` vectors apart. */
 INLINE void weights_row(const vec_mem_t *w, int64_t next, float *u, int64_t stride)
 {
   enum { N = 3, TO = CPU__PATCH };

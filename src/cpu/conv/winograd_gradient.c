@@ -3,9 +3,9 @@
  *
  * Transforms are more than twice as large as their inputs, so they are made in chunks of tiles and
  * used while they are in the cache.  With few channels, each thread has its own tiles, chunks and
- * sums, which are added in order at the end.  With many channels, and so large sums, all threads
- * transform a chunk together, and each computes some units of the sums: up to 64 input channels by
- * four vectors of output channels. */
+ * sums; the sums of the threads are added in order at the end.  With many channels the sums are
+ * large: then all threads transform a chunk together, and each thread computes some units of the
+ * sums.  A unit is up to 64 input channels by four vectors of output channels. */
 #include "base/ct_int.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -16,30 +16,36 @@
 #include <string.h>
 
 enum {
-  UNIT_IN = 64,  /* input channels */
-  UNIT_VECS = 4, /* output channels, in vectors */
+  UNIT_IN = 64,  /* input channels of a unit */
+  UNIT_VECS = 4, /* vectors of output channels of a unit */
   TILE_VECS = 2,
-  APART_MAX = 5 << 17,      /* floats: limit for separate sums per thread */
-  CHUNK_APART = 96,         /* tiles: fewer make short GEMMs, more exceed the caches */
-  CHUNK_TOGETHER = 4 << 20, /* floats: both transforms */
+  APART_MAX = 5 << 17,      /* maximum floats of the sums if each thread has its own */
+  CHUNK_APART = 96,         /* tiles of a thread's chunk: fewer make short GEMMs, more exceed the
+                               caches */
+  CHUNK_TOGETHER = 4 << 20, /* floats of both transforms of a chunk that threads share */
 };
 
 typedef struct gradient {
   int pass, apart;
   int threads;
-  int parts;                   /* parts of the tiles with separate sums: one per thread, or 1 */
-  int lanes, bias;             /* lanes: channels per block */
-  int64_t n, biases;           /* images; output channels */
-  int64_t blocks[2];           /* channel blocks of x and dy */
-  int64_t h[2], w[2];          /* size of x and dy */
-  int64_t top, left;           /* padding */
-  int64_t rows, cols, tiles;   /* tiles of an image; of the batch */
-  int64_t chunk;               /* maximum tiles at a time */
-  int64_t group[2], groups[2]; /* channels stored together in a transform of x or dy; number of such
-                                  groups */
-  int64_t position[2];         /* stride between positions of a transform in floats */
-  int64_t unit, unit_position; /* floats of a unit's sums; of one of its positions */
-  int64_t transforms, sums;    /* floats of both transforms of a chunk; of a part's sums */
+  int parts;             /* parts of the tiles with separate sums: one per thread, or 1 */
+  int lanes;             /* channels per block */
+  int bias;              /* 1: computes the bias gradient */
+  int64_t n;             /* images */
+  int64_t biases;        /* output channels */
+  int64_t blocks[2];     /* channel blocks of x and dy */
+  int64_t h[2], w[2];    /* size of x and dy */
+  int64_t top, left;     /* padding */
+  int64_t rows, cols;    /* tiles of an image */
+  int64_t tiles;         /* tiles of the batch */
+  int64_t chunk;         /* maximum tiles of a chunk */
+  int64_t group[2];      /* channels stored together in a transform of x or dy */
+  int64_t groups[2];     /* number of groups in a transform of x or dy */
+  int64_t position[2];   /* stride between positions of a transform in floats */
+  int64_t unit;          /* floats of a unit's sums */
+  int64_t unit_position; /* floats of one position of a unit's sums */
+  int64_t transforms;    /* floats of both transforms of a chunk */
+  int64_t sums;          /* floats of a part's sums */
   const cpu__winograd_loops_t *loops;
   const cpu__tiles_t *micro;
 } gradient_t;
@@ -104,8 +110,8 @@ static void choose_sizes(gradient_t *t)
   if (chunks == 1) t->sums = t->threads * t->unit;
 }
 
-/* Fitted on Zen 5.  GEMMs run at about 80% of the peak rate, transforming a tile costs as much as
- * 10 more channels, and the constant cost is transforming the sums. */
+/* Returns the cost, fitted on Zen 5.  GEMMs run at about 80% of the peak rate, transforming a tile
+ * costs as much as 10 more channels, and the constant cost is that of transforming the sums. */
 cpu__cost_t cpu__winograd_gradient_cost(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -168,7 +174,7 @@ static tensors_t tensors_of(const gradient_t *t, void *const at[CPU__ROLES])
   return m;
 }
 
-/* Address of the column of channel c in the transform of side i. */
+/* Returns the address of the column of channel c in the transform of x (i = 0) or dy (i = 1). */
 static float *column(const gradient_t *t, float *transforms, int i, int64_t c)
 {
   float *side = transforms + (i ? CPU__POSITIONS * t->position[0] : 0);
@@ -186,7 +192,8 @@ static void step(const gradient_t *t, cpu__tile_pos_t *p)
   p->image++;
 }
 
-/* Transforms channel block b of side i, for some tiles, into their rows of `to`. */
+/* Transforms channel block b of x (i = 0) or dy (i = 1), for the tiles r, into the rows of these
+ * tiles in `to`. */
 static void transform_block(const gradient_t *t, const float *from, int i, int64_t b, range_t r,
                             float *to, float *sums)
 {
@@ -217,7 +224,7 @@ static void transform_some(const gradient_t *t, const tensors_t *m, range_t r, i
     }
 }
 
-/* Image by image, in memory order. */
+/* Transforms tiles r image by image, in memory order. */
 static void transform(const gradient_t *t, const tensors_t *m, range_t r, int64_t first,
                       float *transforms, double *db)
 {
@@ -264,7 +271,7 @@ static void gemm(const gradient_t *t, float *transforms, int64_t u, int64_t tile
 
 /* ---- results ---- */
 
-/* Computes the weights of unit u; sums: those of the first part. */
+/* Computes the weight gradient of unit u; sums: the unit's sums of the first part. */
 static void finish_unit(const gradient_t *t, const tensors_t *m, int64_t u, const float *sums,
                         int parts)
 {
@@ -291,7 +298,7 @@ static void finish_bias(const gradient_t *t, const tensors_t *m, int64_t channel
 
 /* ---- running ---- */
 
-/* Part k of the tiles, chunk by chunk, into its own sums. */
+/* Sums part k of the tiles, chunk by chunk, into the part's own sums. */
 static void sum_part(const gradient_t *t, const tensors_t *m, int k)
 {
   range_t all = winograd_gradient_share((range_t){0, t->tiles}, t->parts, k);
@@ -317,8 +324,8 @@ static void run_apart(const gradient_t *t, const tensors_t *m)
   }
 }
 
-/* Thread k's units of a chunk.  With several chunks the sums of each unit stay in memory; with one
- * chunk they are transformed back immediately. */
+/* Sums the units of thread k over a chunk.  With several chunks the sums of each unit stay in
+ * memory; with one chunk the sums are transformed back immediately. */
 static void sum_units(const gradient_t *t, const tensors_t *m, int k, range_t r)
 {
   int alone = t->chunk == t->tiles;

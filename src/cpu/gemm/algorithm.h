@@ -4,12 +4,12 @@
  * Each kind of op has a table of its algorithms (conv/conv.c, linear.c).  Each is asked for its
  * support and cost (gemm/choose.h).  If an algorithm takes a tensor in another format than the
  * graph or the arena has, gemm/passes.c inserts a reorder.  To add an algorithm: a file, and a
- * row in the table; tests/conform/ways.c then tests it.
+ * row in the table; tests/conform/ways.c then tests the algorithm.
  *
  * Parameters have one format in the arena for all passes, batch sizes and ranks: that of the
  * algorithm chosen for the forward pass.  So this choice must not depend on the batch size.  The
  * format is float32 and holds every element of the plain layout once, because the optimizer works
- * on it.  Transformed weights belong into the algorithm's workspace and are computed in each
+ * on the arena.  Algorithms keep transformed weights in their workspace and compute them in each
  * run. */
 #ifndef CT_CPU_ALGORITHM_H
 #define CT_CPU_ALGORITHM_H
@@ -46,19 +46,20 @@ typedef struct cpu__ready {
 typedef struct cpu__algo {
   const char *name; /**< static: ct_op_info_t.algorithm if the forward pass uses it */
   int as_it_lies;   /**< 1: needs no reorder, not even of w */
-  int second;       /**< 1: only asked if no other algorithm has full speed without padding */
+  int second;       /**< 1: only considered if no other algorithm has full speed without padding */
   int relu;         /**< 1: the forward pass applies the op's ReLU, if any; NaN stays NaN */
   int add; /**< 1: if the op adds x2, the forward pass accumulates into y, before the ReLU */
-  /** 1 and its cost; 0 and the reason; or an error code.  A pure function of the job: nothing is
-   * timed. */
+  /** Returns 1 and the cost if the algorithm supports the job; 0 and the reason if not; or an error
+   * code.  The result is a pure function of the job: nothing is timed. */
   int (*can)(const cpu__job_t *job, cpu__cost_t *cost, char why[128]);
-  /** Local.  The float32 format of the weights in the arena if this algorithm runs the forward
-   * pass. */
+  /** Local.  Returns the float32 format of the weights in the arena for the case that this
+   * algorithm runs the forward pass. */
   int (*stored)(const cpu__job_t *job, cpu__md_t **out);
-  /** Local.  Must copy what it needs: desc may be freed before the run. */
+  /** Local.  Prepares the pass.  Must copy the descriptor if the run needs it: job->desc may be
+   * freed before the run. */
   int (*prepare)(const cpu__job_t *job, cpu__ready_t *out);
-  /** Hot.  at[role]: the inputs and outputs of the pass, in the formats of the job and of
-   * ready->w. */
+  /** Hot.  Runs the pass.  at[role]: the inputs and outputs of the pass, in the formats of the job
+   * and of ready->w. */
   int (*run)(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);
   /** Frees ready->own, which may be NULL. */
   void (*clear)(cpu__ready_t *ready);

@@ -6,15 +6,15 @@
 
 static const ct_layout_t layouts[] = {CT_C16, CT_C8, CT_NHWC, CT_PLAIN};
 
-/* Includes the padding of few channels to whole vectors. */
+/* Returns the cost of a reorder, which includes the padding of few channels to whole vectors. */
 static double reorder_cost(const ct_shape_t *s)
 {
   double padded = (double)ct_round_up(s->dim[1], 16) / (double)s->dim[1];
   return 45.0 * padded * (double)ct_shape_count(s);
 }
 
-/* Cost of separate passes over y for what the algorithm does not fuse.  Only counted for inference,
- * where it matters; in training the choice must not depend on it, because backward may need the
+/* Returns the cost of separate passes over y for operations that the algorithm does not fuse.  The
+ * cost is 0 in training, where the choice must not depend on fusion, because backward may need the
  * ReLU separately. */
 static double apart_cost(const ct_op_desc_t *d, const cpu__algo_t *algo)
 {
@@ -54,7 +54,8 @@ static int ask_for(cpu__costs_t *c, const cpu__job_t *job, int i, int k, int sec
   return CT_OK;
 }
 
-/* Asks for all passes; *most: the lowest cost of the most expensive pass. */
+/* Asks for all passes in one pair of layouts; *most: the maximum over the passes of the lowest
+ * cost. */
 static int ask_at(cpu__costs_t *c, cpu__job_t *job, int k, int second, double *most)
 {
   int rc = CT_OK;

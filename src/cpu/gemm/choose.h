@@ -1,8 +1,8 @@
 /** \file gemm/choose.h  Chooses the algorithm and layouts of each pass of a convolution or
  * linear layer.  Module-internal.
  *
- * All algorithms are asked for their costs; the choice is a function of these alone.  Layouts
- * follow only from the costs that are proportional to the batch size: ranks may have batches of
+ * All algorithms are asked for their costs, and the choice depends on nothing else.  The layouts
+ * depend only on the costs that are proportional to the batch size: ranks may have batches of
  * different sizes, but must agree on the layout of the weights.  Constant costs of a run only
  * decide among algorithms with the same layouts. */
 #ifndef CT_CPU_CHOOSE_H
@@ -27,23 +27,25 @@ typedef struct cpu__costs {
 
 /** The choice for a pass. */
 typedef struct cpu__choice {
-  const cpu__algo_t *algo;            /**< NULL: there is none */
-  const cpu__algo_t *in_the_long_run; /**< the best without constant costs: it decides the format
-                                           of the weights */
+  const cpu__algo_t *algo;            /**< NULL: no algorithm supports the pass */
+  const cpu__algo_t *in_the_long_run; /**< the algorithm with the lowest cost per sample, constant
+                                           costs ignored: it decides the format of the weights */
   cpu__layouts_t at;
   double cost; /**< including reorders */
 } cpu__choice_t;
 
-/** Local.  Asks all algorithms; \a d has a batch of at least 1. */
+/** Local.  Asks all algorithms for their costs; \a d has a batch of at least 1. */
 int cpu__ask(const cpu__algos_t *algos, ct_dev_t *dev, const ct_op_desc_t *d, cpu__costs_t *out);
-/** The choice for pass 1 << i if the graph has x and y in the layouts \a outer; \a without: bit
- * mask of excluded algorithms. */
+/** Returns the choice for pass 1 << i if the graph has x and y in the layouts \a outer; \a without:
+ * bit mask of excluded algorithms. */
 cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, unsigned without);
-/** x and the best layout of y with it; *least: the cost of all passes then. */
+/** Returns the layout \a x and the best layout of y for it; *least: the cost of all passes with
+ * these layouts. */
 cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *least);
-/** The best layout of x, if it is offered in the layout \a offered. */
+/** Returns the best layout of x if x exists in the layout \a offered, so that another layout costs
+ * a reorder. */
 ct_layout_t cpu__best_x(const cpu__costs_t *c, ct_layout_t offered);
-/** The cost of all passes with the best layouts of x and y. */
+/** Returns the cost of all passes with the best layouts of x and y. */
 double cpu__least_cost(const cpu__costs_t *c);
 
 #endif

@@ -10,13 +10,13 @@ typedef struct cpu__dense {
   int64_t rows, in, out;
 } cpu__dense_t;
 
-/** Hot.  bias: [out], or NULL. */
+/** Hot.  Computes y = x w^T + bias.  bias: [out], or NULL. */
 void cpu__dense_forward(const ct_dev_t *dev, cpu__dense_t d, const float *x, const float *w,
                         const float *bias, float *y);
-/** Hot.  dx from dy. */
+/** Hot.  Computes dx from dy. */
 void cpu__dense_data(const ct_dev_t *dev, cpu__dense_t d, const float *dy, const float *w,
                      float *dx);
-/** Hot.  dw from dy; the bias gradient is cpu__column_sums() of dy. */
+/** Hot.  Computes dw from dy.  The caller computes the bias gradient with cpu__column_sums(). */
 void cpu__dense_param(const ct_dev_t *dev, cpu__dense_t d, const float *x, const float *dy,
                       float *dw);
 

@@ -11,12 +11,12 @@
  * fit the L3 cache.  A shorter K_BLOCK, with which a tile's rows would fit the L1 cache, is slower,
  * because c is loaded and stored more often. */
 enum { K_BLOCK = 512, N_HOT = 240, N_BLOCK = 768, M_BLOCK = 8 * CPU__PANEL };
-/* With contiguous lanes, this many k of all panels are packed in turn, so that cache lines of a row
- * are used completely. */
+/* Number of k that are packed at a time for all panels in turn, if the lanes of a panel (its
+ * columns) are contiguous: cache lines of a row are then used completely. */
 enum { K_CHUNK = 16 };
 enum { A_FLOATS = M_BLOCK * K_BLOCK, B_FLOATS = N_BLOCK * K_BLOCK };
 
-/* Multiply-adds below which waking other threads takes longer than the GEMM. */
+/* A GEMM with fewer multiply-adds runs on one thread: waking other threads would take longer. */
 #define ALONE_BELOW 2.5e5
 
 size_t cpu__gemm_workspace(void)
@@ -53,8 +53,8 @@ static int is_panels(const cpu__matrix_t *m)
 
 /* ---- planning ---- */
 
-/* Cycles of a tile per k: two multiply-adds and two loads per cycle, or the latency of a
- * multiply-add; plus the loads of b from the L2 cache, which favour tall tiles. */
+/* Returns the cycles of a tile per k: two multiply-adds and two loads per cycle, or the latency of
+ * a multiply-add; plus the loads of b from the L2 cache, because of which tall tiles are better. */
 static double tile_cycles(int rows, int vecs)
 {
   double busy = fmax(rows * vecs, rows + vecs);
@@ -85,8 +85,8 @@ static void choose_tile(plan_t *p)
   }
 }
 
-/* 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1 cache
- * sets; a large stride along k touches many pages. */
+/* Returns 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1
+ * cache sets; a large stride along k touches many pages. */
 static int is_bad_a(const cpu__gemm_t *g, int rows)
 {
   if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
@@ -108,7 +108,7 @@ static plan_t make_plan(const ct_dev_t *dev, const cpu__gemm_t *g)
 
 /* ---- one part of the result, on one thread ---- */
 
-/* The bias of a tile, padded to whole vectors. */
+/* Returns the bias of a tile, padded to whole vectors. */
 static const float *bias_of(const plan_t *p, int64_t n0, int64_t vecs, float copy[])
 {
   const float *bias = p->g->bias;

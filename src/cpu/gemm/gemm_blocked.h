@@ -1,8 +1,9 @@
 /** \file gemm/gemm_blocked.h  float32 GEMM.  Module-internal.
  *
  * Loops over cache blocks of k, columns and rows around the micro-kernels of tile/tile.h; operands
- * that these cannot read directly are packed.  Each element is summed in the same order whatever
- * the tile shape and the number of threads, so all runs give the same bits. */
+ * that the micro-kernels cannot read directly are packed into panels: strips of 16 rows or columns
+ * that are contiguous in memory.  The order in which each element is summed does not depend on the
+ * tile shape or the number of threads, so all runs give the same bits. */
 #ifndef CT_CPU_GEMM_BLOCKED_H
 #define CT_CPU_GEMM_BLOCKED_H
 #include "cpu/kern/op.h"
@@ -13,14 +14,15 @@ typedef struct cpu__matrix {
   int64_t row, row16, col, col16;
 } cpu__matrix_t;
 
-/** A row-major matrix with leading dimension `ld`.  Read-only operands may be const. */
+/** Returns a row-major matrix with leading dimension `ld`.  \a at may point to const data if the
+ * matrix is only read. */
 static inline cpu__matrix_t cpu__row_major(const float *at, int64_t ld)
 {
   return (cpu__matrix_t){(float *)(uintptr_t)at, ld, 16 * ld, 1, 16};
 }
 
-/** Consecutive panels of 16 columns, each [rows][16]; `rows` is at least 2 (one row is
- * row-major). */
+/** Returns a matrix stored as consecutive panels of 16 columns, each [rows][16]; `rows` is at least
+ * 2 (one row is row-major). */
 static inline cpu__matrix_t cpu__panels(const float *at, int64_t rows)
 {
   return (cpu__matrix_t){(float *)(uintptr_t)at, 16, 256, 1, 16 * rows};
@@ -31,7 +33,7 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
   return (cpu__matrix_t){m.at, m.col, m.col16, m.row, m.row16};
 }
 
-/** c = a b, with a m x k and b k x n. */
+/** The GEMM c = a * b; a is m x k, b is k x n. */
 typedef struct cpu__gemm {
   int64_t m, n, k;
   /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
@@ -49,18 +51,19 @@ typedef struct cpu__gemm {
   float *sums;       /**< NULL, or n values: set to the column sums of b */
 } cpu__gemm_t;
 
-/** Hot.  Runs on the calling thread if inside a parallel region, else on all threads of the
- * device. */
+/** Hot.  Computes the GEMM: inside a parallel region on the calling thread, else on all threads of
+ * the device. */
 void cpu__gemm_blocked(const ct_dev_t *dev, const cpu__gemm_t *g);
 
-/** Skinny GEMM: at most 16 rows, with a transposed b in panels that is not packed.  No epilogue.
- * Hot; the same bits for any number of threads. */
+/** Hot.  Runs a skinny GEMM: a has at most 16 rows, and the transpose of b is stored in panels
+ * (cpu__panels()), which are read without packing.  Has no epilogue.  The result is identical for
+ * any number of threads. */
 void cpu__gemm_skinny(const ct_dev_t *dev, const cpu__gemm_t *g);
 
-/** 1 if cpu__gemm_skinny() supports g and is faster. */
+/** Returns 1 if cpu__gemm_skinny() supports g and is faster than cpu__gemm_blocked(). */
 int cpu__gemm_is_skinny(const cpu__gemm_t *g);
 
-/** Size in bytes of each thread's part of dev->packing. */
+/** Returns the size in bytes of each thread's part of dev->packing. */
 size_t cpu__gemm_workspace(void);
 
 #endif

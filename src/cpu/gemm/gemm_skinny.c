@@ -1,7 +1,8 @@
-/* Skinny GEMM: few rows (at most 16) times a large matrix in transposed panels, as in a linear
- * layer's data gradient with a small batch.  Packing the matrix would take longer than the GEMM.
- * So the transposed result is computed, with the matrix in place of A: it is read once, unpacked.
- * The few rows are packed, and the small result is transposed. */
+/* Skinny GEMM: A (at most 16 rows) times a large B, whose transpose is stored in panels of 16
+ * columns (cpu__panels()), like the weights in a linear layer's data gradient with a small batch.
+ * Packing B would take longer than the GEMM.  So the transposed result C' = B' A' is computed: the
+ * panels are the first operand, which is read once without packing.  The few rows of A are packed,
+ * and the small result is transposed. */
 #include "base/ct_int.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/tile/tile.h"
@@ -23,7 +24,7 @@ typedef struct skinny {
   const cpu__tiles_t *tiles;
 } skinny_t;
 
-/* Packs k columns of all rows of a. */
+/* Packs k columns of all rows of A. */
 static void pack_rows(const skinny_t *f, int64_t k0, int64_t k, float *to)
 {
   const cpu__gemm_t *g = f->g;
@@ -32,7 +33,8 @@ static void pack_rows(const skinny_t *f, int64_t k0, int64_t k, float *to)
   f->tiles->pack(&pack, g->a.at + k0 * g->a.col, to);
 }
 
-/* Always inlined: gcc would remove a call to a function that only prefetches. */
+/* Prefetches parts of b.  Always inlined: gcc would remove a call to a function that only
+ * prefetches. */
 static inline __attribute__((always_inline)) void fetch(const cpu__tile_t *t, const float *b,
                                                         int64_t columns)
 {
@@ -92,7 +94,8 @@ static void gemm_columns(const skinny_t *f, int64_t n0, int64_t n, float *worksp
   put_result(f, n0, n, result);
 }
 
-/* For smaller matrices packing is cheaper than the lanes wasted here. */
+/* Returns 0 for a small b: cpu__gemm_blocked() is then faster, since packing costs less than the
+ * vector lanes that a skinny GEMM leaves unused. */
 int cpu__gemm_is_skinny(const cpu__gemm_t *g)
 {
   int across = g->b.row == 1 && g->b.row16 != 16 && g->c.col16 == 16;

@@ -13,7 +13,7 @@ static size_t align64(size_t bytes)
 
 static const cpu__role_t tensors[] = {CPU__X, CPU__W, CPU__Y};
 
-/* The role that a pass writes. */
+/* Returns the role that a pass writes. */
 static cpu__role_t result_of(int pass)
 {
   return pass == CT_FWD ? CPU__Y : pass == CT_BWD_DATA ? CPU__X : CPU__W;
@@ -73,7 +73,8 @@ static int has_add(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV && d->u.conv.add;
 }
 
-/* If the algorithm cannot add x2 itself, it writes to scratch, and y is computed from both. */
+/* Sets p->apart.  If the algorithm cannot add x2 itself, it writes its result to scratch, and y is
+ * computed from this result and x2. */
 static void set_apart(const cpu__passes_op_t *op, cpu__pass_t *p, cpu__job_t *job,
                       ct_op_desc_t *bare, ct_op_info_t *info)
 {
@@ -143,7 +144,8 @@ static int run_reorder(cpu__dnnl_t *dnnl, cpu__prim_t *reorder, void *from, void
   return cpu__prim_run(dnnl, reorder, at);
 }
 
-/* at[]: the tensors of the graph and the arena; replaced by those of the algorithm. */
+/* Runs a pass with its reorders.  at[]: on entry the tensors of the graph and the arena; the
+ * function replaces them by the tensors of the algorithm. */
 static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU__ROLES],
                     char *scratch)
 {
@@ -164,7 +166,7 @@ out:
   return rc;
 }
 
-/* oneDNN's memory objects are never const, even for inputs. */
+/* Casts const away: oneDNN's memory objects are never const, even for inputs. */
 static void *readable(const void *p)
 {
   return (void *)(uintptr_t)p;
@@ -181,7 +183,7 @@ static int has_relu(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV ? d->u.conv.relu : d->u.linear.relu;
 }
 
-/* Forward pass of an op with x2. */
+/* Runs the forward pass of an op with x2. */
 static int run_adding(ct_op_t *head, const ct_op_args_t *a)
 {
   int rc = CT_OK;

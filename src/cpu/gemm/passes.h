@@ -1,19 +1,21 @@
-/** \file gemm/passes.h  Common part of convolution and linear: up to three passes between x, w
- * and y, each with one of the algorithms of the kind, and reorders around it.  Module-internal. */
+/** \file gemm/passes.h  Common part of convolution and linear: up to three passes over x, w and y.
+ * Each pass uses one of the algorithms of the kind, with reorders before and after it.
+ * Module-internal. */
 #ifndef CT_CPU_PASSES_H
 #define CT_CPU_PASSES_H
 #include "cpu/gemm/choose.h"
 
-/** One pass, with a reorder for each tensor whose format in the algorithm differs from that in the
- * graph or the parameter arena. */
+/** One pass, with a reorder for each tensor whose format in the algorithm differs from its format
+ * in the graph or the parameter arena. */
 typedef struct cpu__pass {
   const cpu__algo_t *algo; /**< NULL: not prepared */
   cpu__ready_t ready;
-  cpu__prim_t *reorder[CPU__ROLES]; /**< for X, W, Y, from or to a copy in scratch; NULL: none */
-  int apart;     /**< 1: x2 and ReLU are applied after the algorithm, whose output is … */
-  size_t beside; /**< … at this offset in scratch */
+  cpu__prim_t *reorder[CPU__ROLES]; /**< for X, W and Y: from or to a copy in scratch; NULL: none */
+  int apart;     /**< 1: x2 and ReLU are applied after the algorithm, which writes to scratch */
+  size_t beside; /**< with `apart`: offset of the algorithm's output in scratch */
   size_t
-      offset[CPU__ROLES]; /**< of the copies in scratch; CPU__SCRATCH: workspace of the algorithm */
+      offset[CPU__ROLES]; /**< offsets in scratch: of the copies of X, W and Y, and at CPU__SCRATCH
+                               of the algorithm's workspace */
 } cpu__pass_t;
 
 typedef struct cpu__passes_op {
@@ -23,12 +25,12 @@ typedef struct cpu__passes_op {
   cpu__pass_t pass[CPU__PASSES];
 } cpu__passes_op_t;
 
-/** Local.  Entry `prepare` of a kind with these algorithms.  \a d: descriptor with a batch of at
- * least 1; dims of x and y may differ from those of the op's own.  A run with an empty batch only
- * zeroes gradients. */
+/** Local.  Prepares an op with these algorithms: the entry cpu__op_kind_t.prepare calls it.  \a d:
+ * descriptor with a batch of at least 1; its dims of x and y may differ from those in op->desc.  A
+ * run with an empty batch only zeroes gradients. */
 int cpu__passes_prepare(ct_op_t *op, const cpu__algos_t *algos, const ct_op_desc_t *d,
                         const ct_op_t *like, ct_op_info_t *info);
-/** The other entries of cpu__op_kind_t. */
+/** The entries run, clear, pack and unpack of cpu__op_kind_t. */
 int cpu__passes_run(ct_op_t *op, const ct_op_args_t *a);
 void cpu__passes_clear(ct_op_t *op);
 int cpu__passes_pack(ct_op_t *op, int param, const float *plain, void *own);

@@ -10,7 +10,7 @@ int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__
   return cpu__md_typed(dtype, d->x.ndim + (g > 1), g > 1 ? w : w + 1, format, out);
 }
 
-/* A descriptor of the weights in the format that oneDNN prefers.  Gradients are float32. */
+/* Creates a descriptor of the weights that leaves the format to oneDNN.  Gradients are float32. */
 static int any_weights(const cpu__job_t *job, cpu__md_t **out)
 {
   const ct_op_desc_t *d = job->desc;
@@ -43,7 +43,7 @@ out:
   return rc;
 }
 
-/* The same; an error if there is none. */
+/* Like cpu__primitive_find(), but returns an error if oneDNN has no implementation. */
 static int primitive_find(const cpu__job_t *job, cpu__prim_t **out)
 {
   int rc = CT_OK;

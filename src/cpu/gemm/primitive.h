@@ -4,12 +4,13 @@
 #define CT_CPU_PRIMITIVE_H
 #include "cpu/gemm/algorithm.h"
 
-/** Local.  Descriptor of a convolution's weights, with a leading dim if there are several
- * groups. */
+/** Local.  Creates the memory descriptor of a convolution's weights; with several groups it has a
+ * leading dim for the group. */
 int cpu__conv_weights(const ct_op_desc_t *d, ct_dtype_t dtype, int format, cpu__md_t **out);
-/** Local.  oneDNN's primitive for the job, which chooses the format of w; NULL with CT_OK: none. */
+/** Local.  Creates oneDNN's primitive descriptor for the job; oneDNN chooses the format of w.  *out
+ * is NULL with CT_OK if oneDNN has no implementation. */
 int cpu__primitive_find(const cpu__job_t *job, cpu__prim_t **out);
-/** Local.  The format of w in that primitive. */
+/** Local.  Returns the format of w that the primitive of cpu__primitive_find() has. */
 int cpu__primitive_format(const cpu__job_t *job, cpu__md_t **out);
 /** Local.  Builds the primitive; takes ownership of \a prim. */
 int cpu__primitive_build(const cpu__job_t *job, cpu__prim_t *prim, cpu__ready_t *out);

@@ -12,11 +12,11 @@
 typedef struct dynamic {
   cpu__int8_gemm_t gemm; /* first member: the parameters are its own */
   int64_t rows, in, out;
-  float *zero; /* [out] what a zero point of 1 adds to a sum */
+  float *zero; /* [out] the amount that a zero point of 1 adds to a sum */
   uint64_t hash;
 } dynamic_t;
 
-/* The descriptor without bias and ReLU, with scale 1 and zero point 0. */
+/* Returns the descriptor of the int8 GEMM: no bias and ReLU, scale 1, zero point 0. */
 static ct_op_desc_t gemm_of(const ct_op_desc_t *d)
 {
   ct_op_desc_t p = *d;
@@ -75,7 +75,7 @@ static ct_quant_params_t round_x(const dynamic_t *k, const float *x, uint8_t *q)
   return qp;
 }
 
-/* Stores the error of each sum per unit of x's zero point. */
+/* Computes k->zero: the error of each sum per unit of the zero point of x. */
 static void note_zero(dynamic_t *k, const void *own)
 {
   const ct_op_desc_t *d = &k->gemm.flat;

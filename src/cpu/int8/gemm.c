@@ -4,9 +4,12 @@
  * own data (scales at creation, weights in its format, a bias that includes the zero points) are
  * made at the first run, and again whenever the parameters change.
  *
- * With x = sx (qx - zx), w = sw[c] qw, y = sy (qy - zy):
- *   qy = s[c] sum(qw (qx - zx)) + b[c] / sy + zy,  s[c] = sx sw[c] / sy
- * and an added x2 contributes s2 / sy (q2 - z2), where q2 shares the memory of y. */
+ * With x = sx * (qx - zx), w = sw[c] * qw, y = sy * (qy - zy), where s are scales, q the stored
+ * integers and z zero points:
+ *
+ *   qy = s[c] * Σ qw * (qx - zx) + b[c] / sy + zy,   s[c] = sx * sw[c] / sy
+ *
+ * An added x2 contributes s2 / sy * (q2 - z2) to qy; q2 shares the memory of y. */
 #include "cpu/int8/gemm.h"
 
 #include <math.h>
@@ -52,8 +55,8 @@ static int adds(const ct_op_desc_t *d)
   return d->kind == CT_OP_CONV && d->u.conv.add;
 }
 
-/* 1 if there is padding: padded pixels hold the zero point, which then cannot be folded into the
- * bias. */
+/* Returns 1 if the convolution has padding: padded pixels hold the zero point, which then cannot be
+ * folded into the bias. */
 static int is_padded(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_CONV) return 0;
@@ -62,7 +65,7 @@ static int is_padded(const ct_op_desc_t *d)
   return 0;
 }
 
-/* The descriptor; a linear layer is flattened to rows of features. */
+/* Returns the descriptor; a linear layer is flattened to rows of features. */
 static ct_op_desc_t flat(const ct_op_desc_t *d)
 {
   ct_op_desc_t f = *d;
@@ -75,7 +78,8 @@ static ct_op_desc_t flat(const ct_op_desc_t *d)
   return f;
 }
 
-/* Upper limit of the result; uint8 results are clamped to 0 … 255 anyway. */
+/* Returns the upper limit of the result, cpu__int8_t.most; uint8 results are clamped to 0 … 255 in
+ * any case. */
 static float most_of(const ct_op_desc_t *d)
 {
   int relu = relu_of(d), bytes = d->y.dtype == CT_U8;
@@ -110,9 +114,10 @@ int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out
   return rc;
 }
 
-/* Seen with oneDNN 2.6.3 and VNNI: grouped convolutions with padding, a zero point and windows of a
- * multiple of 8 elements give wrong results in its GEMM implementation; other cases were never seen
- * wrong.  The likely cause is the reorder that sums the weights for the zero point. */
+/* Returns 1 in a case where oneDNN's GEMM implementation gives wrong results, observed with oneDNN
+ * 2.6.3 and VNNI: grouped convolutions with padding, a zero point and windows whose number of
+ * elements is a multiple of 8.  All other cases that were tested are correct.  The likely cause is
+ * the reorder that sums the weights for the zero point. */
 static int sums_wrongly(const ct_op_desc_t *d, const cpu__prim_t *prim)
 {
   int elements = 1;
@@ -135,7 +140,7 @@ static int gemm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   else if (cpu__int8_find(dev, d, &prim) != CT_OK || !prim || strstr(cpu__prim_name(prim), "ref"))
     reason = "oneDNN has no fast int8 GEMM for this case";
   else if (sums_wrongly(d, prim))
-    reason = "oneDNN gets such padded groups wrong";
+    reason = "oneDNN's result for this padded grouped convolution is wrong";
   cpu__prim_free(prim);
   if (reason) snprintf(why, 128, "%s", reason);
   return reason == NULL;

@@ -18,10 +18,11 @@ typedef struct cpu__int8_gemm {
   int sealed;
 } cpu__int8_gemm_t;
 
-/** Local.  A primitive descriptor like that of the run, not built; NULL with CT_OK: oneDNN has
- * none. */
+/** Local.  Creates a primitive descriptor like that of the run, without building it.  *out is NULL
+ * with CT_OK if oneDNN has no implementation. */
 int cpu__int8_find(const ct_dev_t *dev, const ct_op_desc_t *d, cpu__prim_t **out);
-/** The sum of the weights of each output, times their scale. */
+/** Writes to sums[c] the sum of the dequantized weights of output channel c: the sum of the int8
+ * weights, times their scale. */
 void cpu__int8_weight_sums(const ct_op_desc_t *d, const void *own, float *sums);
 int cpu__int8_gemm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
 int cpu__int8_gemm_run(ct_op_t *op, const ct_op_args_t *a);

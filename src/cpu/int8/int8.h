@@ -5,15 +5,15 @@
 #define CT_CPU_INT8_H
 #include "cpu/kern/op.h"
 
-/** The implementation for a descriptor with ct_op_is_int8(); NULL: none. */
+/** Returns the implementation for an int8 descriptor (ct_op_is_int8()); NULL: not supported. */
 const cpu__op_kind_t *cpu__int8_kind(const ct_op_desc_t *d);
 
 extern const cpu__op_kind_t cpu__int8_gemm, cpu__int8_dynamic, cpu__int8_pool, cpu__int8_table,
     cpu__int8_add, cpu__int8_concat, cpu__int8_reorder;
 
-/** CT_NHWC for images, CT_PLAIN for tensors without spatial dims. */
+/** Returns CT_NHWC for images, CT_PLAIN for tensors without spatial dims. */
 ct_layout_t cpu__int8_layout(const ct_shape_t *s);
-/** Entry cpu__op_kind_t.wants. */
+/** Returns the layout of cpu__int8_layout(): the entry cpu__op_kind_t.wants of all int8 kinds. */
 ct_layout_t cpu__int8_wants(ct_dev_t *dev, const ct_op_desc_t *d);
 
 /** Adding and subtracting this rounds a value below 2^22 to the nearest integer, ties to even. */

@@ -15,7 +15,7 @@ typedef struct table {
   uint8_t of[256];
 } table_t;
 
-/* Applies the float32 function to the 256 codes. */
+/* Fills the table: applies the float32 function to the 256 values of a uint8. */
 static int table_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   table_t *k = (table_t *)op;
@@ -85,7 +85,8 @@ const cpu__op_kind_t cpu__int8_add = {.size = sizeof(ct_op_t),
 
 typedef struct concat {
   ct_op_t op;
-  int64_t stretches, one, two; /* number of copies; bytes of the first and second input in each */
+  int64_t stretches; /* number of runs of bytes to copy from each input */
+  int64_t one, two;  /* bytes of a run of the first and of the second input */
   uint8_t of[2][256];
   int same[2]; /* 1: the table is the identity */
 } concat_t;

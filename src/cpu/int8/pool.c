@@ -60,7 +60,7 @@ static int pool_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-/* The part of output i's window inside the image. */
+/* Returns the part of output i's window that is inside the image. */
 static window_t pool_window(const pool_t *k, int64_t i)
 {
   window_t w;
@@ -118,7 +118,7 @@ static void pool_gather(const pool_t *k, const window_t *w, pixel_t image, uint8
           add_up(k->channels, pixel(k, image, z, r, c), sum);
 }
 
-/* With include_pad, padding counts as zeros in the mean. */
+/* Computes the mean of a window from its sum.  With include_pad, padding counts as zeros. */
 static void average(const pool_t *k, const window_t *w, const int32_t *sum, void *y, int64_t at)
 {
   const ct_op_desc_t *d = &k->op.desc;

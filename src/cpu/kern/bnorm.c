@@ -1,11 +1,11 @@
 /* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * A tensor is cut into tiles: one image of one block of channels.  Forward: sums of each tile; the
- * statistics of each block from the sums of its tiles, in double and in fixed order; y.  Backward:
- * sums of the gradient of each tile; the parameter gradients from these in the same way; dx.  So
- * the results do not depend on the number of threads.  If there are enough blocks, each thread
- * processes whole blocks: threads do not wait for each other, and the second reading of a tile hits
- * the cache. */
+ * A tensor is cut into tiles: one image of one block of channels.  The forward pass computes the
+ * sums of each tile, then the statistics of each block from the sums of its tiles, in double and in
+ * fixed order, and then y.  The backward pass computes in the same way the sums of the gradient of
+ * each tile, the parameter gradients and dx.  So the results do not depend on the number of
+ * threads.  If there are enough blocks, each thread processes whole blocks: then threads do not
+ * wait for each other, and the second reading of a tile hits the cache. */
 
 #include "base/ct_err.h"
 #include "cpu/kern/bnorm_stats.h"
@@ -23,13 +23,13 @@ static int64_t tile_at(const cpu__bnorm_t *k, int64_t block, int64_t image)
          block % k->group_blocks * k->channels;
 }
 
-/* Address of a tile of an activation; NULL stays NULL. */
+/* Returns the address of a tile of an activation; NULL if tensor is NULL. */
 static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
 {
   return cpu__at(tensor, tile_at(k, block, image), k->op.desc.x.dtype);
 }
 
-/* One channel at a time, with vectors along its pixels. */
+/* Tiles a plain tensor: one channel at a time, with vectors along its pixels. */
 static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   k->loops = cpu__loops(k->op.dev, k->op.desc.x.dtype);
@@ -43,7 +43,7 @@ static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = v->groups * v->inner;
 }
 
-/* As many channels at a time as a vector has lanes. */
+/* Tiles a blocked tensor: as many channels at a time as a vector has lanes (elements). */
 static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t width;
@@ -64,7 +64,8 @@ static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = v->groups * k->group_step;
 }
 
-/* NHWC, or no spatial dims: all pixels of all images are rows of C. */
+/* Tiles a tensor in NHWC or without spatial dims: each pixel of each image is a row of C
+ * channels. */
 static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   int64_t rows = v->n * v->inner, strip = (rows + STRIPS_MAX - 1) / STRIPS_MAX;
@@ -81,7 +82,8 @@ static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
   k->image_step = strip * v->c;
 }
 
-/* 1 if an output can use non-temporal stores: each tile is contiguous and aligned to vectors. */
+/* Returns 1 if an output can use non-temporal stores: each tile is contiguous and aligned to
+ * vectors. */
 static int streams(const cpu__bnorm_t *k, const void *out)
 {
   int width = k->loops->width;
@@ -92,7 +94,7 @@ static int streams(const cpu__bnorm_t *k, const void *out)
 
 /* ---- passes ---- */
 
-/* The steps of a pass, forward or backward; NULL: no such step. */
+/* The steps of a pass, forward or backward; NULL: the pass skips the step. */
 typedef struct pass {
   void (*begin)(const cpu__bn_run_t *r, int64_t block);
   void (*reads)(const cpu__bn_run_t *r, int64_t block, int64_t image);
@@ -110,7 +112,7 @@ static void go_by_block(const cpu__bn_run_t *r, const pass_t *p, int64_t block)
     p->writes(r, block, image);
 }
 
-/* All threads share the tiles. */
+/* Runs a pass in which all threads share the tiles. */
 static void go_by_tile(const cpu__bn_run_t *r, const pass_t *p)
 {
   int64_t blocks = r->k->blocks, images = r->k->images, tiles = blocks * images;
@@ -224,8 +226,8 @@ static void bnorm_backward(const cpu__bn_run_t *r)
   }
 }
 
-/* SyncBN.  Also runs with an empty batch: its local sums are zeros, and its running statistics
- * follow the group, if the group has any samples. */
+/* Runs a pass of a SyncBN.  With an empty batch the local sums are zeros, and the running
+ * statistics are updated from the group, if the group has any samples. */
 static void synced(const cpu__bn_run_t *r)
 {
   static const pass_t forward_stats = {NULL, forward_sums, cpu__bn_local_stats, NULL};
@@ -246,7 +248,8 @@ static void synced(const cpu__bn_run_t *r)
   }
 }
 
-/* An output that shares memory with an input is already in the cache. */
+/* Returns 1 if an output can use non-temporal stores and shares memory with no input: memory that
+ * was just read is already in the cache. */
 static int streams_beside(const cpu__bnorm_t *k, const void *out, const void *in, const void *in2)
 {
   return out != in && out != in2 && streams(k, out);

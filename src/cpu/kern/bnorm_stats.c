@@ -1,23 +1,24 @@
 /* Batch normalisation statistics: per-channel coefficients from the sums of tiles.
  *
- * With SyncBN each direction is split after the sums, which are all-reduced over a group of ranks;
- * forward sums x - s and (x - s)^2, where s is the running mean, identical on all ranks.  Sums in
- * double around the running mean are accurate enough: the local ones come from moments merged
- * around means, without cancellation, and the total variance has a relative error of ((mean - s) /
- * std)^2 * 2^-53.  Even if the mean is a thousand standard deviations away, as before the first
- * step of a badly scaled network, nine digits remain, more than float32 has; later the running mean
- * is close. */
+ * With SyncBN each direction is split after the sums, which are all-reduced over a group of ranks.
+ * The forward pass sums x - s and (x - s)^2, where s is the running mean, identical on all ranks.
+ * Such sums in double are accurate enough: the local sums come from moments merged around means,
+ * without cancellation, and the total variance has a relative error of ((mean - s) / std)^2 *
+ * 2^-53. Even if the mean is a thousand standard deviations from s, as in the first step of a badly
+ * scaled network, nine digits remain, more than float32 has; later the running mean is close to the
+ * mean. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/kern/bnorm_stats.h"
 
-/* Per lane: number of elements, their mean, and the sum of squared deviations from it. */
+/* Per lane: number of elements, mean, and sum of squared deviations from the mean. */
 typedef struct moments {
   double n[CPU__LANES_MAX], mean[CPU__LANES_MAX], m2[CPU__LANES_MAX];
 } moments_t;
 
-/* Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983. */
+/* Merges n elements with the given moments into a lane of *all (Chan, Golub, LeVeque, "Algorithms
+ * for computing the sample variance", 1983). */
 static inline void bnorm_stats_merge(moments_t *all, int lane, double n, double mean, double m2)
 {
   double total = all->n[lane] + n, share = total > 0 ? n / total : 0, off = mean - all->mean[lane];
@@ -79,7 +80,7 @@ static int keeps_norms(const ct_op_desc_t *d)
   return d->training && ct_op_goes_back(d);
 }
 
-/* Where forward saves the batch statistics for backward; NULL: not needed. */
+/* Returns the memory in which forward saves the batch statistics for backward; NULL: not needed. */
 static norm_t *saved_of(const cpu__bn_run_t *r)
 {
   return keeps_norms(&r->k->op.desc) ? r->a->saved : NULL;
@@ -97,8 +98,8 @@ double *cpu__bn_saved_count(const cpu__bn_run_t *r)
   return saved ? (double *)(saved + r->k->op.desc.x.dim[1]) : NULL;
 }
 
-/* The statistics that exist before a pass: in backward those of the batch, in evaluation the
- * running ones. */
+/* Returns the statistics that exist before a pass: in backward the batch statistics, in evaluation
+ * the running statistics. */
 static norm_t known_norm(const cpu__bn_run_t *r, int64_t c)
 {
   const norm_t *saved = saved_of(r);
@@ -131,7 +132,7 @@ static void set_norm(const cpu__bn_run_t *r, int64_t c, norm_t norm)
   set_coef(r, c, CPU__BN_BIAS, ((const float *)r->a->w[1])[c]);
 }
 
-/* Zeroes the coefficients; those of padding lanes stay 0, so padding stays 0. */
+/* Zeroes the coefficients.  The coefficients of padding lanes stay 0, so padding stays 0. */
 static void clear_coefs(const cpu__bn_run_t *r, int64_t block)
 {
   memset(cpu__bn_coefs_of(r, block), 0, (size_t)cpu__bn_coefs_size(r->k) * sizeof(float));

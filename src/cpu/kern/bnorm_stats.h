@@ -8,7 +8,7 @@ typedef struct cpu__bnorm {
   ct_op_t op;
   const cpu__loops_t *loops;
   int64_t blocks, images;
-  int64_t channels;               /* per block */
+  int64_t channels;               /* channels per block */
   cpu__rows_t rows;               /* rows of a tile; the last tiles may be smaller: rows_of() */
   int64_t all_rows, all_channels; /* size of the tensor, with padding */
   int64_t image_step, group_step; /* strides in floats */
@@ -19,9 +19,10 @@ typedef struct cpu__bnorm {
 typedef struct cpu__bn_run {
   const cpu__bnorm_t *k;
   const ct_op_args_t *a;
-  int stream, stream2; /* 1: non-temporal stores of y or dx; of dx2 */
-  float *sums;         /* scratch: [blocks][images][CPU__BN_SUMS][width] */
-  float *coefs;        /* scratch: [blocks][CPU__BN_COEFS][width] */
+  int stream;   /* 1: non-temporal stores of y or dx */
+  int stream2;  /* 1: non-temporal stores of dx2 */
+  float *sums;  /* scratch: [blocks][images][CPU__BN_SUMS][width] */
+  float *coefs; /* scratch: [blocks][CPU__BN_COEFS][width] */
 } cpu__bn_run_t;
 
 static inline int64_t cpu__bn_sums_size(const cpu__bnorm_t *k)
@@ -49,7 +50,7 @@ static inline int64_t cpu__bn_least(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-/** Rows of a tile; the last tiles may be smaller. */
+/** Returns the rows of a tile; the last tiles may be smaller. */
 static inline cpu__rows_t cpu__bn_rows_of(const cpu__bnorm_t *k, int64_t block, int64_t image)
 {
   cpu__rows_t r = k->rows;
@@ -59,21 +60,25 @@ static inline cpu__rows_t cpu__bn_rows_of(const cpu__bnorm_t *k, int64_t block, 
   return r;
 }
 
-/** Bytes kept from forward to backward. */
+/** Returns the bytes kept from forward to backward. */
 size_t cpu__bn_saved_bytes(const ct_op_desc_t *d);
-/** SyncBN: the number of elements of a channel over all ranks, kept with the statistics; NULL:
- * nothing is kept. */
+/** SyncBN: returns the address of the number of elements of a channel over all ranks, which is kept
+ * with the statistics; NULL: nothing is kept. */
 double *cpu__bn_saved_count(const cpu__bn_run_t *r);
-/** Elements of a channel on this rank. */
+/** Returns the number of elements of a channel on this rank. */
 int64_t cpu__bn_elements(const cpu__bn_run_t *r);
 
-/* The functions below set the coefficients of the channels of a block. */
+/* The functions below compute the coefficients (CPU__BN_… in loops.h) with which each channel of
+ * one block of channels is normalized. */
 
-/** Forward: from the sums of the tiles; also updates the running statistics. */
+/** Forward: computes the coefficients from the sums of the tiles, and updates the running
+ * statistics. */
 void cpu__bn_batch_norms(const cpu__bn_run_t *r, int64_t block);
-/** From the statistics that forward saved, or from the running statistics. */
+/** Computes the coefficients from the statistics that forward saved, or from the running
+ * statistics. */
 void cpu__bn_known_norms(const cpu__bn_run_t *r, int64_t block);
-/** Backward, after known_norms: from the sums of the tiles; writes dw if requested. */
+/** Backward, after cpu__bn_known_norms(): computes the other coefficients from the sums of the
+ * tiles, and writes dw if requested. */
 void cpu__bn_gradients(const cpu__bn_run_t *r, int64_t block);
 
 /* SyncBN: "local" functions write this rank's sums to args.stats; "synced" functions set the
@@ -81,7 +86,7 @@ void cpu__bn_gradients(const cpu__bn_run_t *r, int64_t block);
 
 void cpu__bn_local_stats(const cpu__bn_run_t *r, int64_t block);
 void cpu__bn_synced_norms(const cpu__bn_run_t *r, int64_t block);
-/** After known_norms; also writes dw. */
+/** Backward, after cpu__bn_known_norms(): writes this rank's sums and dw. */
 void cpu__bn_local_gradients(const cpu__bn_run_t *r, int64_t block);
 void cpu__bn_synced_gradients(const cpu__bn_run_t *r, int64_t block);
 

@@ -2,8 +2,9 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* exp(x) for x <= 0 with an error of about one ulp; 0 below -87.  2^k e^r with |r| <= ln 2 / 2; the
- * polynomial for e^r and the split of ln 2 are those of Cephes' expf (S. L. Moshier). */
+/* Returns exp(x) for x <= 0 with an error of about one ulp; 0 below -87.  Computed as 2^k * e^r
+ * with |r| <= ln 2 / 2; the polynomial for e^r and the split of ln 2 come from Cephes' expf (S. L.
+ * Moshier). */
 INLINE vec_t exp_of(vec_t x)
 {
   const float magic = 0x1.8p23f; /* adding a number of this size rounds to an integer */
@@ -25,20 +26,20 @@ INLINE vec_t magnitude(vec_t x)
   return (vec_t)((mask_t)x & 0x7fffffff);
 }
 
-/* |a| with the sign of b. */
+/* Returns |a| with the sign of b. */
 INLINE vec_t with_sign(vec_t a, vec_t b)
 {
   return (vec_t)((mask_t)a | ((mask_t)b & ~0x7fffffff));
 }
 
-/* Uses exp(-|x|), which cannot overflow.  NaN stays NaN. */
+/* Returns the sigmoid, computed from exp(-|x|), which cannot overflow.  NaN stays NaN. */
 INLINE vec_t sigmoid_of(vec_t x)
 {
   vec_t e = exp_of(-magnitude(x));
   return choose(x < 0, e, splat(1)) / (1 + e);
 }
 
-/* Near 0, where 1 - e^(-2x) would cancel, an odd polynomial. */
+/* Returns tanh(x).  Near 0, where 1 - e^(-2x) would lose digits, it uses an odd polynomial. */
 INLINE vec_t tanh_of(vec_t x)
 {
   vec_t a = magnitude(x), e = exp_of(-2 * a), s = x * x;
@@ -46,8 +47,8 @@ INLINE vec_t tanh_of(vec_t x)
   return choose(a < 0.125f, x * series, with_sign((1 - e) / (1 + e), x));
 }
 
-/* The normal distribution function with an error of 1.5e-7, from Abramowitz and Stegun 7.1.26 for
- * erf; *density becomes e^(-x^2 / 2). */
+/* Returns the normal distribution function with an error of 1.5e-7, computed from erf as in
+ * Abramowitz and Stegun 7.1.26; *density becomes e^(-x^2 / 2). */
 INLINE vec_t normal_of(vec_t x, vec_t *density)
 {
   vec_t a = magnitude(x) * 0.70710678118654752f, t = 1 / (1 + 0.3275911f * a);
@@ -81,7 +82,7 @@ INLINE vec_t act_value(ct_act_t kind, float alpha, vec_t x)
   return splat(NAN);
 }
 
-/* The derivative; v is x or y, as CT_ACT_LIST requires. */
+/* Returns the derivative of an activation; v is x or y, as CT_ACT_LIST requires. */
 INLINE vec_t act_slope(ct_act_t kind, float alpha, vec_t v)
 {
   vec_t density, s;
@@ -136,7 +137,8 @@ INLINE void act_bwd_all(ct_act_t kind, float alpha, int64_t count, const void *v
   if (i < count) act_bwd_step(kind, alpha, v, dy, dy2, dx, i, (int)(count - i));
 }
 
-/* A constant kind moves the switch out of the loops. */
+/* Computes y = f(x).  Each call has a constant kind, so that the compiler moves the switch out of
+ * the loops. */
 static void act(cpu__act_t f, int64_t count, const void *x, void *y)
 {
   switch (f.kind) {

@@ -24,8 +24,8 @@ INLINE void moment_step(sums_t *s, int k, const void *x, int64_t i, vec_t shift,
   s->dot[k] += v * v;
 }
 
-/* Shifted sums (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983): the
- * variance stays accurate even if it is tiny compared with the mean. */
+/* Computes shifted sums (Chan, Golub, LeVeque, "Algorithms for computing the sample variance",
+ * 1983): the variance stays accurate even if it is tiny compared with the mean. */
 static void bn_sums(cpu__rows_t r, const void *x, float *out)
 {
   vec_t shift = get(x, 0, r.width < CPU__VW ? (int)r.width : CPU__VW);
@@ -84,7 +84,7 @@ static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coef
 #  define SIX 6
 #endif
 
-/* The gradient before the ReLU; centred: x - mean. */
+/* Returns the gradient before the ReLU; centred: x - mean. */
 INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, int n)
 {
   vec_t g = get(a->dy, i, n);

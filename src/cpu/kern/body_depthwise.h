@@ -6,10 +6,11 @@
  * order. */
 #include "cpu/kern/vec.h"
 
-/* A rectangle; offsets in elements. */
+/* A rectangle of outputs; offsets are in elements. */
 typedef struct patch {
-  int64_t in, weight, out; /* of its first output: offset of its first tap's input and weight, and
-                              its own */
+  int64_t in;     /* offset of the input at the first tap of the first output */
+  int64_t weight; /* offset of the weight of this tap */
+  int64_t out;    /* offset of the first output */
   int taps[2];
   int64_t size[2];                  /* outputs along the height and the width */
   int64_t tap_in[2], tap_weight[2]; /* strides between taps */
@@ -64,7 +65,7 @@ INLINE void lone_strip(const lone_t *a, const patch_t *c, int64_t from, int64_t 
     put(a->y, to + q * next, a->relu ? relu_of(sum[q]) : sum[q], CPU__VW, a->stream);
 }
 
-/* A line of outputs along the height (0) or the width (1). */
+/* Computes a line of outputs along the height (0) or the width (1). */
 INLINE void lone_line(const lone_t *a, const patch_t *c, const int along, int64_t from,
                       const int64_t step, int64_t to, int64_t count, const int cols)
 {
@@ -83,7 +84,8 @@ INLINE void lone_line(const lone_t *a, const patch_t *c, const int along, int64_
     lone_strip(a, c, from + q * step, step, to + q * next, next, cols, 1);
 }
 
-/* Lines along the width; in a high rectangle the remainder runs along the height. */
+/* Computes a rectangle in lines along the width; in a high rectangle the remaining outputs are
+ * computed in lines along the height. */
 INLINE void lone_patch(const lone_t *a, const patch_t *c, const int64_t step, const int cols)
 {
   int64_t left = c->size[0] >= 4 ? c->size[1] % 4 : 0, wide = c->size[1] - left;
@@ -137,7 +139,7 @@ INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v
     }
 }
 
-/* All taps; a 3x3 kernel in one go. */
+/* Adds the contribution of a rectangle to the gradients of all taps; a 3x3 kernel in one call. */
 INLINE void lone_gradient(const lone_t *a, const patch_t *c, float *dw, const int64_t step)
 {
   if (c->taps[0] == 3 && c->taps[1] == 3) {

@@ -4,8 +4,8 @@
 /* Blocks of factors computed at a time. */
 #define DROP_BLOCKS 64
 
-/* ct_dropout_factors() for blocks from `first` on, vectorized: an unpredictable branch per element
- * would cost ten times as much. */
+/* Computes ct_dropout_factors() for `blocks` blocks from `first` on, vectorized: an unpredictable
+ * branch per element would cost ten times as much. */
 static void drop_factors(const ct_dropout_t *d, int64_t position, int64_t first, int64_t blocks,
                          float *restrict out)
 {
@@ -22,7 +22,7 @@ INLINE void drop_step(const float *factors, const void *in, void *out, int64_t i
   put(out, i, keep(f != 0, get(in, i, n) * f), n, 0);
 }
 
-/* Contiguous elements. */
+/* Multiplies contiguous elements by their factors. */
 static void drop_side_by_side(const float *factors, int64_t count, const void *in, void *out)
 {
   int64_t i = 0, end = whole(count);

@@ -2,7 +2,8 @@
  * uses exp_of() of kern/body_act.h. */
 #include "cpu/kern/vec.h"
 
-/* log(1 + e) for 0 <= e <= 1, as 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series. */
+/* Returns log(1 + e) for 0 <= e <= 1, computed as 2 * atanh(s) with s = e / (2 + e) <= 1/3, by the
+ * series of atanh. */
 INLINE vec_t log1p_of(vec_t e)
 {
   vec_t s = e / (e + 2), z = s * s, p = splat(1.0f / 13);
@@ -14,7 +15,7 @@ INLINE vec_t log1p_of(vec_t e)
   return 2 * s * (p * z + 1);
 }
 
-/* Sigmoid from e = exp(-|x|), which cannot overflow. */
+/* Returns the sigmoid of x; e = exp(-|x|), which cannot overflow. */
 INLINE vec_t sigmoid_from(vec_t x, vec_t e)
 {
   return choose(x >= 0, splat(1), e) / (e + 1);

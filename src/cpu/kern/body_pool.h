@@ -2,14 +2,14 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* A copy of p with the constant number of lanes CPU__VW: loops over whole vectors are compiled
- * separately, without code for the remainder. */
+/* Returns a copy of p whose number of lanes is the constant CPU__VW: the compiler makes a separate
+ * loop for whole vectors, without code for the remainder. */
 INLINE cpu__pixels_t whole_pixels(cpu__pixels_t p)
 {
   return (cpu__pixels_t){p.step, CPU__VW};
 }
 
-/* Offset of element (z, r, c) of a volume of this size. */
+/* Returns the offset of element (z, r, c) of a volume of this size. */
 INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 {
   return (z * size[1] + r) * size[2] + c;
@@ -17,7 +17,8 @@ INLINE int64_t voxel(const int64_t size[3], int64_t z, int64_t r, int64_t c)
 
 /* ---- maximum ---- */
 
-/* An arg-max index that no window has: the fused ReLU zeroed the output. */
+/* Returns an arg-max index that no window element has.  It marks outputs that the fused ReLU
+ * zeroed. */
 INLINE mask_t no_argmax(const cpu__pool_t *p)
 {
   return (mask_t){0} + (p->wide ? -1 : CPU__POOL_BYTE_ARGMAX);
@@ -53,8 +54,8 @@ INLINE span_t span_of(const cpu__pool_t *p, int axis, int64_t out)
   return (span_t){at, at < 0 ? (int)-at : 0, left < p->kernel[axis] ? (int)left : p->kernel[axis]};
 }
 
-/* The maximum and its first index; NaN counts as largest, as in PyTorch.  origin: of the window in
- * x; kernel: size of the whole window. */
+/* Returns the maximum of a window and stores its first index; NaN counts as largest, as in PyTorch.
+ * origin: offset in x of the window's first element; kernel: size of the whole window. */
 INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
                         const span_t span[3], const int kernel[3], mask_t *argmax)
 {
@@ -75,8 +76,9 @@ INLINE vec_t window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   return best;
 }
 
-/* The same for a whole size x size window of an image.  Indices are searched after the maximum, the
- * first one last, so that comparisons do not depend on each other. */
+/* window_max() for a whole window of size x size pixels of an image.  The index is searched after
+ * the maximum is known, from the last element to the first, so that comparisons do not depend on
+ * each other. */
 INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, int64_t origin,
                         int size, mask_t *argmax)
 {
@@ -102,7 +104,7 @@ INLINE vec_t square_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x, i
   return best;
 }
 
-/* 1 if this is a whole size x size window of an image. */
+/* Returns 1 if the span is a whole window of size x size pixels of an image. */
 INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
 {
   int same = p->kernel[0] == 1;
@@ -111,7 +113,8 @@ INLINE int is_square(const cpu__pool_t *p, const span_t span[3], int size)
   return same;
 }
 
-/* Calls with constant bounds for common window sizes, so that the compiler unrolls the loops. */
+/* Calls square_max() or window_max() with constant bounds for common window sizes, so that the
+ * compiler unrolls the loops. */
 INLINE vec_t any_window_max(const cpu__pool_t *p, cpu__pixels_t px, const void *x,
                             const span_t span[3], mask_t *argmax)
 {
@@ -157,7 +160,8 @@ static void max(const cpu__pool_t *pool, cpu__pixels_t px, const void *x, void *
   }
 }
 
-/* Non-overlapping windows: each output passes its gradient to its own pixels. */
+/* Backward pass for windows that do not overlap: each output passes its gradient to its own
+ * pixels. */
 INLINE void max_bwd_tiles(const cpu__pool_t *p, int height, int width, cpu__pixels_t px,
                           const uint8_t *argmax, const void *dy, void *dx, int stream)
 {
@@ -183,7 +187,8 @@ typedef struct routed {
   vec_t g;
 } routed_t;
 
-/* Output (row, col) of an image; outside the output, an index that matches nothing. */
+/* Returns the gradient and index of output (row, col) of an image; outside the output, an index
+ * that matches no window element. */
 INLINE routed_t routed_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                           const void *dy, int64_t row, int64_t col)
 {
@@ -192,8 +197,9 @@ INLINE routed_t routed_of(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
   return (routed_t){load_argmax(p, argmax, at), get(dy, at * px.step, px.lanes)};
 }
 
-/* Pixel (row, col) and its neighbours to the right and below, where the windows of four outputs
- * overlap: each output's 3x3 window is centred on the first pixel of its own four. */
+/* Computes the gradients of pixel (row, col) and its neighbours to the right, below, and below
+ * right. The windows of four outputs overlap there: the 3x3 window of each output is centred on the
+ * first of four such pixels. */
 INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, routed_t here, routed_t behind,
                          routed_t below, routed_t last, void *dx, int stream, int64_t row,
                          int64_t col)
@@ -215,7 +221,7 @@ INLINE void max_bwd_four(const cpu__pool_t *p, cpu__pixels_t px, routed_t here, 
   put(dx, under + px.step, add_where(g, last.argmax, 0, last.g), px.lanes, stream);
 }
 
-/* 3x3 windows with stride 2 and padding 1. */
+/* Backward pass for 3x3 windows with stride 2 and padding 1. */
 INLINE void max_bwd_threes(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                            const void *dy, void *dx, int stream)
 {
@@ -240,7 +246,7 @@ INLINE int are_threes(const cpu__pool_t *p)
   return same;
 }
 
-/* Per input voxel: writes it once, with the gradients of all windows that contain it. */
+/* Returns the gradient of one input voxel: the sum over all windows that contain it. */
 INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                           const void *dy, cpu__extent_t depth, int64_t z, int64_t r, int64_t c)
 {
@@ -263,7 +269,8 @@ INLINE vec_t max_gradient(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t 
   return g;
 }
 
-/* The slice at depth z of a volume; `depth`: the windows that contain it. */
+/* Computes the slice at depth z of a volume; `depth`: the range of windows that contain the slice.
+ * */
 INLINE void max_bwd_slice(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax,
                           const void *dy, void *dx, int stream, cpu__extent_t depth, int64_t z)
 {

@@ -2,7 +2,7 @@
  * Module-internal. */
 #include "cpu/kern/vec.h"
 
-/* Valid lanes of the vector at element i. */
+/* Returns the number of valid lanes of the vector at element i of a row of `count`. */
 INLINE int lanes(int64_t count, int64_t i)
 {
   return count - i < CPU__VW ? (int)(count - i) : CPU__VW;
@@ -100,7 +100,7 @@ static void lstm_bwd(int64_t h, const float *gates, const float *c0, const float
 
 /* ---- layer normalisation ---- */
 
-/* x - mean; lanes beyond the row are zero. */
+/* Returns x - mean; lanes beyond the row are zero. */
 INLINE vec_t centred(const float *x, int n, float mean)
 {
   return load_or(x, n, splat(mean)) - mean;

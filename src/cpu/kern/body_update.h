@@ -9,7 +9,8 @@ typedef double wide_t __attribute__((vector_size(CPU__VW * 8)));
  * result. */
 #define SUMS 16
 
-/* Passed by pointer, because the instruction set may have no registers of that width. */
+/* Adds v^p (v >= 0) to *sum.  The sum is passed by pointer, because the instruction set may lack
+ * registers of that width. */
 INLINE void add_power(wide_t *sum, vec_t v, double p)
 {
   wide_t wide = __builtin_convertvector(v, wide_t);
@@ -45,7 +46,7 @@ INLINE double sum_powers(int64_t count, const float *x, float scale, double p)
   return total;
 }
 
-/* The largest |x * scale|; NaN if an element is infinite or NaN. */
+/* Returns the largest |x * scale|; NaN if an element is infinite or NaN. */
 static double largest(int64_t count, const float *x, float scale)
 {
   vec_t most = {0}, bad = {0};
@@ -73,8 +74,9 @@ static double powers(int64_t count, const float *g, float scale, double p)
 
 /* ---- rules ---- */
 
-/* A rule is scalar code (ct_rules.h) that the compiler vectorizes.  A state that was not allocated
- * is not used with these hyper-parameters, so any valid address will do. */
+/* Returns the address of a state from element `first` on.  If the state is not allocated, the rule
+ * does not use it with these hyper-parameters, and any valid address is returned.  (A rule is
+ * scalar code, ct_rules.h, that the compiler vectorizes.) */
 INLINE float *state_of(const cpu__update_t *u, int state, int64_t first)
 {
   return (u->state[state] ? u->state[state] : u->w) + first;
@@ -129,8 +131,8 @@ static void values(const cpu__update_t *u, int64_t first, int64_t count, float *
   }
 }
 
-/* Processed in blocks, so that the values stay in the L1 cache until they are squared and
- * summed. */
+/* Computes the sums of squares in blocks, so that the values stay in the L1 cache until they are
+ * squared and summed. */
 static void norm_sums(const cpu__update_t *u, int64_t first, int64_t count, double sums[2])
 {
   enum { BLOCK = 1024 };

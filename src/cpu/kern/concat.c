@@ -10,7 +10,8 @@
 
 typedef struct concat {
   ct_op_t op;
-  int64_t stretches, one, two; /* number of runs; elements of the first and second input in each */
+  int64_t stretches; /* number of runs of each input */
+  int64_t one, two;  /* elements of a run of the first and of the second input */
 } concat_t;
 
 static void concat_forward(const concat_t *k, const ct_op_args_t *a)
@@ -54,7 +55,7 @@ static int concat_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
-/* 1 if the second input can follow the first in this layout. */
+/* Returns 1 if the second input can follow the first in this layout. */
 static int fits(const ct_shape_t *x)
 {
   if (x->ndim == 3) return x->layout == CT_PLAIN;

@@ -5,7 +5,7 @@
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
-/* One group of channels of one image, channel by channel; padding becomes 0. */
+/* Processes one group of channels of one image, channel by channel; padding becomes 0. */
 static void drop_group(const ct_op_t *op, const ct_dropout_t *drop, const cpu__view_t *v,
                        int64_t position, int64_t group, const void *in, void *out)
 {
@@ -43,7 +43,7 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
                cpu__at(out, i * size, t));
 }
 
-/* Copies in evaluation. */
+/* Runs a pass: applies dropout in training, copies in evaluation. */
 static void pass(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
 {
   if (op->desc.training) {

@@ -47,7 +47,7 @@ static void elt_backward(const ct_op_t *op, const ct_op_args_t *a, const void *y
 void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
                       float *sums)
 {
-  enum { MOST = 128 }; /* columns up to which the hardware prefetcher follows each row */
+  enum { MOST = 128 }; /* maximum columns for which the hardware prefetcher follows each row */
   int64_t share = (columns + dev->threads - 1) / dev->threads, wide = (share + 15) / 16 * 16;
   if (wide > MOST) wide = MOST;
   const cpu__loops_t *loops = cpu__loops(dev, CT_F32);

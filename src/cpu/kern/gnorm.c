@@ -1,10 +1,11 @@
 /* Group normalisation, with the semantics of torch.nn.GroupNorm.
  *
  * A sample is cut into pieces: a vector of channels, or in the plain layout one channel, so that
- * the loops of batch normalisation can be used.  Forward: sums of each piece; mean and 1 / std of
- * each group from the sums of its channels, in double and in fixed order; y.  Backward: sums of the
- * gradient of each piece; from these the parameter gradients and the terms of dx of each group; dx.
- * So the results do not depend on the number of threads. */
+ * the loops of batch normalisation can be used.  The forward pass computes the sums of each piece,
+ * then mean and 1 / std of each group from the sums of its channels, in double and in fixed order,
+ * and then y.  The backward pass computes the sums of the gradient of each piece, from them the
+ * parameter gradients and the terms of dx for each group, and then dx.  So the results do not
+ * depend on the number of threads. */
 #include <math.h>
 
 #include "base/ct_err.h"
@@ -14,8 +15,10 @@ typedef struct gnorm_op {
   ct_op_t head;
   const cpu__loops_t *loops;
   int64_t samples, channels, groups, space;
-  int64_t pieces, width;       /* per sample; channels per piece; 1: vectors run along its pixels */
-  int64_t lanes, block_pieces; /* contiguous channels in memory, and their pieces */
+  int64_t pieces;       /* pieces per sample */
+  int64_t width;        /* channels per piece; 1: vectors run along the pixels of a channel */
+  int64_t lanes;        /* contiguous channels in memory */
+  int64_t block_pieces; /* pieces of `lanes` channels */
 } gnorm_op_t;
 
 /* One run.  sums: [samples][pieces][CPU__BN_SUMS][vector]; stats: [samples][groups] mean and 1 /
@@ -43,7 +46,7 @@ static int64_t first_channel(const gnorm_op_t *k, int64_t piece)
   return piece / k->block_pieces * k->lanes + piece % k->block_pieces * k->width;
 }
 
-/* Lanes of the piece's vectors, including padding. */
+/* Returns the number of lanes of the piece's vectors, including padding. */
 static int64_t lanes_of(const gnorm_op_t *k, int64_t piece)
 {
   int64_t rest = k->lanes - piece % k->block_pieces * k->width;
@@ -65,7 +68,7 @@ static void *gnorm_at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_
 
 /* ---- sums ---- */
 
-/* The lanes of a channel in the sums of its piece: one, or all in the plain layout. */
+/* The lanes of a channel in the sums of its piece: one lane, or in the plain layout all lanes. */
 typedef struct channel {
   int64_t first, lanes;
 } channel_t;
@@ -78,7 +81,7 @@ static channel_t channel_of(const gnorm_op_t *k, int64_t c, int64_t *piece)
                                         : (channel_t){lane % k->width, 1};
 }
 
-/* Number of elements summed in lane j. */
+/* Returns the number of elements summed in lane j. */
 static double seen_by(const gnorm_op_t *k, const channel_t *c, int64_t j)
 {
   if (c->lanes == 1) return (double)k->space;
@@ -104,7 +107,7 @@ static void gnorm_merge(const gnorm_run_t *r, int64_t n, int64_t channel, double
   }
 }
 
-/* The sum `which` of a channel. */
+/* Returns the sum `which` of a channel. */
 static double gnorm_total(const gnorm_run_t *r, int64_t n, int64_t channel, int which)
 {
   int64_t piece;
@@ -129,16 +132,17 @@ static float bias_of(const gnorm_run_t *r, int64_t c)
   return r->k->head.desc.u.gnorm.affine ? ((const float *)r->a->w[1])[c] : 0;
 }
 
-/* The loop for dx subtracts means from the gradient before it multiplies by the weight, so the
- * means of the products are divided by the weight.  A weight near 0 is replaced: its own part of dx
- * is negligible in any case. */
+/* Returns the weight by which the means of the products w * dy are divided: the loop for dx
+ * subtracts means from the gradient before it multiplies by the weight.  A weight near 0 is
+ * replaced: its contribution to dx is negligible in any case. */
 static float divisor(float weight)
 {
   const float least = 1e-18f;
   return fabsf(weight) < least ? copysignf(least, weight) : weight;
 }
 
-/* Coefficients of the lanes of a piece; those of padding are 0, so padding stays 0. */
+/* Computes the coefficients of the lanes of a piece.  The coefficients of padding lanes are 0, so
+ * padding stays 0. */
 static void coefs_of(const gnorm_run_t *r, int64_t n, int64_t piece, float *coefs)
 {
   const gnorm_op_t *k = r->k;
@@ -227,7 +231,7 @@ static void gradient_sums(const gnorm_run_t *r, int64_t n, int64_t piece)
   r->k->loops->bn_bwd_sums(rows_of(r->k, piece), &b, coefs, sums_of(r, n, piece));
 }
 
-/* dx = (w dy - mean - slope * (x - mean of x)) / std. */
+/* Computes the mean and slope of dx = (w * dy - mean - slope * (x - mean of x)) / std. */
 static void group_slopes(const gnorm_run_t *r, int64_t n, int64_t g)
 {
   const gnorm_op_t *k = r->k;

@@ -32,7 +32,8 @@ static void lnorm_forward(const lnorm_op_t *k, const ct_op_args_t *a)
   }
 }
 
-/* sums: per group the gradients of weight and bias. */
+/* Sums the parameter gradients over groups of rows; sums: per group the gradients of weight and
+ * bias. */
 static void group_sums(const lnorm_op_t *k, const ct_op_args_t *a, float *sums)
 {
   const float *x = a->x, *dy = a->dy, *stats = a->saved;

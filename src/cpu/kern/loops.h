@@ -15,8 +15,9 @@
 /** Maximum floats of a vector. */
 #define CPU__LANES_MAX 16
 
-/** Part of an activation: rows x width elements, rows `stride` elements apart.  Lane j of each
- * vector of a row belongs to the j-th channel of the part, or all lanes to its only channel. */
+/** Part of an activation: rows x width elements, rows `stride` elements apart.  A lane is an
+ * element of a vector.  Lane j of each vector of a row belongs to channel j of the part; or the
+ * part has only one channel, to which all lanes belong. */
 typedef struct cpu__rows {
   int64_t rows, width, stride;
 } cpu__rows_t;
@@ -33,8 +34,8 @@ enum {
 
 /** Batch normalisation: sums over a part, as consecutive vectors. */
 enum {
-  CPU__BN_SUM,   /**< forward: of x - shift; backward: of dy */
-  CPU__BN_DOT,   /**< forward: of (x - shift)^2; backward: of dy * (x - mean) */
+  CPU__BN_SUM,   /**< forward: sum of x - shift; backward: sum of dy */
+  CPU__BN_DOT,   /**< forward: sum of (x - shift)^2; backward: sum of dy * (x - mean) */
   CPU__BN_SHIFT, /**< forward only: a value of the part, close enough to its mean to avoid
                       cancellation */
   CPU__BN_SUMS
@@ -43,7 +44,8 @@ enum {
 typedef struct cpu__bn_fwd {
   const void *x, *x2; /**< x2: NULL or the second summand */
   void *y;
-  int relu, stream; /**< relu: 1 or CT_RELU6 */
+  int relu;   /**< 0: none; 1: ReLU; CT_RELU6: ReLU6 */
+  int stream; /**< 1: non-temporal stores of y */
 } cpu__bn_fwd_t;
 
 /** How the backward pass finds the outputs that the fused ReLU zeroed. */
@@ -51,7 +53,8 @@ typedef enum { CPU__MASK_NONE, CPU__MASK_X /**< recomputes y from x */, CPU__MAS
 
 typedef struct cpu__bn_bwd {
   const void *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
-  void *dx, *dx2;               /**< or NULL; dx2: the masked gradient */
+  void *dx;                     /**< may be NULL */
+  void *dx2;                    /**< the masked gradient; may be NULL */
   cpu__mask_t mask;
   int relu6;           /**< 1: ReLU6 */
   int stream, stream2; /**< 1: non-temporal stores of dx, dx2 */
@@ -69,8 +72,8 @@ typedef struct cpu__pool {
   int kernel[3], stride[3], pad[3]; /**< max pooling */
   cpu__extent_t *window[3];         /**< average pooling: window of each output */
   cpu__extent_t *cover[3];          /**< per input: the range of windows that contain it */
-  float *share[3];                  /**< average pooling: per output 1 / (number of elements that
-                                         count) */
+  float *share[3];                  /**< average pooling: per output 1 / (number of elements by
+                                         which the sum is divided) */
   int tiles;                        /**< 1: windows do not overlap and cover the whole image */
   int wide;                         /**< 1: an arg-max index takes four bytes instead of one */
   int relu;
@@ -85,16 +88,16 @@ typedef struct cpu__pixels {
 /** Largest window of max pooling whose arg-max indices fit a byte. */
 #define CPU__POOL_BYTE_ARGMAX 255
 
-/** Outputs along one axis of a convolution whose windows have the same taps inside the image:
- * first, first + out_step, ... */
+/** Outputs along one axis of a convolution, first, first + out_step, …, whose windows have the same
+ * taps inside the image.  A tap is an element of the kernel. */
 typedef struct cpu__reach {
   int32_t first, count;
   int32_t tap, taps; /**< first tap inside the image, and their number */
   int32_t in;        /**< index of the input that `tap` of output `first` reads: inside the image */
 } cpu__reach_t;
 
-/** A depthwise convolution of one image and one vector of channels, or its input gradient, which is
- * also one.  Index [0] is the height, [1] the width. */
+/** A depthwise convolution of one image and one vector of channels.  The input gradient is also a
+ * depthwise convolution.  Index [0] is the height, [1] the width. */
 typedef struct cpu__depthwise {
   int64_t lanes;             /**< stride between pixels and between taps in elements */
   int64_t in_cols, out_cols; /**< pixels per row */
@@ -125,21 +128,21 @@ typedef struct cpu__act {
 typedef struct cpu__loops {
   int width; /**< elements per vector */
 
-  /** y = x + x2, then optional ReLU; x2 may be NULL. */
+  /** Computes y = x + x2, then optional ReLU; x2 may be NULL. */
   void (*add)(int64_t count, const void *x, const void *x2, void *y, int relu, int stream);
-  /** dx = dy + dy2, but 0 where the ReLU with output y is 0; y and dy2 may be NULL. */
+  /** Computes dx = dy + dy2, but 0 where y, the output of the ReLU, is 0; y and dy2 may be NULL. */
   void (*add_bwd)(int64_t count, const void *y, const void *dy, const void *dy2, void *dx,
                   int stream);
 
-  /** Forward sums over x. */
+  /** Computes the forward sums over x. */
   void (*bn_sums)(cpu__rows_t r, const void *x, float *sums);
   void (*bn_apply)(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs);
-  /** Backward sums over the masked gradient. */
+  /** Computes the backward sums over the masked gradient. */
   void (*bn_bwd_sums)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums);
   void (*bn_bwd_apply)(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs);
 
-  /** argmax: per output the arg-max index in its window, counted row by row; one byte per lane of a
-   * whole vector (4 with p->wide); NULL if no backward pass follows. */
+  /** Max pooling.  argmax: per output the arg-max index in its window, counted row by row; one byte
+   * per lane of a whole vector (4 bytes with p->wide); NULL if no backward pass follows. */
   void (*max)(const cpu__pool_t *p, cpu__pixels_t px, const void *x, void *y, uint8_t *argmax,
               int stream);
   void (*max_bwd)(const cpu__pool_t *p, cpu__pixels_t px, const uint8_t *argmax, const void *dy,
@@ -148,10 +151,10 @@ typedef struct cpu__loops {
   void (*average_bwd)(const cpu__pool_t *p, cpu__pixels_t px, cpu__pixels_t py, const void *dy,
                       void *dx);
 
-  /** y = bias + the sum over the taps; w as [tap][lanes]. */
+  /** Computes y = bias + the sum over the taps of weight * input; w: [tap][lanes]. */
   void (*depthwise)(const cpu__depthwise_t *p, const void *x, const float *w, const float *bias,
                     void *y);
-  /** Adds the contribution of one image to dw and db; p is that of the forward pass; db may be
+  /** Adds the contribution of one image to dw and db; p: the same as in the forward pass; db may be
    * NULL. */
   void (*depthwise_grad)(const cpu__depthwise_t *p, const void *x, const void *dy, float *dw,
                          float *db);
@@ -162,48 +165,50 @@ typedef struct cpu__loops {
                const void *in, void *out);
 
   void (*act)(cpu__act_t f, int64_t count, const void *x, void *y);
-  /** dx = (dy + dy2) f'; v is x or y, as CT_ACT_LIST requires; dy2 may be NULL. */
+  /** Computes dx = (dy + dy2) * f'(x) from v, which is x or y, as CT_ACT_LIST requires; dy2 may be
+   * NULL. */
   void (*act_bwd)(cpu__act_t f, int64_t count, const void *v, const void *dy, const void *dy2,
                   void *dx);
 
   /* ---- only in the tables for float32 ---- */
 
-  /** The largest x, and the sum of exp(x - largest). */
+  /** Computes the largest x, and the sum of exp(x - largest). */
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
-  /** dx = factor * exp(x - shift), where x <= shift. */
+  /** Computes dx = factor * exp(x - shift); all x <= shift. */
   void (*exp_scaled)(int64_t count, const float *x, float shift, float factor, float *dx);
-  /** The same for n columns at once: element k of column i is x[k * apart + i]; each column has its
-   * own largest, sum, shift and factor. */
+  /** Like exp_sum and exp_scaled, for n columns at once: element k of column i is x[k * apart + i];
+   * each column has its own largest, sum, shift and factor. */
   void (*exp_sum_columns)(int64_t count, int64_t apart, int64_t n, const float *x, float *largest,
                           float *sum);
   void (*exp_scaled_columns)(int64_t count, int64_t apart, int64_t n, const float *x,
                              const float *shift, const float *factor, float *dx);
 
-  /** Sum of |g * scale|^p; for infinite p the largest |g * scale|; nonfinite if an element is. */
+  /** Returns the sum of |g * scale|^p; p infinite: the largest |g * scale|.  The result is infinite
+   * or NaN if an element is. */
   double (*powers)(int64_t count, const float *g, float scale, double p);
-  /** Sums of squares of `count` weights from `first` on, and of the values that the rule's MEASURE
-   * function returns. */
+  /** Computes two sums of squares over `count` elements from `first` on: of the weights, and of the
+   * values that the rule's MEASURE function returns. */
   void (*norm_sums)(const cpu__update_t *u, int64_t first, int64_t count, double sums[2]);
   /** Applies the rule to `count` elements from `first` on. */
   void (*update)(const cpu__update_t *u, int64_t first, int64_t count);
   /** Adds rows of `count` floats, `stride` apart, to sums[count]. */
   void (*add_rows)(int64_t rows, int64_t count, int64_t stride, const float *x, double *sums);
   float (*dot)(int64_t count, const float *a, const float *b);
-  /** x = softmax(scale x), with scale > 0. */
+  /** Computes x = softmax(scale * x), with scale > 0. */
   void (*softmax)(int64_t count, float scale, float *x);
-  /** Given the gradient dp of the softmax output p, with `mean` = sum of p dp, computes the
-   * gradient of its unscaled input in place. */
+  /** Computes in place, from the gradient dp of the softmax output p, the gradient of the softmax's
+   * input before scaling; mean: the sum of p * dp. */
   void (*softmax_bwd)(int64_t count, float scale, const float *p, float mean, float *dp);
 
-  /** One time step of one sample.  gates: in: pre-activations of i, f, g, o, with h each; out: the
-   * gates.  c0: previous cell state; NULL: zero. */
+  /** Computes one time step of one sample.  gates: on entry the pre-activations of i, f, g, o, with
+   * h values each; on return the gates.  c0: previous cell state; NULL: zero. */
   void (*lstm)(int64_t h, float *gates, const float *c0, float *c, float *y);
-  /** Gradients of the pre-activations.  dh: gradient of y from the next step; NULL: zero.  dc:
-   * gradient of c from the next step; becomes that of c0. */
+  /** Computes the gradients of the pre-activations.  dh: gradient of y from the next step; NULL:
+   * zero. dc: on entry the gradient of c from the next step; on return the gradient of c0. */
   void (*lstm_bwd)(int64_t h, const float *gates, const float *c0, const float *c, const float *dy,
                    const float *dh, float *dc, float *dgates);
 
-  /** Layer normalisation of one row; stats: its mean and 1 / std. */
+  /** Computes the layer normalisation of one row; stats: mean and 1 / std of the row. */
   void (*lnorm)(int64_t count, const float *x, const float *w, const float *b, float eps, float *y,
                 float *stats);
   void (*lnorm_bwd)(int64_t count, const float *x, const float *w, const float *stats,
@@ -212,18 +217,18 @@ typedef struct cpu__loops {
   void (*lnorm_sums)(int64_t count, const float *x, const float *stats, const float *dy, float *dw,
                      float *db);
 
-  /** For outputs x with targets t: sums[0] of the losses, sums[1] of the absolute errors; kind is
-   * one of CT_POINT_LOSS_LIST. */
+  /** Computes, for outputs x with targets t, sums[0], the sum of the losses, and sums[1], the sum
+   * of the absolute errors; kind is one of CT_POINT_LOSS_LIST. */
   void (*point_sums)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
                      float *sums);
-  /** dx = factor * d(loss)/dx per output. */
+  /** Computes dx = factor * d(loss)/dx per output. */
   void (*point_slopes)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
                        float factor, float *dx);
 
   /* ---- only in the tables for bf16 ---- */
 
   void (*to_floats)(int64_t count, const void *x, float *y);
-  /** Rounds to nearest, ties to even, after an optional ReLU. */
+  /** Converts to bf16, after an optional ReLU; rounds to nearest, ties to even. */
   void (*from_floats)(int64_t count, const float *x, void *y, int relu, int stream);
 } cpu__loops_t;
 
@@ -232,13 +237,13 @@ extern const cpu__loops_t cpu__loops_scalar, cpu__loops_portable, cpu__loops_avx
 extern const cpu__loops_t cpu__loops_bf16_scalar, cpu__loops_bf16_portable, cpu__loops_bf16_avx2,
     cpu__loops_bf16_avx512;
 
-/** The loops for the device's widest vectors, for CT_F32 or CT_BF16 activations. */
+/** Returns the loops for the device's widest vectors, for CT_F32 or CT_BF16 activations. */
 const cpu__loops_t *cpu__loops(const ct_dev_t *dev, ct_dtype_t dtype);
-/** The loops with the widest vectors that divide `lanes` contiguous channels and that the device
- * has; 1 lane: scalar loops. */
+/** Returns the loops with the widest vectors of the device whose length divides `lanes`, the number
+ * of contiguous channels; lanes 1: scalar loops. */
 const cpu__loops_t *cpu__loops_for(const ct_dev_t *dev, ct_dtype_t dtype, int64_t lanes);
 
-/** Address of element i of an activation; NULL stays NULL. */
+/** Returns the address of element i of an activation; NULL if p is NULL. */
 static inline void *cpu__at(const void *p, int64_t i, ct_dtype_t dtype)
 {
   return p ? (char *)(uintptr_t)p + i * (int64_t)ct_dtype_size(dtype) : NULL;
@@ -249,7 +254,8 @@ static inline void *cpu__at(const void *p, int64_t i, ct_dtype_t dtype)
 void cpu__to_floats(const ct_dev_t *dev, int64_t count, const void *x, float *y);
 void cpu__from_floats(const ct_dev_t *dev, int64_t count, const float *x, void *y, int relu);
 
-/** 1 if an output of that size is faster with non-temporal stores and is aligned for them. */
+/** Returns 1 if non-temporal stores are faster for an output of this size and p is aligned for
+ * them. */
 static inline int cpu__streams(const void *p, size_t bytes)
 {
   return bytes > CPU__STREAM_MIN && (uintptr_t)p % 64 == 0;

@@ -1,4 +1,4 @@
-/* Losses as in torch.nn, but summed over samples in place of the mean.  Threads share the samples;
+/* Losses as in torch.nn, but summed over samples, not averaged.  Threads share the samples;
  * results are summed in fixed order, independent of the number of threads. */
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct loss {
   ct_op_t op;
   const cpu__loops_t *loops;
   ct_loss_spec_t spec;
-  int64_t outputs; /* per sample */
+  int64_t outputs; /* outputs per sample */
   int is_parallel;
   cpu__loss_pixels_t pixels; /* if a sample has several labels */
 } loss_t;
@@ -75,8 +75,9 @@ out:
   return rc;
 }
 
-/* Number of logits ranked before the label's: larger, or equal with a lower index, as argmax orders
- * them.  NaN counts as ranked before, so a NaN prediction is never correct. */
+/* Returns the number of logits ranked before the label's logit: larger, or equal with a lower
+ * index, which is the order of argmax.  NaN ranks before the label, so a NaN prediction is never
+ * correct. */
 static int64_t rank_of(const float *x, int64_t classes, int32_t label)
 {
   int64_t ahead = 0;
@@ -110,7 +111,7 @@ static double sum_of_weights(const loss_t *k, const ct_op_args_t *a)
   return sum;
 }
 
-/* Label smoothing: the part of the label that each class gets, before class weights. */
+/* Label smoothing: returns the part of the label that each class gets, before class weights. */
 static double spread_of(const loss_t *k, const aims_t *aims)
 {
   double share = 0;
@@ -164,7 +165,8 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
 
 /* ---- elementwise: mean squared error, L1, binary cross-entropy ---- */
 
-/* Targets of a sample; for labels, one-hot values are made in the sample's part of scratch. */
+/* Returns the targets of a sample; for labels, writes one-hot values to the sample's part of
+ * scratch. */
 static const float *targets_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
   if (!k->spec.one_hot) return a->targets + n * k->outputs;

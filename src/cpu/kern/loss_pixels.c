@@ -54,7 +54,7 @@ static int is_ignored(const cpu__loss_pixels_t *k, int32_t label)
   return k->spec.has_ignored && label == k->spec.ignored;
 }
 
-/* 1 for a valid label that is not ignored. */
+/* Returns 1 for a valid label that is not ignored. */
 static int is_class(const cpu__loss_pixels_t *k, int32_t label)
 {
   return !is_ignored(k, label) && label >= 0 && label < k->classes;
@@ -65,7 +65,7 @@ static float class_weight(const cpu__loss_pixels_t *k, const ct_op_args_t *a, in
   return k->spec.weighted ? a->class_weight[i] : 1;
 }
 
-/* The label-smoothing term over all classes. */
+/* Returns the label-smoothing term over all classes. */
 static double smoothed(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const block_t *b, int i)
 {
   double all = 0, rest = log(b->sum[i]) + (double)b->largest[i];
@@ -74,8 +74,8 @@ static double smoothed(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const
   return all * k->spec.label_smoothing / (double)k->classes;
 }
 
-/* Counts per pixel the classes ranked before its label, as argmax orders them; NaN counts as ranked
- * before. */
+/* Counts per pixel the classes ranked before the pixel's label in the order of argmax; NaN ranks
+ * before the label. */
 static void count_ahead(const cpu__loss_pixels_t *k, const block_t *b, int32_t ahead[BLOCK])
 {
   float own[BLOCK];

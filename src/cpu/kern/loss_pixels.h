@@ -9,11 +9,11 @@ typedef struct cpu__loss_pixels {
   int64_t samples, classes, pixels;
 } cpu__loss_pixels_t;
 
-/** Workspace of the forward pass in bytes. */
+/** Returns the workspace of the forward pass in bytes. */
 size_t cpu__loss_pixels_scratch(const cpu__loss_pixels_t *k);
-/** Hot.  Overwrites *a->loss.  CT_ERR_DATA: a label is out of range. */
+/** Hot.  Computes the loss; overwrites *a->loss.  CT_ERR_DATA: a label is out of range. */
 int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a);
-/** Hot.  Relies on the forward pass having checked the labels. */
+/** Hot.  Computes the gradient.  Does not check the labels: the forward pass has checked them. */
 void cpu__loss_pixels_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * The backend (cpu/backend.c) owns the device and dispatches each op by its kind to a table of the
  * type below.  Each kind has one file: kinds built on GEMMs and convolutions are in the folder
- * above (conv/conv.c, linear.c, …), the other kernels in this folder.  A new kind of CT_OP_LIST
- * needs its table, cpu__<word>. */
+ * above (conv/conv.c, linear.c, …), the other kinds in this folder.  A new kind in CT_OP_LIST needs
+ * a table cpu__<word>. */
 #ifndef CT_KERN_OP_H
 #define CT_KERN_OP_H
 #include "backend/ct_backend.h"
@@ -55,23 +55,24 @@ struct cpu__op_kind {
                     header */
   int bf16;    /**< 1: x and y may both be CT_BF16; a cast: one of them */
   int plain;   /**< 1: only works in the plain layout, and asks for it */
-  /* remaining limits; the descriptor is already valid, and types and `plain` are checked; NULL:
-   * none */
+  /* checks the limits of the kind; the descriptor is already valid, and types and `plain` are
+   * checked; NULL: no further limits */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);
-  /* NULL: accepts the offered layout */
+  /* as ct_op_ops_t.wants; NULL: accepts the layout d->x.layout */
   ct_layout_t (*wants)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* fills op and info; info comes from ct_op_info_of() with algorithm "by hand".  like: an op of
-   * the same kind, or NULL.  On failure clear() is called.  NULL: nothing to do */
+  /* fills op and info; on entry info is the result of ct_op_info_of() with algorithm "by hand".
+   * like: an op of the same kind, or NULL.  On failure the backend calls clear().  NULL: nothing to
+   * do */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
-  /* 1: a bf16 op runs faster in float32 on converted copies of its activations (storage.c).
-   * Independent of the batch size.  NULL: never */
+  /* returns 1 if a bf16 op runs faster in float32 on converted copies of its activations
+   * (storage.c); must not depend on the batch size.  NULL: never */
   int (*stores)(ct_dev_t *dev, const ct_op_desc_t *d);
-  /* Hot; synchronous */
+  /* Hot.  runs the op; synchronous */
   int (*run)(ct_op_t *op, const ct_op_args_t *a);
   /* frees what prepare made besides the struct itself; must accept a half-prepared op; NULL:
    * nothing to free */
   void (*clear)(ct_op_t *op);
-  /* NULL: the own layout is the plain one (copies param_bytes) */
+  /* as in ct_op_ops_t; NULL: the op's own layout is the plain one, and param_bytes are copied */
   int (*pack)(ct_op_t *op, int param, const float *plain, void *own);
   int (*unpack)(ct_op_t *op, int param, const void *own, float *plain);
 };
@@ -81,25 +82,26 @@ struct cpu__op_kind {
 CT_OP_LIST(X)
 #undef X
 
-/** y = x + x2, then optional ReLU; all tensors have one layout.  x2 may be NULL, y may equal x or
- * x2. */
+/** Computes y = x + x2, then optional ReLU; all tensors have the same layout.  x2 may be NULL, y
+ * may equal x or x2. */
 void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
                  int relu);
-/** ReLU in place. */
+/** Applies ReLU in place. */
 void cpu__relu_of(const ct_dev_t *dev, const ct_shape_t *s, void *x);
-/** Hot.  Column sums of x [rows, columns], in double and in the order of the rows. */
+/** Hot.  Computes the column sums of x [rows, columns], in double and in the order of the rows. */
 void cpu__column_sums(const ct_dev_t *dev, int64_t rows, int64_t columns, const float *x,
                       float *sums);
 
-/** An activation as n x groups x inner x lanes elements in any layout: channel c is in group c /
- * lanes, lane c % lanes; inner counts the pixels.  Plain: 1 lane; NHWC: one group of C lanes;
- * blocked: 8 or 16 lanes, and the last group's lanes beyond c are padding. */
+/** An activation in any layout, seen as n x groups x inner x lanes elements.  A lane is one of the
+ * channels that are adjacent in memory; channel c is in group c / lanes at lane c % lanes; inner is
+ * the number of pixels.  Plain layout: 1 lane; NHWC: one group of C lanes; blocked: 8 or 16 lanes,
+ * and in the last group the lanes beyond the last channel are padding. */
 typedef struct cpu__view {
   int64_t n, groups, inner, lanes;
   int64_t c; /**< channels without padding */
 } cpu__view_t;
 
-/** Channels per block; 1 in the other layouts. */
+/** Returns the channels per block of a blocked layout; 1 for other layouts. */
 static inline int cpu__lanes(ct_layout_t layout)
 {
   return layout == CT_C16 ? 16 : layout == CT_C8 ? 8 : 1;
@@ -115,19 +117,19 @@ static inline cpu__view_t cpu__view(const ct_shape_t *s)
   return v;
 }
 
-/** 1 if elements are in the order of the plain layout. */
+/** Returns 1 if the elements are in the order of the plain layout. */
 static inline int cpu__is_plain(const ct_shape_t *s)
 {
   return s->layout == CT_PLAIN || (s->layout == CT_NHWC && cpu__view(s).inner == 1);
 }
 
-/** Offset of pixel 0 of channel c of an image; the next pixel is v->lanes further. */
+/** Returns the offset of pixel 0 of channel c of an image; the next pixel is v->lanes further. */
 static inline int64_t cpu__pixels(const cpu__view_t *v, int64_t image, int64_t c)
 {
   return (image * v->groups + c / v->lanes) * v->inner * v->lanes + c % v->lanes;
 }
 
-/** The blocked layout for the device's vectors: CT_C16 with AVX-512, else CT_C8. */
+/** Returns the blocked layout for the device's vectors: CT_C16 with AVX-512, else CT_C8. */
 static inline ct_layout_t cpu__blocked(const ct_dev_t *dev)
 {
   return dev->isa == CPU__AVX512 ? CT_C16 : CT_C8;

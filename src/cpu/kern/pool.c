@@ -1,9 +1,9 @@
 /* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, and AdaptiveAvgPool2d
  * and 3d, whose windows differ in size and may overlap.  An image is a volume of depth 1.
  *
- * Forward max pooling saves the arg-max index in its window, in one byte per output, or four if
- * windows have more than 255 elements.  So backward needs neither x nor y, and reads a sixteenth of
- * the data that a new search would. */
+ * Forward max pooling saves the index of the maximum in its window, in one byte per output, or four
+ * bytes if windows have more than 255 elements.  So backward needs neither x nor y, and reads a
+ * sixteenth of the data that a new search for the maximum would read. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cpu/kern/loops.h"
@@ -17,7 +17,7 @@ typedef struct pool {
   void *tables;    /* memory of loop.window, cover and share */
 } pool_t;
 
-/* 1: y has one element per channel of an image and is plain without padding. */
+/* Returns 1 if y has one element per channel of an image: y is then plain, without padding. */
 static int is_flat(const ct_op_desc_t *d)
 {
   return d->u.pool.global && d->x.ndim == 4;
@@ -26,11 +26,13 @@ static int is_flat(const ct_op_desc_t *d)
 /* ---- one task: one vector of channels of one sample ---- */
 
 typedef struct task {
-  int64_t x, y, argmax; /* offsets of the first voxel; of the arg-max indices */
+  int64_t x, y;   /* offsets of the first voxel in x and y */
+  int64_t argmax; /* offset of the arg-max indices */
   cpu__pixels_t px, py;
 } task_t;
 
-/* Valid lanes of a vector that begins at `lane`, of `lanes`. */
+/* Returns the number of valid lanes of the vector that begins at lane `lane` of a group of `lanes`
+ * channels. */
 static int lanes_left(const pool_t *k, int64_t lanes, int64_t lane)
 {
   int64_t left = lanes > lane ? lanes - lane : 0;
@@ -42,7 +44,7 @@ static int64_t task_count(const pool_t *k)
   return k->x.n * k->x.groups * k->vectors;
 }
 
-/* Size of a task's arg-max indices. */
+/* Returns the size of a task's arg-max indices in bytes. */
 static int64_t argmax_bytes(const pool_t *k)
 {
   int64_t each = k->loop.wide ? (int64_t)sizeof(int32_t) : 1;
@@ -131,7 +133,7 @@ static int pool_run(ct_op_t *op, const ct_op_args_t *a)
 
 /* ---- preparation ---- */
 
-/* Index in the descriptor of an axis of the loops; below 0: the depth of an image. */
+/* Returns the index in the descriptor of an axis of the loops; below 0: the depth of an image. */
 static int axis_of(const ct_op_desc_t *d, int axis)
 {
   return axis - (5 - d->x.ndim);
@@ -154,7 +156,7 @@ static void set_window(const ct_op_desc_t *d, cpu__pool_t *p)
   p->relu = d->u.pool.relu;
 }
 
-/* Window of output i along an axis; `at`: index of the axis in the descriptor. */
+/* Returns the window of output i along an axis; `at`: index of the axis in the descriptor. */
 static cpu__extent_t window_of(const ct_op_desc_t *d, int at, int64_t i)
 {
   int64_t in = d->x.dim[2 + at], out = d->y.dim[2 + at], from, to;

@@ -59,7 +59,7 @@ static void clear_pixels(int64_t count, const side_t *to, int64_t o)
     memset(cpu__at(to->at, o + i * to->v->lanes, to->dtype), 0, ct_dtype_size(to->dtype));
 }
 
-/* Channels [c, end) of one image; those beyond the last are padding of `to`. */
+/* Moves channels [c, end) of one image; channels beyond the last are padding of `to`. */
 static void move_channels(const side_t *from, const side_t *to, int64_t image, int64_t c,
                           int64_t end)
 {
@@ -88,7 +88,7 @@ static void reorder_move(const side_t *from, const side_t *to)
   }
 }
 
-/* The same layout in another type. */
+/* Converts the type; the layout stays. */
 static void cast(const ct_op_t *op, const side_t *from, const side_t *to)
 {
   int64_t count = ct_shape_padded(&op->desc.x);
@@ -138,8 +138,8 @@ static int reorder_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
   return 0;
 }
 
-/* A plain side takes the dims of the other; if both are plain, a sample is treated as one
- * channel. */
+/* Prepares a reorder.  A plain tensor is viewed with the dims of the other tensor; if both are
+ * plain, a sample is viewed as one channel. */
 static int reorder_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   reorder_t *k = (reorder_t *)op;

@@ -17,7 +17,7 @@ static int pieces_of(int64_t count)
 
 /* ---- gradient statistics ---- */
 
-/* Element by element, for pieces whose vectorized sum is not finite. */
+/* Computes the statistics of a piece element by element, if its vectorized sum is not finite. */
 static ct_grad_stat_t count_nonfinite(int64_t count, const float *g, float scale, double p)
 {
   ct_grad_stat_t sum = {0};

@@ -20,8 +20,8 @@ typedef struct tap {
 typedef struct upsample {
   ct_op_t op;
   cpu__view_t x, y;
-  int64_t in[3], out[3]; /* sizes of a volume */
-  tap_t *tap[3];         /* per output of an axis; memory in tap[0] */
+  int64_t in[3], out[3]; /* sizes of an input and output volume */
+  tap_t *tap[3];         /* per axis, the inputs of each output; tap[0] owns the memory of all */
 } upsample_t;
 
 /* The inputs of one output, and their weights. */

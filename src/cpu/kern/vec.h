@@ -5,8 +5,9 @@
  * get() and put() access their elements; load() and store() access floats.
  *
  * Arithmetic and comparisons use the compilers' vector extensions: `a * b + c`, `a > b` (a mask_t,
- * each lane all ones or zero).  Multiply and add are fused if the instruction set allows it.  The
- * functions below are missing in the extensions, or compilers translate them badly.
+ * each lane all ones or zero; a lane is an element of a vector).  Multiply and add are fused if the
+ * instruction set allows it.  The functions below are missing in the extensions, or compilers
+ * generate slow code for them.
  *
  * Loads and stores take the number of valid lanes: a loop runs its step over whole vectors with the
  * constant CPU__VW, then once for the remainder. */
@@ -29,7 +30,7 @@ typedef float vec_t __attribute__((vector_size(CPU__VW * 4)));
 typedef int32_t mask_t __attribute__((vector_size(CPU__VW * 4)));
 typedef vec_t vec_mem_t __attribute__((aligned(4), may_alias));
 
-/** The count rounded down to whole vectors. */
+/** Returns the count rounded down to whole vectors. */
 INLINE int64_t whole(int64_t count)
 {
   return count - count % CPU__VW;
@@ -40,7 +41,7 @@ INLINE vec_t splat(float v)
   return v - (vec_t){0};
 }
 
-/** a where the mask is set, else 0. */
+/** Returns a where the mask is set, else 0. */
 INLINE vec_t keep(mask_t m, vec_t a)
 {
   return (vec_t)(m & (mask_t)a);
@@ -51,7 +52,7 @@ INLINE vec_t choose(mask_t m, vec_t a, vec_t b)
   return (vec_t)((m & (mask_t)a) | (~m & (mask_t)b));
 }
 
-/** The larger of both; b if neither is larger or one is NaN. */
+/** Returns the larger of a and b; b if they are equal or one is NaN. */
 INLINE vec_t max_of(vec_t a, vec_t b)
 {
 #if CPU__VW == 16 && defined(__SSE2__)
@@ -68,14 +69,15 @@ INLINE vec_t abs_of(vec_t v)
   return (vec_t)((mask_t)v & 0x7fffffff);
 }
 
-/** PyTorch's ReLU: NaN stays NaN. */
+/** Returns PyTorch's ReLU of v: NaN stays NaN. */
 INLINE vec_t relu_of(vec_t v)
 {
   return keep(~(v <= 0), v);
 }
 
-/* Compilers produce code several times longer for these.  set_where(): i where a == b, else `rest`.
- * add_where(): sum + v where a == i.  has_nan(): 1 if a lane is NaN. */
+/* The functions below use intrinsics, because compilers generate code several times longer from the
+ * vector extensions.  set_where() returns i where a == b, else `rest`.  add_where() returns sum + v
+ * where a == i.  has_nan() returns 1 if a lane is NaN. */
 #if CPU__VW == 16 && defined(__SSE2__)
 INLINE mask_t set_where(vec_t a, vec_t b, int32_t i, mask_t rest)
 {
@@ -120,7 +122,8 @@ INLINE int has_nan(vec_t v)
 }
 #endif
 
-/* load_some(), store_some(): n < CPU__VW lanes; the other loaded lanes come from `rest`. */
+/* load_some() and store_some() access n < CPU__VW lanes; the other lanes of a load come from
+ * `rest`. */
 #if CPU__VW == 16 && defined(__SSE2__)
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
 {
@@ -170,7 +173,7 @@ INLINE mask_t load_bytes(const uint8_t *p)
   return (mask_t)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 #else
-/* Fully unrolled, because a compiler would replace the loop by memcpy(). */
+/* The loop is fully unrolled, because a compiler would replace it by memcpy(). */
 INLINE vec_t load_some(const float *p, int n, vec_t rest)
 {
   UNROLLED
@@ -237,8 +240,8 @@ INLINE vec_t floats_of(elems_t e)
   return (vec_t)(__builtin_convertvector(e, bits_t) << 16);
 }
 
-/* Rounds to nearest, ties to even; NaN stays NaN.  The processor's own instruction would flush
- * denormals to 0. */
+/* Converts to bf16: rounds to nearest, ties to even; NaN stays NaN.  The processor's own
+ * instruction would flush denormals to 0. */
 INLINE elems_t elems_of(vec_t v)
 {
   bits_t b = (bits_t)v, upper = b >> 16, nan = (bits_t)(v != v);
@@ -305,7 +308,7 @@ INLINE void put_some(elem_t *p, elems_t e, int n)
 }
 #endif
 
-/* Non-temporal store; p is aligned to the vector's size in memory. */
+/* Stores a whole vector with a non-temporal store; p is aligned to the vector's size in memory. */
 INLINE void stream_whole(elem_t *p, elems_t e)
 {
 #if ELEMS_BYTES == 64 && defined(__SSE2__)
@@ -319,7 +322,7 @@ INLINE void stream_whole(elem_t *p, elems_t e)
 #endif
 }
 
-/** Elements i to i + n of the activation p; lanes from n on come from `rest`. */
+/** Loads the n elements from i on of the activation p; lanes from n on come from `rest`. */
 INLINE vec_t get_or(const void *p, int64_t i, int n, vec_t rest)
 {
   const elem_t *from = (const elem_t *)p + i;
@@ -332,8 +335,8 @@ INLINE vec_t get(const void *p, int64_t i, int n)
   return get_or(p, i, n, (vec_t){0});
 }
 
-/** Stores n lanes.  With `stream` whole vectors use non-temporal stores; p + i must be aligned
- * then. */
+/** Stores n lanes.  With `stream`, whole vectors use non-temporal stores, and p + i must be
+ * aligned. */
 INLINE void put(void *p, int64_t i, vec_t v, int n, int stream)
 {
   elem_t *to = (elem_t *)p + i;
@@ -357,7 +360,8 @@ INLINE void put_end(int stream)
 #endif
 }
 
-/* Sums in a binary tree, for a logarithmic chain of additions. */
+/* The functions below sum the lanes in a binary tree, so that the chain of dependent additions has
+ * a logarithmic length. */
 
 INLINE float lanes_sum(vec_t v)
 {

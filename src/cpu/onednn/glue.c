@@ -50,7 +50,7 @@ const char *cpu__dnnl_version(char *buf, size_t cap)
   return buf;
 }
 
-/* The ISA names are those of x86-64. */
+/* Returns 1 if oneDNN may use an instruction set; oneDNN names only those of x86-64. */
 static int has_isa(dnnl_cpu_isa_t isa)
 {
 #ifdef __x86_64__
@@ -357,7 +357,7 @@ out:
   return rc;
 }
 
-/* The argument number and the query for a role in a pass (0: a reorder). */
+/* Returns oneDNN's argument number and query for a role in a pass (pass 0: a reorder). */
 static int dnnl_arg(int pass, cpu__role_t role, dnnl_query_t *query)
 {
   static const struct {

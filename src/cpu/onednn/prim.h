@@ -6,8 +6,7 @@
 #include "cpu/onednn/glue.h"
 
 #if DNNL_VERSION_MAJOR >= 3
-typedef const_dnnl_memory_desc_t cpu__md_arg_t; /* a handle; owned ones are created and destroyed as
-                                                   such */
+typedef const_dnnl_memory_desc_t cpu__md_arg_t; /* a handle, created and destroyed by its owner */
 #else
 typedef const dnnl_memory_desc_t *cpu__md_arg_t; /* a plain struct */
 #endif
@@ -21,10 +20,12 @@ enum { CPU__EXTRA_ARGS = 2 };
 
 struct cpu__prim {
   dnnl_primitive_desc_t pd;
-  const cpu__md_t *md[CPU__ROLES]; /**< borrowed from pd; NULL: no such argument */
+  const cpu__md_t
+      *md[CPU__ROLES]; /**< borrowed from pd; NULL: the primitive has no argument in this
+                                        role */
   dnnl_primitive_t built;
-  int count; /**< number of arguments; for each the memory object, its role and its address */
-  int extra; /**< number of further arguments after these, which are constant */
+  int count; /**< number of arguments; each has a memory object, a role and an address */
+  int extra; /**< number of constant arguments, which follow the first `count` ones */
   dnnl_exec_arg_t arg[CPU__ROLES + CPU__EXTRA_ARGS];
   cpu__role_t role[CPU__ROLES];
   void *at[CPU__ROLES];
@@ -39,9 +40,9 @@ static inline cpu__md_arg_t cpu__md_arg(const cpu__md_t *md)
 
 /** Converts a oneDNN status to CT_OK or an error. */
 int cpu__dnnl_check(dnnl_status_t s, const char *what);
-/** Attributes with user-provided scratchpad memory. */
+/** Creates primitive attributes that let the caller provide the scratchpad memory. */
 int cpu__attr_create(dnnl_primitive_attr_t *out);
-/** Takes ownership of pd, also on failure. */
+/** Creates a primitive that is not built yet.  Takes ownership of pd, also on failure. */
 int cpu__prim_create(dnnl_primitive_desc_t pd, int pass, cpu__prim_t **out);
 
 #endif

@@ -3,8 +3,8 @@
 #include "cpu/tile/gemm_tiled.h"
 #include <string.h>
 
-/* Number of vectors of the next tiles, of `left`: the most with which all rows fit into one tile,
- * else the two or three that run at full speed. */
+/* Returns the number of vectors of the next tiles, when `left` vectors are left: the maximum with
+ * which all rows fit into one tile, else two or three, which run at full speed. */
 static int64_t group(const cpu__tiles_t *tiles, int64_t rows, int64_t left)
 {
   for (int64_t v = tiles->vecs; v > 2; v--)
@@ -48,7 +48,7 @@ void cpu__gemm_tiled(const cpu__tiles_t *tiles, cpu__gemm_tiled_t p, int64_t row
   cpu__gemm_tiles(tiles, &t, rows, columns, a, b, c);
 }
 
-/* Valid columns of the vector that begins at column j. */
+/* Returns the number of valid columns of the vector that begins at column j. */
 static int64_t lanes(const cpu__tiles_t *tiles, int64_t columns, int64_t j)
 {
   return columns - j < tiles->width ? columns - j : tiles->width;

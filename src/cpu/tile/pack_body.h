@@ -4,7 +4,7 @@
 /* Registers per panel row. */
 #define PANEL (CPU__PANEL / REG)
 
-/* Lanes are contiguous. */
+/* Packs a source whose lanes are contiguous. */
 LOOP void pack_rows(const cpu__pack_t *p, const float *from, float *to, const int whole)
 {
   vec_t sum[PANEL] = {{0}};
@@ -45,7 +45,7 @@ LOOP void pack_square(const cpu__pack_t *p, const float *from, float *to, int la
     if (i < k) *(vec_mem_t *)(to + i * CPU__PANEL) = r[i];
 }
 
-/* k is contiguous. */
+/* Packs a source in which consecutive k are contiguous: transposes squares. */
 static void pack_columns(const cpu__pack_t *p, const float *from, float *to)
 {
   for (int64_t k = 0; k < p->k; k += REG) {

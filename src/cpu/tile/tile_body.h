@@ -21,7 +21,8 @@
 #endif
 
 #define LOOP static inline __attribute__((always_inline))
-/* Loops over accumulators must be unrolled, or the compiler would not keep these in registers. */
+/* Loops over accumulators must be unrolled: else the compiler does not keep the accumulators in
+ * registers. */
 #define UNROLLED _Pragma("GCC unroll 28")
 
 /* Registers per vector. */
@@ -62,7 +63,7 @@ LOOP void put_some(float *p, vec_t v, int n)
 #endif
 }
 
-/* How many of n floats belong to register v. */
+/* Returns how many of n floats belong to register v. */
 LOOP int in_register(int n, int v)
 {
   n -= v * REG;
@@ -99,8 +100,8 @@ LOOP void accumulate(const cpu__tile_t *t, const float *a, const float *b, vec_t
   }
 }
 
-/* Epilogue: add to C, bias, ReLU, each step for all accumulators.  One branch per accumulator would
- * cost as much as a short product. */
+/* Runs the epilogue: adds C, adds the bias, applies ReLU; each step handles all accumulators, since
+ * one branch per accumulator would cost as much as a short product. */
 LOOP void finish(const cpu__tile_t *t, vec_t *sum, const float *c, const int vecs, const int rows)
 {
   const int wide = vecs * PARTS;
