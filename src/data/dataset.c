@@ -213,7 +213,8 @@ static int fit_samples(ct_dataset_t *d, const char *where)
               "%s: has shape %s, which exceeds the largest shape that the reader reported, %s",
               location, is, ct_shape_text(&d->info.x, wanted, sizeof wanted));
     if (unfit)
-      CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which %s cannot take", where, location, is, unfit);
+      CT_FAIL(CT_ERR_USAGE, "%s: %s has shape %s, which the transform %s cannot take", where,
+              location, is, unfit);
     CT_FAIL(CT_ERR_USAGE,
             "%s: samples differ in size, and after the transforms they still do: %s is %s and "
             "becomes %s, not %s; resize to [h, w], center_crop and random_resized_crop make them "

@@ -1,5 +1,6 @@
-/* Initializers, the tensors that nodes read. Here they are only listed, with how to make each from
- * parameters; they are written one at a time, so that only one is in memory. */
+/* Initializers: the tensors that nodes read.  Translating a graph only lists them, each with the
+ * parameter that it is made from (small constants with their data).  ct__onnx_fill() makes the
+ * values when the file is written, one tensor at a time, so that only one is in memory. */
 #include "onnx/onnx.h"
 
 #include <math.h>

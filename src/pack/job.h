@@ -28,13 +28,13 @@ uint64_t ct__pack_order_hash(const ct_pack_source_t *src, const ct_pack_job_t *j
 
 /** One file of a job. */
 typedef struct ct__pack_shard {
-  const char *pattern;
-  int number;      /**< index of the shard in its pattern */
-  int of;          /**< number of shards of its pattern */
-  int64_t first;   /**< position of its first sample */
-  int64_t samples; /**< number of its samples */
-  uint64_t hash;   /**< of everything that determines its bytes */
-  int64_t bad;     /**< samples left out; -1: the shard is not complete */
+  const char *pattern; /**< names of output files, such as "train-%03d.h5" */
+  int number;          /**< number of this shard, which replaces %03d in the pattern */
+  int of;              /**< number of shards with this pattern */
+  int64_t first;       /**< position of its first sample */
+  int64_t samples;     /**< number of its samples */
+  uint64_t hash;       /**< of everything that determines its bytes */
+  int64_t bad;         /**< samples left out; -1: the shard is not complete */
 } ct__pack_shard_t;
 
 /** Write the final name of a shard, and its name while it is being written.  CT_ERR_USAGE: the

@@ -13,8 +13,10 @@ static void log_reading(const char *what, const ct_reader_info_t *info)
            "nchw",
            what);
   if (info->packed[0])
-    ct_log(CT_LOG_INFO, "%s: stored numbers are converted by their attributes (%s): data.cf: auto",
-           what, info->packed);
+    ct_log(
+        CT_LOG_INFO,
+        "%s: stored numbers are converted by attributes of the array (%s), because data.cf is auto",
+        what, info->packed);
 }
 
 void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val)

@@ -26,7 +26,7 @@ extern const ct_opt_t ct_parallel_rows[];
 /** Options of the section `train`. */
 typedef struct ct_train_opts {
   int64_t epochs;
-  int64_t steps;        /**< stop after this many steps; 0: epochs decide */
+  int64_t steps;        /**< maximum number of steps; 0: epochs alone limit the run */
   int amp;              /**< off|bf16|fp16 */
   char *sync_bn;        /**< off, world, node, or the number of ranks per group */
   int64_t accumulate;   /**< micro-batches per local batch */

@@ -35,7 +35,8 @@ const ct_opt_t ct_parallel_rows[] = {
 const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(ct_train_opts_t, epochs, "10", 1, 1e9, "passes over the training data"),
     CT_OPT_INT(ct_train_opts_t, steps, "0", 0, 1e18,
-               "stop after this many steps; 0: epochs decide"),
+               "stop after this many steps, or after train.epochs, whichever is first; 0: after "
+               "train.epochs"),
     CT_OPT_CHOICE(
         ct_train_opts_t, amp, "off", "off|bf16|fp16",
         "mixed precision: activations of this type, float32 weights; fp16 uses loss scaling"),

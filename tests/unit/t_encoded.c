@@ -394,7 +394,8 @@ static void what_is_too_small_is_told_at_once(void)
   ct_dataset_t d;
   CT_ASSERT_FAILS(
       open_data(&ct_reader_hdf5, "joined.h5", "t: [{random_crop: {size: 34}}]", 1, 0, &d),
-      CT_ERR_USAGE, "joined.h5, sample 6 is 1x3x33x40, which random_crop cannot take");
+      CT_ERR_USAGE,
+      "joined.h5, sample 6 has shape 1x3x33x40, which the transform random_crop cannot take");
 }
 
 /* Whatever stands in a file, it is an image or an error; under a sanitizer also no harm. */

@@ -167,7 +167,7 @@ static void what_does_not_make_them_alike_is_told(void)
   CT_ASSERT_FAILS(open_images("t: [{resize: {size: 8}}]", SAMPLES, -1, &d), CT_ERR_USAGE,
                   "image 1 is 1x1x8x10 and becomes 1x1x8x10, not 1x1x8x8");
   CT_ASSERT_FAILS(open_images("t: [{random_crop: {size: 8}}]", SAMPLES, -1, &d), CT_ERR_USAGE,
-                  "x.yaml: image 0 is 1x1x5x5, which random_crop cannot take");
+                  "x.yaml: image 0 has shape 1x1x5x5, which the transform random_crop cannot take");
 }
 
 static int open_loosely(const ct_reader_spec_t *spec, ct_reader_t **out)

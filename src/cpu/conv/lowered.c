@@ -41,7 +41,8 @@ typedef struct lowered {
 /* ---- entries of the algorithm table ---------------------------------------------------------- */
 
 /* Returns the estimated speed relative to the peak.  It is clearly lower than that of oneDNN's GEMM
- * convolutions (conv/onednn.c): other layouts are reordered, and images are unfolded one by one. */
+ * convolutions (conv/onednn.c): the plan reorders activations in another layout first, and images
+ * are unfolded one by one. */
 static double efficiency(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;

@@ -88,9 +88,10 @@ typedef struct ct_scale_group {
 typedef struct ct_scale_groups {
   ct_scale_group_t *group[CT_SCALE_CONFIGS]; /**< owned; by index of the configuration; or NULL */
   int kept;                                  /**< number of kept sub-communicators */
-  double share; /**< fraction of the free memory that they may use; 0: keep none */
-  double bytes; /**< host memory that they use */
-  double limit; /**< maximum of bytes */
+  double share; /**< fraction of the free memory (host and device) that all kept sub-communicators
+                     may use; 0: keep none */
+  double bytes; /**< host memory of this rank that they use now */
+  double limit; /**< bytes may not exceed this */
 } ct_scale_groups_t;
 
 /** Local.  Begins without kept sub-communicators.  \a share: fraction of the free memory that kept

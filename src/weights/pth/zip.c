@@ -256,7 +256,7 @@ int ct_zip_open(int fd, const char *path, int64_t bytes, ct_zip_t *out)
   *out = (ct_zip_t){0};
   CT_TRY(read_end(&in));
   CT_TRY(read_list(&in));
-  if (out->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: zip archive without a record", path);
+  if (out->n == 0) CT_FAIL(CT_ERR_FORMAT, "%s: the zip archive is empty", path);
   CT_TRY(ct_zip_sort(out, path));
 out:
   return rc;
