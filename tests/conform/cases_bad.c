@@ -85,7 +85,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
 
 /* X(kind, words of the error text, statement that makes the descriptor invalid …) */
 #define BAD_LIST(X)                                                                     \
-  X(CT_OP_RELU, "no such op", d->kind = CT_OP_COUNT)                                    \
+  X(CT_OP_RELU, "unknown op", d->kind = CT_OP_COUNT)                                    \
   X(CT_OP_RELU, "unknown pass", d->passes = 64)                                         \
   X(CT_OP_BNORM, "synchronized", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)    \
   X(CT_OP_RELU, "synchronized", d->passes = CT_FWD | CT_BWD_STATS)                      \

@@ -29,7 +29,7 @@ static void a_group_and_a_newer_file_are_told(void)
   CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT,
                   "'images' (data.input) is a group, not an array; it holds: a: name one");
   spec.input = "images/b";
-  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "it has: images/, labels");
+  CT_ASSERT_FAILS(ops->open(&spec, &r), CT_ERR_FORMAT, "the file contains: images/, labels");
   spec.input = "images/a";
   if (CT_ASSERT_OK(ops->open(&spec, &r)) == CT_OK) ops->close(r);
   snprintf(path, sizeof path, "%s/a.h5", dir);

@@ -216,7 +216,7 @@ static void bad_headers_are_refused(void)
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,2,4]}}", -1, 4, "3 numbers"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", -1, 4, "need 8 bytes"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", -1, 4,
-       "from byte 4 to 0"},
+       "occupies bytes 4 to 0"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[9000000000000000000,9,0],\"data_offsets\":[0,0]}}", -1,
        0, "is too large"},
       {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", -1, 0,
@@ -349,7 +349,7 @@ static void sets_that_do_not_fit(void)
     const char *index, *word;
     int code;
   } bad[] = {
-      {"{}", "no weight_map", CT_ERR_FORMAT},
+      {"{}", "expected an object weight_map", CT_ERR_FORMAT},
       {"{\"weight_map\":{}}", "is empty", CT_ERR_FORMAT},
       {"{\"weight_map\":{\"a\":\"../m-1.safetensors\"}}", "expected a plain name", CT_ERR_FORMAT},
       {"{\"weight_map\":{\"a\":1}}", "expected a plain name", CT_ERR_FORMAT},
