@@ -88,6 +88,19 @@ out:
   return rc;
 }
 
+/* Opens a regular file for reading; the caller closes *fd unless it is -1. */
+static int seal_open(const char *path, int *fd, struct stat *st)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_file_regular(path));
+  ct_heartbeat_file(path);
+  *fd = ct_file_open(path, O_RDONLY, 0);
+  if (*fd < 0 || fstat(*fd, st) != 0)
+    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+out:
+  return rc;
+}
+
 int ct__h5_seal_check(const char *path)
 {
   int rc = CT_OK;
@@ -96,11 +109,7 @@ int ct__h5_seal_check(const char *path)
   uint64_t hash;
   seal_t seal;
   int fd = -1;
-  CT_TRY(ct_file_regular(path));
-  ct_heartbeat_file(path);
-  fd = ct_file_open(path, O_RDONLY, 0);
-  if (fd < 0 || fstat(fd, &st) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  CT_TRY(seal_open(path, &fd, &st));
   int64_t length = st.st_size - (int64_t)sizeof seal;
   if (length > 0) CT_TRY(read_at(fd, path, &seal, sizeof seal, length));
   if (length <= 0 || !is_seal(&seal))
@@ -126,11 +135,7 @@ int ct_h5_is_checkpoint(const char *path, int *out)
   struct stat st;
   seal_t seal;
   int fd = -1;
-  CT_TRY(ct_file_regular(path));
-  ct_heartbeat_file(path);
-  fd = ct_file_open(path, O_RDONLY, 0);
-  if (fd < 0 || fstat(fd, &st) != 0)
-    CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  CT_TRY(seal_open(path, &fd, &st));
   *out = st.st_size > (off_t)sizeof seal;
   if (*out) CT_TRY(read_at(fd, path, &seal, sizeof seal, st.st_size - (off_t)sizeof seal));
   *out = *out && is_seal(&seal);

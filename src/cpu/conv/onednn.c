@@ -76,8 +76,8 @@ static int64_t window_of(const ct_op_desc_t *d, int i)
  * With a stride, the first window after the padding begins at 0 to stride - 1, so inputs shorter
  * than window + stride - 1 are at risk; inputs up to one element longer are refused.  With stride 1
  * only inputs with fewer outputs than padding fail; inputs that the first window covers are
- * refused. The forward pass and the data gradient are correct: they count the taps of every row
- * anew. */
+ * refused. The forward pass and the data gradient are correct: they count the taps of each
+ * row. */
 int cpu__conv_overreaches(const ct_op_desc_t *d)
 {
   for (int i = 0; i < d->x.ndim - 2; i++) {
