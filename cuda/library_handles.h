@@ -1,5 +1,5 @@
-/** \file library_handles.h  Library handles of a device. Module-internal; not part of the emulated
- * module. */
+/** \file library_handles.h  Library handles of a device. Module-internal. The emulated module has
+ * only cuDNN's. */
 #ifndef GPU_LIBRARY_HANDLES_H
 #define GPU_LIBRARY_HANDLES_H
 #include <cublasLt.h>

@@ -8,6 +8,7 @@ cuda_c = \
 # matrix products and the layers built on them
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
+  %D%/rnn/rnn.h %D%/rnn/rnn_dnn.c %D%/conv/dnn_check.c %D%/library_handles.h \
   %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
 # the NCCL communicator
 cuda_nccl_all_c = %D%/nccl/comm_nccl.h %D%/nccl/comm_nccl.c %D%/nccl/comm_nccl_calls.c %D%/nccl/comm_nccl_waits.c %D%/nccl/nccl_check.c
@@ -16,7 +17,7 @@ if HAVE_NCCL
 cuda_nccl_c = $(cuda_nccl_all_c)
 endif
 # implementation of product.h
-cuda_products_c = %D%/library_handles.h %D%/library_handles.c \
+cuda_products_c = %D%/library_handles.c \
   %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c $(cuda_dnn_c)
 # the part that needs no device
 cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c

@@ -1,17 +1,19 @@
-/* One LSTM layer, semantics as in ref_lstm.c: the GEMM with the inputs of all steps at once; then,
- * step by step, the GEMM with the previous state and the cell arithmetic. cuDNN's RNN functions are
- * not used, because their weight layout can only be queried on a GPU; here the layout is the same
- * as on the host.
+/* One LSTM layer, semantics as in ref_lstm.c, by one of two algorithms: cuDNN's RNN functions
+ * (rnn/rnn.h), or GEMMs: one with the inputs of all steps at once; then, step by step, one with
+ * the previous state, and the cell arithmetic. With autotuning the faster one is measured;
+ * without, cuDNN is taken where it supports the layer.
  *
- * Saved from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T x H. x, y,
- * gates and cells are stored sample by sample, so the rows of one step are T rows apart. With
- * reduced precision x, y and the gates' gradients have the reduced type; sums, gates, cells and
- * biases are float32. */
+ * The GEMMs save from forward to backward, in float32: gates N x T x 4H (i, f, g, o), cells N x T
+ * x H. x, y, gates and cells are stored sample by sample, so the rows of one step are T rows
+ * apart. With reduced precision x, y and the gates' gradients have the reduced type; sums, gates,
+ * cells and biases are float32. */
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
+#include "cuda/rnn/rnn.h"
 
 typedef struct lstm_op {
   ct_op_t head;
+  gpu__rnn_t *rnn; /* cuDNN's algorithm; NULL: the GEMMs below */
   gpu__lstm_t cells;
   gpu__dense_t inputs;      /* inputs of all steps to gates */
   gpu__gemm_t *states;      /* per step: state * w_hh, added to the gates */
@@ -96,7 +98,26 @@ out:
   return rc;
 }
 
-/* ---- op table ---- */
+/* ---- cuDNN ---- */
+
+static int rnn_run(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
+{
+  int rc = CT_OK;
+  gpu__rnn_memory_t m = {
+      .x = a->x,
+      .w = {gpu__factor(&k->head, a, 0), gpu__factor(&k->head, a, 1), a->w[2], a->w[3]},
+      .y = a->y,
+      .saved = a->saved,
+      .scratch = a->scratch};
+  if (a->pass & CT_FWD) CT_TRY(gpu__rnn_forward(k->rnn, &m, s));
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM))
+    CT_TRY(gpu__rnn_backward(k->rnn, &m, a->dy, a->pass & CT_BWD_DATA ? a->dx : NULL,
+                             a->pass & CT_BWD_PARAM ? a->dw : NULL, s));
+out:
+  return rc;
+}
+
+/* ---- choice of the algorithm ---- */
 
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                     cudaStream_t s)
@@ -104,11 +125,126 @@ static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
   int rc = CT_OK;
   const lstm_op_t *k = (const lstm_op_t *)op;
   (void)at;
+  if (k->rnn) return rnn_run(k, a, s);
   if (a->pass & CT_FWD) CT_TRY(lstm_forward(k, a, s));
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(lstm_backward(k, a, s));
 out:
   return rc;
 }
+
+/* Bytes that an algorithm needs from forward to backward, and within a pass. */
+typedef struct needs {
+  size_t saved, scratch;
+} needs_t;
+
+/* Memory and a stream to measure both algorithms with. */
+typedef struct bench {
+  char *block;
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+  ct_op_args_t args;
+} bench_t;
+
+static void bench_close(bench_t *b)
+{
+  if (b->begin) (void)cudaEventDestroy(b->begin);
+  if (b->end) (void)cudaEventDestroy(b->end);
+  if (b->stream) (void)cudaStreamDestroy(b->stream);
+  (void)cudaFree(b->block);
+  (void)cudaGetLastError(); /* clears the error of an algorithm that failed */
+}
+
+/* Assigns the operands' addresses, from \a block on. Returns the bytes that they occupy. */
+static size_t bench_place(const ct_op_t *op, const needs_t *n, char *block, ct_op_args_t *a)
+{
+  size_t end = 0, x = ct_shape_bytes(&op->desc.x), y = ct_shape_bytes(&op->desc.y);
+  *a = (ct_op_args_t){.pass = op->desc.passes};
+  a->x = block + gpu__take(&end, (int64_t)x, 1);
+  a->dx = block + gpu__take(&end, (int64_t)x, 1);
+  a->y = block + gpu__take(&end, (int64_t)y, 1);
+  a->dy = block + gpu__take(&end, (int64_t)y, 1);
+  for (int i = 0; i < CT_OP_PARAMS && ct_op_param_count(&op->desc, i) > 0; i++) {
+    int64_t count = ct_op_param_count(&op->desc, i);
+    a->w[i] = block + gpu__take(&end, count, sizeof(float));
+    a->w_reduced[i] = block + gpu__take(&end, count, sizeof(float));
+    a->dw[i] = block + gpu__take(&end, count, sizeof(float));
+  }
+  a->saved = block + gpu__take(&end, (int64_t)n->saved, 1);
+  a->scratch = block + gpu__take(&end, (int64_t)n->scratch, 1);
+  return end;
+}
+
+static int bench_open(bench_t *b, const ct_op_t *op, const needs_t *n)
+{
+  int rc = CT_OK;
+  ct_op_args_t unplaced;
+  size_t bytes = bench_place(op, n, NULL, &unplaced);
+  GPU_TRY(cudaMalloc((void **)&b->block, bytes));
+  (void)bench_place(op, n, b->block, &b->args);
+  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
+  GPU_TRY(cudaEventCreate(&b->begin));
+  GPU_TRY(cudaEventCreate(&b->end));
+  GPU_TRY(cudaMemsetAsync(b->block, 0, bytes, b->stream));
+out:
+  return rc;
+}
+
+/* Returns the milliseconds of all passes with the algorithm that the op has now; the first run,
+ * which may load kernels, is not counted. < 0: it failed. */
+static float bench_run(const bench_t *b, ct_op_t *op)
+{
+  enum { RUNS = 3 };
+  int rc = CT_OK;
+  float ms = 0;
+  for (int i = 0; i <= RUNS; i++) {
+    if (i == 1) GPU_TRY(cudaEventRecord(b->begin, b->stream));
+    CT_TRY(lstm_run(op, &b->args, NULL, b->stream));
+  }
+  GPU_TRY(cudaEventRecord(b->end, b->stream));
+  GPU_TRY(cudaEventSynchronize(b->end));
+  GPU_TRY(cudaEventElapsedTime(&ms, b->begin, b->end));
+out:
+  return rc == CT_OK ? ms : -1;
+}
+
+/* Returns 1 if cuDNN is faster, or if there is no memory to find out. */
+static int rnn_is_faster(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn)
+{
+  gpu__rnn_t *kept = k->rnn;
+  needs_t most = {gemms->saved > rnn->saved ? gemms->saved : rnn->saved,
+                  gemms->scratch > rnn->scratch ? gemms->scratch : rnn->scratch};
+  bench_t b = {.block = NULL};
+  int faster = 1;
+  if (bench_open(&b, &k->head, &most) == CT_OK) {
+    float with = bench_run(&b, &k->head), without;
+    k->rnn = NULL;
+    without = bench_run(&b, &k->head);
+    k->rnn = kept;
+    faster = with >= 0 && (without < 0 || with <= without);
+  }
+  bench_close(&b);
+  return faster;
+}
+
+/* Makes cuDNN's algorithm if it supports the layer, and chooses. */
+static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  needs_t rnn = {0};
+  rc = gpu__rnn_make(k->head.dev, &k->head.desc, &k->rnn, &rnn.saved, &rnn.scratch);
+  if (rc != CT_OK) return rc == CT_ERR_UNSUP ? CT_OK : rc;
+  if (k->head.dev->autotune && !rnn_is_faster(k, gemms, &rnn)) {
+    gpu__rnn_free(k->rnn);
+    k->rnn = NULL;
+    return CT_OK;
+  }
+  info->algorithm = "cuDNN";
+  info->saved = rnn.saved;
+  info->scratch = rnn.scratch;
+  return CT_OK;
+}
+
+/* ---- op table ---- */
 
 static void lay_out(lstm_op_t *k, ct_op_info_t *info)
 {
@@ -175,6 +311,7 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   lay_out(k, info);
   info->scratch = k->at.work + work;
   info->algorithm = "products";
+  CT_TRY(choose(k, &(needs_t){info->saved, info->scratch}, info));
 out:
   return rc;
 }
@@ -182,6 +319,7 @@ out:
 static void lstm_clear(ct_op_t *op)
 {
   lstm_op_t *k = (lstm_op_t *)op;
+  gpu__rnn_free(k->rnn);
   gpu__dense_clear(&k->inputs);
   gpu__dense_clear(&k->all_states);
   gpu__gemm_free(k->states);

@@ -10,7 +10,8 @@ emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 emu_products_c = \
   %D%/emu/host_conv.c \
   %D%/emu/host_gemm.c \
-  %D%/emu/host_products.c
+  %D%/emu/host_products.c \
+  %D%/emu/fake_rnn.c
 emu_cc = \
   %D%/emu/emu.cc \
   %D%/emu/fake_device.cc \
@@ -78,7 +79,7 @@ libfakecuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 libfakecuda_a_CXXFLAGS = $(emu_cxxflags)
 if HAVE_TESTS
 check_PROGRAMS += %D%/t_dnn
-%C%_t_dnn_SOURCES = %D%/t_dnn.c $(cuda_dnn_c)
+%C%_t_dnn_SOURCES = %D%/t_dnn.c $(cuda_dnn_c) cuda/conv/dnn_check.c
 %C%_t_dnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_dnn_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
 %C%_t_dnn_LDADD = $(test_ldadd) -lcudnn
