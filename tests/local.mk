@@ -288,6 +288,7 @@ unit_tests = \
   %D%/unit/t_plan_run \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
+  %D%/unit/t_pt2 \
   %D%/unit/t_ref \
   %D%/unit/t_ref_low \
   %D%/unit/t_ref_math \

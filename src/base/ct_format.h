@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum {
-  CT_FORMAT_SUFFIXES = 4,
+  CT_FORMAT_SUFFIXES = 5,
   CT_FORMATS = 16 /**< maximum number of formats in a list */
 };
 

@@ -17,6 +17,7 @@ libctrain_a_SOURCES += \
   %D%/pth/dict.c \
   %D%/pth/legacy.c \
   %D%/pth/pickle.c \
+  %D%/pth/pt2.c \
   %D%/pth/pth.c \
   %D%/pth/pth.h \
   %D%/pth/read.c \

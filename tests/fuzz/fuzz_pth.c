@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a .pth file; those that begin as none does are the pickle of one.
+/* Fuzz target: any bytes as a .pth file; those that begin as none does are the pickle of one, or,
+ * if they begin with a brace, the list of a .pt2 file.
  *
  * Either they are refused with a message that names the file, or every tensor reads the same in
  * one piece and in many, and what is written of them reads back to the same; nothing stays
@@ -89,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   if (file)
     put(path, data, bytes);
   else
-    must(pth_make(path, data, bytes), "the input can be written");
+    must((bytes > 0 && *data == '{' ? pt2_make : pth_make)(path, data, bytes),
+         "the input can be written");
   int rc = pth->open(path, "", &w);
   if (!refused(rc, path)) check_file(w, path);
   if (rc == CT_OK) pth->close(w);

@@ -7,6 +7,7 @@ All numbers count from 0, so that tests/unit/t_pth.c can say what each tensor ha
 """
 import argparse
 import io
+import json
 import struct
 import sys
 import zipfile
@@ -98,6 +99,45 @@ def saved(what, **options):
     return out.getvalue()
 
 
+class Program(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 2, 1)
+        self.bn = torch.nn.BatchNorm2d(2)
+        self.head = torch.nn.Linear(2, 4, bias=False)
+        self.tied = torch.nn.Linear(2, 4, bias=False)
+        self.head.weight.data = torch.arange(8.0).view(4, 2)
+        self.tied.weight = self.head.weight
+        self.register_buffer("turned", torch.arange(24.0).view(4, 6).t())
+        self.register_buffer("low", torch.arange(2.0).half())
+        self.register_buffer("transient", torch.ones(2), persistent=False)
+
+    def forward(self, x):
+        x = self.bn(self.conv(x)).mean((2, 3)) + self.transient + self.low.float()
+        return self.head(x) + self.tied(x) + self.turned.sum() + torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+def program():
+    """A .pt2 archive. The paths and code that PyTorch stores of its caller are taken out."""
+    batch = torch.export.Dim("batch")
+    exported = torch.export.export(Program(), (torch.ones(2, 1, 3, 3),), dynamic_shapes=({0: batch},))
+    before, after = io.BytesIO(), io.BytesIO()
+    torch.export.save(exported, before)
+    with zipfile.ZipFile(before) as a, zipfile.ZipFile(after, "w", zipfile.ZIP_STORED) as b:
+        for info in a.infolist():
+            data = a.read(info)
+            if "sample_inputs" in info.filename:
+                continue
+            if info.filename.endswith("models/model.json"):
+                model = json.loads(data)
+                for node in model["graph_module"]["graph"]["nodes"]:
+                    node["metadata"].pop("stack_trace", None)
+                data = json.dumps(model).encode()
+            name = "program/" + info.filename.split("/", 1)[1]
+            b.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    return after.getvalue()
+
+
 def main():
     out = Path(sys.argv[1])
     small = {"w": torch.arange(3.0)}
@@ -122,6 +162,7 @@ def main():
     files["script"] = script.getvalue()
     for name, data in files.items():
         (out / f"{name}.pth").write_bytes(data)
+    (out / "program.pt2").write_bytes(program())
     for name in "views", "views-old", "zip64", "types":
         torch.load(out / f"{name}.pth", weights_only=True)
 

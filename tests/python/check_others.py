@@ -208,7 +208,7 @@ def not_weights():
     torch.jit.trace(Twice(), torch.zeros(2)).save(str(work / "script.pt"))
     cases["script.pt"] = "TorchScript"
     torch.export.save(torch.export.export(Twice(), (torch.zeros(2),)), work / "program.pt2")
-    cases["program.pt2"] = "torch.export"
+    cases["program.pt2"] = "torch.export that has no weights"
     np.savez(work / "arrays.npz", a=np.zeros(3))
     cases["arrays.npz"] = "NumPy"
     for name, word in cases.items():

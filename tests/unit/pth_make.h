@@ -1,6 +1,6 @@
-/* An archive as torch.save() has it around any pickle, with storages '0' and '1' of 64 bytes, which
- * count from 0: for tests of the reader.  Checksums are 0, as torch.save() writes them when it is
- * told not to compute them. */
+/* Archives as torch.save() and torch.export.save() write them, around any pickle or list, with two
+ * storages of 64 bytes, which count from 0: for tests of the reader.  Checksums are 0, as
+ * torch.save() writes them when it is told not to compute them. */
 #ifndef PTH_MAKE_H
 #define PTH_MAKE_H
 #include <stdio.h>
@@ -33,36 +33,70 @@ static inline void pth_head(FILE *f, uint32_t mark, const char *name, size_t byt
   fputs(name, f);
 }
 
-/* 1: it was written. */
-static inline int pth_make(const char *path, const void *pickle, size_t bytes)
+/* A record of an archive. */
+typedef struct pth_record {
+  const char *name;
+  const void *data;
+  size_t bytes;
+} pth_record_t;
+
+/* Writes an archive of n records.  1: it was written. */
+static inline int pth_zip(const char *path, const pth_record_t *r, int n)
 {
-  enum { N = 3 };
-  static const char *const name[N] = {"x/data.pkl", "x/data/0", "x/data/1"};
-  unsigned char data[64];
-  long at[N];
-  for (int i = 0; i < 64; i++)
-    data[i] = (unsigned char)i;
+  enum { MOST = 16 };
+  long at[MOST];
   remove(path);
-  FILE *f = fopen(path, "wb");
+  FILE *f = n <= MOST ? fopen(path, "wb") : NULL;
   if (!f) return 0;
-  for (int i = 0; i < N; i++) {
-    size_t n = i == 0 ? bytes : sizeof data;
+  for (int i = 0; i < n; i++) {
     at[i] = ftell(f);
-    pth_head(f, CT_ZIP_LOCAL, name[i], n, 0);
-    fwrite(i == 0 ? pickle : data, 1, n, f);
+    pth_head(f, CT_ZIP_LOCAL, r[i].name, r[i].bytes, 0);
+    fwrite(r[i].data, 1, r[i].bytes, f);
   }
   long list = ftell(f);
-  for (int i = 0; i < N; i++)
-    pth_head(f, CT_ZIP_CENTRAL, name[i], i == 0 ? bytes : sizeof data, at[i]);
+  for (int i = 0; i < n; i++)
+    pth_head(f, CT_ZIP_CENTRAL, r[i].name, r[i].bytes, at[i]);
   long end = ftell(f);
   pth_number(f, 4, CT_ZIP_END);
   pth_number(f, 4, 0);
-  pth_number(f, 2, N);
-  pth_number(f, 2, N);
+  pth_number(f, 2, (uint64_t)n);
+  pth_number(f, 2, (uint64_t)n);
   pth_number(f, 4, (uint64_t)(end - list));
   pth_number(f, 4, (uint64_t)list);
   pth_number(f, 2, 0);
   return fclose(f) == 0;
+}
+
+/* The bytes of storages, which count from 0. */
+static inline const unsigned char *pth_count64(void)
+{
+  static unsigned char data[64];
+  for (int i = 0; i < 64; i++)
+    data[i] = (unsigned char)i;
+  return data;
+}
+
+/* 1: it was written. */
+static inline int pth_make(const char *path, const void *pickle, size_t bytes)
+{
+  const unsigned char *data = pth_count64();
+  const pth_record_t r[] = {
+      {"x/data.pkl", pickle, bytes}, {"x/data/0", data, 64}, {"x/data/1", data, 64}};
+  return pth_zip(path, r, 3);
+}
+
+/* An archive as torch.export.save() has it around a list of weights, with the records 'weight_0'
+ * and 'weight_1'.  1: it was written. */
+static inline int pt2_make(const char *path, const void *list, size_t bytes)
+{
+  const unsigned char *data = pth_count64();
+  const pth_record_t r[] = {{"x/archive_format", "pt2", 3},
+                            {"x/archive_version", "0", 1},
+                            {"x/byteorder", "little", 6},
+                            {"x/data/weights/model_weights_config.json", list, bytes},
+                            {"x/data/weights/weight_0", data, 64},
+                            {"x/data/weights/weight_1", data, 64}};
+  return pth_zip(path, r, 6);
 }
 
 #endif

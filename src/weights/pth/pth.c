@@ -1,5 +1,5 @@
-/* A .pth file as a weight file: its records, its pickle, the tensors of the selected dict, and the
- * table of operations. */
+/* A .pth or .pt2 file as a weight file: its records, its pickle, the tensors of the selected dict,
+ * and the table of operations. */
 #include "weights/pth/ct_weights_pth.h"
 
 #include <errno.h>
@@ -47,20 +47,6 @@ out:
   return rc;
 }
 
-/* Adds a remark about tensors of kinds that only PyTorch can read. */
-static int remark_unread(ct_weights_t *w)
-{
-  int rc = CT_OK;
-  CT_TRY(ct_names_list_end(&w->unread_list, (int)w->unread));
-  if (w->unread && !w->n)
-    CT_FAIL(CT_ERR_FORMAT, "%s: has no tensor that can be read: %s", w->path, w->unread_list.data);
-  if (w->unread)
-    CT_TRY(ct_str_add(&w->remark, "%sleaves out tensors that cannot be read: %s",
-                      w->remark.len ? ", " : "", w->unread_list.data));
-out:
-  return rc;
-}
-
 /* Reads all tensors of a dict; a remark lists items that are not tensors. */
 static int take_tensors(ct_weights_t *w, int dict)
 {
@@ -82,7 +68,7 @@ static int take_tensors(ct_weights_t *w, int dict)
   if (others)
     CT_TRY(ct_str_add(&w->remark, "%sskips values that are not tensors: %s",
                       w->remark.len ? ", " : "", list.data));
-  CT_TRY(remark_unread(w));
+  CT_TRY(ct__pth_remark_unread(w));
   CT_TRY(check_names(w));
 out:
   ct_str_clear(&list);
@@ -90,29 +76,6 @@ out:
 }
 
 /* ---- the zip format ---- */
-
-/* Reads a whole record and verifies its checksum. */
-static int read_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t most, char **out)
-{
-  int rc = CT_OK;
-  char *text = NULL;
-  if (r->packed)
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is compressed, which torch.save never does", w->path,
-            r->name);
-  if (r->bytes > most)
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' has %lld bytes, at most %lld", w->path, r->name,
-            (long long)r->bytes, (long long)most);
-  text = ct_mem_alloc((size_t)r->bytes + 1, "a record");
-  if (!text) CT_TRY(CT_ERR_NOMEM);
-  CT_TRY(ct_file_read_at(w->fd, w->path, r->at, text, (size_t)r->bytes));
-  if (r->crc && libdeflate_crc32(0, text, (size_t)r->bytes) != r->crc)
-    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is damaged: its checksum is wrong", w->path, r->name);
-  *out = text;
-  text = NULL;
-out:
-  ct_mem_free(text);
-  return rc;
-}
 
 /* Finds a record in the archive's top-level directory; NULL: missing. */
 static const ct_zip_record_t *find_record(const ct_weights_t *w, const char *name)
@@ -138,11 +101,6 @@ static int has_record(const ct_weights_t *w, const char *end)
 static int refuse_zip(const ct_weights_t *w)
 {
   int rc = CT_OK;
-  if (has_record(w, "archive_format") || has_record(w, "models/model.json"))
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: archive of torch.export (.pt2), which is a program: expected a state_dict() that "
-            "torch.save wrote",
-            w->path);
   if (has_record(w, ".npy"))
     CT_FAIL(CT_ERR_FORMAT,
             "%s: archive of NumPy's arrays (.npz): expected a state_dict() that torch.save wrote",
@@ -185,7 +143,7 @@ static int check_order(const ct_weights_t *w)
   char *order = NULL;
   const ct_zip_record_t *r = find_record(w, "byteorder");
   if (!r) goto out;
-  CT_TRY(read_record(w, r, 64, &order));
+  CT_TRY(ct__pth_record(w, r, 64, &order));
   if (strcmp(order, "little") != 0)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: numbers are not in little-endian order, as its record 'byteorder' "
@@ -200,7 +158,7 @@ static int pth_read_text(ct_weights_t *w, const ct_zip_record_t *r, const char *
 {
   int rc = CT_OK;
   char *text = NULL;
-  CT_TRY(read_record(w, r, MOST_TEXT, &text));
+  CT_TRY(ct__pth_record(w, r, MOST_TEXT, &text));
   if (strlen(text) != (size_t)r->bytes || !ct_text_is_utf8(text))
     CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is not text", w->path, r->name);
   CT_TRY(ct_mem_grow((void **)&w->text, &w->text_cap, w->texts + 1, sizeof *w->text));
@@ -233,7 +191,7 @@ out:
 static int check_record(const ct_weights_t *w, const ct_zip_record_t *r)
 {
   char *whole = NULL;
-  int rc = read_record(w, r, MOST_PICKLE, &whole);
+  int rc = ct__pth_record(w, r, MOST_PICKLE, &whole);
   ct_mem_free(whole);
   return rc;
 }
@@ -242,6 +200,7 @@ static int open_zip(ct_weights_t *w)
 {
   int rc = CT_OK;
   CT_TRY(ct_zip_open(w->fd, w->path, w->bytes, &w->zip));
+  if (ct__pt2_is(w)) return ct__pt2_open(w);
   CT_TRY(find_folder(w));
   CT_TRY(check_order(w));
   CT_TRY(read_texts(w));
@@ -262,6 +221,7 @@ static void pth_close_file(ct_weights_t *w)
     ct_mem_free(w->tensor[i].dim);
   ct_mem_free(w->tensor);
   ct_pickle_clear(&w->pickle);
+  json_decref(w->json);
   ct_zip_clear(&w->zip);
   ct_str_clear(&w->remark);
   ct_str_clear(&w->unread_list);
@@ -336,8 +296,12 @@ static int pth_open_file(const char *path, const char *key, ct_weights_t **out)
   *out = NULL;
   CT_TRY(open_path(path, &w));
   CT_TRY(open_format(w));
-  CT_TRY(ct__pth_choose(w, key, &dict));
-  CT_TRY(take_tensors(w, dict));
+  if (w->json) {
+    CT_TRY(ct__pt2_take(w, key));
+  } else {
+    CT_TRY(ct__pth_choose(w, key, &dict));
+    CT_TRY(take_tensors(w, dict));
+  }
   w->sum = ct_mem_array(w->zip.n + 1, sizeof *w->sum, "checksums");
   if (!w->sum) CT_TRY(CT_ERR_NOMEM);
   *out = w;
@@ -353,7 +317,8 @@ static int list_parts(const char *path, ct_weights_parts_t *out)
   ct_weights_t *w = NULL;
   CT_TRY(open_path(path, &w));
   CT_TRY(open_format(w));
-  CT_TRY(ct__pth_parts(w, out));
+  *out = (ct_weights_parts_t){0}; /* a .pt2 archive is not nested */
+  if (!w->json) CT_TRY(ct__pth_parts(w, out));
 out:
   pth_close_file(w);
   return rc;
@@ -390,7 +355,7 @@ static int pth_probe(FILE *f)
 }
 
 const ct_weights_ops_t ct_weights_pth = {
-    .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt"}, pth_probe},
+    .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt", ".pt2"}, pth_probe},
     .open = pth_open_file,
     .parts = list_parts,
     .count = pth_count,

@@ -1,6 +1,8 @@
 /** \file pth.h  An open .pth file: declarations shared by its source files. */
 #ifndef CT__WEIGHTS_PTH_H
 #define CT__WEIGHTS_PTH_H
+#include <jansson.h>
+
 #include "weights/ct_weights.h"
 #include "weights/pth/ct_pickle.h"
 #include "weights/pth/ct_zip.h"
@@ -37,6 +39,7 @@ struct ct_weights {
                          format */
   char *prefix;       /* "archive/data/" */
   ct_pickle_t pickle; /* needed for the names while the file is open */
+  json_t *json;       /* the same of a .pt2 file: the list of its weights; else NULL */
   ct__pth_tensor_t *tensor;
   int64_t n, cap;
   ct_str_t remark;
@@ -49,6 +52,24 @@ struct ct_weights {
   int64_t held_cap;
   int holder;
 };
+
+/** Local. Reads a whole record of at most \a most bytes, with a NUL after it, and verifies its
+ * checksum. The caller frees *out. */
+int ct__pth_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t most, char **out);
+/** Local. Appends a tensor whose type, dims, strides, offset and record are set, and takes over its
+ * dims. \a room: elements that the record has. CT_ERR_FORMAT: it reaches past them. */
+int ct__pth_view(ct_weights_t *w, ct__pth_tensor_t *t, int64_t room);
+
+/** Local. Adds a remark about tensors of kinds that only PyTorch can read (unread_list).
+ * CT_ERR_FORMAT: there are no others. */
+int ct__pth_remark_unread(ct_weights_t *w);
+
+/** Returns 1 if the records are those of torch.export.save() (.pt2). */
+int ct__pt2_is(const ct_weights_t *w);
+/** Local. Checks the version of a .pt2 file and reads the list of its weights into w->json. */
+int ct__pt2_open(ct_weights_t *w);
+/** Local. Appends all weights of a .pt2 file, which has no dict for a \a key to select. */
+int ct__pt2_take(ct_weights_t *w, const char *key);
 
 /** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of
  * pickles. */

@@ -1,4 +1,4 @@
-/* Reads elements of a tensor in row-major order from its strided storage.
+/* Reads whole records, and elements of a tensor in row-major order from its strided storage.
  *
  * A contiguous tensor is read directly. For others, the whole span in memory is read at once and
  * buffered until another tensor is requested; if the span is much larger than the tensor, each
@@ -14,6 +14,30 @@
 
 static const int64_t HELD_ANYWAY = 64 << 20; /* spans up to this many bytes are always buffered */
 enum { HELD_TIMES = 4 }; /* larger ones if at most this multiple of the tensor's size */
+
+int ct__pth_record(const ct_weights_t *w, const ct_zip_record_t *r, int64_t most, char **out)
+{
+  int rc = CT_OK;
+  char *text = NULL;
+  if (r->packed)
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is compressed, which torch.save never does", w->path,
+            r->name);
+  if (r->bytes > most)
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' has %lld bytes, at most %lld", w->path, r->name,
+            (long long)r->bytes, (long long)most);
+  text = ct_mem_alloc((size_t)r->bytes + 1, "a record");
+  if (!text) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(ct_file_read_at(w->fd, w->path, r->at, text, (size_t)r->bytes));
+  if (r->crc && libdeflate_crc32(0, text, (size_t)r->bytes) != r->crc)
+    CT_FAIL(CT_ERR_FORMAT, "%s: record '%s' is damaged: its checksum is wrong", w->path, r->name);
+  *out = text;
+  text = NULL;
+out:
+  ct_mem_free(text);
+  return rc;
+}
+
+/* ---- elements of tensors ---- */
 
 static int64_t size_of(const ct__pth_tensor_t *t)
 {

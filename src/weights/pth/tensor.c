@@ -324,6 +324,16 @@ int ct__pth_is_tensor(const ct_pickle_t *p, int node)
   return strncmp(name, "torch.", 6) == 0 && strstr(name, "._rebuild_") != NULL;
 }
 
+/* Appends a tensor and takes over its dims. */
+static int append(ct_weights_t *w, ct__pth_tensor_t *t)
+{
+  int rc = ct_mem_grow((void **)&w->tensor, &w->cap, w->n + 1, sizeof *w->tensor);
+  if (rc != CT_OK) return rc;
+  w->tensor[w->n++] = *t;
+  t->dim = NULL;
+  return CT_OK;
+}
+
 int ct__pth_add(ct_weights_t *w, int node, const char *name)
 {
   int rc = CT_OK;
@@ -334,10 +344,33 @@ int ct__pth_add(ct_weights_t *w, int node, const char *name)
     goto out;
   }
   CT_TRY(rc);
-  CT_TRY(ct_mem_grow((void **)&w->tensor, &w->cap, w->n + 1, sizeof *w->tensor));
-  w->tensor[w->n++] = in.t;
-  in.t.dim = NULL;
+  CT_TRY(append(w, &in.t));
 out:
   ct_mem_free(in.t.dim);
+  return rc;
+}
+
+int ct__pth_view(ct_weights_t *w, ct__pth_tensor_t *t, int64_t room)
+{
+  int rc = CT_OK;
+  in_t in = {.w = w, .name = t->name, .t = *t, .room = room};
+  t->dim = NULL;
+  CT_TRY(tensor_measure(&in));
+  CT_TRY(append(w, &in.t));
+out:
+  ct_mem_free(in.t.dim);
+  return rc;
+}
+
+int ct__pth_remark_unread(ct_weights_t *w)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_names_list_end(&w->unread_list, (int)w->unread));
+  if (w->unread && !w->n)
+    CT_FAIL(CT_ERR_FORMAT, "%s: has no tensor that can be read: %s", w->path, w->unread_list.data);
+  if (w->unread)
+    CT_TRY(ct_str_add(&w->remark, "%sleaves out tensors that cannot be read: %s",
+                      w->remark.len ? ", " : "", w->unread_list.data));
+out:
   return rc;
 }

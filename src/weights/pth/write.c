@@ -189,6 +189,12 @@ int ct__pth_create(const char *path, const ct_tensor_t *list, int n, const ct_we
   int rc = CT_OK;
   bytes_t pickle = {0};
   *out = NULL;
+  const char *suffix = strrchr(path, '.');
+  if (suffix && strcmp(suffix, ".pt2") == 0)
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                      "%s: a .pt2 file has a program, which only torch.export writes; write the "
+                      "weights as .pth or .safetensors",
+                      path);
   ct_weights_out_t *o = ct_mem_alloc(sizeof *o, "a .pth file");
   if (!o) return CT_ERR_NOMEM;
   o->path = ct_mem_strdup(path);
