@@ -8,8 +8,9 @@ cuda_c = \
 # matrix products and the layers built on them
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
-  %D%/rnn/rnn.h %D%/rnn/rnn_dnn.c %D%/conv/dnn_check.c %D%/library_handles.h \
-  %D%/op_attention.c %D%/kernels/heads.h %D%/kernels/softmax.h
+  %D%/op_attention.c %D%/kernels/attention.h
+# RNNs of cuDNN
+cuda_c += %D%/rnn/rnn.h %D%/rnn/rnn_dnn.c %D%/conv/dnn_check.c %D%/library_handles.h
 # the NCCL communicator
 cuda_nccl_all_c = %D%/nccl/comm_nccl.h %D%/nccl/comm_nccl.c %D%/nccl/comm_nccl_calls.c %D%/nccl/comm_nccl_waits.c %D%/nccl/nccl_check.c
 EXTRA_DIST += $(cuda_nccl_all_c)
@@ -23,7 +24,7 @@ cuda_products_c = %D%/library_handles.c \
 cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
-cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/heads.cu %D%/kernels/softmax.cu
+cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/attention.cu
 # batch and group normalization
 cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
 cuda_c += %D%/op_gnorm.c %D%/kernels/gnorm.h

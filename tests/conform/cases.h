@@ -25,7 +25,7 @@ typedef struct kind_cases {
   next_case_t *cases[4]; /**< compared with the reference, in every type */
   next_case_t *more[4];  /**< compared with the reference in float32 only */
   next_case_t *small[4]; /**< for central differences */
-  void (*check)(void);   /**< for CT_KIND_FLAT: replaces all lists */
+  void (*check)(void);   /**< runs after the lists; CT_KIND_FLAT has no lists */
   int straight;          /**< 1: a straight-through gradient, to which central differences do not
                               apply */
   int may_lack;          /**< 1: a backend need not support it */

@@ -1,5 +1,8 @@
 /* Test cases of sequence ops; see cases.c. */
-#include "tests/conform/cases.h"
+#include <string.h>
+
+#include "base/ct_err.h"
+#include "tests/conform/check.h"
 
 /* {n, steps, features, hidden} */
 static void make_lstm(const int r[4], op_case_t *out)
@@ -29,13 +32,33 @@ static void make_attention(const int r[4], op_case_t *out)
 
 static int case_attention(int i, op_case_t *out)
 {
-  static const int rows[][4] = {{2, 5, 16, 2},  {1, 1, 4, 1},  {3, 1, 6, 3},
-                                {2, 17, 12, 4}, {1, 9, 20, 1}, {2, 40, 48, 6},
-                                {1, 65, 64, 4}, {3, 4, 5, 5},  {1, 190, 6, 2}};
+  static const int rows[][4] = {{2, 5, 16, 2},  {1, 1, 4, 1},   {3, 1, 6, 3},   {2, 17, 12, 4},
+                                {1, 9, 20, 1},  {2, 40, 48, 6}, {1, 65, 64, 4}, {3, 4, 5, 5},
+                                {1, 190, 6, 2}, {1, 197, 8, 2}, {2, 7, 66, 1},  {1, 35, 136, 1}};
 
   if (i >= COUNT(rows)) return 0;
   make_attention(rows[i], out);
   return 1;
+}
+
+/* Scores of T x T are not kept, except by the reference: four times the tokens need four times the
+ * memory. */
+static void attention_memory(void)
+{
+  static const int rows[2][4] = {{1, 1024, 64, 2}, {1, 4096, 64, 2}};
+  static const trial_t how = {.name = "memory", .passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM};
+  size_t bytes[2] = {0, 0};
+  op_case_t c;
+  rig_t r;
+  if (!strcmp(tested.be->name, "ref")) return;
+  for (int i = 0; i < 2; i++) {
+    make_attention(rows[i], &c);
+    if (check(rig_prepare(&r, &tested, &c.desc, &how) == CT_OK, "%s", ct_err_last()->text))
+      bytes[i] = r.info.saved + r.info.scratch;
+    rig_close(&r);
+  }
+  check(bytes[0] > 0 && bytes[1] < 5 * bytes[0], "attention of 1024 tokens: %zu bytes, 4096: %zu",
+        bytes[0], bytes[1]);
 }
 
 /* {n, features, height, width} */
@@ -93,7 +116,8 @@ static int small_attention(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_attention = {.cases = {case_attention}, .small = {small_attention}};
+const kind_cases_t cases_attention = {
+    .cases = {case_attention}, .small = {small_attention}, .check = attention_memory};
 
 static int small_tokens(int i, op_case_t *out)
 {

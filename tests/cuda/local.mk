@@ -119,6 +119,14 @@ bnorm_kernels = %D%/emu/kernels/bnorm.o %D%/emu/kernels/bnorm_merge.o %D%/emu/ke
 %C%_t_bnorm_LDADD = $(bnorm_kernels) libfakecuda.a $(test_ldadd)
 %C%_t_bnorm_DEPENDENCIES = $(bnorm_kernels) libfakecuda.a libctest.a libctrain.a
 TESTS += %D%/t_bnorm %D%/conform.test
+# kernels of attention
+check_PROGRAMS += %D%/t_attention
+%C%_t_attention_SOURCES = %D%/t_attention.cc %D%/emu_rig.h
+%C%_t_attention_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_attention_CXXFLAGS = $(emu_cxxflags)
+%C%_t_attention_LDADD = %D%/emu/kernels/attention.o libfakecuda.a $(test_ldadd)
+%C%_t_attention_DEPENDENCIES = %D%/emu/kernels/attention.o libfakecuda.a libctest.a libctrain.a
+TESTS += %D%/t_attention
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
 %C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c
