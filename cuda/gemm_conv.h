@@ -1,5 +1,5 @@
-/** \file gemm_conv.h  Operations done by NVIDIA's libraries: convolutions (cuDNN's graph API,
- * conv_dnn.c) and GEMMs (cuBLASLt, gemm_lt.c). Module-internal.
+/** \file gemm_conv.h  Operations done by NVIDIA's libraries: convolutions and attention (cuDNN's
+ * graph API, conv_dnn.c and sdpa_dnn.c) and GEMMs (cuBLASLt, gemm_lt.c). Module-internal.
  *
  * This is the interface at which the tests replace the libraries: the emulated module, used where
  * there is no GPU, implements the same functions as plain loops (tests/cuda/emu/). Everything is
@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/ct_backend.h"
+#include "cuda/kernels/attention.h"
 
 /** Library handles of a device; part of struct ct_dev. */
 typedef struct gpu__libraries gpu__libraries_t;
@@ -73,5 +74,22 @@ void gpu__gemm_free(gpu__gemm_t *g);
 /** Enqueues C = factor * A * B, with the additions of the spec; with k = 0 the product is zero. */
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s);
+
+/* ---- attention ---- */
+
+typedef struct gpu__sdpa gpu__sdpa_t;
+
+/** Prepares attention of tensors of type \a type: the forward pass and, if \a back, the backward
+ * pass, both with sums in a fixed order. *out NULL: the library does not support it, and the caller
+ * uses the kernels of attention.h, whose tensors are the same. *scratch: workspace in bytes. */
+int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, int back,
+                   gpu__sdpa_t **out, size_t *scratch);
+/** Frees attention, which may be NULL. */
+void gpu__sdpa_free(gpu__sdpa_t *p);
+/** Enqueues a pass, as in attention.h. All pointers are aligned to 16 bytes; stats is not NULL. */
+int gpu__sdpa_forward(gpu__sdpa_t *p, const void *qkv, void *c, float *stats, void *scratch,
+                      cudaStream_t s);
+int gpu__sdpa_backward(gpu__sdpa_t *p, const void *qkv, const void *c, const void *dc,
+                       const float *stats, float *sums, void *dqkv, void *scratch, cudaStream_t s);
 
 #endif

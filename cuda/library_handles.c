@@ -34,6 +34,7 @@ void gpu__libraries_close(gpu__libraries_t *p)
 {
   if (!p) return;
   gpu__conv_plans_free(p->conv_plans);
+  gpu__sdpa_plans_free(p->sdpa_plans);
   if (p->dnn) cudnnDestroy(p->dnn);
   if (p->lt) cublasLtDestroy(p->lt);
   ct_mem_free(p);

@@ -9,15 +9,19 @@
 
 /** Convolution plans, shared by ops with equal descriptions (conv_store.c). */
 typedef struct gpu__conv_plans gpu__conv_plans_t;
+/** Attention plans, shared in the same way (sdpa_dnn.c). */
+typedef struct gpu__sdpa_plans gpu__sdpa_plans_t;
 
 struct gpu__libraries {
   cudnnHandle_t dnn;
   gpu__conv_plans_t *conv_plans; /**< owned; NULL until the first convolution */
+  gpu__sdpa_plans_t *sdpa_plans; /**< owned; NULL until the first attention */
   cublasLtHandle_t lt;
 };
 
 /** Frees all plans; \a p may be NULL. */
 void gpu__conv_plans_free(gpu__conv_plans_t *p);
+void gpu__sdpa_plans_free(gpu__sdpa_plans_t *p);
 
 /** Local. Returns CT_OK for CUBLAS_STATUS_SUCCESS. Otherwise records an error with the call and
  * cuBLASLt's message: CT_ERR_UNSUP, CT_ERR_NOMEM or CT_ERR_DEVICE. */

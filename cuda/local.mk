@@ -19,9 +19,10 @@ cuda_nccl_c = $(cuda_nccl_all_c)
 endif
 # implementation of product.h
 cuda_products_c = %D%/library_handles.c \
-  %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c $(cuda_dnn_c)
+  %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c %D%/attention/sdpa_dnn.c $(cuda_dnn_c)
 # the part that needs no device
-cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c
+cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c \
+  %D%/attention/sdpa_plan.h %D%/attention/sdpa_graph.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/attention.cu

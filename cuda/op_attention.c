@@ -1,5 +1,6 @@
-/* Multi-head self-attention, semantics as in ref_attention.c: projections of all tokens, and between
- * them attention.h, which stores no scores.
+/* Multi-head self-attention, semantics as in ref_attention.c: projections of all tokens, and
+ * between them attention by cuDNN or by the kernels of attention.h, which store no scores (cuDNN's
+ * backward pass may need workspace for their gradients).
  *
  * Saved from forward to backward: q, k and v, N x T x 3D, and the heads' output, N x T x D, in the
  * type of x; and a float32 number per token and head, with which backward recomputes the
@@ -12,11 +13,12 @@ typedef struct attention_op {
   ct_dtype_t type;
   gpu__attention_t shape;
   gpu__dense_t in, out; /* input and output projections */
+  gpu__sdpa_t *sdpa;    /* NULL: the kernels of attention.h */
   struct {
     size_t qkv, c, stats; /* in saved memory; for inference in scratch */
     size_t dqkv, dc;      /* backward: gradients of qkv and c */
     size_t sums;          /* backward: of the size of stats */
-    size_t work;          /* workspace of GEMMs and sums; last */
+    size_t work;          /* workspace of GEMMs, sums and cuDNN; last */
   } at;                   /* byte offsets in saved or scratch memory */
 } attention_op_t;
 
@@ -60,6 +62,20 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 
 /* ---- passes ---- */
 
+static int heads_forward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
+{
+  if (k->sdpa) return gpu__sdpa_forward(k->sdpa, b->qkv, b->c, b->stats, b->work, s);
+  return GPU_CHECK(gpu__attention_forward(k->type, &k->shape, b->qkv, b->c, b->stats, s));
+}
+
+static int heads_backward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
+{
+  if (k->sdpa)
+    return gpu__sdpa_backward(k->sdpa, b->qkv, b->c, b->dc, b->stats, b->sums, b->dqkv, b->work, s);
+  return GPU_CHECK(gpu__attention_backward(k->type, &k->shape, b->qkv, b->c, b->dc, b->stats,
+                                           b->sums, b->dqkv, s));
+}
+
 static int attention_forward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)
 {
   int rc = CT_OK;
@@ -67,7 +83,7 @@ static int attention_forward(const attention_op_t *k, const ct_op_args_t *a, cud
   buffers_t b = buffers(k, a);
   CT_TRY(gpu__dense_forward(&k->in, a->x, gpu__factor(op, a, 0), gpu__factor(op, a, 1), b.qkv,
                             b.work, s));
-  GPU_TRY(gpu__attention_forward(k->type, &k->shape, b.qkv, b.c, b.stats, s));
+  CT_TRY(heads_forward(k, &b, s));
   CT_TRY(gpu__dense_forward(&k->out, b.c, gpu__factor(op, a, 2), gpu__factor(op, a, 3), a->y,
                             b.work, s));
 out:
@@ -80,8 +96,7 @@ static int attention_backward(const attention_op_t *k, const ct_op_args_t *a, cu
   const ct_op_t *op = &k->head;
   buffers_t b = buffers(k, a);
   CT_TRY(gpu__dense_data(&k->out, a->dy, gpu__factor(op, a, 2), b.dc, b.work, s));
-  GPU_TRY(
-      gpu__attention_backward(k->type, &k->shape, b.qkv, b.c, b.dc, b.stats, b.sums, b.dqkv, s));
+  CT_TRY(heads_backward(k, &b, s));
   if (a->pass & CT_BWD_PARAM) {
     CT_TRY(gpu__dense_param(&k->in, a->x, b.dqkv, a->dw[0], a->dw[1], b.work, s));
     CT_TRY(gpu__dense_param(&k->out, b.c, a->dy, a->dw[2], a->dw[3], b.work, s));
@@ -131,15 +146,16 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   int rc = CT_OK;
   attention_op_t *k = (attention_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  size_t work = 0;
+  size_t work = 0, workspace = 0;
   k->type = d->x.dtype;
   k->shape = (gpu__attention_t){.n = d->x.dim[0], .t = d->x.dim[1]};
   k->shape.heads = d->u.attention.heads;
   k->shape.wide = d->x.dim[2] / k->shape.heads;
   CT_TRY(make_projections(k, &work));
+  CT_TRY(gpu__sdpa_make(op->dev, k->type, &k->shape, ct_op_goes_back(d), &k->sdpa, &workspace));
   lay_out(k, info);
-  info->scratch = k->at.work + work;
-  info->algorithm = "tiles";
+  info->scratch = k->at.work + (workspace > work ? workspace : work);
+  info->algorithm = k->sdpa ? "cuDNN" : "tiles";
 out:
   return rc;
 }
@@ -149,6 +165,7 @@ static void attention_clear(ct_op_t *op)
   attention_op_t *k = (attention_op_t *)op;
   gpu__dense_clear(&k->in);
   gpu__dense_clear(&k->out);
+  gpu__sdpa_free(k->sdpa);
 }
 
 const gpu__kind_t gpu__kind_attention = {.size = sizeof(attention_op_t),

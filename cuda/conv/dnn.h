@@ -35,7 +35,7 @@ void gpu__dnn_free(gpu__dnn_desc_t d);
 
 /* ---- graphs ---- */
 
-enum { GPU_DNN_OPS = 2, GPU_DNN_DESCS = 16 };
+enum { GPU_DNN_OPS = 18, GPU_DNN_DESCS = 72 };
 
 typedef struct gpu__dnn_graph {
   int rc; /**< first error; later calls do nothing */
@@ -65,6 +65,26 @@ void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *windo
                    gpu__dnn_desc_t x, gpu__dnn_desc_t w, gpu__dnn_desc_t y);
 /** Adds y = a + b in float32; dims of b that are 1 are broadcast. */
 void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y);
+
+/** A tensor of any layout; id 0: virtual, see gpu__dnn_between(). */
+typedef struct gpu__dnn_layout {
+  int ndim;
+  int64_t dim[CT_MAX_DIMS], stride[CT_MAX_DIMS];
+} gpu__dnn_layout_t;
+gpu__dnn_desc_t gpu__dnn_strided(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type,
+                                 const gpu__dnn_layout_t *l);
+/** Adds a float32 number of \a ndim dims in host memory, which is read when the plan is run. */
+gpu__dnn_desc_t gpu__dnn_number(gpu__dnn_graph_t *g, int64_t id, int ndim);
+/** Adds y = mode(a, b) in float32, with broadcasts as above; b NULL: y = mode(a). */
+void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t a,
+                        gpu__dnn_desc_t b, gpu__dnn_desc_t y);
+/** Adds the products y = a b of the matrices in the last two dims, with float32 accumulation. */
+void gpu__dnn_matmul(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y);
+/** Adds a reduction of x over the dims of y that are 1, in float32. */
+void gpu__dnn_reduce(gpu__dnn_graph_t *g, cudnnReduceTensorOp_t how, gpu__dnn_desc_t x,
+                     gpu__dnn_desc_t y);
+/** Adds y = x in another layout. */
+void gpu__dnn_reshape(gpu__dnn_graph_t *g, gpu__dnn_desc_t x, gpu__dnn_desc_t y);
 /** Local. Finalizes the graph, so that plans can be made for it. */
 int gpu__dnn_finish(gpu__dnn_graph_t *g, const gpu__dnn_target_t *t);
 /** Frees the graph; plans made from it stay valid. */
@@ -84,6 +104,16 @@ typedef struct gpu__dnn_configs {
 int gpu__dnn_configs(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g,
                      cudnnBackendHeurMode_t mode, gpu__dnn_configs_t *out);
 void gpu__dnn_configs_clear(gpu__dnn_configs_t *c);
+/** A knob of an engine with its value. */
+typedef struct gpu__dnn_knob {
+  cudnnBackendKnobType_t type;
+  int64_t value;
+} gpu__dnn_knob_t;
+enum { GPU_DNN_KNOBS = 8 };
+/** Local. Returns the configuration of an engine with \a n <= GPU_DNN_KNOBS knobs; free it with
+ * gpu__dnn_free(). CT_ERR_UNSUP: the engine cannot run the graph that way. */
+int gpu__dnn_config(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g, int64_t engine, int n,
+                    const gpu__dnn_knob_t knob[], gpu__dnn_desc_t *config);
 /** Local. Returns cuDNN's numerical notes on an engine: bits 1 << cudnnBackendNumericalNote_t. */
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes);
 
@@ -102,7 +132,7 @@ int gpu__dnn_plan_write(const gpu__dnn_plan_t *p, ct_str_t *json);
 int gpu__dnn_plan_read(const gpu__dnn_target_t *t, const char *json, gpu__dnn_plan_t *out);
 void gpu__dnn_plan_clear(gpu__dnn_plan_t *p);
 
-enum { GPU_DNN_POINTERS = 4 };
+enum { GPU_DNN_POINTERS = 12 };
 
 /** Memory bindings of a plan, initially {0}. They are kept between runs and rebuilt only if
  * pointers change; pointers do not change between training steps. */

@@ -60,23 +60,26 @@ static cudnnDataType_t data_type(ct_dtype_t t)
   return t == CT_BF16 ? CUDNN_DATA_BFLOAT16 : t == CT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t type,
-                                        int ndim, const int64_t *dim, bool virtual)
+static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type,
+                                        const gpu__dnn_layout_t *l)
 {
   gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  int64_t stride[CT_MAX_DIMS], next = dim[1], alignment = 16;
-  stride[1] = 1;
-  for (int i = ndim - 1; i >= 0; i--) {
-    if (i == 1) continue;
-    stride[i] = next;
-    next *= dim[i];
-  }
-  dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-  set_ints(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, ndim, dim);
-  set_ints(g, d, CUDNN_ATTR_TENSOR_STRIDES, ndim, stride);
-  set_ints(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &id);
+  cudnnDataType_t dnn_type = data_type(type);
+  int64_t alignment = 16, own_id = id ? id : 1000 + g->count;
+  bool virtual = !id;
+  dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &dnn_type);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, l->ndim, l->dim);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_STRIDES, l->ndim, l->stride);
+  set_ints(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &own_id);
   set_ints(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1, &alignment);
   dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &virtual);
+  return d;
+}
+
+gpu__dnn_desc_t gpu__dnn_strided(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type,
+                                 const gpu__dnn_layout_t *l)
+{
+  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, type, l);
   finalize(g, d);
   return d;
 }
@@ -84,12 +87,33 @@ static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDa
 gpu__dnn_desc_t gpu__dnn_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type, int ndim,
                                 const int64_t *dim)
 {
-  return dnn_graph_tensor(g, id, data_type(type), ndim, dim, false);
+  gpu__dnn_layout_t l = {.ndim = ndim};
+  int64_t next = dim[1];
+  memcpy(l.dim, dim, (size_t)ndim * sizeof *dim);
+  l.stride[1] = 1;
+  for (int i = ndim - 1; i >= 0; i--) {
+    if (i == 1) continue;
+    l.stride[i] = next;
+    next *= dim[i];
+  }
+  return gpu__dnn_strided(g, id, type, &l);
 }
 
 gpu__dnn_desc_t gpu__dnn_between(gpu__dnn_graph_t *g, int ndim, const int64_t *dim)
 {
-  return dnn_graph_tensor(g, 1000 + g->count, CUDNN_DATA_FLOAT, ndim, dim, true);
+  return gpu__dnn_tensor(g, 0, CT_F32, ndim, dim);
+}
+
+gpu__dnn_desc_t gpu__dnn_number(gpu__dnn_graph_t *g, int64_t id, int ndim)
+{
+  gpu__dnn_layout_t l = {.ndim = ndim};
+  bool by_value = true;
+  for (int i = 0; i < ndim; i++)
+    l.dim[i] = l.stride[i] = 1;
+  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, CT_F32, &l);
+  dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
+  finalize(g, d);
+  return d;
 }
 
 /* ---- operations ---- */
@@ -161,8 +185,13 @@ void gpu__dnn_conv(gpu__dnn_graph_t *g, int pass, const gpu__dnn_window_t *windo
 
 void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)
 {
+  gpu__dnn_pointwise(g, CUDNN_POINTWISE_ADD, a, b, y);
+}
+
+void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t a,
+                        gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+{
   gpu__dnn_desc_t how = dnn_graph_create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
@@ -170,8 +199,45 @@ void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu
   gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
-  set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  if (b) set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  add_op(g, d);
+}
+
+void gpu__dnn_matmul(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+{
+  gpu__dnn_desc_t how = dnn_graph_create(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+  dnn_graph_set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+  finalize(g, how);
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+  add_op(g, d);
+}
+
+void gpu__dnn_reduce(gpu__dnn_graph_t *g, cudnnReduceTensorOp_t how, gpu__dnn_desc_t x,
+                     gpu__dnn_desc_t y)
+{
+  gpu__dnn_desc_t r = dnn_graph_create(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  cudnnDataType_t sums = CUDNN_DATA_FLOAT;
+  dnn_graph_set(g, r, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
+  dnn_graph_set(g, r, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums);
+  finalize(g, r);
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_REDUCTION_DESC, r);
+  add_op(g, d);
+}
+
+void gpu__dnn_reshape(gpu__dnn_graph_t *g, gpu__dnn_desc_t x, gpu__dnn_desc_t y)
+{
+  gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+  set_desc(g, d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
   add_op(g, d);
 }
 

@@ -78,6 +78,68 @@ void gpu__dnn_configs_clear(gpu__dnn_configs_t *c)
     gpu__dnn_free(c->at[--c->count]);
 }
 
+/* Creates an engine; the caller frees it. */
+static int engine_make(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g, int64_t index,
+                       gpu__dnn_desc_t *engine)
+{
+  int rc = CT_OK;
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, engine));
+  TRY(cudnnBackendSetAttribute(*engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->graph),
+      "engine");
+  TRY(cudnnBackendSetAttribute(*engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                               &index),
+      "engine");
+  if (!t->handle)
+    TRY(cudnnBackendSetAttribute(*engine, CUDNN_ATTR_ENGINE_DEVICEPROP,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties),
+        "engine");
+  TRY(cudnnBackendFinalize(*engine), "engine");
+out:
+  return rc;
+}
+
+static int knob_make(const gpu__dnn_knob_t *knob, gpu__dnn_desc_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, out));
+  TRY(cudnnBackendSetAttribute(*out, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
+                               &knob->type),
+      "knob");
+  TRY(cudnnBackendSetAttribute(*out, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1,
+                               &knob->value),
+      "knob");
+  TRY(cudnnBackendFinalize(*out), "knob");
+out:
+  return rc;
+}
+
+int gpu__dnn_config(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g, int64_t engine, int n,
+                    const gpu__dnn_knob_t knob[], gpu__dnn_desc_t *config)
+{
+  int rc = CT_OK;
+  gpu__dnn_desc_t e = NULL, c = NULL, k[GPU_DNN_KNOBS] = {NULL};
+  CT_TRY(engine_make(t, g, engine, &e));
+  for (int i = 0; i < n; i++)
+    CT_TRY(knob_make(&knob[i], &k[i]));
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &c));
+  TRY(cudnnBackendSetAttribute(c, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                               &e),
+      "configuration of an engine");
+  TRY(cudnnBackendSetAttribute(c, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               n, k),
+      "configuration of an engine");
+  TRY(cudnnBackendFinalize(c), "configuration of an engine");
+  *config = c;
+  c = NULL;
+out:
+  for (int i = 0; i < n; i++)
+    gpu__dnn_free(k[i]);
+  gpu__dnn_free(e);
+  gpu__dnn_free(c);
+  return rc;
+}
+
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes)
 {
   int rc = CT_OK;
@@ -196,7 +258,9 @@ void gpu__dnn_plan_clear(gpu__dnn_plan_t *p)
 static int dnn_plan_pack(gpu__dnn_memory_t *m, int n, void *const at[], void *workspace)
 {
   int rc = CT_OK;
-  static const int64_t id[GPU_DNN_POINTERS] = {1, 2, 3, 4};
+  int64_t id[GPU_DNN_POINTERS];
+  for (int i = 0; i < GPU_DNN_POINTERS; i++)
+    id[i] = i + 1;
   gpu__dnn_memory_clear(m);
   CT_TRY(dnn_plan_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &m->pack));
   TRY(cudnnBackendSetAttribute(m->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n,

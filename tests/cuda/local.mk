@@ -11,7 +11,8 @@ emu_products_c = \
   %D%/emu/host_conv.c \
   %D%/emu/host_gemm.c \
   %D%/emu/host_products.c \
-  %D%/emu/fake_rnn.c
+  %D%/emu/fake_rnn.c \
+  %D%/emu/host_sdpa.c
 emu_cc = \
   %D%/emu/emu.cc \
   %D%/emu/fake_device.cc \
@@ -84,6 +85,17 @@ check_PROGRAMS += %D%/t_dnn
 %C%_t_dnn_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
 %C%_t_dnn_LDADD = $(test_ldadd) -lcudnn
 TESTS += %D%/t_dnn
+# plans of attention, with a driver that has no device
+check_PROGRAMS += %D%/fake_driver.so %D%/t_sdpa
+%C%_fake_driver_so_SOURCES = %D%/fake_driver.c
+%C%_fake_driver_so_CFLAGS = $(AM_CFLAGS) -fPIC
+%C%_fake_driver_so_LDFLAGS = -shared -Wl,-soname,libcuda.so.1
+%C%_fake_driver_so_LDADD =
+%C%_t_sdpa_SOURCES = %D%/t_sdpa.c $(cuda_dnn_c)
+%C%_t_sdpa_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_sdpa_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
+%C%_t_sdpa_LDADD = $(test_ldadd) -lcudnn -ldl
+TESTS += %D%/t_sdpa
 # which plans are taken, on an invented cuDNN
 check_PROGRAMS += %D%/t_conv
 %C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv/conv_dnn.c cuda/conv/conv_run.c cuda/conv/conv_store.c cuda/conv/conv_tune.c \

@@ -1,5 +1,5 @@
-/* The kernels of attention in every type, on shapes that no model has: compared with sums in double,
- * and bit by bit in several orders of threads and blocks. */
+/* The kernels of attention in every type, on shapes that no model has: compared with sums in
+ * double, and bit by bit in several orders of threads and blocks. */
 #include "cuda/kernels/attention.h"
 #include "tests/cuda/emu_rig.h"
 
