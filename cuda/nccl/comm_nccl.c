@@ -80,15 +80,13 @@ static int sum_slices(ct_comm_t *c, char *p, int64_t n, ncclDataType_t type, siz
   int ranks = c->t->size;
   int64_t step = gpu__nccl_slice(n, ranks);
   char *mine = p + (size_t)(c->t->rank * step) * size, *rest = p + (size_t)(ranks * step) * size;
-  ncclResult_t r = ncclGroupStart(), ended;
-  if (r == ncclSuccess && step)
-    r = ncclReduceScatter(p, mine, (size_t)step, type, ncclSum, c->nccl, c->stream);
-  if (r == ncclSuccess && n > ranks * step)
+  ncclResult_t r = ncclGroupStart();
+  if (r != ncclSuccess) return gpu__nccl_done(c, c->nccl, r, "ncclGroupStart", 0);
+  if (step) r = ncclReduceScatter(p, mine, (size_t)step, type, ncclSum, c->nccl, c->stream);
+  if (gpu__nccl_is_fine(r) && n > ranks * step)
     r = ncclReduce(rest, rest, (size_t)(n - ranks * step), type, ncclSum, ranks - 1, c->nccl,
                    c->stream);
-  ended = ncclGroupEnd();
-  return gpu__nccl_done(c, c->nccl, r == ncclSuccess ? ended : r, "ncclReduceScatter",
-                        n * (int64_t)size);
+  return gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclReduceScatter", n * (int64_t)size);
 }
 
 static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
@@ -189,8 +187,7 @@ out:
 
 /* ---- memory ---- */
 
-/* Allocates memory by NCCL, or by cudaMalloc if NCCL cannot allocate or register memory: slower,
- * but correct. */
+/* Allocates memory by NCCL, or by cudaMalloc if NCCL cannot allocate any: slower, but correct. */
 static int new_memory(ct_comm_t *c, size_t bytes, gpu__shared_t *m)
 {
   int rc = CT_OK;
@@ -212,8 +209,10 @@ out:
 
 static void free_memory(ct_comm_t *c, gpu__shared_t *m)
 {
-  if (!m->p) return;
-  if (m->handle && c->nccl) (void)ncclCommDeregister(c->nccl, m->handle);
+  if (m->handle && c->nccl)
+    (void)gpu__nccl_done(c, c->nccl, ncclCommDeregister(c->nccl, m->handle), "ncclCommDeregister",
+                         0);
+  if (!m->p || c->stuck) return;
   if (m->by_nccl)
     (void)ncclMemFree(m->p);
   else
@@ -221,19 +220,15 @@ static void free_memory(ct_comm_t *c, gpu__shared_t *m)
   *m = (gpu__shared_t){0};
 }
 
-/* Registers memory on all ranks or on none, as NCCL requires. */
-static void register_memory(ct_comm_t *c, gpu__shared_t *m)
+/* Registers memory. NCCL requires that all ranks do, or none, and supports only memory that it has
+ * allocated. */
+static int register_memory(ct_comm_t *c, gpu__shared_t *m)
 {
-  ncclResult_t r = ncclCommRegister(c->nccl, m->p, m->bytes, &m->handle);
-  int64_t failed = r != ncclSuccess;
-  if (failed) {
-    m->handle = NULL;
-    ct_log_all(CT_LOG_DEBUG, "ncclCommRegister: %s", ncclGetErrorString(r));
-  }
-  ct_agree_sum(c->t, &failed, 1);
-  if (!failed || !m->handle) return;
-  (void)ncclCommDeregister(c->nccl, m->handle);
-  m->handle = NULL;
+  int64_t foreign = !m->by_nccl;
+  ct_agree_sum(c->t, &foreign, 1);
+  if (foreign) return CT_OK;
+  return gpu__nccl_done(c, c->nccl, ncclCommRegister(c->nccl, m->p, m->bytes, &m->handle),
+                        "ncclCommRegister", (int64_t)m->bytes);
 }
 
 static int alloc(ct_comm_t *c, size_t bytes, void **out)
@@ -248,7 +243,8 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
   rc = new_memory(c, bytes, &b.whole);
   if (rc == CT_OK && c->bf16) rc = new_memory(c, bytes / 2 + UNIT, &b.bf16);
   CT_TRY_ALL(c->t, rc);
-  register_memory(c, c->bf16 ? &b.bf16 : &b.whole); /* the memory that NCCL accesses */
+  rc = register_memory(c, c->bf16 ? &b.bf16 : &b.whole); /* the memory that NCCL accesses */
+  CT_TRY_ALL(c->t, rc);
   c->block[c->blocks++] = b;
   *out = b.whole.p;
   b = (gpu__block_t){0};
@@ -303,6 +299,7 @@ static void close_comm(ct_comm_t *c)
     if (rc != CT_OK) gpu__nccl_give_up(c, rc);
   }
   gpu__drop_graphs(c->dev); /* NCCL would wait for graphs that contain its work */
+  if (c->failure.code != CT_OK) gpu__nccl_kill(c);
   for (int64_t i = 0; i < c->blocks; i++) {
     free_memory(c, &c->block[i].whole);
     free_memory(c, &c->block[i].bf16);
@@ -319,6 +316,8 @@ static void abort_comm(ct_comm_t *c)
     gpu__nccl_give_up(c, ct_err_set(CT_ERR_COMM, __FILE__, __LINE__,
                                     "rank %d on %s aborted during a transfer", c->t->rank,
                                     c->t->host));
+  else
+    gpu__nccl_kill(c);
   ct_err_put(&last);
   free_parts(c, 1);
 }

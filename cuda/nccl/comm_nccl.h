@@ -46,6 +46,8 @@ struct ct_comm {
   int bf16;              /**< 1: gradients are sent as bfloat16 between nodes */
   ct_alarm_t *alarm;     /**< owned */
   ncclComm_t nccl;       /**< owned; NULL after a failure */
+  ncclComm_t *child;     /**< owned; where NCCL returns the child of a split in progress, or NULL */
+  int stuck;             /**< 1: an abort did not complete: NCCL may still access memory */
   ct_err_info_t failure; /**< error that ended the communicator; code CT_OK: none */
   cudaStream_t stream;   /**< owned; higher priority than the queues' streams */
   const char *call;      /**< last NCCL call and its size */
@@ -77,6 +79,11 @@ int gpu__nccl_alive(ct_comm_t *c);
 /** Local, Hot. Checks the result of a call on \a comm, and waits until NCCL has enqueued it. A
  * failure is reported to the other ranks and ends this communicator. */
 int gpu__nccl_done(ct_comm_t *c, ncclComm_t comm, ncclResult_t r, const char *call, int64_t bytes);
+/** Pure. Returns 1 if a call within a group succeeded: it may already be in progress. */
+int gpu__nccl_is_fine(ncclResult_t r);
+/** Local, Hot. Ends an open group. Returns its result for gpu__nccl_done(), or \a r if a call
+ * within it failed with r. */
+ncclResult_t gpu__nccl_end_group(ncclResult_t r);
 /** Local. Ends the communicator because of this rank's recorded error, and reports the error to the
  * other ranks. Returns \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);

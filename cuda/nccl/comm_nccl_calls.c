@@ -27,13 +27,13 @@ static int gather_slices(ct_comm_t *c, float *buf, int64_t n)
   int64_t step = gpu__nccl_slice(n, ranks);
   float *rest = buf + ranks * step;
   size_t left = (size_t)(n - ranks * step);
-  ncclResult_t r = ncclGroupStart(), ended;
-  if (r == ncclSuccess && step)
+  ncclResult_t r = ncclGroupStart();
+  if (r != ncclSuccess) return gpu__nccl_done(c, c->nccl, r, "ncclGroupStart", 0);
+  if (step)
     r = ncclAllGather(buf + c->t->rank * step, buf, (size_t)step, ncclFloat32, c->nccl, c->stream);
-  if (r == ncclSuccess && left)
+  if (gpu__nccl_is_fine(r) && left)
     r = ncclBroadcast(rest, rest, left, ncclFloat32, ranks - 1, c->nccl, c->stream);
-  ended = ncclGroupEnd();
-  return gpu__nccl_done(c, c->nccl, r == ncclSuccess ? ended : r, "ncclAllGather",
+  return gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclAllGather",
                         n * (int64_t)sizeof *buf);
 }
 
@@ -88,7 +88,7 @@ static ncclResult_t send_or_receive(ct_comm_t *c, char *all, char *mine, const i
                      : ncclSend(mine, n, ncclUint8, 0, c->nccl, c->stream);
   if (c->t->rank) return r;
   char *row = all + bytes[0];
-  for (int peer = 1; peer < c->t->size && r == ncclSuccess; row += bytes[peer++]) {
+  for (int peer = 1; peer < c->t->size && gpu__nccl_is_fine(r); row += bytes[peer++]) {
     if (!bytes[peer]) continue;
     r = from_root ? ncclSend(row, (size_t)bytes[peer], ncclUint8, peer, c->nccl, c->stream)
                   : ncclRecv(row, (size_t)bytes[peer], ncclUint8, peer, c->nccl, c->stream);
@@ -99,11 +99,10 @@ static ncclResult_t send_or_receive(ct_comm_t *c, char *all, char *mine, const i
 static int enqueue_rows(ct_comm_t *c, char *all, char *mine, const int64_t bytes[], int from_root)
 {
   int rc = CT_OK;
-  ncclResult_t r = ncclGroupStart(), ended;
-  if (r == ncclSuccess) r = send_or_receive(c, all, mine, bytes, from_root);
-  ended = ncclGroupEnd();
-  CT_TRY(gpu__nccl_done(c, c->nccl, r == ncclSuccess ? ended : r,
-                        from_root ? "ncclSend" : "ncclRecv", bytes[c->t->rank]));
+  ncclResult_t r = ncclGroupStart();
+  if (r != ncclSuccess) return gpu__nccl_done(c, c->nccl, r, "ncclGroupStart", 0);
+  r = gpu__nccl_end_group(send_or_receive(c, all, mine, bytes, from_root));
+  CT_TRY(gpu__nccl_done(c, c->nccl, r, from_root ? "ncclSend" : "ncclRecv", bytes[c->t->rank]));
   if (c->t->rank == 0 && bytes[0])
     GPU_TRY(cudaMemcpyAsync(from_root ? mine : all, from_root ? all : mine, (size_t)bytes[0],
                             cudaMemcpyDeviceToDevice, c->stream));
@@ -161,14 +160,19 @@ void gpu__nccl_groups_free(ct_comm_t *c)
   }
 }
 
-/* Splits the communicator. The child exists once the call on the parent has completed, and is
- * usable once the child's own initialization has completed. */
+/* Splits the communicator. NCCL returns the child when the parent has completed the call, and the
+ * child is usable when it has completed its own initialization. */
 static int split(ct_comm_t *c, int color, ct_group_t *g)
 {
   int rc = CT_OK;
   CT_TRY(gpu__wait_stream(c->dev, c->stream)); /* no transfer may be in flight */
-  CT_TRY(gpu__nccl_done(c, c->nccl, ncclCommSplit(c->nccl, color, c->t->rank, &g->nccl, NULL),
+  c->child = ct_mem_alloc(sizeof *c->child, "a communicator of NCCL");
+  CT_TRY(c->child ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(gpu__nccl_done(c, c->nccl, ncclCommSplit(c->nccl, color, c->t->rank, c->child, NULL),
                         "ncclCommSplit", 0));
+  g->nccl = *c->child;
+  ct_mem_free(c->child);
+  c->child = NULL;
   CT_TRY(gpu__nccl_done(c, g->nccl, ncclInProgress, "ncclCommSplit", 0));
   CT_TRY(gpu__nccl_done(c, g->nccl, ncclCommCount(g->nccl, &g->size), "ncclCommCount", 0));
   CT_TRY(gpu__nccl_event(&g->fork));
@@ -196,7 +200,10 @@ int gpu__nccl_group(ct_comm_t *c, int color, ct_group_t **out)
   *out = g;
   return rc;
 out:
-  if (g && c->groups == g) c->groups = g->next;
+  if (g && c->groups == g) {
+    gpu__nccl_give_up(c, rc); /* here too if another rank failed, which cannot close its part */
+    c->groups = g->next;
+  }
   free_group(g);
   return rc;
 }

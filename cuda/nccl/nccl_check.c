@@ -14,9 +14,10 @@
 #include "base/ct_mem.h"
 #include "cuda/nccl/comm_nccl.h"
 
-/* Communicators to abort, groups first. */
+/* Communicators to abort: the parent first, which also ends a split in progress. */
 typedef struct ending {
   int device, n;
+  ncclComm_t *child; /* owned; where NCCL returns the child of a split in progress, or NULL */
   ncclComm_t comm[];
 } ending_t;
 
@@ -26,6 +27,8 @@ static void *abort_all(void *arg)
   (void)cudaSetDevice(e->device); /* a new thread would otherwise initialize device 0 */
   for (int i = 0; i < e->n; i++)
     (void)ncclCommAbort(e->comm[i]);
+  if (e->child && *e->child) (void)ncclCommAbort(*e->child);
+  ct_mem_free(e->child);
   ct_mem_free(e);
   return NULL;
 }
@@ -38,12 +41,14 @@ static ending_t *take_all(ct_comm_t *c)
   ending_t *e = ct_mem_alloc(sizeof *e + (size_t)n * sizeof *e->comm, "NCCL's communicators");
   if (!e) return NULL;
   e->device = c->dev->index;
+  e->comm[e->n++] = c->nccl;
   for (ct_group_t *g = c->groups; g; g = g->next) {
     if (g->nccl) e->comm[e->n++] = g->nccl;
     g->nccl = NULL;
   }
-  e->comm[e->n++] = c->nccl;
+  e->child = c->child;
   c->nccl = NULL;
+  c->child = NULL;
   return e;
 }
 
@@ -63,6 +68,7 @@ void gpu__nccl_kill(ct_comm_t *c)
   until.tv_sec += PATIENCE_S;
   if (pthread_timedjoin_np(thread, NULL, &until) == 0) return;
   (void)pthread_detach(thread);
+  c->stuck = 1;
   ct_log_all(CT_LOG_DEBUG, "the NCCL call did not complete within %d s", PATIENCE_S);
 }
 
@@ -142,13 +148,24 @@ out:
   return rc;
 }
 
+int gpu__nccl_is_fine(ncclResult_t r)
+{
+  return r == ncclSuccess || r == ncclInProgress;
+}
+
+ncclResult_t gpu__nccl_end_group(ncclResult_t r)
+{
+  ncclResult_t ended = ncclGroupEnd();
+  return gpu__nccl_is_fine(r) ? ended : r;
+}
+
 static int check_one(ct_comm_t *c, ncclComm_t comm)
 {
   ncclResult_t r = ncclSuccess;
   if (!comm) return CT_OK;
   ncclResult_t asked = ncclCommGetAsyncError(comm, &r);
   if (asked != ncclSuccess) r = asked;
-  return r == ncclSuccess || r == ncclInProgress ? CT_OK : fail_with(c, comm, r);
+  return gpu__nccl_is_fine(r) ? CT_OK : fail_with(c, comm, r);
 }
 
 static int is_busy(cudaStream_t s)

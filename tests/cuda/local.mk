@@ -26,6 +26,8 @@ emu_h = \
 fake_nccl = \
   %D%/emu/fake_nccl.c \
   %D%/emu/fake_nccl.h \
+  %D%/emu/fake_nccl_calls.c \
+  %D%/emu/fake_nccl_rules.c \
   %D%/emu/fake_nccl_work.c
 if HAVE_NCCL
 emu_nccl_c = $(cuda_nccl_c) $(fake_nccl)

@@ -24,6 +24,7 @@
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 #include <cuda_runtime_api.h>
+#include <stdint.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -34,6 +35,12 @@ extern "C" {
  * error, which is sticky.  It must not call the runtime. */
 cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args), const void *args,
                            size_t bytes);
+/** The same; gone() is called with the copy when no stream and no graph holds the work any more,
+ * also if this function fails.  It must not call the runtime. */
+cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*work)(void *args),
+                                 const void *args, size_t bytes, void (*gone)(void *args));
+/** Returns a number that changes when something is put into the stream, or captured from it. */
+int64_t fake_cuda_position(cudaStream_t stream);
 /** Runs one action of any stream, as a GPU makes progress while its process is busy.  Returns 0 if
  * no action can run now. */
 int fake_cuda_progress(void);

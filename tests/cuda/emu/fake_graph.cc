@@ -65,10 +65,12 @@ static cudaError_t end_capture(CUstream_st *s, cudaGraph_t *out)
     member->last.clear();
   }
   fake->captures.erase(std::find(fake->captures.begin(), fake->captures.end(), c));
+  auto nodes = std::make_shared<std::vector<fake_node_t>>();
+  nodes->swap(c->nodes); /* events may hold the capture for long */
   if (!c->valid) return cudaErrorStreamCaptureInvalidated;
   c->valid = false; /* marks events that were recorded in the capture */
   if (!joined) return cudaErrorStreamCaptureUnjoined;
-  *out = new CUgraph_st{std::make_shared<std::vector<fake_node_t>>(c->nodes)};
+  *out = new CUgraph_st{nodes};
   fake->graphs.insert(*out);
   return cudaSuccess;
 }

@@ -1,4 +1,4 @@
-/* The API functions of the fake NCCL (fake_nccl.h). */
+/* Communicators and memory of the fake NCCL (fake_nccl.h). */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,48 +10,7 @@
 #include "tests/cuda/emu/fake_cuda.h"
 #include "tests/cuda/emu/fake_nccl.h"
 
-static struct ncclComm *comms; /* including aborted ones, to which actions of streams may still
-                                  point */
-static int world_rank;         /* rank in the newest communicator that is not a split */
-static char last_error[256];
-
-/* ---- injected failures ---- */
-
-typedef enum { FINE, FAILS, HANGS, ASYNC } fate_t;
-
-static fate_t fate_of(const char *function)
-{
-  static int64_t calls;
-  static char seen[256];
-  const char *text = getenv("CTRAIN_FAKE_NCCL_FAIL");
-  size_t len = strlen(function);
-  long long n;
-  int rank, read = 0;
-  if (text && strcmp(text, seen) != 0) { /* the setting of another test */
-    snprintf(seen, sizeof seen, "%s", text);
-    calls = 0;
-  }
-  if (!text || strncmp(text, function, len) != 0 || text[len] != ':') return FINE;
-  if (sscanf(text + len, ":%lld:%d%n", &n, &rank, &read) != 2 || rank != world_rank) return FINE;
-  if (++calls != n) return FINE;
-  snprintf(last_error, sizeof last_error, "an injected failure of %s", function);
-  if (strcmp(text + len + read, ":hang") == 0) return HANGS;
-  return strcmp(text + len + read, ":async") == 0 ? ASYNC : FAILS;
-}
-
-static ncclResult_t refuse(ncclResult_t r, const char *why)
-{
-  snprintf(last_error, sizeof last_error, "%s", why);
-  return r;
-}
-
-/* First result of a call on a nonblocking communicator. */
-static ncclResult_t soon(struct ncclComm *c)
-{
-  if (c->blocking) return ncclSuccess;
-  c->asked_again = 1;
-  return ncclInProgress;
-}
+struct ncclComm *fake_comms;
 
 /* ---- background progress ---- */
 
@@ -85,7 +44,7 @@ static void start_moving(void)
   if (pthread_create(&mover, NULL, move, NULL) != 0) atomic_store(&moving, 0);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static void find_gpu(char *text, int cap)
 {
@@ -95,7 +54,7 @@ static void find_gpu(char *text, int cap)
     snprintf(text, (size_t)cap, "?");
 }
 
-static fake_room_t *enter(const char *name)
+static fake_room_t *open_room(const char *name)
 {
   int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
   void *p = MAP_FAILED;
@@ -105,23 +64,22 @@ static fake_room_t *enter(const char *name)
   return p == MAP_FAILED ? NULL : p;
 }
 
-static ncclResult_t create(ncclComm_t *out, int ranks, const char *name, int rank, int blocking,
-                           int stuck)
+static ncclResult_t create(ncclComm_t *out, int ranks, const char *name, int rank, int stuck,
+                           struct ncclComm *family)
 {
   *out = NULL;
   if (rank < 0 || rank >= ranks || ranks > FAKE_RANKS)
-    return refuse(ncclInvalidArgument, "bad rank, or too many for the fake");
-  fake_room_t *room = enter(name);
+    return fake_nccl_refuse(ncclInvalidArgument, "bad rank, or too many for the fake");
+  fake_room_t *room = open_room(name);
   struct ncclComm *c = room ? calloc(1, sizeof *c) : NULL;
-  if (!c) return refuse(ncclSystemError, "no shared memory");
+  if (!c) return fake_nccl_refuse(ncclSystemError, "no shared memory");
   c->room = room;
   c->rank = rank;
   c->size = ranks;
-  c->blocking = blocking;
-  c->stuck = stuck;
+  c->family = family ? family : c;
   snprintf(c->name, sizeof c->name, "%s", name);
-  c->next = comms;
-  comms = c;
+  c->next = fake_comms;
+  fake_comms = c;
   fake_seat_t *s = &c->room->seat[rank];
   const char *host = getenv("NCCL_HOSTID");
   if (host)
@@ -148,15 +106,15 @@ static void refuse_duplicates(struct ncclComm *c)
     }
 }
 
+/* ---- jobs ---- */
+
 /* Returns 1 when all ranks have joined. */
 static int join(struct ncclComm *c)
 {
-  if (c->stuck) return 0;
   for (int r = 0; r < c->size; r++)
     if (!atomic_load(&c->room->seat[r].joined)) return 0;
   shm_unlink(c->name); /* the first rank that sees all ranks removes the name */
   refuse_duplicates(c);
-  c->state = FAKE_READY;
   return 1;
 }
 
@@ -173,27 +131,74 @@ static int split(struct ncclComm *c)
     rank += r < c->rank && c->room->seat[r].color[number] == me->color[number];
   }
   snprintf(name, sizeof name, "%s-%d-%d", c->name, number, me->color[number]);
-  ncclResult_t r = create(c->child, members, name, rank, c->blocking, 0);
-  if (r != ncclSuccess) c->async = r;
-  c->child = NULL;
+  ncclResult_t r = create(c->child, members, name, rank, 0, c->family);
+  if (r == ncclSuccess)
+    (void)fake_nccl_begin(*c->child, FAKE_JOIN, FAKE_FINE);
+  else
+    c->async = r;
   return 1;
 }
 
-static int is_ready(struct ncclComm *c)
+static int finalize(const struct ncclComm *c)
 {
-  if (c->async != ncclSuccess) return 1;
-  if (c->state == FAKE_JOINING && !join(c)) return 0;
-  if (c->child && !split(c)) return 0;
+  if (atomic_load(&c->queued) || atomic_load(&c->in_graphs)) return 0;
+  for (int r = 0; r < c->size; r++)
+    if (!atomic_load(&c->room->seat[r].finalized)) return 0;
   return 1;
 }
 
-static ncclResult_t wait_if_blocking(struct ncclComm *c)
+static int finish_job(struct ncclComm *c)
 {
-  if (!c->blocking) return ncclInProgress;
-  while (!is_ready(c))
-    usleep(100);
-  return c->async;
+  switch (c->job) {
+  case FAKE_JOIN:
+    return join(c);
+  case FAKE_SPLIT:
+    return split(c);
+  case FAKE_ENQUEUE:
+    fake_nccl_enqueue(c);
+    return 1;
+  case FAKE_REGISTER:
+    if (c->handle) *c->handle = c->registered;
+    return 1;
+  case FAKE_FINALIZE:
+    return finalize(c);
+  default:
+    return 1;
+  }
 }
+
+int fake_nccl_busy(const struct ncclComm *c)
+{
+  return c->job != FAKE_IDLE && c->async == ncclSuccess;
+}
+
+/* Starts a job. Returns ncclSuccess if it is complete, or ncclInProgress. */
+ncclResult_t fake_nccl_begin(struct ncclComm *c, fake_job_t job, fake_fate_t fate)
+{
+  c->job = job;
+  c->stuck = fate == FAKE_HANGS;
+  if (fate == FAKE_ASYNC) c->async = ncclRemoteError;
+  if (fate == FAKE_FINE && !fake_nccl_draws_progress() && finish_job(c)) {
+    c->job = FAKE_IDLE;
+    return c->async;
+  }
+  c->polls = fake_nccl_draws_polls();
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *r)
+{
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  ncclResult_t rc = fake_nccl_enter(c, __func__, FAKE_BUSY_OK | FAKE_FINALIZED_OK | FAKE_GROUP_OK);
+  if (rc != ncclSuccess) return rc;
+  if (fate == FAKE_HANGS && c->job != FAKE_IDLE) c->stuck = 1;
+  if (fate == FAKE_ASYNC) c->async = ncclRemoteError;
+  if (fake_nccl_busy(c) && !c->stuck && c->polls-- <= 0 && finish_job(c)) c->job = FAKE_IDLE;
+  *r = fake_nccl_busy(c) ? ncclInProgress : c->async;
+  return fake_nccl_leave(c, fate == FAKE_FAILS ? ncclSystemError : ncclSuccess);
+}
+
+/* ---- life ---- */
 
 ncclResult_t ncclGetVersion(int *version)
 {
@@ -206,74 +211,120 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
   static int made;
   memset(id, 0, sizeof *id);
   snprintf(id->internal, sizeof id->internal, "/ctrain-fake-nccl-%d-%d", (int)getpid(), made++);
-  return fate_of("ncclGetUniqueId") == FINE ? ncclSuccess : ncclSystemError;
+  return fake_nccl_fate(__func__) == FAKE_FINE ? ncclSuccess : ncclSystemError;
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
-  world_rank = rank;
-  fate_t fate = fate_of("ncclCommInitRankConfig");
+  fake_nccl_world(rank);
+  fake_fate_t fate = fake_nccl_fate(__func__);
   *out = NULL;
-  if (config->magic != 0xcafebeef) return refuse(ncclInvalidArgument, "config not initialized");
-  if (fate == FAILS) return ncclSystemError;
-  ncclResult_t r = create(out, ranks, id.internal, rank, config->blocking != 0, fate == HANGS);
-  if (r != ncclSuccess) return r;
-  if (fate == ASYNC) (*out)->async = ncclRemoteError;
-  return wait_if_blocking(*out);
+  if (config->magic != 0xcafebeef)
+    return fake_nccl_misuse(__func__, ncclInvalidArgument, "the configuration is not initialized");
+  if (config->blocking != 0)
+    return fake_nccl_misuse(__func__, ncclInvalidArgument, "the fake is only non-blocking");
+  if (fake_nccl_in_group())
+    return fake_nccl_misuse(__func__, ncclInvalidUsage, "called within a group");
+  if (fate == FAKE_FAILS) return ncclSystemError;
+  ncclResult_t r = create(out, ranks, id.internal, rank, fate == FAKE_HANGS, NULL);
+  return r == ncclSuccess ? fake_nccl_begin(*out, FAKE_JOIN, fate) : r;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t *out, ncclConfig_t *config)
 {
-  fate_t fate = fate_of("ncclCommSplit");
+  fake_fate_t fate = fake_nccl_fate(__func__);
   (void)config; /* the child inherits the parent's configuration */
+  ncclResult_t r = fake_nccl_enter(c, __func__, 0);
+  if (r != ncclSuccess) return r;
   *out = NULL;
-  if (fate == FAILS) return ncclSystemError;
-  if (c->splits == FAKE_SPLITS || c->child) return refuse(ncclInvalidUsage, "too many splits");
+  if (atomic_load(&c->queued) || c->active)
+    r = fake_nccl_misuse(__func__, ncclInvalidUsage, "operations are outstanding");
+  else if (c->splits == FAKE_SPLITS || color < 0)
+    r = fake_nccl_refuse(ncclInvalidUsage, "a negative color, or too many splits");
+  else if (fate == FAKE_FAILS)
+    r = ncclSystemError;
+  if (r != ncclSuccess) return fake_nccl_leave(c, r);
   fake_seat_t *me = &c->room->seat[c->rank];
   me->color[c->splits] = color;
   me->key[c->splits] = key;
   c->child = out;
   c->splits++;
-  if (fate != HANGS) atomic_store(&me->splits, c->splits);
-  return wait_if_blocking(c);
-}
-
-ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *r)
-{
-  *r = ncclInProgress;
-  if (!is_ready(c)) return ncclSuccess;
-  if (c->asked_again && c->async == ncclSuccess) {
-    c->asked_again = 0;
-    return ncclSuccess;
-  }
-  *r = c->async;
-  return ncclSuccess;
+  if (fate != FAKE_HANGS) atomic_store(&me->splits, c->splits);
+  return fake_nccl_leave(c, fake_nccl_begin(c, FAKE_SPLIT, fate));
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t c, int *count)
 {
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  ncclResult_t r = fake_nccl_enter(c, __func__, 0);
+  if (r != ncclSuccess) return r;
   *count = c->size;
-  return ncclSuccess;
+  return fake_nccl_leave(c, fate == FAKE_FINE ? ncclSuccess : ncclSystemError);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
-  return fate_of("ncclCommFinalize") == FAILS ? ncclSystemError : soon(c);
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  ncclResult_t r = fake_nccl_enter(c, __func__, 0);
+  if (r != ncclSuccess) return r;
+  if (c->registered) fake_nccl_misuse(__func__, ncclInvalidUsage, "memory is still registered");
+  if (fate == FAKE_FAILS) return fake_nccl_leave(c, ncclSystemError);
+  c->finalized = 1;
+  if (fate != FAKE_HANGS) atomic_store(&c->room->seat[c->rank].finalized, 1);
+  r = fake_nccl_begin(c, FAKE_FINALIZE, fate);
+  return fake_nccl_leave(c, r);
 }
 
-/* Keeps the object: queues and graphs of the runtime may still hold its operations. */
-ncclResult_t ncclCommAbort(ncclComm_t c)
+/* The object is kept: queues and graphs of the runtime may still hold its operations. */
+static void end_comm(struct ncclComm *c)
 {
   atomic_store(&c->aborted, 1);
   shm_unlink(c->name);
-  return ncclSuccess;
+  c->gone = 1;
+  while (c->registered) {
+    fake_registered_t *m = c->registered;
+    c->registered = m->next;
+    free(m);
+  }
+}
+
+/* Waits until no graph holds an operation of this communicator. */
+static void wait_for_graphs(struct ncclComm *c)
+{
+  for (int ms = 0; ms < 5000 && atomic_load(&c->in_graphs); ms++)
+    if (!fake_cuda_progress()) usleep(1000);
+  if (atomic_load(&c->in_graphs))
+    fake_nccl_misuse("ncclCommAbort", ncclInvalidUsage, "a graph with its operations exists");
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t c)
+{
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  if (!c) return ncclSuccess;
+  ncclResult_t r = fake_nccl_enter(c, __func__, FAKE_BUSY_OK | FAKE_FINALIZED_OK | FAKE_GROUP_OK);
+  if (r != ncclSuccess) return r;
+  end_comm(c);
+  for (struct ncclComm *other = fake_comms; other; other = other->next) {
+    if (other->family != c->family || other->gone) continue;
+    atomic_store(&other->aborted, 1);
+    if (other->async == ncclSuccess) other->async = ncclInternalError;
+  }
+  while (fate == FAKE_HANGS)
+    pause();
+  wait_for_graphs(c);
+  return fake_nccl_leave(c, fate == FAKE_FINE ? ncclSuccess : ncclSystemError);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
-  atomic_store(&c->aborted, 1);
-  return ncclSuccess;
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  if (!c) return ncclSuccess;
+  ncclResult_t r = fake_nccl_enter(c, __func__, FAKE_FINALIZED_OK);
+  if (r != ncclSuccess) return r;
+  if (!c->finalized) fake_nccl_misuse(__func__, ncclInvalidUsage, "called before ncclCommFinalize");
+  end_comm(c);
+  return fake_nccl_leave(c, fate == FAKE_FINE ? ncclSuccess : ncclSystemError);
 }
 
 const char *ncclGetErrorString(ncclResult_t r)
@@ -289,150 +340,91 @@ const char *ncclGetErrorString(ncclResult_t r)
   return r < ncclNumResults ? text[r] : "unknown result code";
 }
 
-const char *ncclGetLastError(ncclComm_t c)
+/* ---- memory ---- */
+
+/* Memory of ncclMemAlloc(), with `comm` NULL. */
+static fake_registered_t *allocated;
+
+static fake_registered_t *find_memory(fake_registered_t *list, const char *p, size_t bytes)
 {
-  return c && c->last[0] ? c->last : last_error;
+  for (; list; list = list->next)
+    if (p >= list->p && p + bytes <= list->p + list->bytes) return list;
+  return NULL;
 }
 
-/* ---- memory ---- */
+int fake_nccl_is_registered(const struct ncclComm *c, const char *p, size_t *offset)
+{
+  const fake_registered_t *m = find_memory(c->registered, p, 1);
+  *offset = m ? (size_t)(p - m->p) : 0;
+  return m != NULL;
+}
+
+static ncclResult_t add_memory(fake_registered_t **list, struct ncclComm *c, void *p, size_t bytes)
+{
+  fake_registered_t *m = malloc(sizeof *m);
+  if (!m) return ncclSystemError;
+  *m = (fake_registered_t){c, p, bytes, *list};
+  *list = m;
+  return ncclSuccess;
+}
+
+static int remove_memory(fake_registered_t **list, const fake_registered_t *m)
+{
+  for (; *list; list = &(*list)->next) {
+    if (*list != m) continue;
+    fake_registered_t *old = *list;
+    *list = old->next;
+    free(old);
+    return 1;
+  }
+  return 0;
+}
 
 ncclResult_t ncclMemAlloc(void **p, size_t bytes)
 {
-  if (fate_of("ncclMemAlloc") != FINE) return ncclSystemError;
-  return cudaMalloc(p, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  if (fake_nccl_fate(__func__) != FAKE_FINE) return ncclSystemError;
+  if (cudaMalloc(p, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+  return add_memory(&allocated, NULL, *p, bytes);
 }
 
 ncclResult_t ncclMemFree(void *p)
 {
-  return cudaFree(p) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  fake_registered_t *m = find_memory(allocated, p, 1);
+  if (!m || m->p != p)
+    return fake_nccl_misuse(__func__, ncclInvalidArgument, "not memory of ncclMemAlloc");
+  for (struct ncclComm *c = fake_comms; c; c = c->next)
+    if (!c->gone && find_memory(c->registered, p, 1))
+      fake_nccl_misuse(__func__, ncclInvalidUsage, "the memory is still registered");
+  (void)remove_memory(&allocated, m);
+  if (cudaFree(p) != cudaSuccess) return ncclUnhandledCudaError;
+  return fate == FAKE_FINE ? ncclSuccess : ncclSystemError;
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t c, void *p, size_t bytes, void **handle)
 {
-  (void)c;
-  (void)bytes;
-  *handle = p;
-  return fate_of("ncclCommRegister") == FINE ? ncclSuccess : ncclSystemError;
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  ncclResult_t r = fake_nccl_enter(c, __func__, 0);
+  if (r != ncclSuccess) return r;
+  *handle = NULL;
+  if (!find_memory(allocated, p, bytes))
+    r = fake_nccl_misuse(__func__, ncclInvalidArgument, "not memory of ncclMemAlloc");
+  if (r == ncclSuccess && fate == FAKE_FAILS) r = ncclSystemError;
+  if (r == ncclSuccess) r = add_memory(&c->registered, c, p, bytes);
+  c->handle = handle;
+  return fake_nccl_leave(c, r == ncclSuccess ? fake_nccl_begin(c, FAKE_REGISTER, fate) : r);
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t c, void *handle)
 {
-  (void)c;
-  return handle ? ncclSuccess : refuse(ncclInvalidArgument, "no handle");
-}
-
-/* ---- operations ---- */
-
-static struct {
-  int depth, parts;
-  ncclResult_t failed;
-  cudaStream_t stream;
-  fake_op_t op; /* a group of sends and receives */
-} group;
-
-static ncclResult_t enqueue(fake_op_t *op, cudaStream_t stream)
-{
-  if (fake_cuda_work(stream, fake_nccl_work, op, sizeof *op) != cudaSuccess)
-    return ncclUnhandledCudaError;
-  return soon(op->comm);
-}
-
-static ncclResult_t call(const char *function, fake_part_t part, ncclComm_t c, cudaStream_t stream)
-{
-  fate_t fate = fate_of(function);
-  fake_op_t op = {.comm = c, .parts = 1, .hangs = fate == HANGS || fate == ASYNC};
-  if (fate == FAILS) {
-    group.failed = ncclSystemError;
-    return ncclSystemError;
-  }
-  if (fate == ASYNC) c->async = ncclRemoteError;
-  op.part[0] = part;
-  group.op.comm = c;
-  if (part.header.what < FAKE_SEND || !group.depth) {
-    ncclResult_t r = enqueue(&op, stream);
-    return group.depth && r == ncclInProgress ? ncclSuccess : r;
-  }
-  if (group.op.parts == FAKE_PARTS) return refuse(ncclInvalidUsage, "too many messages");
-  group.op.hangs |= op.hangs;
-  group.op.part[group.op.parts++] = part;
-  group.stream = stream;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclGroupStart(void); /* the header lacks `void` in this prototype */
-ncclResult_t ncclGroupStart(void)
-{
-  if (group.depth++ == 0) {
-    memset(&group.op, 0, sizeof group.op);
-    group.failed = ncclSuccess;
-  }
-  return fate_of("ncclGroupStart") == FINE ? ncclSuccess : ncclSystemError;
-}
-
-ncclResult_t ncclGroupEnd(void);
-ncclResult_t ncclGroupEnd(void)
-{
-  if (--group.depth > 0) return ncclSuccess;
-  if (fate_of("ncclGroupEnd") != FINE) return ncclSystemError;
-  if (group.failed != ncclSuccess) return group.failed;
-  if (!group.op.comm) return ncclSuccess;
-  return group.op.parts ? enqueue(&group.op, group.stream) : soon(group.op.comm);
-}
-
-static fake_part_t part_of(fake_what_t what, const void *send, void *recv, size_t count,
-                           ncclDataType_t type, int root)
-{
-  return (fake_part_t){.header = {what, (int)type, root, count}, .send = send, .recv = recv};
-}
-
-ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
-{
-  if (op != ncclSum) return refuse(ncclInvalidArgument, "the fake only adds");
-  return call(__func__, part_of(FAKE_ALL_REDUCE, send, recv, count, type, 0), c, stream);
-}
-
-ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
-                        ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
-{
-  if (op != ncclSum) return refuse(ncclInvalidArgument, "the fake only adds");
-  return call(__func__, part_of(FAKE_REDUCE, send, recv, count, type, root), c, stream);
-}
-
-ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
-                               ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
-{
-  if (op != ncclSum) return refuse(ncclInvalidArgument, "the fake only adds");
-  return call(__func__, part_of(FAKE_REDUCE_SCATTER, send, recv, count, type, 0), c, stream);
-}
-
-ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
-                           int root, ncclComm_t c, cudaStream_t stream)
-{
-  return call(__func__, part_of(FAKE_BROADCAST, send, recv, count, type, root), c, stream);
-}
-
-ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
-                           ncclComm_t c, cudaStream_t stream)
-{
-  return call(__func__, part_of(FAKE_ALL_GATHER, send, recv, count, type, 0), c, stream);
-}
-
-static size_t bytes_of(size_t count, ncclDataType_t type)
-{
-  return count * fake_type_size(type);
-}
-
-ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
-                      cudaStream_t stream)
-{
-  return call(__func__, part_of(FAKE_SEND, send, NULL, bytes_of(count, type), ncclUint8, peer), c,
-              stream);
-}
-
-ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
-                      cudaStream_t stream)
-{
-  return call(__func__, part_of(FAKE_RECV, NULL, recv, bytes_of(count, type), ncclUint8, peer), c,
-              stream);
+  fake_fate_t fate = fake_nccl_fate(__func__);
+  ncclResult_t r = fake_nccl_enter(c, __func__, 0);
+  if (r != ncclSuccess) return r;
+  if (atomic_load(&c->queued) || atomic_load(&c->in_graphs))
+    fake_nccl_misuse(__func__, ncclInvalidUsage, "operations may still access the memory");
+  if (!remove_memory(&c->registered, handle))
+    r = fake_nccl_misuse(__func__, ncclInvalidUsage, "no handle of this communicator");
+  if (r == ncclSuccess && fate == FAKE_FAILS) r = ncclSystemError;
+  c->handle = NULL;
+  return fake_nccl_leave(c, r == ncclSuccess ? fake_nccl_begin(c, FAKE_REGISTER, fate) : r);
 }

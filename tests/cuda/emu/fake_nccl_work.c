@@ -104,19 +104,31 @@ static void take(const struct ncclComm *c, const fake_part_t *p)
   }
 }
 
+/* Returns what differs between two calls of a collective, or NULL. */
+static const char *difference(const fake_header_t *a, const fake_header_t *b)
+{
+  if (a->what != b->what) return "collectives";
+  if (a->type != b->type) return "types";
+  if (a->root != b->root) return "roots";
+  if (a->count != b->count) return "counts";
+  if (a->captured != b->captured) return "modes, captured and not";
+  if (a->registered != b->registered) return "buffers, registered and not";
+  if (a->offset != b->offset) return "offsets in registered memory";
+  return a->number == b->number ? NULL : a->captured ? "captures" : "positions in their order";
+}
+
 /* Returns 1 if all ranks called the same collective with the same arguments. */
 static int agree(struct ncclComm *c, const fake_header_t *h)
 {
-  for (int r = 0; r < c->size; r++) {
-    const fake_header_t *other = &c->room->seat[r].header;
-    if (other->what == h->what && other->type == h->type && other->root == h->root &&
-        other->count == h->count)
-      continue;
+  for (int r = 0; r < c->size && c->async == ncclSuccess; r++) {
+    const char *other = difference(h, &c->room->seat[r].header);
+    if (!other) continue;
+    fake_nccl_misuse("collective", ncclInvalidUsage, "ranks %d and %d have different %s", c->rank,
+                     r, other);
+    snprintf(c->last, sizeof c->last, "ranks %d and %d have different %s", c->rank, r, other);
     c->async = ncclInvalidUsage;
-    snprintf(c->last, sizeof c->last, "ranks %d and %d called different collectives", c->rank, r);
-    return 0;
   }
-  return 1;
+  return c->async == ncclSuccess;
 }
 
 static outcome_t collective(struct ncclComm *c, fake_op_t *op)
@@ -148,8 +160,16 @@ static outcome_t message(struct ncclComm *c, fake_part_t *p)
   if (sends) {
     size_t left = p->header.count - p->at;
     box->bytes = left < FAKE_CHUNK ? left : FAKE_CHUNK;
+    box->total = p->header.count;
     memcpy(box->data, p->send + p->at, box->bytes);
   } else {
+    if (box->total != p->header.count) {
+      if (c->async == ncclSuccess)
+        fake_nccl_misuse("ncclRecv", ncclInvalidUsage, "rank %d sends %zu bytes, not %zu", peer,
+                         box->total, p->header.count);
+      c->async = ncclInvalidUsage;
+      return WAITS;
+    }
     memcpy(p->recv + p->at, box->data, box->bytes);
   }
   p->at += box->bytes;

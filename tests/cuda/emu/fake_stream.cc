@@ -190,15 +190,37 @@ void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *ar
   }));
 }
 
-extern "C" cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args),
-                                      const void *args, size_t bytes)
+extern "C" cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*work)(void *args),
+                                            const void *args, size_t bytes,
+                                            void (*gone)(void *args))
 {
+  std::shared_ptr<char> copy(new char[bytes], [gone](char *p) {
+    if (gone) gone(p);
+    delete[] p;
+  });
+  if (bytes > 0) memcpy(copy.get(), args, bytes);
   FAKE_CALL(FAKE_HARMLESS);
   CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
-  std::shared_ptr<char> copy(new char[bytes], std::default_delete<char[]>());
-  if (bytes > 0) memcpy(copy.get(), args, bytes);
   return call.done(fake_put(s, [=] { return work(copy.get()); }));
+}
+
+extern "C" cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args),
+                                      const void *args, size_t bytes)
+{
+  return fake_cuda_work_owned(stream, work, args, bytes, nullptr);
+}
+
+extern "C" int64_t fake_cuda_position(cudaStream_t stream)
+{
+  fake_call call("", FAKE_HARMLESS, false);
+  CUstream_st *s = fake_stream(stream);
+  int64_t sum = 0;
+  if (!s) return -1;
+  if (!s->capture) return s->line->put;
+  for (int node : s->last)
+    sum += node + 1;
+  return -2 - sum;
 }
 
 extern "C" int fake_cuda_progress(void)
