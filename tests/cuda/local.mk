@@ -37,7 +37,9 @@ nccl_tests = \
   %D%/nccl.test \
   %D%/nccl_app.test \
   %D%/nccl_calls.test \
-  %D%/nccl_fails.test
+  %D%/nccl_fails.test \
+  %D%/nccl_inject.test \
+  %D%/nccl_train.test
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/compose.test \
   %D%/conform.test \
