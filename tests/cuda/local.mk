@@ -1,6 +1,7 @@
 # The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake
 # CUDA runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu
 # loads it.
+# Unless sanitizers are used, the compiler puts calls before accesses to memory (fake_access.cc).
 # the kernels include the emulator where nvcc does not compile them
 emu_cxxflags = -DCT_KERNEL_HOST='"tests/cuda/emu/emu.h"' -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC \
   -fvisibility=hidden $(CT_SAN_CXX)
@@ -15,6 +16,7 @@ emu_products_c = \
   %D%/emu/host_sdpa.c
 emu_cc = \
   %D%/emu/emu.cc \
+  %D%/emu/fake_access.cc \
   %D%/emu/fake_device.cc \
   %D%/emu/fake_graph.cc \
   %D%/emu/fake_memory.cc \
@@ -51,9 +53,9 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/staged.test \
   %D%/train.test
 
-%D%/emu/kernels/%.o: cuda/kernels/%.cu
+%D%/emu/kernels/%.o: cuda/kernels/%.cu %D%/local.mk
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
-	  -fno-math-errno -ffp-contract=off -I$(top_srcdir)/src -I$(top_srcdir) \
+	  -fno-math-errno -ffp-contract=off $(if $(CT_SAN),,-fsanitize=thread) -I$(top_srcdir)/src -I$(top_srcdir) \
 	  $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d

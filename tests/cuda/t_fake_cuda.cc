@@ -138,6 +138,7 @@ static void memory(void)
   IS(cudaMemset(a, 0, 601), cudaErrorInvalidValue);
   IS(cudaMemcpy(a, b, 400, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   WELL(cudaMemcpy(a, b, 400, cudaMemcpyDefault));
+  WELL(cudaDeviceSynchronize());
   WELL(cudaFree(b));
   IS(cudaFree(b), cudaErrorInvalidValue);
   IS(cudaFreeHost(a), cudaErrorInvalidValue);
@@ -162,32 +163,159 @@ static void registered_memory(void)
   WELL(cudaHostUnregister(host));                                          /* waits */
   CT_ASSERT_INT(host[3], 5);
   IS(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
+  WELL(cudaDeviceSynchronize());
   close_fake();
 }
 
-/* From pageable memory is copied at once, from pinned memory when its turn comes; to pageable
- * memory before the call returns. */
+/* Memory of the host is read and written when a copy's turn comes. */
+static void copy_late(int *host)
+{
+  open_fake("late");
+  cudaStream_t s = stream();
+  int *x = device_ints();
+  if (!host) host = pinned_ints();
+  host[0] = 1;
+  WELL(cudaMemcpyAsync(x, host, N * sizeof *x, cudaMemcpyDefault, s));
+  host[0] = 2;
+  enqueue(s, x, 1, 10);
+  WELL(cudaMemcpyAsync(host, x, N * sizeof *x, cudaMemcpyDefault, s));
+  CT_ASSERT_INT(host[0], 2);
+  WELL(cudaStreamSynchronize(s));
+  CT_ASSERT_INT(host[0], 12);
+  close_fake();
+}
+
 static void copies(void)
 {
   int pageable[N] = {0};
+  copy_late(pageable);
+  copy_late(NULL);
+}
+
+/* Whether the host can see that a copy or a fill is complete when the call returns. */
+static void copies_that_wait(void)
+{
+  int pageable[N] = {1};
   open_fake("late");
-  cudaStream_t s = stream();
-  int *x = device_ints(), *pinned = pinned_ints();
-  pageable[0] = 1;
-  WELL(cudaMemcpyAsync(x, pageable, sizeof pageable, cudaMemcpyHostToDevice, s));
+  int *x = device_ints(), *y = device_ints(), *pinned = pinned_ints();
+  WELL(cudaMemcpy(x, pageable, sizeof pageable, cudaMemcpyDefault));
+  CT_ASSERT_INT(x[0] == 1, 0); /* it may be on its way */
   pageable[0] = 2;
-  enqueue(s, x, 1, 10);
-  WELL(cudaMemcpyAsync(pageable, x, sizeof pageable, cudaMemcpyDeviceToHost, s));
-  CT_ASSERT_INT(pageable[0], 11);
-  pinned[0] = 1;
-  WELL(cudaMemcpyAsync(x, pinned, sizeof pageable, cudaMemcpyDefault, s));
-  pinned[0] = 2;
-  enqueue(s, x, 1, 10);
-  WELL(cudaMemcpyAsync(pinned, x, sizeof pageable, cudaMemcpyDefault, s));
+  pinned[0] = 3;
+  WELL(cudaMemcpy(y, pinned, sizeof pageable, cudaMemcpyDefault));
+  CT_ASSERT_INT(x[0], 1);
+  CT_ASSERT_INT(y[0], 3);
+  WELL(cudaMemcpy(y, x, sizeof pageable, cudaMemcpyDefault));
+  CT_ASSERT_INT(y[0], 3);
+  WELL(cudaMemcpy(pinned, pageable, sizeof pageable, cudaMemcpyDefault));
   CT_ASSERT_INT(pinned[0], 2);
-  WELL(cudaStreamSynchronize(s));
-  CT_ASSERT_INT(pinned[0], 12);
+  CT_ASSERT_INT(y[0], 1);
+  WELL(cudaMemset(y, 0, sizeof pageable));
+  CT_ASSERT_INT(y[0], 1);
+  WELL(cudaMemset(pinned, 0, sizeof pageable));
+  CT_ASSERT_INT(pinned[0], 0);
+  WELL(cudaMemcpyAsync(pinned, pageable, sizeof pageable, cudaMemcpyDefault, stream()));
+  CT_ASSERT_INT(pinned[0], 2);
+  WELL(cudaFree(x));
+  WELL(cudaFree(y));
   close_fake();
+}
+
+/* ---- hazards ---- */
+
+enum between_t { NOTHING, EVENT, HOST, OTHER_EVENT, BETWEENS };
+
+static void order(between_t how, cudaStream_t from, cudaStream_t to, cudaEvent_t e)
+{
+  if (how == OTHER_EVENT) WELL(cudaEventRecord(e, to));
+  if (how == EVENT) WELL(cudaEventRecord(e, from));
+  if (how == EVENT || how == OTHER_EVENT) WELL(cudaStreamWaitEvent(to, e, 0));
+  if (how == HOST) WELL(cudaStreamSynchronize(from));
+}
+
+/* The work of a library on one stream. */
+struct touch_t {
+  int *x;
+  int writes;
+};
+static cudaError_t touch(void *args)
+{
+  const touch_t *t = (const touch_t *)args;
+  fake_cuda_access(t->x, 4, t->writes);
+  return cudaSuccess;
+}
+
+/* Work number i on x: reads with 0 to 1, writes with 2 to 5. */
+static void use(int i, cudaStream_t s, int *x, int *other)
+{
+  touch_t t = {x, i == 2};
+  if (i == 0 || i == 2) WELL(fake_cuda_work(s, touch, &t, sizeof t));
+  if (i == 1) WELL(cudaMemcpyAsync(other, x, 8, cudaMemcpyDefault, s));
+  if (i == 3) WELL(cudaMemsetAsync(x, 0, 8, s));
+  if (i == 4) enqueue(s, x, 1, 1);
+  if (i == 5) WELL(cudaMemcpyAsync(x, other, 8, cudaMemcpyDefault, s));
+}
+
+static int hazards_of(const char *in, int first, int second, between_t how)
+{
+  open_fake(in);
+  cudaStream_t a = stream(), b = stream();
+  cudaEvent_t e = event();
+  int *x = device_ints(), *one = device_ints(), *two = device_ints();
+  use(first, a, x, one);
+  order(how, a, b, e);
+  use(second, b, x, two);
+  cudaError_t rc = cudaDeviceSynchronize();
+  int found = fake_cuda_hazards();
+  CT_ASSERT_INT(rc, found ? cudaErrorIllegalAddress : cudaSuccess);
+  close_fake();
+  return found;
+}
+
+/* Each order of execution shows what the program forgot. */
+static void two_streams_need_an_order(void)
+{
+  static const char *const orders_of_streams[] = {"inline", "late", "random:1", "random:2"};
+  for (const char *in : orders_of_streams)
+    for (int first = 0; first < 6; first++)
+      for (int second = 0; second < 6; second++) {
+        bool both_read = first < 2 && second < 2;
+        /* kernels have no calls before accesses in builds with sanitizers, nor in this file */
+        if (first == 4 || second == 4) continue;
+        for (int how = 0; how < BETWEENS; how++) {
+          bool ordered = how == EVENT || how == HOST;
+          CT_ASSERT_INT(hazards_of(in, first, second, (between_t)how) > 0, !both_read && !ordered);
+        }
+      }
+}
+
+static void different_bytes_need_none(void)
+{
+  open_fake("random");
+  cudaStream_t a = stream(), b = stream();
+  int *x = device_ints();
+  WELL(cudaMemsetAsync(x, 0, 8, a));
+  WELL(cudaMemsetAsync(x + 2, 0, 8, b));
+  WELL(cudaDeviceSynchronize());
+  WELL(cudaMemsetAsync(x + 1, 0, 8, a)); /* after what the host has waited for */
+  WELL(cudaDeviceSynchronize());
+  CT_ASSERT_INT(fake_cuda_hazards(), 0);
+  close_fake();
+}
+
+/* CUDA may wait when memory is freed, or not. */
+static void freeing_waits_for_nothing(void)
+{
+  for (int waits = 0; waits < 2; waits++) {
+    open_fake("late");
+    cudaStream_t s = stream();
+    int *x = device_ints(), *pinned = pinned_ints();
+    WELL(cudaMemcpyAsync(x, pinned, N * sizeof *x, cudaMemcpyDefault, s));
+    if (waits) WELL(cudaStreamSynchronize(s));
+    IS(cudaFree(x), waits ? cudaSuccess : cudaErrorIllegalAddress);
+    CT_ASSERT_INT(fake_cuda_hazards(), !waits);
+    close_fake();
+  }
 }
 
 /* ---- streams and events ---- */
@@ -394,6 +522,10 @@ int main(int argc, char **argv)
                                     CT_TEST(memory),
                                     CT_TEST(registered_memory),
                                     CT_TEST(copies),
+                                    CT_TEST(copies_that_wait),
+                                    CT_TEST(two_streams_need_an_order),
+                                    CT_TEST(different_bytes_need_none),
+                                    CT_TEST(freeing_waits_for_nothing),
                                     CT_TEST(missing_wait),
                                     CT_TEST(waiting_for_events),
                                     CT_TEST(times),

@@ -22,22 +22,37 @@ enum { FAKE_MAX_GPUS = 64 };
 static const cudaError_t FAKE_AGAIN = cudaErrorApiFailureBase;
 typedef std::function<cudaError_t()> fake_action_t;
 
+/* For each lane, a number of an action (fake_access.cc). */
+typedef std::vector<uint32_t> fake_clock_t;
+/* An action, as it is known to the search for hazards. */
+struct fake_who_t {
+  std::string what;
+  int stream, lane;   /* numbers of the stream and its lane; lane 0: the host */
+  fake_clock_t clock; /* the latest actions that complete before it starts, and its own number */
+};
+
 /* The actions of a stream, which may outlive it. */
 struct fake_line_t;
 struct fake_piece_t {
   fake_action_t action;               /* empty: only waits */
   std::shared_ptr<fake_line_t> after; /* runs after this queue has completed `number` actions */
   int64_t number;
+  std::shared_ptr<const fake_who_t> who;
 };
 struct fake_line_t {
-  int device;
+  int device, stream;
+  int lane, graph_lane; /* graph_lane: of its actions in graphs */
+  fake_clock_t clock;   /* of the latest action */
   std::deque<fake_piece_t> work;
   int64_t put, done;
+  ~fake_line_t();
 };
 
 struct fake_node_t {
   fake_action_t action;
   std::vector<int> after; /* indices of the nodes it depends on */
+  std::string what;
+  std::shared_ptr<fake_line_t> line; /* of the captured stream */
 };
 struct fake_capture_t {
   bool valid;
@@ -52,6 +67,7 @@ struct fake_capture_t {
 struct fake_mark_t {
   std::shared_ptr<fake_line_t> line;
   int64_t number;
+  fake_clock_t clock;
   double time;
 };
 
@@ -107,6 +123,7 @@ struct fake_state_t {
   };
   std::vector<failure> failures;
   std::map<std::string, int64_t> calls;
+  bool hazards;
   fake_device_t device[FAKE_MAX_GPUS];
   std::map<const unsigned char *, fake_memory_t> memory;
   std::vector<std::shared_ptr<fake_line_t>> lines;
@@ -153,11 +170,34 @@ void fake_unlock_a_while(void);
 
 /* NULL: there is no such stream. */
 CUstream_st *fake_stream(cudaStream_t s);
-cudaError_t fake_put(CUstream_st *s, const fake_action_t &action);
-/* Runs actions until the queue has completed `number` of them. */
+cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action);
+/* Runs actions until the queue has completed `number` of them; the host waits for that. */
 cudaError_t fake_run_until(const std::shared_ptr<fake_line_t> &line, int64_t number);
-cudaError_t fake_run_device(int device);
+/* Runs all actions; host_waits: the program may count on it. */
+cudaError_t fake_run_device(int device, bool host_waits);
 void fake_invalidate(fake_capture_t *capture);
+
+/* ---- fake_access.cc ---- */
+
+/* Memory of devices and pinned memory; NULL: none left.  Addresses are not used again. */
+void *fake_space_new(size_t bytes);
+void fake_space_free(void *p, size_t bytes);
+int fake_lane_new(void);
+void fake_lane_free(int lane);
+void fake_clock_join(fake_clock_t *c, const fake_clock_t &other);
+/* Gives the next action of a lane its number. */
+void fake_clock_next(fake_clock_t *c, int lane);
+/* The host has waited for all that c knows. */
+void fake_host_waited(const fake_clock_t &c);
+const fake_clock_t &fake_host_clock(void);
+/* Enclose the running of an action; end() returns an error if nothing orders one of its accesses
+ * and an earlier one. */
+void fake_access_begin(const std::shared_ptr<const fake_who_t> &who);
+cudaError_t fake_access_end(void);
+const fake_who_t *fake_running(void);
+/* Forgets accesses to memory that is allocated anew. */
+void fake_forget(const void *p, size_t bytes);
+void fake_access_reset(void);
 
 /* ---- fake_memory.cc ---- */
 

@@ -13,6 +13,7 @@
  *     CTRAIN_FAKE_CUDA_FAIL=function:n[:code],…   the n-th call of the function fails
  *                                 (code: a number of cudaError, else cudaErrorUnknown);
  *                                 a launch is "cudaLaunchKernel"
+ *     CTRAIN_FAKE_HAZARDS=0       accesses that nothing orders are no errors
  *     CUDA_VISIBLE_DEVICES=i,…    numbers only
  *
  * The same environment gives the same order of execution.
@@ -41,6 +42,11 @@ cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*work)(void *
                                  const void *args, size_t bytes, void (*gone)(void *args));
 /** Returns a number that changes when something is put into the stream, or captured from it. */
 int64_t fake_cuda_position(cudaStream_t stream);
+/** Called by the work of a fake library: it reads or writes these bytes now. */
+void fake_cuda_access(const void *p, size_t bytes, int writes);
+/** Returns the number of hazards found: accesses to the same bytes, at least one of them a write,
+ * that nothing orders. */
+int fake_cuda_hazards(void);
 /** Runs one action of any stream, as a GPU makes progress while its process is busy.  Returns 0 if
  * no action can run now. */
 int fake_cuda_progress(void);

@@ -72,6 +72,7 @@ static void read_environment(void)
                 : strcmp(order, "late") == 0 ? fake_state_t::LATE
                                              : fake_state_t::RANDOM;
   fake->seed = (colon ? strtoull(colon + 1, NULL, 10) : 1) * 0x9e3779b97f4a7c15u | 1;
+  fake->hazards = number("CTRAIN_FAKE_HAZARDS", 1) != 0;
   read_failures(getenv("CTRAIN_FAKE_CUDA_FAIL"));
 }
 
@@ -157,7 +158,7 @@ extern "C" void fake_cuda_reset(void)
   pthread_mutex_lock(&lock);
   if (fake) {
     for (auto &m : fake->memory)
-      if (m.second.kind != FAKE_REGISTERED) free((void *)m.first);
+      if (m.second.kind != FAKE_REGISTERED) fake_space_free((void *)m.first, m.second.bytes);
     for (int i = 0; i < FAKE_MAX_GPUS; i++)
       delete fake->device[i].legacy;
     for (auto s : fake->streams)
@@ -170,6 +171,7 @@ extern "C" void fake_cuda_reset(void)
       delete g;
     delete fake;
   }
+  fake_access_reset();
   read_environment();
   last = cudaSuccess;
   current = 0;

@@ -157,7 +157,25 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
 struct run_t {
   std::vector<bool> done;
   size_t left;
+  std::vector<std::shared_ptr<const fake_who_t>> who;
 };
+
+/* Gives each node its place in the order of actions: after the nodes it depends on, and all of them
+ * after what the launch comes after. */
+static void place_nodes(const std::vector<fake_node_t> &nodes, fake_line_t *line, run_t *run)
+{
+  fake_clock_join(&line->clock, fake_host_clock());
+  const fake_clock_t before = line->clock;
+  for (const fake_node_t &node : nodes) {
+    auto who = std::make_shared<fake_who_t>(
+        fake_who_t{node.what + " of a graph", node.line->stream, node.line->graph_lane, before});
+    for (int other : node.after)
+      fake_clock_join(&who->clock, run->who[(size_t)other]->clock);
+    fake_clock_next(&who->clock, who->lane);
+    fake_clock_join(&line->clock, who->clock);
+    run->who.push_back(who);
+  }
+}
 
 static bool is_ready(const fake_node_t &node, const run_t &run)
 {
@@ -175,6 +193,7 @@ static cudaError_t do_node(const nodes_t &nodes, run_t *run)
     size_t at = (from + i) % n;
     const fake_node_t &node = (*nodes)[at];
     if (run->done[at] || !is_ready(node, *run)) continue;
+    fake_access_begin(run->who[at]);
     cudaError_t rc = node.action();
     if (rc == cudaErrorNotReady) continue;
     if (rc != cudaSuccess) return rc;
@@ -195,6 +214,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     return call.done(cudaErrorStreamCaptureUnsupported);
   }
   nodes_t nodes = exec->nodes;
-  auto run = std::make_shared<run_t>(run_t{std::vector<bool>(nodes->size(), false), nodes->size()});
-  return call.done(fake_put(s, [=] { return do_node(nodes, run.get()); }));
+  auto run = std::make_shared<run_t>(
+      run_t{std::vector<bool>(nodes->size(), false), nodes->size(), {}});
+  place_nodes(*nodes, s->line.get(), run.get());
+  return call.done(fake_put(s, "a graph", [=] { return do_node(nodes, run.get()); }));
 }

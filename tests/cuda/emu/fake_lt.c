@@ -222,10 +222,24 @@ static void one_element(const job_t *j, int batch, uint64_t row, uint64_t col)
   ct__ref_set(dtype(&j->d), j->d_at, at, v);
 }
 
+/* Tells the fake runtime which columns of a matrix are read or written. */
+static void tell_columns(const layout_t *l, const void *at, int writes)
+{
+  size_t size = ct_dtype_size(dtype(l));
+  for (int batch = 0; batch < l->batch; batch++)
+    for (uint64_t col = 0; col < l->cols; col++)
+      fake_cuda_access((const char *)at + (size_t)(batch * l->step + (int64_t)col * l->ld) * size,
+                       (size_t)l->rows * size, writes);
+}
+
 static cudaError_t work(void *args)
 {
   const job_t *j = args;
   if (j->workspace_bytes > 0) memset(j->workspace, 0xff, j->workspace_bytes);
+  fake_cuda_access(j->workspace, j->workspace_bytes, 1);
+  tell_columns(&j->a, j->a_at, 0);
+  tell_columns(&j->b, j->b_at, 0);
+  tell_columns(&j->d, j->d_at, 1);
   for (int batch = 0; batch < j->d.batch; batch++)
     for (uint64_t col = 0; col < j->d.cols; col++)
       for (uint64_t row = 0; row < j->d.rows; row++)

@@ -63,24 +63,33 @@ static cudaError_t allocate(void **out, size_t bytes, fake_kind_t kind)
   if (bytes == 0) return cudaSuccess;
   if (kind == FAKE_DEVICE && bytes > fake->memory_bytes - device->used)
     return cudaErrorMemoryAllocation;
-  if (posix_memalign(out, 256, bytes) != 0) return cudaErrorMemoryAllocation;
+  *out = fake_space_new(bytes);
+  if (!*out) return cudaErrorMemoryAllocation;
   memset(*out, 0xa5, bytes);
   fake->memory[(unsigned char *)*out] = {kind, fake_current(), bytes};
   if (kind == FAKE_DEVICE) device->used += bytes;
   return cudaSuccess;
 }
 
-/* Frees memory after all work of the device is complete, as CUDA does. */
-static cudaError_t release(void *p, fake_kind_t kind)
+/* Frees memory.  CUDA may wait for the device then, but does not promise it: work that the program
+ * has not waited for must not use this memory. */
+static cudaError_t release(void *p, fake_kind_t kind, const char *call)
 {
   auto m = fake->memory.find((unsigned char *)p);
   if (!p) return cudaSuccess;
   if (m == fake->memory.end() || m->second.kind != kind)
     return kind == FAKE_REGISTERED ? cudaErrorHostMemoryNotRegistered : cudaErrorInvalidValue;
-  cudaError_t rc = fake_run_device(m->second.device);
+  auto host = std::make_shared<fake_who_t>(fake_who_t{call, 0, 0, fake_host_clock()});
+  cudaError_t rc = fake_run_device(m->second.device, false);
+  if (rc == cudaSuccess) {
+    fake_access_begin(host);
+    fake_cuda_access(p, m->second.bytes, 1);
+    rc = fake->device[m->second.device].broken = fake_access_end();
+  }
+  fake_forget(p, m->second.bytes);
   if (kind == FAKE_DEVICE) fake->device[m->second.device].used -= m->second.bytes;
+  if (kind != FAKE_REGISTERED) fake_space_free(p, m->second.bytes);
   fake->memory.erase(m);
-  if (kind != FAKE_REGISTERED) free(p);
   return rc;
 }
 
@@ -93,7 +102,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 cudaError_t cudaFree(void *p)
 {
   FAKE_CALL(FAKE_UNSAFE);
-  return call.done(release(p, FAKE_DEVICE));
+  return call.done(release(p, FAKE_DEVICE, __func__));
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int)
@@ -110,7 +119,7 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 cudaError_t cudaFreeHost(void *p)
 {
   FAKE_CALL(FAKE_UNSAFE);
-  return call.done(release(p, FAKE_PINNED));
+  return call.done(release(p, FAKE_PINNED, __func__));
 }
 
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int)
@@ -128,7 +137,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int)
 cudaError_t cudaHostUnregister(void *p)
 {
   FAKE_CALL(FAKE_UNSAFE);
-  return call.done(p ? release(p, FAKE_REGISTERED) : cudaErrorInvalidValue);
+  return call.done(p ? release(p, FAKE_REGISTERED, __func__) : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaHostGetDevicePointer(void **out, void *p, unsigned int)
@@ -174,28 +183,50 @@ static cudaError_t check_copy(const void *dst, const void *src, size_t n, enum c
                                                                       : cudaErrorInvalidValue;
 }
 
-/* Pageable source memory is read before the call returns, and a copy to pageable memory is complete
- * by then; other copies run later. */
-static cudaError_t copy(CUstream_st *s, void *dst, const void *src, size_t n)
+static cudaError_t wait_for(const CUstream_st *s)
 {
-  cudaError_t rc;
+  return fake_run_until(s->line, s->line->put);
+}
+
+static cudaError_t put_copy(CUstream_st *s, void *dst, const void *src, size_t n)
+{
+  return fake_put(s, "a copy", [=] {
+    fake_cuda_access(src, n, 0);
+    fake_cuda_access(dst, n, 1);
+    memcpy(dst, src, n);
+    return cudaSuccess;
+  });
+}
+
+/* The source is read, and the destination written, when the copy's turn comes, in pageable memory
+ * too: that a copy of pageable memory waits for it is not promised. */
+static cudaError_t copy_async(CUstream_st *s, void *dst, const void *src, size_t n)
+{
   if (s->capture && (is_pageable(src) || is_pageable(dst))) {
     fake_invalidate(s->capture.get());
     return cudaErrorStreamCaptureUnsupported;
   }
-  if (is_pageable(src) && !is_pageable(dst)) {
-    auto staged = std::make_shared<std::vector<unsigned char>>((const unsigned char *)src,
-                                                               (const unsigned char *)src + n);
-    return fake_put(s, [=] {
-      memcpy(dst, staged->data(), n);
-      return cudaSuccess;
-    });
+  cudaError_t rc = put_copy(s, dst, src, n);
+  return rc == cudaSuccess && !is_device(src) && !is_device(dst) ? wait_for(s) : rc;
+}
+
+/* From pageable memory to the device: returns when the source is copied.  Within the device: returns
+ * at once.  Else: returns when the copy is complete. */
+static cudaError_t copy_now(CUstream_st *s, void *dst, const void *src, size_t n)
+{
+  if (!is_pageable(src) || !is_device(dst)) {
+    cudaError_t rc = put_copy(s, dst, src, n);
+    return rc == cudaSuccess && !(is_device(src) && is_device(dst)) ? wait_for(s) : rc;
   }
-  rc = fake_put(s, [=] {
-    memcpy(dst, src, n);
+  cudaError_t rc = wait_for(s);
+  if (rc != cudaSuccess) return rc;
+  auto staged = std::make_shared<std::vector<unsigned char>>((const unsigned char *)src,
+                                                             (const unsigned char *)src + n);
+  return fake_put(s, "a copy", [=] {
+    fake_cuda_access(dst, n, 1);
+    memcpy(dst, staged->data(), n);
     return cudaSuccess;
   });
-  return rc == cudaSuccess && is_pageable(dst) ? fake_run_until(s->line, s->line->put) : rc;
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
@@ -206,7 +237,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcp
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
   if (n == 0) return cudaSuccess;
   cudaError_t rc = check_copy(dst, src, n, kind);
-  return call.done(rc == cudaSuccess ? copy(s, dst, src, n) : rc);
+  return call.done(rc == cudaSuccess ? copy_async(s, dst, src, n) : rc);
 }
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
@@ -215,14 +246,14 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind
   CUstream_st *s = fake_stream(NULL);
   if (n == 0) return cudaSuccess;
   cudaError_t rc = check_copy(dst, src, n, kind);
-  if (rc == cudaSuccess) rc = copy(s, dst, src, n);
-  return call.done(rc == cudaSuccess ? fake_run_until(s->line, s->line->put) : rc);
+  return call.done(rc == cudaSuccess ? copy_now(s, dst, src, n) : rc);
 }
 
 static cudaError_t set(CUstream_st *s, void *dst, int value, size_t n)
 {
   if (is_pageable(dst) || check_range(dst, n) != cudaSuccess) return cudaErrorInvalidValue;
-  return fake_put(s, [=] {
+  return fake_put(s, "a memset", [=] {
+    fake_cuda_access(dst, n, 1);
     memset(dst, value, n);
     return cudaSuccess;
   });
@@ -241,5 +272,6 @@ cudaError_t cudaMemset(void *dst, int value, size_t n)
   FAKE_CALL(FAKE_UNSAFE);
   CUstream_st *s = fake_stream(NULL);
   cudaError_t rc = n > 0 ? set(s, dst, value, n) : cudaSuccess;
-  return call.done(rc == cudaSuccess ? fake_run_until(s->line, s->line->put) : rc);
+  /* of device memory, without waiting for it */
+  return call.done(rc == cudaSuccess && !is_device(dst) ? wait_for(s) : rc);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/ct_types.h"
+#include "tests/cuda/emu/fake_cuda.h"
 #include "tests/cuda/emu/fake_nccl.h"
 
 typedef enum { WAITS, MOVED, DONE } outcome_t;
@@ -53,6 +54,8 @@ static void post(struct ncclComm *c, const fake_part_t *p)
   size_t size = fake_type_size((ncclDataType_t)p->header.type);
   s->header = p->header;
   if (p->header.what != FAKE_BROADCAST || p->header.root == c->rank)
+    fake_cuda_access(p->send + p->at * size, chunk_of(p, c->size) * size, 0);
+  if (p->header.what != FAKE_BROADCAST || p->header.root == c->rank)
     memcpy(s->data, p->send + p->at * size, chunk_of(p, c->size) * size);
   atomic_store(&s->posted, c->rounds + 1);
 }
@@ -80,11 +83,24 @@ static void sum_element(const struct ncclComm *c, int type, size_t i, char *out)
     memcpy(out, &low, sizeof low);
 }
 
+/* Tells the fake runtime what is written when n elements are taken. */
+static void tell_writes(const struct ncclComm *c, const fake_part_t *p, size_t size, size_t n)
+{
+  const fake_header_t *h = &p->header;
+  if (h->what == FAKE_ALL_GATHER || h->what == FAKE_REDUCE_SCATTER) {
+    size_t blocks = h->what == FAKE_ALL_GATHER ? (size_t)c->size : 1;
+    fake_cuda_access(p->recv, blocks * h->count * size, 1);
+  } else if (h->what == FAKE_BROADCAST || h->what == FAKE_ALL_REDUCE || h->root == c->rank) {
+    fake_cuda_access(p->recv + p->at * size, n * size, 1);
+  }
+}
+
 static void take(const struct ncclComm *c, const fake_part_t *p)
 {
   const fake_header_t *h = &p->header;
   size_t size = fake_type_size((ncclDataType_t)h->type), n = chunk_of(p, c->size);
   size_t mine = (size_t)c->rank * h->count;
+  tell_writes(c, p, size, n);
   switch (h->what) {
   case FAKE_BROADCAST:
     memcpy(p->recv + p->at * size, c->room->seat[h->root].data, n * size);
@@ -161,6 +177,7 @@ static outcome_t message(struct ncclComm *c, fake_part_t *p)
     size_t left = p->header.count - p->at;
     box->bytes = left < FAKE_CHUNK ? left : FAKE_CHUNK;
     box->total = p->header.count;
+    fake_cuda_access(p->send + p->at, box->bytes, 0);
     memcpy(box->data, p->send + p->at, box->bytes);
   } else {
     if (box->total != p->header.count) {
@@ -170,6 +187,7 @@ static outcome_t message(struct ncclComm *c, fake_part_t *p)
       c->async = ncclInvalidUsage;
       return WAITS;
     }
+    fake_cuda_access(p->recv + p->at, box->bytes, 1);
     memcpy(p->recv + p->at, box->data, box->bytes);
   }
   p->at += box->bytes;

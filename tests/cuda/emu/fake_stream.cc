@@ -18,7 +18,9 @@ static bool do_first(const line_t &line)
   if (piece->after && piece->after->done < piece->number) return false;
   cudaError_t *broken = &fake->device[line->device].broken;
   if (piece->action && *broken == cudaSuccess) {
-    cudaError_t rc = piece->action();
+    fake_access_begin(piece->who);
+    cudaError_t rc = piece->action(), found = fake_access_end();
+    if (found != cudaSuccess) rc = found;
     if (rc == cudaErrorNotReady) return false;
     if (rc == FAKE_AGAIN) return true;
     *broken = rc;
@@ -51,27 +53,46 @@ static bool do_some(const line_t &line)
   return fake->order == fake_state_t::RANDOM ? do_any() : do_needed(line);
 }
 
-cudaError_t fake_run_until(const line_t &line, int64_t number)
+static void finish(const line_t &line, int64_t number)
 {
   while (line->done < number)
     if (!do_some(line)) fake_unlock_a_while();
+}
+
+cudaError_t fake_run_until(const line_t &line, int64_t number)
+{
+  finish(line, number);
+  if (number == line->put) fake_host_waited(line->clock);
   return fake->device[line->device].broken;
 }
 
-cudaError_t fake_run_device(int device)
+cudaError_t fake_run_device(int device, bool host_waits)
 {
   std::vector<line_t> lines = fake->lines;
-  for (const line_t &line : lines)
-    if (line->device == device) fake_run_until(line, line->put);
+  for (const line_t &line : lines) {
+    if (line->device != device) continue;
+    finish(line, line->put);
+    if (host_waits) fake_host_waited(line->clock);
+  }
   return fake->device[device].broken;
 }
 
 /* ---- enqueuing ---- */
 
+fake_line_t::~fake_line_t()
+{
+  fake_lane_free(lane);
+  fake_lane_free(graph_lane);
+}
+
 static line_t new_line(int device)
 {
   line_t line = std::make_shared<fake_line_t>();
+  static int streams;
   line->device = device;
+  line->stream = ++streams;
+  line->lane = fake_lane_new();
+  line->graph_lane = fake_lane_new();
   auto &lines = fake->lines;
   /* queues of destroyed streams are kept until they are empty */
   lines.erase(std::remove_if(lines.begin(), lines.end(),
@@ -81,23 +102,27 @@ static line_t new_line(int device)
   return line;
 }
 
-static void put(const line_t &line, const fake_piece_t &piece)
+static void put(const line_t &line, const char *what, const fake_piece_t &piece)
 {
+  fake_clock_join(&line->clock, fake_host_clock());
+  fake_clock_next(&line->clock, line->lane);
   line->work.push_back(piece);
+  line->work.back().who = std::make_shared<const fake_who_t>(
+      fake_who_t{what, line->stream, line->lane, line->clock});
   line->put++;
-  if (fake->order == fake_state_t::INLINE) fake_run_until(line, line->put);
+  if (fake->order == fake_state_t::INLINE) finish(line, line->put);
   /* the device may also start at once */
   if (fake->order == fake_state_t::RANDOM && fake_draw() & 1) do_any();
 }
 
-cudaError_t fake_put(CUstream_st *s, const fake_action_t &action)
+cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action)
 {
   if (!s->capture) {
-    put(s->line, {action, nullptr, 0});
+    put(s->line, what.c_str(), {action, nullptr, 0, nullptr});
     return cudaSuccess;
   }
   if (!s->capture->valid) return cudaErrorStreamCaptureInvalidated;
-  s->capture->nodes.push_back({action, s->last});
+  s->capture->nodes.push_back({action, s->last, what, s->line});
   s->last = {(int)s->capture->nodes.size() - 1};
   return cudaSuccess;
 }
@@ -184,7 +209,7 @@ void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *ar
   std::shared_ptr<char> copy(new char[bytes], std::default_delete<char[]>());
   memcpy(copy.get(), args, bytes);
   emu_kernel_t k = *kernel;
-  call.done(fake_put(s, [=] {
+  call.done(fake_put(s, k.name, [=] {
     if (illegal) return cudaErrorIllegalAddress;
     return emu_run(&k, copy.get()) ? cudaErrorLaunchFailure : cudaSuccess;
   }));
@@ -202,7 +227,7 @@ extern "C" cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*w
   FAKE_CALL(FAKE_HARMLESS);
   CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
-  return call.done(fake_put(s, [=] { return work(copy.get()); }));
+  return call.done(fake_put(s, "a library", [=] { return work(copy.get()); }));
 }
 
 extern "C" cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args),
@@ -234,7 +259,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *data)
   FAKE_CALL(FAKE_HARMLESS);
   CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
-  return call.done(fake_put(s, [=] {
+  return call.done(fake_put(s, "a host function", [=] {
     f(data);
     return cudaSuccess;
   }));
@@ -306,7 +331,9 @@ static cudaError_t asked(const line_t &line, int64_t number)
   while (line->done < number && pieces-- > 0 && do_some(line)) {
   }
   if (fake->device[line->device].broken != cudaSuccess) return fake->device[line->device].broken;
-  return line->done < number ? cudaErrorNotReady : cudaSuccess;
+  if (line->done < number) return cudaErrorNotReady;
+  if (number == line->put) fake_host_waited(line->clock);
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -320,7 +347,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaDeviceSynchronize(void)
 {
   FAKE_CALL(FAKE_UNSAFE);
-  return call.done(fake_run_device(fake_current()));
+  return call.done(fake_run_device(fake_current(), true));
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
@@ -376,13 +403,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   auto mark = std::make_shared<fake_mark_t>();
   mark->line = s->line;
   if (!(event->flags & cudaEventDisableTiming)) {
-    put(s->line, {[mark] {
-                    mark->time = seconds();
-                    return cudaSuccess;
-                  },
-                  nullptr, 0});
+    put(s->line, "an event",
+        {[mark] {
+           mark->time = seconds();
+           return cudaSuccess;
+         },
+         nullptr, 0, nullptr});
   }
   mark->number = s->line->put;
+  mark->clock = s->line->clock;
   event->mark = mark;
   return cudaSuccess;
 }
@@ -397,11 +426,12 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     return call.done(cudaErrorInvalidResourceHandle);
   if (flags != cudaEventRecordExternal || !s->capture) return call.done(cudaErrorInvalidValue);
   auto line = s->line;
-  return call.done(fake_put(s, [event, line] {
+  return call.done(fake_put(s, "an event", [event, line] {
     if (!fake->events.count(event)) return cudaErrorInvalidResourceHandle;
     auto mark = std::make_shared<fake_mark_t>();
     mark->line = line;
     mark->number = 0;
+    mark->clock = fake_running()->clock;
     mark->time = seconds();
     event->capture = nullptr;
     event->mark = mark;
@@ -440,7 +470,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     fake_invalidate(s->capture.get());
     return call.done(cudaErrorStreamCaptureIsolation);
   }
-  if (event->mark) put(s->line, {nullptr, event->mark->line, event->mark->number});
+  if (!event->mark) return cudaSuccess;
+  fake_clock_join(&s->line->clock, event->mark->clock);
+  put(s->line, "a wait", {nullptr, event->mark->line, event->mark->number, nullptr});
   return cudaSuccess;
 }
 
@@ -455,7 +487,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
   FAKE_CALL(FAKE_UNSAFE);
   cudaError_t rc = outside_captures(event);
   if (rc != cudaSuccess || !event->mark) return call.done(rc);
-  return call.done(fake_run_until(event->mark->line, event->mark->number));
+  rc = fake_run_until(event->mark->line, event->mark->number);
+  fake_host_waited(event->mark->clock);
+  return call.done(rc);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
@@ -463,7 +497,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
   FAKE_CALL(FAKE_UNSAFE);
   cudaError_t rc = outside_captures(event);
   if (rc != cudaSuccess || !event->mark) return call.done(rc);
-  return call.done(asked(event->mark->line, event->mark->number));
+  rc = asked(event->mark->line, event->mark->number);
+  if (rc == cudaSuccess) fake_host_waited(event->mark->clock);
+  return call.done(rc);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)

@@ -174,6 +174,19 @@ static void finish_weight(const job_t *j, const loops_t *l)
   }
 }
 
+/* Tells the fake runtime what a pass reads and writes. */
+static void tell_accesses(const job_t *j, const loops_t *l)
+{
+  size_t size = ct_dtype_size(j->d.x.dtype);
+  size_t w_size = j->pass == CT_BWD_PARAM ? sizeof(float) : size;
+  fake_cuda_access(j->scratch, SCRATCH, 1);
+  fake_cuda_access(j->x, (size_t)x_count(l) * size, j->pass == CT_BWD_DATA);
+  fake_cuda_access(j->w, (size_t)w_count(l) * w_size, j->pass == CT_BWD_PARAM);
+  fake_cuda_access(j->y, (size_t)y_count(l) * size, j->pass == CT_FWD);
+  if (j->pass == CT_FWD && j->d.u.conv.bias)
+    fake_cuda_access(j->bias, (size_t)j->d.y.dim[1] * size, 0);
+}
+
 static cudaError_t work(void *args)
 {
   const job_t *j = args;
@@ -183,6 +196,7 @@ static cudaError_t work(void *args)
                  : j->pass == CT_BWD_DATA ? x_count(&l)
                                           : w_count(&l);
   memset(j->scratch, 0xff, SCRATCH);
+  tell_accesses(j, &l);
   l.x = j->pass == CT_BWD_DATA ? NULL : widen(type, j->x, x_count(&l));
   l.w = j->pass == CT_BWD_PARAM ? NULL : widen(type, j->w, w_count(&l));
   l.y = j->pass == CT_FWD ? NULL : widen(type, j->y, y_count(&l));

@@ -37,6 +37,25 @@ static float *widen(ct_dtype_t type, const void *from, int64_t first, int64_t ro
   return to;
 }
 
+/* Tells the fake runtime which rows of a matrix are read or written. */
+static void tell_rows(ct_dtype_t type, const void *p, int64_t first, int64_t rows, int64_t cols,
+                      int64_t ld, int writes)
+{
+  size_t size = ct_dtype_size(type);
+  for (int64_t r = 0; r < rows; r++)
+    fake_cuda_access((const char *)p + (size_t)(first + r * ld) * size, (size_t)cols * size, writes);
+}
+
+static void tell_operands(const gpu__gemm_spec_t *g, const job_t *j, int64_t which)
+{
+  tell_rows(g->in, j->a, which * g->step_a, g->a_turned ? g->k : g->m, g->a_turned ? g->m : g->k,
+            g->lda, 0);
+  tell_rows(g->in, j->b, which * g->step_b, g->b_turned ? g->n : g->k, g->b_turned ? g->k : g->n,
+            g->ldb, 0);
+  if (g->bias) tell_rows(g->in, j->bias, 0, 1, g->n, g->n, 0);
+  tell_rows(g->out, j->c, which * g->step_c, g->m, g->n, g->ldc, 1);
+}
+
 /* Writes row r of C: applies the epilogue to the sums. */
 static void finish(const job_t *j, const float *sum, int64_t first)
 {
@@ -80,6 +99,9 @@ static cudaError_t work(void *args)
 {
   const job_t *j = args;
   memset(j->scratch, 0xff, SCRATCH);
+  fake_cuda_access(j->scratch, SCRATCH, 1);
+  for (int64_t i = 0; i < j->g.batch; i++)
+    tell_operands(&j->g, j, i);
   for (int64_t i = 0; i < j->g.batch; i++)
     if (multiply(j, i) != CT_OK) return cudaErrorMemoryAllocation;
   return cudaSuccess;
