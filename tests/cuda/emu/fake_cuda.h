@@ -12,7 +12,13 @@
  *                                 any order that events allow
  *     CTRAIN_FAKE_CUDA_FAIL=function:n[:code],…   the n-th call of the function fails
  *                                 (code: a number of cudaError, else cudaErrorUnknown);
- *                                 a launch is "cudaLaunchKernel"
+ *                                 a launch is "cudaLaunchKernel"; "alloc": a call that
+ *                                 allocates, of any function and of fake libraries, for which
+ *                                 there is no memory; "any": a call of any function except those
+ *                                 that poll
+ *     CTRAIN_FAKE_CUDA_ACCOUNT=file   the process writes to file.<pid> at its end: numbers of
+ *                                 calls "alloc" and "any", failures injected, objects alive,
+ *                                 hazards
  *     CTRAIN_FAKE_HAZARDS=0       accesses that nothing orders are no errors
  *     CUDA_VISIBLE_DEVICES=i,…    numbers only
  *
@@ -42,6 +48,8 @@ cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*work)(void *
                                  const void *args, size_t bytes, void (*gone)(void *args));
 /** Returns a number that changes when something is put into the stream, or captured from it. */
 int64_t fake_cuda_position(cudaStream_t stream);
+/** Called by a function of a fake library that allocates: an injected failure, or cudaSuccess. */
+cudaError_t fake_cuda_library(const char *function);
 /** Called by the work of a fake library: it reads or writes these bytes now. */
 void fake_cuda_access(const void *p, size_t bytes, int writes);
 /** Returns the number of hazards found: accesses to the same bytes, at least one of them a write,

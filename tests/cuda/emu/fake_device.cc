@@ -58,12 +58,16 @@ static void read_failures(const char *text)
   }
 }
 
+static void write_account(void);
+
 static void read_environment(void)
 {
   int64_t present = number("CTRAIN_FAKE_GPUS", 1);
   const char *order = getenv("CTRAIN_FAKE_ORDER");
   if (!order) order = "random";
   const char *colon = strchr(order, ':');
+  static const int once = atexit(write_account);
+  (void)once;
   fake = new fake_state_t();
   fake->absent = present < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice;
   choose_visible((int)(present > FAKE_MAX_GPUS ? (int64_t)FAKE_MAX_GPUS : present));
@@ -86,13 +90,61 @@ uint64_t fake_draw(void)
 
 /* ---- calls ---- */
 
+/* Returns true for functions that need memory of the host or the device. */
+static bool allocates(const char *function)
+{
+  static const char *const names[] = {"cudaMalloc",
+                                      "cudaHostAlloc",
+                                      "cudaHostRegister",
+                                      "cudaStreamCreateWithPriority",
+                                      "cudaEventCreateWithFlags",
+                                      "cudaGraphInstantiate"};
+  for (const char *name : names)
+    if (strcmp(function, name) == 0) return true;
+  return strncmp(function, "library:", 8) == 0;
+}
+
+/* Returns true for calls whose number is the same in each run, which polling is not. */
+static bool is_countable(const char *function)
+{
+  return function[0] != '\0' && strncmp(function, "fake_", 5) != 0 &&
+         strcmp(function, "cudaStreamQuery") != 0 && strcmp(function, "cudaEventQuery") != 0 &&
+         strcmp(function, "cudaGetLastError") != 0;
+}
+
+static cudaError_t injected_as(const char *name)
+{
+  int64_t call = ++fake->calls[name];
+  for (const auto &f : fake->failures) {
+    if (f.call != call || f.function != name) continue;
+    fake->failed = true;
+    return f.code;
+  }
+  return cudaSuccess;
+}
+
 static cudaError_t injected(const char *function)
 {
-  if (fake->failures.empty()) return cudaSuccess;
-  int64_t call = ++fake->calls[function];
-  for (const auto &f : fake->failures)
-    if (f.call == call && f.function == function) return f.code;
-  return cudaSuccess;
+  cudaError_t rc = injected_as(function), other;
+  if (is_countable(function) && (other = injected_as("any")) != cudaSuccess) rc = other;
+  if (allocates(function) && (other = injected_as("alloc")) != cudaSuccess)
+    rc = cudaErrorMemoryAllocation;
+  return rc;
+}
+
+/* Writes what happened to a file of this process, for tests. */
+static void write_account(void)
+{
+  const char *path = getenv("CTRAIN_FAKE_CUDA_ACCOUNT");
+  char name[4096];
+  if (!path || !*path || !fake) return;
+  snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
+  FILE *f = fopen(name, "w");
+  if (!f) return;
+  fprintf(f, "alloc %lld\nany %lld\nfailed %d\nalive %d\nhazards %d\n",
+          (long long)fake->calls["alloc"], (long long)fake->calls["any"], fake->failed,
+          fake_cuda_alive(), fake_cuda_hazards());
+  fclose(f);
 }
 
 /* Returns true for errors that make the context unusable. */
@@ -183,6 +235,12 @@ extern "C" int fake_cuda_alive(void)
   fake_call call(__func__, FAKE_HARMLESS, false);
   return (int)(fake->memory.size() + fake->streams.size() + fake->events.size() +
                fake->graphs.size() + fake->execs.size());
+}
+
+extern "C" cudaError_t fake_cuda_library(const char *function)
+{
+  fake_call call((std::string("library:") + function).c_str(), FAKE_HARMLESS);
+  return call.rc;
 }
 
 extern "C" int fake_cuda_touched(int device)

@@ -33,7 +33,12 @@ static int fails(void)
 
 /* ---- descriptors ---- */
 
+/* What a pointer of the program is; each struct starts with it.  A destroyed one stays in memory, so
+ * that its use is noticed. */
+typedef enum { HANDLE = 0x1d01, LAYOUT, DESC, PREFERENCE, DESTROYED } kind_t;
+
 typedef struct layout {
+  kind_t kind;
   cudaDataType type;
   uint64_t rows, cols;
   int64_t ld, step;
@@ -41,6 +46,7 @@ typedef struct layout {
 } layout_t;
 
 typedef struct desc {
+  kind_t kind;
   cublasComputeType_t compute;
   int32_t turned[2];
   uint32_t epilogue;
@@ -48,6 +54,7 @@ typedef struct desc {
 } desc_t;
 
 typedef struct preference {
+  kind_t kind;
   uint64_t workspace;
   uint32_t reduction, align[4];
 } preference_t;
@@ -62,11 +69,33 @@ static cublasStatus_t create(void *out, const void *value, size_t size)
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t destroy(void *p)
+static int is(const void *p, kind_t kind)
 {
-  free(p);
+  return p && *(const kind_t *)p == kind;
+}
+
+static cublasStatus_t destroy(void *p, kind_t kind)
+{
+  static void *destroyed[4096]; /* reachable, so that they are not leaks */
+  static int count;
+  if (!is(p, kind)) return CUBLAS_STATUS_INVALID_VALUE;
+  *(kind_t *)p = DESTROYED;
+  free(destroyed[count % 4096]);
+  destroyed[count++ % 4096] = p;
   fake_lt.alive--;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
+{
+  kind_t handle = HANDLE;
+  if (fake_cuda_library("cublasLtCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  return create(out, &handle, sizeof handle);
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t lt)
+{
+  return destroy(lt, HANDLE);
 }
 
 /* Sets an attribute of `size` bytes; fails for an unknown one (to is NULL). */
@@ -80,13 +109,14 @@ static cublasStatus_t set(void *to, size_t size, const void *from, size_t given)
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type,
                                           uint64_t rows, uint64_t cols, int64_t ld)
 {
-  layout_t l = {.type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
+  layout_t l = {.kind = LAYOUT, .type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
+  if (rows == 0 || cols == 0 || ld < (int64_t)rows) return CUBLAS_STATUS_INVALID_VALUE;
   return create(out, &l, sizeof l);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 {
-  return destroy(l);
+  return destroy(l, LAYOUT);
 }
 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
@@ -94,6 +124,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 const void *value, size_t size)
 {
   layout_t *l = (layout_t *)layout;
+  if (!is(l, LAYOUT)) return CUBLAS_STATUS_INVALID_VALUE;
   if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
     return set(&l->batch, sizeof l->batch, value, size);
   if (what == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
@@ -104,7 +135,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                         cudaDataType_t scale)
 {
-  desc_t d = {.compute = compute, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+  desc_t d = {.kind = DESC, .compute = compute, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
   if (scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   fake_lt.compute = compute;
   return create(out, &d, sizeof d);
@@ -112,7 +143,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
 {
-  return destroy(d);
+  return destroy(d, DESC);
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
@@ -120,6 +151,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               const void *value, size_t size)
 {
   desc_t *d = (desc_t *)desc;
+  if (!is(d, DESC)) return CUBLAS_STATUS_INVALID_VALUE;
   if (what == CUBLASLT_MATMUL_DESC_TRANSA) return set(&d->turned[0], sizeof(int32_t), value, size);
   if (what == CUBLASLT_MATMUL_DESC_TRANSB) return set(&d->turned[1], sizeof(int32_t), value, size);
   if (what == CUBLASLT_MATMUL_DESC_EPILOGUE)
@@ -130,13 +162,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-  preference_t p = {.reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .align = {256, 256, 256, 256}};
+  preference_t p = {.kind = PREFERENCE, .reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .align = {256, 256, 256, 256}};
   return create(out, &p, sizeof p);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 {
-  return destroy(p);
+  return destroy(p, PREFERENCE);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
@@ -144,6 +176,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     const void *value, size_t size)
 {
   preference_t *p = (preference_t *)preference;
+  if (!is(p, PREFERENCE)) return CUBLAS_STATUS_INVALID_VALUE;
   switch (what) {
   case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
     return set(&p->workspace, sizeof p->workspace, value, size);
@@ -188,6 +221,44 @@ static uint64_t rows_of(const layout_t *l, int32_t turned)
 static uint64_t cols_of(const layout_t *l, int32_t turned)
 {
   return turned == CUBLAS_OP_T ? l->rows : l->cols;
+}
+
+/* Returns the elements between the first and the last one of a batch, and one. */
+static uint64_t extent(const layout_t *l)
+{
+  return (uint64_t)(l->batch - 1) * (uint64_t)l->step + (l->cols - 1) * (uint64_t)l->ld + l->rows;
+}
+
+/* Returns 1 if the matrices of a batch do not share elements. */
+static int are_apart(const layout_t *l)
+{
+  return l->batch == 1 || l->step >= (int64_t)((l->cols - 1) * (uint64_t)l->ld + l->rows);
+}
+
+/* Returns 1 if the types can be combined: those of table "supported data types" with the compute
+ * types of 32 bits. */
+static int is_combination(const desc_t *k, const layout_t *a, const layout_t *d)
+{
+  int known = a->type == CUDA_R_32F || a->type == CUDA_R_16F || a->type == CUDA_R_16BF;
+  int tf32 = k->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  return known && (k->compute == CUBLAS_COMPUTE_32F || (tf32 && a->type == CUDA_R_32F)) &&
+         (k->epilogue == CUBLASLT_EPILOGUE_DEFAULT || k->epilogue == CUBLASLT_EPILOGUE_BIAS) &&
+         are_apart(d);
+}
+
+/* Returns a number that differs, most probably, if an algorithm was chosen for another problem. */
+static uint64_t problem_of(const desc_t *k, const layout_t *a, const layout_t *b, const layout_t *d)
+{
+  const layout_t *all[] = {a, b, d};
+  uint64_t sum = (uint64_t)k->compute * 31 + (uint64_t)k->turned[0] * 7 + (uint64_t)k->turned[1];
+  sum = sum * 31 + k->epilogue;
+  for (int i = 0; i < 3; i++) {
+    const uint64_t of[] = {(uint64_t)all[i]->type, all[i]->rows,          all[i]->cols,
+                           (uint64_t)all[i]->ld,   (uint64_t)all[i]->step, (uint64_t)all[i]->batch};
+    for (int m = 0; m < 6; m++)
+      sum = (sum ^ of[m]) * 0x100000001b3u;
+  }
+  return sum;
 }
 
 static int is_sound(const desc_t *k, const layout_t *a, const layout_t *b, const layout_t *d)
@@ -257,8 +328,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
 {
   const preference_t *p = (preference_t *)preference;
   const desc_t *k = (desc_t *)desc;
-  (void)lt;
-  if (fails()) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is(lt, HANDLE)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!is(desc, DESC) || !is(a, LAYOUT) || !is(b, LAYOUT) || !is(d, LAYOUT) ||
+      !is(preference, PREFERENCE) || want <= 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (fails() || !is_combination(k, (layout_t *)a, (layout_t *)d))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (c != d || !is_sound(k, (layout_t *)a, (layout_t *)b, (layout_t *)d))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (k->epilogue == CUBLASLT_EPILOGUE_BIAS && (uintptr_t)k->bias % 32 != 16)
@@ -276,6 +351,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
     found[i].algo.data[0] = (uint64_t)i;
     for (int m = 0; m < 4; m++)
       found[i].algo.data[1 + m] = p->align[m];
+    found[i].algo.data[5] = problem_of(k, (layout_t *)a, (layout_t *)b, (layout_t *)d);
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -292,6 +368,19 @@ static int all_aligned(const layout_t *l, const void *p, uint64_t align)
   return is_aligned(p, align) && (l->batch == 1 || step % align == 0);
 }
 
+/* Returns 1 if the library may use these pointers.  The result may be where C is, but not where A or
+ * B are. */
+static int are_apart_from(const job_t *j)
+{
+  const char *d = j->d_at, *d_end = d + extent(&j->d) * ct_dtype_size(dtype(&j->d));
+  const char *a = j->a_at, *a_end = a + extent(&j->a) * ct_dtype_size(dtype(&j->a));
+  const char *b = j->b_at, *b_end = b + extent(&j->b) * ct_dtype_size(dtype(&j->b));
+  const char *w = j->workspace, *w_end = w + j->workspace_bytes;
+  return a && b && d && (a_end <= d || d_end <= a) && (b_end <= d || d_end <= b) &&
+         (w == w_end || ((w_end <= d || d_end <= w) && (w_end <= a || a_end <= w) &&
+                         (w_end <= b || b_end <= w)));
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -299,6 +388,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, co
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
+  if (!is(lt, HANDLE)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!is(desc, DESC) || !is(a_layout, LAYOUT) || !is(b_layout, LAYOUT) || !is(d_layout, LAYOUT))
+    return CUBLAS_STATUS_INVALID_VALUE;
   job_t j = {.desc = *(desc_t *)desc,
              .a = *(layout_t *)a_layout,
              .b = *(layout_t *)b_layout,
@@ -311,7 +403,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, co
              .workspace = workspace,
              .workspace_bytes = workspace_bytes,
              .algorithm = (int)algo->data[0]};
-  (void)lt;
   if (fails() || j.algorithm == fake_lt.broken) return CUBLAS_STATUS_EXECUTION_FAILED;
   int sound = c == d && c_layout == d_layout && is_sound(&j.desc, &j.a, &j.b, &j.d) &&
               all_aligned(&j.a, a, algo->data[1]) && all_aligned(&j.b, b, algo->data[2]) &&
@@ -319,7 +410,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, co
               is_aligned(workspace, 256) && workspace_bytes >= algo->data[0] * FAKE_LT_WORKSPACE;
   if (j.desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
     sound &= j.desc.bias && is_aligned(j.desc.bias, 16);
-  if (!sound) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!sound || !are_apart_from(&j)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (algo->data[5] != problem_of(&j.desc, &j.a, &j.b, &j.d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   fake_lt.runs++;
   fake_lt.ran = j.algorithm;
   return fake_cuda_work(stream, work, &j, sizeof j) == cudaSuccess ? CUBLAS_STATUS_SUCCESS

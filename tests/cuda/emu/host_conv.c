@@ -227,6 +227,11 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
   *algorithm = d->x.dtype == CT_F32 ? "plain loops" : "plain loops, low gradient";
   *out = ct_mem_alloc(sizeof **out, "convolution");
   if (!*out) return CT_ERR_NOMEM;
+  if (fake_cuda_library("convolution") != cudaSuccess) {
+    ct_mem_free(*out);
+    *out = NULL;
+    return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a convolution");
+  }
   (*out)->d = *d;
   return CT_OK;
 }

@@ -116,6 +116,11 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, 
   if (rc != CT_OK) return rc;
   *out = ct_mem_alloc(sizeof **out, "matrix product");
   if (!*out) return CT_ERR_NOMEM;
+  if (fake_cuda_library("product") != cudaSuccess) {
+    ct_mem_free(*out);
+    *out = NULL;
+    return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for a product");
+  }
   (*out)->spec = *g;
   return CT_OK;
 }

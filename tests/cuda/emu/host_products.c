@@ -1,17 +1,21 @@
 /* Library handles of the emulated module. The plain loops need none; the fake of cuDNN's RNN
- * functions (fake_rnn.c) has one. */
+ * functions (fake_rnn.c) has one. Opening may fail. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/ct_err.h"
 #include "cuda/library_handles.h"
+#include "tests/cuda/emu/fake_cuda.h"
 
 int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out)
 {
   (void)dev;
-  gpu__libraries_t *p = calloc(1, sizeof *p); /* not counted, as a library's own memory */
+  gpu__libraries_t *p = NULL;
+  if (fake_cuda_library("handles") == cudaSuccess)
+    p = calloc(1, sizeof *p); /* not counted, as a library's own memory */
   *out = p;
-  return p && cudnnCreate(&p->dnn) == CUDNN_STATUS_SUCCESS ? CT_OK : CT_ERR_NOMEM;
+  if (p && cudnnCreate(&p->dnn) == CUDNN_STATUS_SUCCESS) return CT_OK;
+  return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for handles of the libraries");
 }
 
 void gpu__libraries_close(gpu__libraries_t *p)
