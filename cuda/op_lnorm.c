@@ -26,17 +26,21 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_
   int rc = CT_OK;
   const lnorm_op_t *k = (const lnorm_op_t *)op;
   float *stats = ct_op_goes_back(&op->desc) ? a->saved : NULL, eps = (float)op->desc.u.lnorm.eps;
+  ct_dtype_t type = op->desc.x.dtype;
   (void)at;
   if (a->pass & CT_FWD)
-    GPU_TRY(gpu__lnorm(k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));
+    GPU_TRY(gpu__lnorm(type, k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));
   if (a->pass & CT_BWD_PARAM) /* first, since dx may overwrite dy */
-    GPU_TRY(
-        gpu__lnorm_param(k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1], a->scratch, s));
+    GPU_TRY(gpu__lnorm_param(type, k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1],
+                             a->scratch, s));
   if (a->pass & CT_BWD_DATA)
-    GPU_TRY(gpu__lnorm_data(k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx, s));
+    GPU_TRY(gpu__lnorm_data(type, k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx, s));
 out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_lnorm = {
-    .size = sizeof(lnorm_op_t), .nhwc = -1, .prepare = lnorm_prepare, .run = lnorm_run};
+const gpu__kind_t gpu__kind_lnorm = {.size = sizeof(lnorm_op_t),
+                                     .reduced = 1,
+                                     .nhwc = -1,
+                                     .prepare = lnorm_prepare,
+                                     .run = lnorm_run};

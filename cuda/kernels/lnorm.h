@@ -1,28 +1,32 @@
-/** \file lnorm.h  Layer normalization of rows [rows, wide], in float32. Module-internal.
+/** \file lnorm.h  Layer normalization of rows [rows, wide]. Module-internal.
  *
- * One warp handles one row. stats: mean and 1 / std of each row, [rows, 2]. */
+ * x, y and their gradients have the type \a type; statistics, parameters and arithmetic are
+ * float32. One warp handles one row. stats: mean and 1 / std of each row, [rows, 2]. */
 #ifndef GPU_LNORM_H
 #define GPU_LNORM_H
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ct_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** Computes y = (x - mean) / std * w + b. stats NULL: not stored. y may be x. */
-cudaError_t gpu__lnorm(int64_t rows, int64_t wide, float eps, const float *x, const float *w,
-                       const float *b, float *y, float *stats, cudaStream_t stream);
+cudaError_t gpu__lnorm(ct_dtype_t type, int64_t rows, int64_t wide, float eps, const void *x,
+                       const float *w, const float *b, void *y, float *stats, cudaStream_t stream);
 /** Computes dx, which may be dy. */
-cudaError_t gpu__lnorm_data(int64_t rows, int64_t wide, const float *x, const float *w,
-                            const float *stats, const float *dy, float *dx, cudaStream_t stream);
+cudaError_t gpu__lnorm_data(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
+                            const float *w, const float *stats, const void *dy, void *dx,
+                            cudaStream_t stream);
 /** Pure. Returns the workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
 /** Computes the gradients dw and db, summed in a fixed order. */
-cudaError_t gpu__lnorm_param(int64_t rows, int64_t wide, const float *x, const float *stats,
-                             const float *dy, float *dw, float *db, void *scratch,
-                             cudaStream_t stream);
+cudaError_t gpu__lnorm_param(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
+                             const float *stats, const void *dy, float *dw, float *db,
+                             void *scratch, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

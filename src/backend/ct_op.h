@@ -52,7 +52,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   /* x * mask / (1 - p) */                                                                        \
   X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                              \
   /* layer normalisation over the last dim */                                                     \
-  X(LNORM, lnorm, CT_KIND_F32, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                  \
+  X(LNORM, lnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
   /* group normalisation: per sample over groups of channels and all pixels */                    \
   X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
   /* one LSTM layer over a sequence N x T x F */                                                  \

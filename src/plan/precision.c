@@ -1,8 +1,9 @@
-/* Mixed precision: chooses the ops that compute in bf16 or fp16.  The rule is that of
- * torch.autocast, but applied to each layer ahead of time.  An op computes in reduced precision if
- * the backend supports it.  Sums over a sample (layer normalisation, the loss) stay in float32,
- * because they would lose accuracy.  Convolutions and GEMMs are the reason for mixed precision: it
- * is an error if the backend does not support them in reduced precision. */
+/* Mixed precision: chooses the ops that compute in bf16 or fp16, each ahead of time.  One rule: an
+ * op reads and writes reduced precision if the backend supports it.  Inside such an op sums,
+ * statistics and the parameters of a normalization are float32, so that layer normalization needs
+ * no float32 copy of its input, unlike in torch.autocast.  The loss stays in float32 (CT_KIND_F32).
+ * Convolutions and GEMMs are the reason for mixed precision: it is an error if the backend does not
+ * support them in reduced precision. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"

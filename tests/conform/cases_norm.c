@@ -92,7 +92,7 @@ static int small_lnorm(int i, op_case_t *out)
   return i == 0;
 }
 
-const kind_cases_t cases_lnorm = {.more = {case_lnorm}, .small = {small_lnorm}};
+const kind_cases_t cases_lnorm = {.cases = {case_lnorm}, .small = {small_lnorm}};
 
 /* ---- group normalisation ---- */
 

@@ -74,6 +74,12 @@ check_training() {
   ok "fp16 as CUDA graphs and piece by piece: the same bits" \
     gpu 1 fp16-eager --set train.amp=fp16 --set cuda.graph=false
   ok "  in all weights" same_bits fp16 fp16-eager
+  local vit=(--set "model={family: vit, depth: 1, patch: 2, dim: 32, heads: 2}" \
+    --set "optim={kind: adamw, lr: 1e-2}")
+  ok "a transformer, on the CPU" gpu 1 vit-cpu --set device=cpu "${vit[@]}"
+  ok "the same on the GPU" train_like vit vit-cpu 1e-3 1 "${vit[@]}"
+  ok "  in bf16" train_like vit-bf16 vit-cpu 0.02 1 "${vit[@]}" --set train.amp=bf16
+  ok "  in fp16" train_like vit-fp16 vit-cpu 0.02 1 "${vit[@]}" --set train.amp=fp16
   local adamw=(--set "optim={kind: adamw, lr: 1e-3}" --set train.clip_norm=1 \
     --set train.accumulate=2)
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"

@@ -149,6 +149,48 @@ static int limited_plan(ct_op_kind_t kind, const ct_graph_t *g, ct_plan_t **p)
                       &(ct_plan_opts_t){.n = 2, .training = 1, .compute = CT_F16}, NULL, p);
 }
 
+/* The reference backend, claiming every op in reduced precision, as CUDA does. */
+static ct_op_desc_t in_float32(const ct_op_desc_t *d)
+{
+  ct_op_desc_t wide = *d;
+  if (d->kind != CT_OP_REORDER) wide.x.dtype = wide.y.dtype = CT_F32;
+  return wide;
+}
+
+static int supports_all(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  ct_op_desc_t wide = in_float32(d);
+  return ct_backend_ref.op->supports(dev, &wide, why);
+}
+
+static int prepare_all(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,
+                       ct_op_info_t *info)
+{
+  ct_op_desc_t wide = in_float32(d);
+  return ct_backend_ref.op->prepare(dev, &wide, like, out, info);
+}
+
+/* A layer normalization has float32 inside, but reads and writes what its neighbours do. */
+static void a_transformer_is_cast_at_its_ends_only(void)
+{
+  ct_op_ops_t ops = *ct_backend_ref.op;
+  ct_backend_t able = ct_backend_ref;
+  ct_graph_t *g = transformer();
+  able.op = &ops;
+  ops.supports = supports_all;
+  ops.prepare = prepare_all;
+  for (int t = 0; t < 2; t++) {
+    ct_plan_t *p = NULL;
+    ct_plan_opts_t o = {.n = 2, .training = 1, .compute = types[t]};
+    CT_ASSERT_OK(ct_plan_make(g, &able, device(REF), &o, NULL, &p));
+    check_types(p);
+    CT_ASSERT_INT(count_casts(p, -1), 2);
+    CT_ASSERT_INT(count_casts(p, p->input), 1);
+    ct_plan_free(p);
+  }
+  ct_graph_free(g);
+}
+
 static void what_the_backend_cannot_stays_in_float32(void)
 {
   ct_plan_t *p = NULL;
@@ -214,6 +256,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(every_op_reads_and_writes_its_type),
                                     CT_TEST(a_network_is_cast_at_its_ends_only),
+                                    CT_TEST(a_transformer_is_cast_at_its_ends_only),
                                     CT_TEST(bytes_become_what_their_readers_take),
                                     CT_TEST(what_the_backend_cannot_stays_in_float32),
                                     CT_TEST(a_product_never_stays_in_float32),
