@@ -11,8 +11,10 @@ typedef struct flat_op {
 
 static int update_prepare(ct_op_t *op, ct_op_info_t *info)
 {
+  int segments = op->desc.kind == CT_OP_GRADSTAT ? 0 : op->desc.u.update.segments;
+  size_t bytes = gpu__update_bytes(op->desc.x.dim[0], segments);
   (void)info;
-  return gpu__mem_ops.alloc(op->dev, CT_MEM_DEVICE, gpu__update_bytes(), &((flat_op_t *)op)->work);
+  return gpu__mem_ops.alloc(op->dev, CT_MEM_DEVICE, bytes, &((flat_op_t *)op)->work);
 }
 
 static void update_clear(ct_op_t *op)
@@ -43,6 +45,9 @@ static gpu__range_t range_of(const ct_op_desc_t *d, const ct_op_args_t *a)
   memset(&r, 0, sizeof r); /* clear padding too, which the emulator might take for a partial
                               address */
   r.count = a->count;
+  r.segment = a->segment;
+  r.segments = a->segments;
+  r.norms = a->norms;
   r.g = a->dy;
   r.w = a->w[0];
   r.reduced_type = d->y.dtype;
@@ -56,8 +61,8 @@ static int norms_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_
 {
   gpu__range_t r = range_of(&op->desc, a);
   gpu__step_params_t params = gpu__step_params(a);
-  return GPU_CHECK(gpu__norms((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
-                              ((flat_op_t *)op)->work, s));
+  return GPU_CHECK(
+      gpu__norms((ct_rule_t)op->desc.u.update.rule, &r, &params, at, ((flat_op_t *)op)->work, s));
 }
 
 const gpu__kind_t gpu__kind_measure = {
@@ -69,8 +74,8 @@ static int update_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params
   gpu__range_t r = range_of(&op->desc, a);
   gpu__step_params_t params = gpu__step_params(a);
   if (r.reduced_type != CT_F32) r.reduced = a->y;
-  return GPU_CHECK(gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &params, at, a->norms,
-                               ((flat_op_t *)op)->work, s));
+  return GPU_CHECK(
+      gpu__update((ct_rule_t)op->desc.u.update.rule, &r, &params, at, ((flat_op_t *)op)->work, s));
 }
 
 const gpu__kind_t gpu__kind_update = {

@@ -161,7 +161,8 @@ static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
          a->mix == b->mix && a->affine == b->affine && a->targets == b->targets &&
          a->sample_weight == b->sample_weight && a->class_weight == b->class_weight &&
          a->loss == b->loss && a->count == b->count && a->stat == b->stat &&
-         same_pointers(a->state, b->state, CT_RULE_STATES) && a->norms == b->norms;
+         same_pointers(a->state, b->state, CT_RULE_STATES) && a->norms == b->norms &&
+         a->segment == b->segment && a->segments == b->segments;
 }
 
 static int same_entry(const entry_t *a, const entry_t *b)

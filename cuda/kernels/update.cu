@@ -26,12 +26,18 @@ struct step_t {
 struct work_t {
   step_t step;
   ct_grad_stat_t stat[PIECES];
-  double norms[PIECES][2];
+  double norms[1][2]; /* of each chunk */
 };
 
-extern "C" size_t gpu__update_bytes(void)
+/* Returns at least the number of chunks. */
+static int64_t chunk_limit(int64_t count, int segments)
 {
-  return sizeof(work_t);
+  return count / CT_SEGMENT_CHUNK + (segments > 0 ? segments : 1);
+}
+
+extern "C" size_t gpu__update_bytes(int64_t count, int segments)
+{
+  return sizeof(work_t) + (size_t)chunk_limit(count, segments) * sizeof(double[2]);
 }
 
 /* Returns the number of partial sums, which depends only on the length of the range. */
@@ -146,7 +152,6 @@ struct plan_t {
   int rule;
   gpu__step_params_t params;
   const gpu__step_params_t *at;
-  const double *norms;
   const step_t *ready; /* computed by an earlier kernel; NULL: each block computes them */
 };
 
@@ -155,7 +160,6 @@ CT_D void make_step(const plan_t &p, step_t *step)
   const gpu__step_params_t *params = p.at ? p.at : &p.params;
   step->skip = !ct_grad_map(&params->ctl, params->scale, &step->map);
   step->hyper = params->hyper;
-  step->hyper.ratio = ct_rule_ratio(p.rule, &params->hyper, p.norms);
 }
 
 /* Run by one thread. */
@@ -174,17 +178,87 @@ CT_D step_t block_step(const plan_t &p)
   return *step;
 }
 
-/* Prepares the inputs for a kernel with \a blocks blocks. */
+/* Prepares the inputs for a kernel with \a blocks blocks. Without statistics, which are in host
+ * memory, every block computes the properties itself. */
 static plan_t plan(int rule, unsigned blocks, const gpu__step_params_t *params,
-                   const gpu__step_params_t *at, const double *norms, work_t *work,
-                   cudaStream_t stream)
+                   const gpu__step_params_t *at, work_t *work, cudaStream_t stream)
 {
-  plan_t p = {rule, *params, at, norms, nullptr};
-  if (blocks <= FEW_BLOCKS) return p;
+  plan_t p = {rule, *params, at, nullptr};
+  if (blocks <= FEW_BLOCKS || !params->ctl.stat) return p;
   CT_LAUNCH(make_ready, 1, 1, stream, p, &work->step);
   p.ready = &work->step;
   return p;
 }
+
+/* ---- chunks ---- */
+
+/* A chunk of a parameter: elements first … end - 1 of the arrays in r. */
+struct chunk_t {
+  gpu__range_t r; /* the parameter */
+  int packs;      /* 1: its arrays are aligned */
+  int64_t first, end;
+};
+
+CT_D int64_t chunks_of(const gpu__range_t &r)
+{
+  if (!r.segment) return ct_segment_chunks(r.count);
+  const ct_segment_t *last = &r.segment[r.segments - 1];
+  return last->chunk - r.segment->chunk + ct_segment_chunks(last->count);
+}
+
+/* Returns the segment of a chunk, by bisection. */
+CT_D int segment_of(const gpu__range_t &r, int64_t chunk)
+{
+  int low = 0, high = r.segments;
+  while (high - low > 1) {
+    int middle = (low + high) / 2;
+    if (r.segment[middle].chunk - r.segment->chunk <= chunk)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+CT_D int is_fit(const void *p, uintptr_t bytes)
+{
+  return (uintptr_t)p % bytes == 0;
+}
+
+CT_D int all_aligned(const gpu__range_t &r)
+{
+  int aligned = is_fit(r.w, GPU_PACK_BYTES) && is_fit(r.g, GPU_PACK_BYTES) &&
+                is_fit(r.reduced, GPU_PACK_BYTES / 2);
+  for (int s = 0; s < CT_RULE_STATES; s++)
+    aligned = aligned && is_fit(r.state[s], GPU_PACK_BYTES);
+  return aligned;
+}
+
+CT_D chunk_t chunk_at(const gpu__range_t &all, int64_t chunk)
+{
+  chunk_t c = {all, 0, 0, 0};
+  if (all.segment) {
+    const ct_segment_t s = all.segment[segment_of(all, chunk)];
+    chunk -= s.chunk - all.segment->chunk;
+    c.r.count = s.count;
+    c.r.w += s.first;
+    c.r.g += s.first;
+    if (all.reduced) c.r.reduced = (uint16_t *)all.reduced + s.first;
+    if (all.norms) c.r.norms += 2 * s.norms;
+    for (int k = 0; k < CT_RULE_STATES; k++)
+      if (all.state[k]) c.r.state[k] += s.state;
+  }
+  c.packs = all_aligned(c.r);
+  c.first = chunk * CT_SEGMENT_CHUNK;
+  c.end = c.first + CT_SEGMENT_CHUNK < c.r.count ? c.first + CT_SEGMENT_CHUNK : c.r.count;
+  return c;
+}
+
+/* The blocks of the grid share the chunks; c: number of the chunk. */
+#define CHUNKS(c, r) for (int64_t c = blockIdx.x; c < chunks_of(r); c += gridDim.x)
+/* The threads of a block share the groups of four elements of a chunk; i: the first element. */
+#define FOURS(i, chunk) \
+  for (int64_t i = (chunk).first + threadIdx.x * WIDTH; i < (chunk).end; i += THREADS * WIDTH)
 
 typedef float rule_t(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2);
 
@@ -231,64 +305,72 @@ CT_D void store_reduced(void *reduced, int64_t first, int64_t count, int packs, 
       to[k] = q.v[k];
 }
 
-template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, int packs, plan_t plan)
+template <rule_t *RULE, int STATES> CT_KERNEL void update(gpu__range_t r, plan_t plan)
 {
-  const step_t step = block_step(plan);
+  step_t step = block_step(plan);
   if (step.skip) return;
-  GPU_LOOP (i, (r.count + WIDTH - 1) / WIDTH) {
-    elements_t e = load_elements<STATES>(r, i * WIDTH, packs);
-    for (int k = 0; k < WIDTH; k++)
-      e.w.v[k] = follow<RULE>(step, &e, k);
-    store_four(r.w, i * WIDTH, r.count, packs, e.w);
-    store_states<STATES>(r, i * WIDTH, packs, e);
-    if (r.reduced && r.reduced_type == CT_BF16)
-      store_reduced<gpu_bf16>(r.reduced, i * WIDTH, r.count, packs, e.w);
-    if (r.reduced && r.reduced_type == CT_F16)
-      store_reduced<gpu_f16>(r.reduced, i * WIDTH, r.count, packs, e.w);
+  CHUNKS(n, r)
+  {
+    const chunk_t c = chunk_at(r, n);
+    step.hyper.ratio = ct_rule_ratio(plan.rule, &step.hyper, c.r.norms);
+    FOURS(i, c)
+    {
+      elements_t e = load_elements<STATES>(c.r, i, c.packs);
+      for (int k = 0; k < WIDTH; k++)
+        e.w.v[k] = follow<RULE>(step, &e, k);
+      store_four(c.r.w, i, c.r.count, c.packs, e.w);
+      store_states<STATES>(c.r, i, c.packs, e);
+      if (r.reduced && r.reduced_type == CT_BF16)
+        store_reduced<gpu_bf16>(c.r.reduced, i, c.r.count, c.packs, e.w);
+      if (r.reduced && r.reduced_type == CT_F16)
+        store_reduced<gpu_f16>(c.r.reduced, i, c.r.count, c.packs, e.w);
+    }
   }
 }
 
 template <rule_t *RULE, int STATES>
-CT_KERNEL void norms_partial(gpu__range_t r, int packs, plan_t plan, double (*piece)[2])
+CT_KERNEL void norms_of_chunks(gpu__range_t r, plan_t plan, double (*piece)[2])
 {
   const step_t step = block_step(plan);
-  double weights = 0, values = 0;
-  for (int64_t i = step.skip ? r.count : gpu_first(); i * WIDTH < r.count; i += gpu_stride()) {
-    elements_t e = load_elements<STATES>(r, i * WIDTH, packs);
-    for (int k = 0; k < WIDTH && i * WIDTH + k < r.count; k++) {
-      double w = e.w.v[k], value = follow<RULE>(step, &e, k);
-      weights += w * w;
-      values += value * value;
+  CHUNKS(n, r)
+  {
+    double weights = 0, values = 0;
+    const chunk_t c = chunk_at(r, n);
+    FOURS(i, c)
+    {
+      if (step.skip) break;
+      elements_t e = load_elements<STATES>(c.r, i, c.packs);
+      for (int k = 0; k < WIDTH && i + k < c.r.count; k++) {
+        double w = e.w.v[k], value = follow<RULE>(step, &e, k);
+        weights += w * w;
+        values += value * value;
+      }
+      store_states<STATES>(c.r, i, c.packs, e);
     }
-    store_states<STATES>(r, i * WIDTH, packs, e);
-  }
-  weights = gpu_block_sum(weights);
-  values = gpu_block_sum(values);
-  if (threadIdx.x == 0) {
-    piece[blockIdx.x][0] = weights;
-    piece[blockIdx.x][1] = values;
+    weights = gpu_block_sum(weights);
+    values = gpu_block_sum(values);
+    if (threadIdx.x > 0) continue;
+    piece[n][0] = weights;
+    piece[n][1] = values;
   }
 }
 
-CT_KERNEL void norms_all(int pieces, const double (*piece)[2], double *norms)
+/* Sums the chunks of each parameter, one parameter per block. */
+CT_KERNEL void norms_of_segments(gpu__range_t r, const double (*piece)[2])
 {
-  double sum[2] = {};
-  for (int i = (int)threadIdx.x; i < pieces; i += THREADS)
-    for (int k = 0; k < 2; k++)
-      sum[k] += piece[i][k];
-  for (int k = 0; k < 2; k++) {
-    double all = gpu_block_sum(sum[k]);
-    if (threadIdx.x == 0) norms[k] = all;
+  const ct_segment_t one = {0, 0, r.count, 0, 0}, *segment = r.segment ? r.segment : &one;
+  for (int s = (int)blockIdx.x; s < (r.segment ? r.segments : 1); s += (int)gridDim.x) {
+    double sum[2] = {};
+    int64_t first = segment[s].chunk - segment->chunk;
+    int64_t end = first + ct_segment_chunks(segment[s].count);
+    for (int64_t i = first + threadIdx.x; i < end; i += THREADS)
+      for (int k = 0; k < 2; k++)
+        sum[k] += piece[i][k];
+    for (int k = 0; k < 2; k++) {
+      double all = gpu_block_sum(sum[k]);
+      if (threadIdx.x == 0) r.norms[2 * segment[s].norms + k] = all;
+    }
   }
-}
-
-static int all_aligned(const gpu__range_t *r)
-{
-  int aligned =
-      gpu_is_aligned(r->w) && gpu_is_aligned(r->g) && gpu_vec_fit<gpu_bf16, WIDTH>(r->reduced);
-  for (int s = 0; s < CT_RULE_STATES; s++)
-    aligned = aligned && gpu_is_aligned(r->state[s]);
-  return aligned;
 }
 
 /* ct_rule_gradient() reads no state. */
@@ -296,39 +378,40 @@ static int all_aligned(const gpu__range_t *r)
 
 extern "C" cudaError_t gpu__norms(ct_rule_t rule, const gpu__range_t *r,
                                   const gpu__step_params_t *params, const gpu__step_params_t *at,
-                                  double *norms, void *work, cudaStream_t stream)
+                                  void *work, cudaStream_t stream)
 {
   work_t *w = (work_t *)work;
-  unsigned pieces = pieces_of(r->count);
-  if (r->count == 0) return cudaMemsetAsync(norms, 0, 2 * sizeof *norms, stream);
-  plan_t p = plan((int)rule, pieces, params, at, nullptr, w, stream);
-  double(*piece)[2] = pieces > 1 ? w->norms : (double(*)[2])norms;
+  unsigned blocks = gpu_grid(chunk_limit(r->count, r->segments), 1);
+  if (r->count == 0 && !r->segment)
+    return cudaMemsetAsync(r->norms, 0, 2 * sizeof *r->norms, stream);
+  plan_t p = plan((int)rule, blocks, params, at, w, stream);
   switch (rule) {
-#define X(name, function, states, needs_norms, value_of)                                     \
-  case name:                                                                                 \
-    CT_LAUNCH((norms_partial<value_of, MEASURED_STATES(value_of, states)>), pieces, THREADS, \
-              stream, *r, all_aligned(r), p, piece);                                         \
+#define X(name, function, states, needs_norms, value_of)                                       \
+  case name:                                                                                   \
+    CT_LAUNCH((norms_of_chunks<value_of, MEASURED_STATES(value_of, states)>), blocks, THREADS, \
+              stream, *r, p, w->norms);                                                        \
     break;
     CT_RULE_LIST(X)
 #undef X
   default:
     return cudaErrorInvalidValue;
   }
-  if (pieces > 1) CT_LAUNCH(norms_all, 1, THREADS, stream, (int)pieces, w->norms, norms);
+  CT_LAUNCH(norms_of_segments, gpu_grid(r->segment ? r->segments : 1, 1), THREADS, stream, *r,
+            w->norms);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__update(ct_rule_t rule, const gpu__range_t *r,
                                    const gpu__step_params_t *params, const gpu__step_params_t *at,
-                                   const double *norms, void *work, cudaStream_t stream)
+                                   void *work, cudaStream_t stream)
 {
-  unsigned blocks = gpu_grid((r->count + WIDTH - 1) / WIDTH, THREADS);
+  unsigned blocks = gpu_grid(chunk_limit(r->count, r->segments), 1);
   if (r->count == 0) return cudaSuccess;
-  plan_t p = plan((int)rule, blocks, params, at, norms, (work_t *)work, stream);
+  plan_t p = plan((int)rule, blocks, params, at, (work_t *)work, stream);
   switch (rule) {
-#define X(name, function, states, needs_norms, value_of)                                   \
-  case name:                                                                               \
-    CT_LAUNCH((update<function, states>), blocks, THREADS, stream, *r, all_aligned(r), p); \
+#define X(name, function, states, needs_norms, value_of)                   \
+  case name:                                                               \
+    CT_LAUNCH((update<function, states>), blocks, THREADS, stream, *r, p); \
     break;
     CT_RULE_LIST(X)
 #undef X

@@ -121,6 +121,18 @@ typedef struct ct_grad_ctl {
   int skip_nonfinite;
 } ct_grad_ctl_t;
 
+/** A parameter, or a slice of one, among the arrays of MEASURE and UPDATE. */
+typedef struct ct_segment {
+  int64_t first; /**< its first element in w, dy and y */
+  int64_t state; /**< its first element in the states */
+  int64_t count;
+  int norms; /**< index of its pair of sums in `norms` */
+  int chunk; /**< number of chunks of CT_SEGMENT_CHUNK elements in the segments before it */
+} ct_segment_t;
+
+/** Elements that a parallel device processes as a unit. */
+enum { CT_SEGMENT_CHUNK = 4096 };
+
 /** Arguments of one run. ct_op.h says which ones an op reads; the others are ignored. */
 typedef struct ct_op_args {
   int pass; /**< bits of CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
@@ -159,9 +171,13 @@ typedef struct ct_op_args {
   double *norms;        /**< device memory.  MEASURE writes 2 sums of squares: of the weights, and
                              of the values that the rule names (ct_rules.h); UPDATE reads the sums
                              of the whole parameter; NULL: none */
-  uint64_t seed;        /**< DROPOUT: seed of the run */
-  int64_t step;         /**< DROPOUT: global step */
-  int64_t first;        /**< DROPOUT: index of this rank's first sample in the global batch */
+  const ct_segment_t *segment; /**< MEASURE, UPDATE: the parameters of one run; device memory that
+                                    stays as it is until the op is released.  NULL: one
+                                    parameter, the first `count` elements of all arrays */
+  int segments;                /**< at most as many as the descriptor says; `count` is their sum */
+  uint64_t seed;               /**< DROPOUT: seed of the run */
+  int64_t step;                /**< DROPOUT: global step */
+  int64_t first; /**< DROPOUT: index of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {

@@ -276,7 +276,8 @@ typedef struct ct_op_desc {
       double p; /**< order of the norm; infinity: the maximum norm */
     } gradstat;
     struct {
-      int rule; /**< ct_rule_t, ct_rules.h; also used by MEASURE */
+      int rule;     /**< ct_rule_t, ct_rules.h; also used by MEASURE */
+      int segments; /**< maximum number of segments of a run (ct_segment_t); 0: none */
     } update;
   } u;
 } ct_op_desc_t;

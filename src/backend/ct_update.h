@@ -1,5 +1,5 @@
-/** \file ct_update.h  Gradient scaling and clipping before the optimizer rule, and gradient norms;
- * shared by the backends.  Layer 1. */
+/** \file ct_update.h  Gradient scaling and clipping before the optimizer rule, gradient norms, and
+ * the segments of a run; shared by the backends.  Layer 1. */
 #ifndef CT_UPDATE_H
 #define CT_UPDATE_H
 #include <math.h>
@@ -50,6 +50,36 @@ CT_INLINE float ct_grad_mapped(ct_grad_map_t map, float g)
   g *= map.factor;
   g = g > map.limit ? map.limit : g;
   return g < -map.limit ? -map.limit : g;
+}
+
+/** Returns the number of chunks of a segment. */
+CT_INLINE int64_t ct_segment_chunks(int64_t count)
+{
+  return (count + CT_SEGMENT_CHUNK - 1) / CT_SEGMENT_CHUNK;
+}
+
+/** Returns the number of parameters of a run of MEASURE or UPDATE. */
+CT_INLINE int ct_segments_of(const ct_op_args_t *a)
+{
+  return a->segment ? a->segments : 1;
+}
+
+/** Returns the arguments that run parameter \a i of \a a alone; for backends whose device memory
+ * the host can read. */
+CT_INLINE ct_op_args_t ct_segment_args(const ct_op_args_t *a, int i)
+{
+  ct_op_args_t one = *a;
+  const ct_segment_t *s = a->segment ? &a->segment[i] : NULL;
+  if (!s) return one;
+  one.segment = NULL;
+  one.count = s->count;
+  one.w[0] = (float *)a->w[0] + s->first;
+  one.dy = (const float *)a->dy + s->first;
+  if (a->y) one.y = (uint16_t *)a->y + s->first;
+  if (a->norms) one.norms = a->norms + 2 * s->norms;
+  for (int k = 0; k < CT_RULE_STATES; k++)
+    if (a->state[k]) one.state[k] = (float *)a->state[k] + s->state;
+  return one;
 }
 
 #endif

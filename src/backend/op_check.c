@@ -275,6 +275,7 @@ static const char *check_gradstat(const ct_op_desc_t *d)
 
 static const char *check_update(const ct_op_desc_t *d)
 {
+  if (d->u.update.segments < 0) return "the number of segments is negative";
   return (unsigned)d->u.update.rule < CT_RULE_COUNT ? NULL : "unknown optimizer rule";
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "backend/ct_host.h"
+#include "backend/ct_update.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_hash.h"
@@ -181,7 +182,10 @@ static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
   double n = (double)op->desc.x.dim[0] * (double)ct_op_pixels(&op->desc);
   if (op->desc.kind == CT_OP_LOSS && a->loss)
     *a->loss = (ct_loss_t){.sum = n, .weight = n, .samples = (int64_t)n};
-  if (op->desc.kind == CT_OP_MEASURE && a->norms) a->norms[0] = a->norms[1] = 1;
+  for (int i = 0; op->desc.kind == CT_OP_MEASURE && a->norms && i < ct_segments_of(a); i++) {
+    ct_op_args_t one = ct_segment_args(a, i);
+    one.norms[0] = one.norms[1] = 1;
+  }
 }
 
 static int backend_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)

@@ -213,6 +213,13 @@ typedef struct ct__range {
   int norms; /**< index of its pair of parameter norms */
 } ct__range_t;
 
+/** The segments of a parameter group in a bucket, for optimizers that use norms. */
+typedef struct ct__segments {
+  int group, bucket;
+  int first, n;  /**< in the table of segments, which is sorted by group, then bucket */
+  int64_t count; /**< elements */
+} ct__segments_t;
+
 typedef struct ct__update {
   ct_param_groups_t groups;
   ct_hyper_t *hyper; /**< per group, for the current step */
@@ -220,6 +227,9 @@ typedef struct ct__update {
   int64_t ranges, cap;
   int norm_pairs; /**< number of pairs of parameter norms; 0: the optimizer does not use norms */
   double *norms;  /**< device */
+  const ct_segment_t *segment; /**< device; a segment per range; NULL without norms */
+  ct__segments_t *part;        /**< the table's parts, in its order */
+  int parts;
   double *host_norms;
   ct_op_t *update, *norms_op, *gradstat;
   ct_grad_stat_t *stat; /**< staging */

@@ -6,8 +6,10 @@
  * by norm, detecting infinities) wait for all buckets. With ZeRO-1 (Rajbhandari et al. 2020) a rank
  * updates its slice of each bucket, and the weights are then all-gathered. */
 #include "train/trainer.h"
+#include "backend/ct_update.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include <limits.h>
 #include <math.h>
 
 /* ---- ranges ---- */
@@ -59,6 +61,50 @@ out:
   return rc;
 }
 
+/* ---- segments ---- */
+
+/* Appends range \a i to the table, and to its last part or to a new one. */
+static int add_segment(ct__update_t *u, int i, ct_segment_t *table, int *n)
+{
+  const ct__range_t *r = &u->range[i];
+  ct__segments_t *part = u->parts ? &u->part[u->parts - 1] : NULL;
+  int64_t count = (int64_t)(r->bytes / sizeof(float));
+  int64_t chunks = *n ? table[*n - 1].chunk + ct_segment_chunks(table[*n - 1].count) : 0;
+  if (chunks + ct_segment_chunks(count) > INT_MAX) return CT_ERR_NOMEM;
+  if (!part || part->group != r->group || part->bucket != r->bucket) {
+    part = &u->part[u->parts++];
+    *part = (ct__segments_t){.group = r->group, .bucket = r->bucket, .first = *n};
+  }
+  part->n++;
+  part->count += count;
+  table[(*n)++] = (ct_segment_t){.first = (int64_t)(r->offset / sizeof(float)),
+                                 .state = (int64_t)(r->state / sizeof(float)),
+                                 .count = count,
+                                 .norms = r->norms,
+                                 .chunk = (int)chunks};
+  return CT_OK;
+}
+
+/* Makes the table of segments from the ranges, and copies it to the device. */
+static int make_segments(ct_trainer_t *t, char *device)
+{
+  int rc = CT_OK, n = 0;
+  ct__update_t *u = &t->update;
+  const ct_backend_t *be = t->env.be;
+  ct_segment_t *table = ct_mem_array(u->ranges + 1, sizeof *table, "segments");
+  u->part = ct_mem_array(u->ranges + 1, sizeof *u->part, "segments");
+  CT_TRY(table && u->part ? CT_OK : CT_ERR_NOMEM);
+  for (int g = 0; g < u->groups.groups; g++)
+    for (int i = 0; i < u->ranges; i++)
+      if (u->range[i].group == g) CT_TRY(add_segment(u, i, table, &n));
+  CT_TRY(be->mem->copy(t->q, device, table, (size_t)n * sizeof *table));
+  CT_TRY(be->queue->sync(t->q));
+  u->segment = (const ct_segment_t *)device;
+out:
+  ct_mem_free(table);
+  return rc;
+}
+
 /* ---- creation and destruction ---- */
 
 static size_t norms_bytes(const ct__update_t *u)
@@ -72,6 +118,7 @@ static int make_op(ct_trainer_t *t, ct_op_kind_t kind, int rule, ct_op_t **out)
   ct_op_info_t info;
   int64_t count = (int64_t)(t->map.trained_bytes / sizeof(float));
   ct_op_desc_flat(&d, kind, count, rule, t->env.step_opts.clip_p);
+  if (kind != CT_OP_GRADSTAT) d.u.update.segments = t->update.norm_pairs;
   if (kind == CT_OP_UPDATE && t->reduced) d.y.dtype = t->env.step_opts.compute;
   return t->env.be->op->prepare(t->env.dev, &d, NULL, out, &info);
 }
@@ -90,6 +137,7 @@ static int make_ops(ct_trainer_t *t, int rule)
   CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->norms_op));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_NORMS, &norms));
   u->norms = (double *)norms;
+  CT_TRY(make_segments(t, norms + norms_bytes(u)));
   u->host_norms = ct_mem_alloc(norms_bytes(u), "norms");
   if (!u->host_norms) rc = CT_ERR_NOMEM;
 out:
@@ -138,6 +186,7 @@ void ct__update_free(ct_trainer_t *t)
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, u->stat);
   ct_param_groups_clear(&u->groups);
   ct_mem_free(u->host_norms);
+  ct_mem_free(u->part);
   ct_mem_free(u->hyper);
   ct_mem_free(u->range);
 }
@@ -167,11 +216,58 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
   return a;
 }
 
+/* Runs an op over n parts with the same hyperparameters. */
+static void run_segments(ct_trainer_t *t, ct_op_t *op, const ct__segments_t *part, int n,
+                         int with_stat)
+{
+  const ct__update_t *u = &t->update;
+  ct__range_t all = {.group = part->group};
+  ct_op_args_t a = args_of(t, &all, with_stat);
+  a.segment = u->segment + part->first;
+  a.count = 0;
+  for (int i = 0; i < n; i++) {
+    a.segments += part[i].n;
+    a.count += part[i].count;
+  }
+  ct__step_note(t, t->env.be->op->run(t->q, op, &a));
+}
+
+/* run_over() for optimizers that use norms: one run for all parameters of a group. */
+static void run_over_segments(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
+{
+  const ct__update_t *u = &t->update;
+  int n = 0;
+  for (int i = 0; i < u->parts && ct__step_is_well(t); i += n) {
+    const ct__segments_t *part = &u->part[i];
+    n = 1;
+    while (bucket < 0 && i + n < u->parts && part[n].group == part->group)
+      n++;
+    if (bucket < 0 || part->bucket == bucket) run_segments(t, op, part, n, with_stat);
+  }
+}
+
+/* Adds the statistics of a bucket's gradient. */
+static void run_gradstat(ct_trainer_t *t, int bucket)
+{
+  ct__range_t r = {.bucket = bucket};
+  size_t end;
+  ct__memory_slice(&t->env, &t->first.bucket[bucket], &r.offset, &end);
+  r.bytes = end - r.offset;
+  if (!r.bytes || !ct__step_is_well(t)) return;
+  ct_op_args_t a = args_of(t, &r, 0);
+  ct__step_note(t, t->env.be->op->run(t->q, t->update.gradstat, &a));
+}
+
 /* Runs an op over the ranges of one bucket, or of all buckets (-1), unless there was a failure. */
 static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
 {
   const ct__update_t *u = &t->update;
-  for (int64_t i = 0; op && i < u->ranges && ct__step_is_well(t); i++) {
+  if (!op) return;
+  if (u->segment) {
+    run_over_segments(t, op, bucket, with_stat);
+    return;
+  }
+  for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++) {
     if (bucket >= 0 && u->range[i].bucket != bucket) continue;
     ct_op_args_t a = args_of(t, &u->range[i], with_stat);
     ct__step_note(t, t->env.be->op->run(t->q, op, &a));
@@ -227,7 +323,7 @@ static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   const ct__update_t *u = &t->update;
   for (int k = 0; k < t->buckets; k++) {
     if (arrive) arrive(t, k);
-    if (stat) run_over(t, u->gradstat, k, 0);
+    if (stat) run_gradstat(t, k);
     run_over(t, u->norms_op, k, 0);
     run_over(t, u->update, k, 0);
   }
@@ -239,7 +335,7 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   int zero = t->env.step_opts.zero;
   for (int k = 0; k < t->buckets; k++) {
     if (arrive) arrive(t, k);
-    if (stat) run_over(t, u->gradstat, k, 0);
+    if (stat) run_gradstat(t, k);
   }
   if (stat && zero) share_stat(t);
   if (u->norm_pairs && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));

@@ -28,6 +28,14 @@ typedef struct arena {
   uint16_t *reduced;
 } arena_t;
 
+/* Element i of array k before the first step. */
+static float initial(int k, int64_t i)
+{
+  float x = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k, (uint64_t)i);
+  if (k == STATE) return 0.5f + fabsf(x); /* a mean square is larger than the square of the mean */
+  return k == STATE + 1 ? 0.01f + 0.1f * fabsf(x) : x; /* and positive */
+}
+
 static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)
 {
   *m =
@@ -35,12 +43,8 @@ static void arena_open(arena_t *m, int64_t count, ct_dtype_t reduced_type)
   m->reduced = ct_mem_array(m->all, sizeof *m->reduced, "test");
   for (int k = 0; k < ARRAYS; k++) {
     m->v[k] = ct_mem_array(m->all, sizeof(float), "test");
-    for (int64_t i = 0; i < m->all; i++) {
-      float x = ct_rng_normal(6, CT_RNG_TEST, (uint32_t)k, (uint64_t)i);
-      if (k == STATE) x = 0.5f + fabsf(x); /* a mean square is larger than the square of the mean */
-      if (k == STATE + 1) x = 0.01f + 0.1f * fabsf(x); /* and positive */
-      m->v[k][i] = x;
-    }
+    for (int64_t i = 0; i < m->all; i++)
+      m->v[k][i] = initial(k, i);
   }
 }
 
@@ -236,9 +240,175 @@ void check_update(void)
       check_update_of(t, counts[c]);
 }
 
-const kind_cases_t cases_update = {.check = check_update};
+/* ---- segments ---- */
 
-const kind_cases_t cases_measure = {.check = check_update};
+/* Lengths of parameters, in the order of the table; each begins at a multiple of 16 floats, except
+ * after a length of 33. Every third is left out, as another parameter group's. */
+static const int64_t lengths[] = {7,    4096, 33,   4097, 1,    20011, 16, 12288,
+                                  1000, 5000, 8191, 3,    4095, 64,    640};
+enum { LENGTHS = sizeof lengths / sizeof lengths[0], STATE_FIRST = 32 };
+
+/* Makes the table; *all: elements of the arrays. The states of the segments are packed, as with
+ * ZeRO-1. */
+static int make_table(ct_segment_t *table, int64_t *all, int64_t *count)
+{
+  int n = 0, chunks = 17; /* the chunks of segments before these */
+  int64_t at = 16, state = STATE_FIRST;
+  *count = 0;
+  for (int i = 0; i < LENGTHS; i++) {
+    int64_t rounded = lengths[i] == 33 ? 33 : (lengths[i] + 15) / 16 * 16;
+    if (i % 3 != 2) {
+      table[n++] = (ct_segment_t){
+          .first = at, .state = state, .count = lengths[i], .norms = i, .chunk = chunks};
+      chunks += (int)((lengths[i] + CT_SEGMENT_CHUNK - 1) / CT_SEGMENT_CHUNK);
+      state += rounded;
+      *count += lengths[i];
+    }
+    at += rounded;
+  }
+  *all = at + BEHIND;
+  return n;
+}
+
+/* Arrays in device memory: a step with all segments in one run, or one by one. */
+typedef struct fleet {
+  block_t b[ARRAYS], norms, reduced, table;
+  float *v[ARRAYS];
+  uint16_t *copy;
+  double sums[2 * LENGTHS];
+  ct_segment_t host[LENGTHS];
+  int64_t all, count;
+  int n;
+} fleet_t;
+
+static void fleet_run(side_t *s, fleet_t *f, ct_op_t *op, const ct_op_args_t *a, int one_by_one)
+{
+  const ct_segment_t *table = f->table.mem;
+  for (int i = 0; i < (one_by_one ? f->n : 1); i++) {
+    ct_op_args_t part = *a;
+    part.segment = table + i;
+    part.segments = one_by_one ? 1 : f->n;
+    part.count = one_by_one ? f->host[i].count : f->count;
+    CT_ASSERT_OK(s->be->op->run(s->queue, op, &part));
+  }
+}
+
+static ct_op_t *prepare_segments(side_t *s, ct_op_kind_t kind, int rule, ct_dtype_t reduced)
+{
+  ct_op_desc_t d;
+  ct_op_info_t info;
+  ct_op_t *op = NULL;
+  ct_op_desc_flat(&d, kind, 1 << 17, rule, 0);
+  d.u.update.segments = LENGTHS;
+  if (kind == CT_OP_UPDATE && s->be->reduced_weights) d.y.dtype = reduced;
+  CT_ASSERT_OK(s->be->op->prepare(s->dev, &d, NULL, &op, &info));
+  return op;
+}
+
+static void fleet_open(side_t *s, fleet_t *f)
+{
+  *f = (fleet_t){0};
+  f->n = make_table(f->host, &f->all, &f->count);
+  size_t bytes = (size_t)f->all * sizeof(float);
+  for (int k = 0; k < ARRAYS; k++) {
+    f->v[k] = host_array(f->all, sizeof(float));
+    for (int64_t i = 0; i < f->all; i++)
+      f->v[k][i] = initial(k, i);
+    block_open(&f->b[k], s, bytes);
+    block_put(&f->b[k], f->v[k], bytes);
+  }
+  f->copy = host_array(f->all, sizeof *f->copy);
+  block_open(&f->reduced, s, (size_t)f->all * sizeof *f->copy);
+  block_put(&f->reduced, f->copy, (size_t)f->all * sizeof *f->copy);
+  block_open(&f->norms, s, sizeof f->sums);
+  block_put(&f->norms, f->sums, sizeof f->sums);
+  block_open(&f->table, s, sizeof f->host);
+  block_put(&f->table, f->host, sizeof f->host);
+}
+
+static void fleet_take(fleet_t *f)
+{
+  for (int k = 0; k < ARRAYS; k++) {
+    block_take(&f->b[k], f->v[k], (size_t)f->all * sizeof(float));
+    CU_ASSERT(block_intact(&f->b[k]));
+    block_close(&f->b[k]);
+  }
+  block_take(&f->reduced, f->copy, (size_t)f->all * sizeof *f->copy);
+  block_take(&f->norms, f->sums, sizeof f->sums);
+  CU_ASSERT(block_intact(&f->reduced) && block_intact(&f->norms) && block_intact(&f->table));
+  block_close(&f->reduced);
+  block_close(&f->norms);
+  block_close(&f->table);
+}
+
+static void fleet_close(fleet_t *f)
+{
+  for (int k = 0; k < ARRAYS; k++)
+    ct_mem_free(f->v[k]);
+  ct_mem_free(f->copy);
+}
+
+static void fleet_steps(side_t *s, const trial_rule_t *t, int one_by_one, fleet_t *f)
+{
+  ct_op_t *measure = prepare_segments(s, CT_OP_MEASURE, t->rule, CT_F32);
+  ct_op_t *update = prepare_segments(s, CT_OP_UPDATE, t->rule, CT_BF16);
+  ct_grad_stat_t *stat = staging(s, sizeof *stat);
+  fleet_open(s, f);
+  ct_op_args_t a = {.pass = CT_FWD, .scale = 0.125f, .ctl = t->ctl, .norms = f->norms.mem};
+  *stat = (ct_grad_stat_t){.power = 9, .nonfinite = is_skipped(t)};
+  if (t->ctl.clip_norm > 0 || is_skipped(t)) a.ctl.stat = stat;
+  a.w[0] = f->b[W].mem;
+  a.y = f->reduced.mem;
+  a.dy = f->b[G].mem;
+  for (int k = 0; k < CT_RULE_STATES; k++)
+    a.state[k] = f->b[STATE + k].mem;
+  for (int step = 1; step <= STEPS; step++) {
+    a.hyper = t->hyper;
+    a.hyper.step = step;
+    if (ct_rule_needs_norms(t->rule)) fleet_run(s, f, measure, &a, one_by_one);
+    fleet_run(s, f, update, &a, one_by_one);
+    CT_ASSERT_OK(s->be->queue->sync(s->queue));
+  }
+  fleet_take(f);
+  s->be->mem->free(s->dev, CT_MEM_STAGING, stat);
+  s->be->op->release(measure);
+  s->be->op->release(update);
+}
+
+/* One run for many parameters: the reference's results, and the bits of a run for each. */
+static void check_segments(const trial_rule_t *t, int number)
+{
+  fleet_t got, want, single;
+  char why[80];
+  fleet_steps(&tested, t, 0, &got);
+  fleet_steps(&tested, t, 1, &single);
+  fleet_steps(&reference, t, 0, &want);
+  for (int k = 0; k < ARRAYS; k++) {
+    check(is_close(got.v[k], want.v[k], got.all, 0, 2e-6, why), "trial %d, segments: array %d: %s",
+          number, k, why);
+    check(memcmp(got.v[k], single.v[k], (size_t)got.all * sizeof(float)) == 0,
+          "trial %d, segments: array %d has other bits than one by one", number, k);
+  }
+  for (int k = 0; k < 2 * LENGTHS; k++)
+    CT_ASSERT_NEAR(got.sums[k], want.sums[k], 1e-6 * want.sums[k]);
+  CU_ASSERT(memcmp(got.sums, single.sums, sizeof got.sums) == 0);
+  CU_ASSERT(memcmp(got.copy, single.copy, (size_t)got.all * sizeof *got.copy) == 0);
+  if (tested.be->reduced_weights && !is_skipped(t)) CU_ASSERT(got.copy[got.host[1].first] != 0);
+  fleet_close(&got);
+  fleet_close(&want);
+  fleet_close(&single);
+}
+
+static void check_all_updates(void)
+{
+  check_update();
+  for (int t = 0; t < TRIALS; t++)
+    check_segments(&trials[t], t);
+}
+
+const kind_cases_t cases_update = {.check = check_all_updates};
+
+const kind_cases_t cases_measure = {.check = check_all_updates};
 
 /* ---- gradient statistics ---- */
 

@@ -84,6 +84,12 @@ check_training() {
     --set train.accumulate=2)
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"
   ok "the same on the GPU" train_like adamw adamw-cpu 1e-3 1 "${adamw[@]}"
+  local lamb=(--set "optim={kind: lamb, lr: 1e-2, weight_decay: 0.1}" --set train.clip_norm=1)
+  local lars=(--set "optim={kind: lars, lr: 1, momentum: 0.9, weight_decay: 1e-3, trust: 0.01}")
+  ok "LAMB, on the CPU" gpu 1 lamb-cpu --set device=cpu "${lamb[@]}"
+  ok "the same on the GPU" train_like lamb lamb-cpu 1e-3 1 "${lamb[@]}"
+  ok "LARS, on the CPU" gpu 1 lars-cpu --set device=cpu "${lars[@]}"
+  ok "the same on the GPU" train_like lars lars-cpu 1e-3 1 "${lars[@]}"
   ok "a checkpoint of the GPU is evaluated on the CPU" across
   local digits=$CT_SRC/examples/inputs/train.yaml
   ok "two inputs of different shapes, on the CPU" gpu 1 inputs-cpu --set device=cpu

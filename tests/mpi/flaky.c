@@ -25,6 +25,15 @@ void flaky_order(flaky_call_t call, int kind, int64_t nth)
   orders[norders++].left = nth;
 }
 
+static int64_t runs[CT_OP_COUNT];
+
+int64_t flaky_runs(ct_op_kind_t kind)
+{
+  int64_t n = runs[kind];
+  runs[kind] = 0;
+  return n;
+}
+
 void flaky_clear(void)
 {
   norders = 0;
@@ -101,6 +110,7 @@ static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like,
 static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *args)
 {
   int rc = fails(FLAKY_RUN, (int)op->desc.kind);
+  runs[op->desc.kind]++;
   return rc != CT_OK ? rc : ct__ref_op_ops.run(q, op, args);
 }
 

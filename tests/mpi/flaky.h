@@ -30,5 +30,7 @@ ct_backend_t flaky_backend(void);
 void flaky_order(flaky_call_t call, int kind, int64_t nth);
 /** Forgets all orders. */
 void flaky_clear(void);
+/** Runs of a kind of op since the last call with this kind. */
+int64_t flaky_runs(ct_op_kind_t kind);
 
 #endif

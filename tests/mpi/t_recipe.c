@@ -215,6 +215,27 @@ static void zero_changes_nothing(void)
   }
 }
 
+/* One run updates all parameters of a group; the number of runs does not grow with the model. */
+static void a_group_with_norms_is_one_run(void)
+{
+  for (int clip = 0; clip < 2; clip++) {
+    rig_t r;
+    rig_opts_t o = opts(rig_norm);
+    o.optim =
+        (ct_optim_opts_t){.kind = 5, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .weight_decay = 0.1};
+    o.optim.no_decay_bias_norm = 1;
+    o.bucket_mb = clip ? 0 : 100; /* clipping waits for all buckets, of a parameter each */
+    o.step_opts.clip_norm = clip ? 1 : 0;
+    rig_start(&r, &o);
+    flaky_runs(CT_OP_MEASURE);
+    flaky_runs(CT_OP_UPDATE);
+    rig_step(&r, 0, 8);
+    CT_ASSERT_INT(flaky_runs(CT_OP_MEASURE), 2);
+    CT_ASSERT_INT(flaky_runs(CT_OP_UPDATE), 2);
+    rig_close(&r);
+  }
+}
+
 /* Also where neighbours of other groups lie in the same bucket. */
 static void groups_have_their_own_numbers(void)
 {
@@ -429,6 +450,7 @@ int main(int argc, char **argv)
                                     CT_TEST(statistics_are_those_of_the_group),
                                     CT_TEST(sync_bn_survives_a_failure),
                                     CT_TEST(zero_changes_nothing),
+                                    CT_TEST(a_group_with_norms_is_one_run),
                                     CT_TEST(groups_have_their_own_numbers),
                                     CT_TEST(frozen_ones_keep_their_bits),
                                     CT_TEST(clipping_bounds_the_update),

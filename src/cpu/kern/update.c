@@ -62,7 +62,7 @@ static int update_begin(const ct_op_t *op, const ct_op_args_t *a, cpu__update_t 
   return ct_grad_map(&a->ctl, a->scale, &u->map);
 }
 
-static int norms_run(ct_op_t *op, const ct_op_args_t *a)
+static void measure(ct_op_t *op, const ct_op_args_t *a)
 {
   const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   double sums[PIECES][2];
@@ -70,7 +70,7 @@ static int norms_run(ct_op_t *op, const ct_op_args_t *a)
   cpu__update_t u;
 
   a->norms[0] = a->norms[1] = 0;
-  if (!update_begin(op, a, &u)) return CT_OK;
+  if (!update_begin(op, a, &u)) return;
 #pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
   for (int k = 0; k < pieces; k++) {
     cpu__part_t at = cpu__part(a->count, pieces, k);
@@ -80,23 +80,39 @@ static int norms_run(ct_op_t *op, const ct_op_args_t *a)
     a->norms[0] += sums[k][0];
     a->norms[1] += sums[k][1];
   }
+}
+
+static int norms_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  for (int i = 0; i < ct_segments_of(a); i++) {
+    ct_op_args_t one = ct_segment_args(a, i);
+    measure(op, &one);
+  }
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__measure = {.size = sizeof(ct_op_t), .run = norms_run};
 
-static int update_run(ct_op_t *op, const ct_op_args_t *a)
+static void update(ct_op_t *op, const ct_op_args_t *a)
 {
   const cpu__loops_t *loops = cpu__loops(op->dev, CT_F32);
   int parts = op->dev->threads;
   cpu__update_t u;
 
-  if (!update_begin(op, a, &u)) return CT_OK;
+  if (!update_begin(op, a, &u)) return;
   u.hyper.ratio = ct_rule_ratio((int)u.rule, &u.hyper, a->norms);
 #pragma omp parallel for if (a->count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
     cpu__part_t at = cpu__part(a->count, parts, k);
     loops->update(&u, at.first, at.count);
+  }
+}
+
+static int update_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  for (int i = 0; i < ct_segments_of(a); i++) {
+    ct_op_args_t one = ct_segment_args(a, i);
+    update(op, &one);
   }
   return CT_OK;
 }
