@@ -411,6 +411,7 @@ const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
                                       .collect = gpu__nccl_collect,
                                       .reduce_root = gpu__nccl_reduce_root,
                                       .bytes_sent = bytes_sent,
+                                      .measure = gpu__nccl_measure,
                                       .waited = gpu__nccl_waited,
                                       .abort = abort_comm,
                                       .close = close_comm};

@@ -60,8 +60,8 @@ struct ct_comm {
   int64_t blocks, block_cap;
   ct_group_t *groups; /**< owned; list */
   int64_t sent;
-  gpu__wait_t wait[GPU_WAITS]; /**< waits since the last query, in call order */
-  int waits;
+  gpu__wait_t wait[2][GPU_WAITS]; /**< waits of two measurements, in call order */
+  int waits[2], measured;         /**< index of the measurement in progress */
 };
 
 struct ct_group {
@@ -105,11 +105,12 @@ int64_t gpu__nccl_slice(int64_t n, int ranks);
 /* ---- timed waits (comm_nccl_waits.c) ---- */
 
 /** Local, Hot. Returns an index for a wait that is about to be enqueued or captured; equal steps
- * have equal indices. -1: the wait is not timed. */
+ * with equal measurements have equal indices. -1: the wait is not timed. */
 int gpu__nccl_wait_open(ct_comm_t *c, int of_group);
 /** Local, Hot. Makes \a s wait for the event. */
 int gpu__nccl_wait(ct_comm_t *c, int wait, cudaStream_t s, cudaEvent_t done);
-void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups);
+void gpu__nccl_measure(ct_comm_t *c, int of);
+void gpu__nccl_waited(ct_comm_t *c, int of, double *transfers, double *groups);
 void gpu__nccl_waits_free(ct_comm_t *c);
 
 /* Entries of ct_comm_ops_t, see ct_comm.h. */

@@ -11,12 +11,19 @@ out:
   return rc;
 }
 
+static gpu__wait_t *wait_at(ct_comm_t *c, int wait)
+{
+  return &c->wait[wait / GPU_WAITS][wait % GPU_WAITS];
+}
+
 int gpu__nccl_wait_open(ct_comm_t *c, int of_group)
 {
-  if (c->waits == GPU_WAITS) return -1;
-  if (open_wait(&c->wait[c->waits]) != CT_OK) return -1; /* this wait is not measured */
-  c->wait[c->waits].of_group = of_group;
-  return c->waits++;
+  int of = c->measured, i = of * GPU_WAITS + c->waits[of];
+  if (c->waits[of] == GPU_WAITS) return -1;
+  if (open_wait(wait_at(c, i)) != CT_OK) return -1; /* this wait is not measured */
+  wait_at(c, i)->of_group = of_group;
+  c->waits[of]++;
+  return i;
 }
 
 static int record(ct_comm_t *c, cudaEvent_t e, cudaStream_t s)
@@ -28,31 +35,38 @@ static int record(ct_comm_t *c, cudaEvent_t e, cudaStream_t s)
 int gpu__nccl_wait(ct_comm_t *c, int wait, cudaStream_t s, cudaEvent_t done)
 {
   int rc = CT_OK;
-  if (wait >= 0) CT_TRY(record(c, c->wait[wait].from, s));
+  if (wait >= 0) CT_TRY(record(c, wait_at(c, wait)->from, s));
   GPU_TRY(cudaStreamWaitEvent(s, done, 0));
-  if (wait >= 0) CT_TRY(record(c, c->wait[wait].to, s));
+  if (wait >= 0) CT_TRY(record(c, wait_at(c, wait)->to, s));
 out:
   return rc;
 }
 
-void gpu__nccl_waited(ct_comm_t *c, double *transfers, double *groups)
+void gpu__nccl_measure(ct_comm_t *c, int of)
+{
+  c->measured = of;
+  c->waits[of] = 0;
+}
+
+void gpu__nccl_waited(ct_comm_t *c, int of, double *transfers, double *groups)
 {
   *transfers = *groups = 0;
-  for (int i = 0; i < c->waits; i++) {
+  for (int i = 0; i < c->waits[of]; i++) {
     float ms = 0;
-    if (cudaEventElapsedTime(&ms, c->wait[i].from, c->wait[i].to) != cudaSuccess) {
+    const gpu__wait_t *w = &c->wait[of][i];
+    if (cudaEventElapsedTime(&ms, w->from, w->to) != cudaSuccess) {
       (void)cudaGetLastError(); /* event of a step that failed before it was recorded */
       continue;
     }
-    *(c->wait[i].of_group ? groups : transfers) += 1e-3 * (double)ms;
+    *(w->of_group ? groups : transfers) += 1e-3 * (double)ms;
   }
-  c->waits = 0;
+  c->waits[of] = 0;
 }
 
 void gpu__nccl_waits_free(ct_comm_t *c)
 {
-  for (int i = 0; i < GPU_WAITS; i++) {
-    if (c->wait[i].from) (void)cudaEventDestroy(c->wait[i].from);
-    if (c->wait[i].to) (void)cudaEventDestroy(c->wait[i].to);
+  for (int i = 0; i < 2 * GPU_WAITS; i++) {
+    if (wait_at(c, i)->from) (void)cudaEventDestroy(wait_at(c, i)->from);
+    if (wait_at(c, i)->to) (void)cudaEventDestroy(wait_at(c, i)->to);
   }
 }

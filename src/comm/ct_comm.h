@@ -85,10 +85,13 @@ typedef struct ct_comm_ops {
    * (on average): half of that; reduce_root(): the whole buffer, except on rank 0; scatter and
    * collect: each row once. bfloat16 counts half. */
   int64_t (*bytes_sent)(const ct_comm_t *c);
-  /* Local, Hot. Seconds since the last call that a device spent waiting for the results of end()
+  /* Local, Hot. Begins the measurement \a of, 0 or 1, of the waits of the device in later calls of
+   * end() and group_sum(). NULL: the host itself waits. */
+  void (*measure)(ct_comm_t *c, int of);
+  /* Local, Hot. Seconds of measurement \a of that a device spent waiting for the results of end()
    * and of group_sum() while the host ran ahead; the launches concerned have completed. Both 0 if
    * the host itself waits. */
-  void (*waited)(ct_comm_t *c, double *transfers, double *groups);
+  void (*waited)(ct_comm_t *c, int of, double *transfers, double *groups);
   /* Local. Frees without waiting for peers; ranks that wait for this one get CT_ERR_COMM where
    * possible. Memory of alloc() stays until the process ends. */
   void (*abort)(ct_comm_t *c);

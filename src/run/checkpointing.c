@@ -137,12 +137,17 @@ int ct__checkpointing_begin(ct__loop_t *l, int own)
   return note_time(l, begin, rc == CT_OK ? save(l) : rc);
 }
 
+int ct__checkpointing_is_step(const ct__loop_t *l, int64_t step)
+{
+  return l->o->ckpt->every_steps && step % l->o->ckpt->every_steps == 0;
+}
+
 int ct__checkpointing_due(const ct__loop_t *l, int epoch_end)
 {
   const ct_ckpt_opts_t *c = l->o->ckpt;
   if (l->is_best) return 1;
   if (epoch_end && c->every_epochs && l->at.epoch % c->every_epochs == 0) return 1;
-  return c->every_steps && l->at.step % c->every_steps == 0;
+  return ct__checkpointing_is_step(l, l->at.step);
 }
 
 int ct__checkpointing_open(ct__loop_t *l)

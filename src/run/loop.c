@@ -39,56 +39,88 @@ static int is_epoch_trained(const ct__loop_t *l)
   return l->at.cursor == ct_sampler_epoch(&l->o->sampler);
 }
 
-static ct_schedule_point_t schedule_point(const ct__loop_t *l)
+static ct_schedule_point_t schedule_point(const ct__loop_t *l, int64_t step)
 {
   int64_t per_epoch = ct_sampler_steps(&l->o->sampler), total = per_epoch * l->o->train->epochs;
   if (l->o->train->steps && l->o->train->steps < total) total = l->o->train->steps;
   return (ct_schedule_point_t){.opts = l->o->schedule,
-                               .step = l->at.step,
+                               .step = step,
                                .steps_per_epoch = per_epoch,
                                .total_steps = total,
                                .batch = l->o->sampler.batch,
                                .plateau = l->at.plateau.factor};
 }
 
-/* *own: in: the error of this rank since the previous step, which the step status reports to all
- * ranks; out: the error of this rank after this step. */
-static int one_step(ct__loop_t *l, int *own, ct_step_status_t *status)
+/* Returns the position of the next step to begin. */
+static ct_position_t next_position(const ct__loop_t *l)
 {
-  int rc = *own;
-  ct_step_report_t report = {.want_norm = ct__lines_logged(&l->lines, l->at.step + 1),
-                             .save_s = l->saving_s,
-                             .apart_s = l->apart_s};
+  ct_position_t at = l->at;
+  if (!l->pending) return at;
+  at.step = l->begun[l->pending - 1].step;
+  at.cursor = l->begun[l->pending - 1].cursor;
+  return at;
+}
+
+/* Begins the next step. \a own: the error of this rank since the previous one, which the step
+ * status reports to all ranks. */
+static void begin_step(ct__loop_t *l, int own)
+{
   const ct_batch_t *b;
-  double begin = ct_clock();
-  ct_schedule_point_t at = schedule_point(l);
+  ct_position_t at = next_position(l);
+  ct__begun_step_t *s = &l->begun[l->pending];
+  *s = (ct__begun_step_t){.step = at.step + 1,
+                          .begin = ct_clock(),
+                          .point = schedule_point(l, at.step),
+                          .report = {.want_norm = ct__lines_logged(&l->lines, at.step + 1),
+                                     .save_s = l->saving_s,
+                                     .apart_s = l->apart_s}};
   l->saving_s = l->apart_s = 0;
-  ct_meter_sample(l->meter, begin);
-  int fed = ct_steps_take(&l->steps, l->at.epoch, l->at.cursor, &b, &report);
-  int64_t samples = l->steps.none.global; /* status->samples excludes ignored samples */
-  if (rc == CT_OK) rc = fed;
-  ct_trace_span("data", NULL, -1, begin);
-  status->stop = ct__stop_policy_before_step(l);
-  CT_TRY(ct_trainer_step(l->t, b, rc, &at, status, &report));
-  ct_trace_span("step", NULL, l->at.step + 1, begin);
-  double seconds = ct_clock() - begin;
+  ct_meter_sample(l->meter, s->begin);
+  int fed = ct_steps_take(&l->steps, at.epoch, at.cursor, &b, &s->report);
+  s->samples = l->steps.none.global; /* status->samples excludes ignored samples */
+  s->cursor = at.cursor + s->samples;
+  s->batch = *b;
+  ct_trace_span("data", NULL, -1, s->begin);
+  ct_trainer_begin(l->t, b, own != CT_OK ? own : fed, &s->point, &s->report);
+  l->pending++;
+}
+
+static void count_step(ct__loop_t *l, const ct__begun_step_t *s, const ct_step_status_t *status,
+                       double seconds)
+{
   l->slow_step_s = ct_walltime_slowest(l->slow_step_s, seconds);
   l->trained_s += seconds;
-  l->trained += samples;
+  l->trained += s->samples;
   l->sums.loss += status->loss_sum;
   l->sums.weight += status->loss_weight;
-  l->sums.samples += samples;
+  l->sums.samples += s->samples;
   l->out->train_loss = ct__epoch_loss(&l->sums);
-  l->at.step++;
-  l->at.cursor += samples;
+  l->at.step = s->step;
+  l->at.cursor = s->cursor;
   ct_heartbeat_step(l->at.step);
+}
+
+/* Ends the oldest step that was begun. *own: out: the error of this rank after it. */
+static int end_step(ct__loop_t *l, int *own, ct_step_status_t *status)
+{
+  int rc = CT_OK;
+  ct__begun_step_t s = l->begun[0];
+  CT_TRY(ct_trainer_end(l->t, status, &s.report));
+  l->begun[0] = l->begun[1];
+  l->pending--;
+  double since = s.begin > l->ended ? s.begin : l->ended;
+  ct_trace_span("step", NULL, s.step, since);
+  l->ended = ct_clock();
+  double seconds = l->ended - since;
+  count_step(l, &s, status, seconds);
   ct__progress_line_step(
       &l->progress, &l->at, status->loss_weight > 0 ? status->loss_sum / status->loss_weight : 0,
-      l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &report, seconds);
-  *own = ct__lines_step(&l->lines, &l->at, status, &report, &at, seconds);
-  int reported = ct_breakdown_lines_step(l->breakdown_lines, l->at.step, samples, status, &report);
+      l->trained_s > 0 ? (double)l->trained / l->trained_s : 0, &s.report, seconds);
+  *own = ct__lines_step(&l->lines, &l->at, status, &s.report, &s.point, seconds);
+  int reported =
+      ct_breakdown_lines_step(l->breakdown_lines, l->at.step, s.samples, status, &s.report);
   if (*own == CT_OK) *own = reported;
-  if (status->skipped) CT_TRY(ct__skips_step(l, b, status->skipped));
+  if (status->skipped) CT_TRY(ct__skips_step(l, &s.batch, status->skipped));
 out:
   return rc;
 }
@@ -219,9 +251,48 @@ out:
   return rc;
 }
 
-static int verified(const ct__loop_t *l)
+static int is_multiple(int64_t step, int64_t every)
 {
-  return l->o->verify_every && l->at.step % l->o->verify_every == 0;
+  return every && step % every == 0;
+}
+
+static int verified(const ct__loop_t *l, int64_t step)
+{
+  return is_multiple(step, l->o->verify_every);
+}
+
+/* Returns 1 if something has to be done at the next position that needs the state after exactly the
+ * steps before it. Depends on the position alone, so it is identical on all ranks. */
+static int is_due(const ct__loop_t *l)
+{
+  const ct_loop_opts_t *o = l->o;
+  const ct_trace_steps_t *traced = &l->trace.steps;
+  ct_position_t at = next_position(l);
+  return ct_train_is_over(o->train, &o->early_stop, &at) ||
+         at.cursor == ct_sampler_epoch(&o->sampler) || verified(l, at.step) ||
+         (o->val && is_multiple(at.step, o->eval->every_steps)) ||
+         ct__checkpointing_is_step(l, at.step) ||
+         (at.step + 1 >= traced->from && at.step <= traced->to);
+}
+
+/* Begins a step and ends those before it. Leaves at most ct_trainer_lag() steps pending, and none
+ * if something is due or a stop was requested. */
+static int one_step(ct__loop_t *l, int *own, int64_t *stop)
+{
+  int rc = CT_OK;
+  int64_t asked = ct__stop_policy_before_step(l);
+  begin_step(l, *own);
+  *own = CT_OK;
+  int lag = is_due(l) ? 0 : ct_trainer_lag(l->t);
+  while (l->pending > (*stop ? 0 : lag)) {
+    ct_step_status_t status = {.stop = asked};
+    int after;
+    CT_TRY(end_step(l, &after, &status));
+    if (*own == CT_OK) *own = after;
+    if (!*stop) *stop = status.stop;
+  }
+out:
+  return rc;
 }
 
 /* Runs steps until the end or a stop request. *own: this rank's code since the last step. */
@@ -229,15 +300,19 @@ static int steps(ct__loop_t *l, int *own, int64_t *stop)
 {
   int rc = CT_OK, begins = 1; /* 1: an epoch, or the rest of one, begins */
   while (!finished(l) && !*stop) {
-    ct_step_status_t status = {0};
     if (begins) ct_mllog_begin_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
-    CT_TRY(ct_trace_file_before(&l->trace, l->topo, l->at.step + 1, &l->apart_s));
-    CT_TRY(one_step(l, own, &status));
+    int64_t next = next_position(l).step + 1;
+    CT_TRY(ct_trace_file_before(&l->trace, l->topo, next, &l->apart_s));
+    CT_TRY(one_step(l, own, stop));
+    begins = 0;
+    if (l->pending) {
+      if (*own == CT_OK) *own = ct__checkpointing_end(l, 0);
+      continue;
+    }
     CT_TRY(ct_trace_file_after(&l->trace, l->topo, l->o->dir, l->at.step, 0, &l->apart_s));
-    *stop = status.stop;
     int epoch_end = begins = is_epoch_trained(l);
     if (epoch_end) ct_mllog_end_epoch(l->o->mllog, "epoch", l->at.epoch + 1);
-    if (verified(l)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */
+    if (verified(l, l->at.step)) CT_TRY(ct_trainer_verify(l->t)); /* before a checkpoint */
     CT_TRY(epoch_end ? end_epoch(l, stop) : evaluate_between(l, stop));
     if (finished(l) && !is_epoch_trained(l)) *stop = 0; /* nothing is left to stop */
     if (*stop) ct__stop_policy_log(l, *stop, ", a checkpoint follows");
@@ -386,7 +461,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   l.lines = (ct__lines_t){.o = o, .t = t, .begun_step = at.step, .begin = l.begin};
   l.progress = (ct__progress_line_t){.rank = l.topo->rank,
                                      .epochs = o->train->epochs,
-                                     .total = schedule_point(&l).total_steps,
+                                     .total = schedule_point(&l, 0).total_steps,
                                      .begun_step = at.step,
                                      .begin = l.begin,
                                      .log_s = o->run->log_s,

@@ -12,12 +12,25 @@
 #include "run/lines.h"
 #include "run/progress.h"
 
+/** A step that was begun and is not ended yet. */
+typedef struct ct__begun_step {
+  int64_t step, cursor; /**< position after it, in the epoch of ct__loop_t.at */
+  int64_t samples;      /**< on all ranks, ignored ones included */
+  double begin;         /**< ct_clock() */
+  ct_schedule_point_t point;
+  ct_step_report_t report;
+  ct_batch_t batch; /**< copy; the arrays may have been reused since */
+} ct__begun_step_t;
+
 typedef struct ct__loop {
   ct_trainer_t *t;
   const ct_topo_t *topo;
   const ct_loop_opts_t *o;
   ct_loop_result_t *out;
-  ct_position_t at;
+  ct_position_t at;          /**< after the last step that was ended */
+  ct__begun_step_t begun[2]; /**< steps begun after `at`, in their order */
+  int pending;               /**< number of them */
+  double ended;              /**< ct_clock() when the last step was ended */
   ct_steps_t steps;
   ct_breakdown_lines_t *breakdown_lines;
   ct_trace_file_t trace;
@@ -53,6 +66,8 @@ typedef struct ct__loop {
 /** Local.  Prepares checkpoints on rank 0; other ranks only set the directory. */
 int ct__checkpointing_open(ct__loop_t *l);
 void ct__checkpointing_close(ct__loop_t *l);
+/** Returns 1 if a checkpoint is due after this step because of its number. */
+int ct__checkpointing_is_step(const ct__loop_t *l, int64_t step);
 /** Returns 1 if a checkpoint is due after the last step, or if the evaluation after that step was
  * the best so far; identical on all ranks. */
 int ct__checkpointing_due(const ct__loop_t *l, int epoch_end);

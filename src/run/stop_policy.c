@@ -28,20 +28,22 @@ out:
   return rc;
 }
 
-static int64_t by_walltime(const ct__loop_t *l, double slow_s)
+/* \a pending: steps that have been begun. */
+static int64_t by_walltime(const ct__loop_t *l, double slow_s, int pending)
 {
   if (l->topo->rank || !l->walltime.source) return 0;
+  double left_s = ct_walltime_left_now(&l->walltime) - pending * slow_s;
   ct_walltime_need_t need = {.step_s = slow_s,
                              .save_s = ct__checkpointing_seconds(l),
                              .writing = l->ckpt && ct_ckpt_busy(l->ckpt),
                              .margin_s = l->o->job->margin_s};
-  if (!ct_walltime_is_last(ct_walltime_left_now(&l->walltime), &need)) return 0;
+  if (!ct_walltime_is_last(left_s, &need)) return 0;
   return ct_stop_pack((ct_stop_t){.reason = CT_STOP_WALLTIME});
 }
 
 int64_t ct__stop_policy_before_step(const ct__loop_t *l)
 {
-  return by_walltime(l, l->slow_step_s);
+  return by_walltime(l, l->slow_step_s, l->pending);
 }
 
 static int64_t ask(void *ctx)
@@ -50,7 +52,7 @@ static int64_t ask(void *ctx)
   double now = ct_clock();
   a->slow_batch_s = ct_walltime_slowest(a->slow_batch_s, now - a->asked_at);
   a->asked_at = now;
-  return ct_stop_with_signal(by_walltime(a->l, a->slow_batch_s), a->l->topo->rank);
+  return ct_stop_with_signal(by_walltime(a->l, a->slow_batch_s, 0), a->l->topo->rank);
 }
 
 ct_ask_t ct__stop_policy_during(const ct__loop_t *l, ct__stop_policy_asker_t *a)

@@ -18,6 +18,7 @@ typedef struct ct_step_opts {
   double clip_value;  /**< 0: off */
   int zero;
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
+  int lag;                       /**< ct_trainer_lag() where the host need not wait */
   double ema;                    /**< decay of the averaged weights; 0: no averaging */
   const ct_strategy_t *strategy; /**< NULL in a trainer: ddp */
 } ct_step_opts_t;

@@ -32,11 +32,12 @@ typedef struct ct_position {
 /** Inputs and results of one step on this rank. */
 typedef struct ct_step_report {
   int want_norm;         /**< in: compute the gradient norm even without clipping */
-  double data_s;         /**< in: seconds waited for the feed */
+  double data_s;         /**< in: seconds waited for the feed; out: as in times */
   double save_s;         /**< in: seconds spent in checkpoints since the last step */
   double apart_s;        /**< in: seconds since the last step that belong to no step (evaluation);
                             INFINITY: all of them */
-  ct_step_times_t times; /**< time breakdown since the end of the last step, without apart_s; for
+  ct_step_times_t times; /**< time breakdown since the end of the last step, without apart_s; with
+                            ct_trainer_lag() 1 this includes the start of the next step; for
                             the trainer's first step: since its start, plus data_s */
   double compute_s;      /**< compute and update */
   double comm_exposed_s; /**< communication overhead and waiting for other ranks */
@@ -138,6 +139,19 @@ ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch);
  * finite. After a failed step the weights are undefined. */
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
                     ct_step_status_t *status, ct_step_report_t *report);
+/** Returns how many steps may have been begun and not ended when the next one is begun: 1 on a
+ * device that runs ahead of the host (ct_step_opts_t.lag), so that it does not idle while the host
+ * reads the result of a step. 0 where the host waits within each step, or where a step depends on
+ * the result of the previous one (loss scaling). */
+int ct_trainer_lag(const ct_trainer_t *t);
+/** Collective, Hot. ct_trainer_step() in two parts: ct_trainer_begin() enqueues the step, and
+ * ct_trainer_end() waits for the oldest step that is not ended yet and all-reduces its step status.
+ * *report: the same for both calls. The batch may be reused after ct_trainer_end(), or after
+ * ct_trainer_begin() if ct_trainer_lag() is 1. All other calls on the trainer require that all
+ * steps are ended. After a failed step a later step may be left begun. */
+void ct_trainer_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in,
+                      const ct_schedule_point_t *at, ct_step_report_t *report);
+int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report);
 /** Measurement of one launch of a step, run alone. */
 typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */

@@ -1,9 +1,8 @@
 /* Transfer of batches to the device.
  *
  * All copies run on their own queue, into two slots used alternately: while a step uses the batch
- * in one slot, the next batch is copied into the other. A step ends when its launches have
- * completed, so the other slot is always free when a batch is needed, and the queue orders
- * successive copies into one slot. */
+ * in one slot, the next batch is copied into the other, after the last step that used it. The queue
+ * orders successive copies into one slot. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -107,13 +106,16 @@ void ct__input_free(ct_trainer_t *t)
 
 /* ---- copies ---- */
 
-static int copy(ct_trainer_t *t, const ct_batch_t *b, ct__slot_t *in)
+static int copy(ct_trainer_t *t, const ct_batch_t *b, int slot)
 {
   int rc = CT_OK;
   size_t bytes[CT_INPUT_ARRAYS];
   const void *from[CT_INPUT_ARRAYS];
+  ct__slot_t *in = &t->input.slot[slot];
+  ct_event_t *user = ct__step_done(t, slot);
   ct__memory_arrays(&t->env, b->bytes != NULL, bytes);
   list_arrays(b, from);
+  if (user) CT_TRY(t->env.be->queue->after(t->input.copies, user));
   for (int i = 0; i < CT_INPUT_ARRAYS; i++)
     if (from[i])
       CT_TRY(t->env.be->mem->copy(t->input.copies, in->array[i], from[i], (size_t)b->n * bytes[i]));
@@ -146,7 +148,7 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
   int there = is_next(t, b) && slot == !in->used;
   in->has_next = 0;
   in->used = slot;
-  if (!there) CT_TRY(copy(t, b, &in->slot[slot]));
+  if (!there) CT_TRY(copy(t, b, slot));
   CT_TRY(t->env.be->queue->after(t->q, in->slot[slot].ready));
   ct__input_prefetch(t);
 out:
@@ -159,8 +161,14 @@ void ct__input_prefetch(ct_trainer_t *t)
   if (t->input.copies && t->input.prefetch.ahead)
     b = t->input.prefetch.ahead(t->input.prefetch.ctx);
   if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
-  t->input.has_next = copy(t, b, &t->input.slot[!t->input.used]) == CT_OK;
+  t->input.has_next = copy(t, b, !t->input.used) == CT_OK;
   t->input.next = *b;
+}
+
+int ct__input_copied(ct_trainer_t *t)
+{
+  const ct__slot_t *in = &t->input.slot[t->input.used];
+  return t->input.copies ? t->env.be->queue->wait(in->ready) : CT_OK;
 }
 
 ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)

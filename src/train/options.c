@@ -56,6 +56,9 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_BOOL(ct_train_opts_t, freeze_bn, "false",
                 "batchnorms of frozen layers (all of them if freeze is empty) use their running "
                 "statistics and do not update them"),
+    CT_OPT_INT(ct_train_opts_t, lag, "1", 0, 1,
+               "1: on a GPU the next step is enqueued before the result of a step is read, so that "
+               "a stop takes effect one step later; the model is the same; 0: after it"),
     CT_OPT_BOOL(ct_train_opts_t, qat, "false",
                 "quantization-aware training: weights and activations are rounded as by "
                 "`quantize`, with straight-through gradients (devices cpu and ref)"),

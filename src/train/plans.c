@@ -63,9 +63,11 @@ static int no_memory(const ct_trainer_t *t, int n, size_t want)
 static int grow(ct_trainer_t *t, ct_memory_kind_t kind, size_t want, size_t *have, char **p)
 {
   if (want <= *have) return CT_OK;
+  int rc = t->env.be->queue->sync(t->q); /* a step that was begun may use it */
+  if (rc != CT_OK) return rc;
   ct__arenas_give(t, p);
   *have = 0;
-  int rc = ct__arenas_take(t, kind, want, p);
+  rc = ct__arenas_take(t, kind, want, p);
   if (rc == CT_OK) *have = want;
   return rc;
 }

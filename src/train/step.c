@@ -1,7 +1,12 @@
-/* State of the step in progress, for every strategy: its time breakdown; its first failure, which
- * all ranks learn through the step status; and its losses. Each micro-batch stores its own loss
+/* State of the steps in progress, for every strategy: the time breakdown; the first failure, which
+ * all ranks learn through the step status; and the losses. Each micro-batch stores its own loss
  * sums; all are divided by a common divisor, on which the ranks agree if samples have different
- * weights. */
+ * weights.
+ *
+ * With ct_trainer_lag() 1 a step is begun before the previous one is ended. Then all that the
+ * device writes for the host exists twice and steps use it alternately, and the host waits for the
+ * event at the end of a step. The time breakdown belongs to no single step: it covers the time from
+ * the end of a step to the end of the next, whatever was done in it. */
 #include "train/trainer.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -19,7 +24,8 @@ int ct__step_make(ct_trainer_t *t)
   size_t bytes = t->need.bytes[CT_MEMORY_CLASS_WEIGHTS];
   t->step.divisor = 1;
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING,
-                               (size_t)t->micro_batches * sizeof(ct_loss_t), &micro_batch_loss));
+                               2 * (size_t)t->micro_batches * sizeof(ct_loss_t),
+                               &micro_batch_loss));
   t->step.micro_batch_loss = micro_batch_loss;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
   t->step.class_weight = (float *)weight;
@@ -32,7 +38,14 @@ out:
 
 void ct__step_free(ct_trainer_t *t)
 {
+  for (int i = 0; i < 2; i++)
+    t->env.be->queue->unmark(t->step.begun[i].done);
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.micro_batch_loss);
+}
+
+static ct_loss_t *losses(const ct_trainer_t *t)
+{
+  return t->step.micro_batch_loss + t->step.slot * t->micro_batches;
 }
 
 void ct__step_restart(ct_trainer_t *t)
@@ -45,12 +58,12 @@ void ct__step_restart(ct_trainer_t *t)
 void ct__step_clear(ct_trainer_t *t)
 {
   ct__step_t *s = &t->step;
-  s->times = (ct_step_times_t){0};
+  if (!s->pending) s->times = (ct_step_times_t){0};
   s->now = s->own = CT_TIME_COMPUTE;
   s->since = ct_clock();
   s->failed = CT_OK;
   for (int p = 0; p < t->micro_batches; p++)
-    s->micro_batch_loss[p] = (ct_loss_t){0};
+    losses(t)[p] = (ct_loss_t){0};
 }
 
 int ct__step_note(ct_trainer_t *t, int rc)
@@ -99,10 +112,12 @@ void ct__step_turn(ct_trainer_t *t, ct_step_time_t own)
   turn_to(&t->step, own);
 }
 
-void ct__step_device(ct_trainer_t *t)
+/* Call when the device has completed its launches. Moves the time that the device waited for other
+ * ranks out of the compute time. */
+static void take_out_waits(ct_trainer_t *t)
 {
   double transfers, groups, *s = t->step.times.s;
-  t->env.comm_ops->waited(t->env.comm, &transfers, &groups);
+  t->env.comm_ops->waited(t->env.comm, t->step.slot, &transfers, &groups);
   turn_to(&t->step, t->step.own);
   if (transfers + groups > s[CT_TIME_COMPUTE]) return; /* implausible measurement */
   s[CT_TIME_COMPUTE] -= transfers + groups;
@@ -147,13 +162,13 @@ static double exposed(const ct_step_times_t *t)
   return ct_step_times_all(t) - ct_step_times_busy(t) + t->s[CT_TIME_MOVE];
 }
 
-/* Accounts for the time before the step. */
+/* Accounts for the time before the step is begun. */
 static void take_in(ct__step_t *s, const ct_step_report_t *r)
 {
   double between = s->since - s->ended - r->data_s - r->save_s - r->apart_s;
-  s->times.s[CT_TIME_DATA] = r->data_s;
-  s->times.s[CT_TIME_SAVE] = r->save_s;
-  s->times.s[CT_TIME_OTHER] = s->ended > 0 && between > 0 ? between : 0;
+  s->times.s[CT_TIME_DATA] += r->data_s;
+  s->times.s[CT_TIME_SAVE] += r->save_s;
+  s->times.s[CT_TIME_OTHER] += s->ended > 0 && between > 0 ? between : 0;
 }
 
 /* Copies the times into the step status. */
@@ -202,14 +217,14 @@ static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
 {
   bind->class_weight = t->step.class_weight;
-  bind->loss = &t->step.micro_batch_loss[p];
+  bind->loss = &losses(t)[p];
   bind->loss_scale = (float)(ct_scaler_scale(&t->progress.scaler) / t->step.divisor);
 }
 
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
 {
   for (int p = 0; p < t->micro_batches; p++) {
-    const ct_loss_t *l = &t->step.micro_batch_loss[p];
+    const ct_loss_t *l = &losses(t)[p];
     sum->sum += l->sum;
     sum->weight += l->weight;
     sum->abs_error += l->abs_error;
@@ -221,7 +236,7 @@ void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
 
 /* Checks that the loss is finite. With loss scaling an overflow is normal until the scale cannot be
  * lowered further. */
-static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
+static int check_loss(const ct_trainer_t *t, const ct__begun_t *b, double sum)
 {
   const ct_scaler_t *scaler = &t->progress.scaler;
   if (isfinite(sum) || (scaler->on && ct_scaler_scale(scaler) > 1e-3)) return CT_OK;
@@ -229,8 +244,8 @@ static int check_loss(const ct_trainer_t *t, const ct_batch_t *b, double sum)
       CT_ERR_NONFINITE, __FILE__, __LINE__,
       "the loss is %g at step %lld (epoch %lld, samples %lld to %lld of it): lower the "
       "learning rate, or look for bad values in the data",
-      sum, (long long)t->progress.steps + 1, (long long)b->epoch + 1,
-      (long long)(b->cursor + b->first), (long long)(b->cursor + b->first + b->n - 1));
+      sum, (long long)b->number + 1, (long long)b->epoch + 1, (long long)b->sample,
+      (long long)b->sample + b->n - 1);
 }
 
 void ct_loss_report(const ct_loss_t *l, ct_step_status_t *status)
@@ -248,20 +263,78 @@ void ct_loss_report(const ct_loss_t *l, ct_step_status_t *status)
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report)
 {
   ct_heartbeat_at("forward and backward", -1);
+  t->step.slot = (int)(t->progress.steps % 2);
   ct__step_clear(t);
+  if (t->env.comm_ops->measure) t->env.comm_ops->measure(t->env.comm, t->step.slot);
   take_in(&t->step, report);
   ct__step_note(t, rc_in);
   t->step.divisor = find_divisor(t, b);
   report->samples = ct__step_is_well(t) ? b->global : 0;
 }
 
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status)
+int ct_trainer_lag(const ct_trainer_t *t)
+{
+  const ct_trainer_env_t *e = &t->env;
+  const ct_step_opts_t *how = &e->step_opts;
+  int host_waits = !e->be->repeats || !e->comm_ops->repeatable || !how->strategy->repeats ||
+                   how->zero || how->qat;
+  return host_waits || t->progress.scaler.on ? 0 : how->lag;
+}
+
+int ct__step_slot(const ct_trainer_t *t)
+{
+  return t->step.slot;
+}
+
+int ct__step_pending(const ct_trainer_t *t)
+{
+  return t->step.pending;
+}
+
+ct_event_t *ct__step_done(const ct_trainer_t *t, int slot)
+{
+  return t->step.begun[slot].done;
+}
+
+void ct__step_begun(ct_trainer_t *t, const ct_batch_t *b)
+{
+  ct__step_t *s = &t->step;
+  ct__begun_t *begun = &s->begun[s->slot];
+  if (ct_trainer_lag(t)) ct__step_note(t, t->env.be->queue->mark(t->q, &begun->done));
+  begun->number = t->progress.steps;
+  begun->failed = s->failed;
+  if (s->failed != CT_OK) begun->failure = s->failure;
+  begun->n = b ? b->n : 0;
+  begun->skipped = b ? b->skipped : 0;
+  begun->epoch = b ? b->epoch : 0;
+  begun->sample = b ? b->cursor + b->first : 0;
+  s->pending++;
+  turn_to(s, CT_TIME_OTHER);
+  s->ended = s->since;
+}
+
+void ct__step_wait(ct_trainer_t *t)
+{
+  ct__step_t *s = &t->step;
+  const ct_queue_ops_t *queue = t->env.be->queue;
+  s->slot = (int)((t->progress.steps - s->pending) % 2);
+  const ct__begun_t *begun = &s->begun[s->slot];
+  s->failed = begun->failed;
+  if (s->failed != CT_OK) s->failure = begun->failure;
+  turn_to(s, CT_TIME_COMPUTE);
+  int later = s->pending > 1 && begun->done; /* 1: a later step is enqueued */
+  ct__step_note(t, later ? queue->wait(begun->done) : queue->sync(t->q));
+  take_out_waits(t);
+}
+
+void ct__step_end(ct_trainer_t *t, ct_step_status_t *status)
 {
   ct_loss_t all = {0};
+  const ct__begun_t *b = &t->step.begun[t->step.slot];
   ct__step_add_loss(t, &all);
   if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
   *status = (ct_step_status_t){.err = ct__step_outcome(t),
-                               .skipped = b ? b->skipped : 0,
+                               .skipped = b->skipped,
                                .err_rank = t->env.topo->rank,
                                .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
   if (ct__step_is_well(t)) ct_loss_report(&all, status);
@@ -276,8 +349,11 @@ int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *r
   int rc = ct_step_agree(t->env.topo, status);
   turn_to(s, CT_TIME_OTHER);
   s->ended = s->since;
+  s->pending--;
   report->times = s->times;
+  report->data_s = s->times.s[CT_TIME_DATA];
   report->compute_s = work_of(&s->times);
   report->comm_exposed_s = exposed(&s->times);
+  s->times = (ct_step_times_t){0};
   return rc;
 }

@@ -94,6 +94,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
                           .clip_value = t->clip_value,
                           .zero = (int)p->zero,
                           .ema = t->ema,
+                          .lag = (int)t->lag,
                           .qat = t->qat != 0,
                           .strategy = strategies[p->mode]};
   if (out->strategy->one_rank && ranks > 1)

@@ -125,8 +125,8 @@ void ct_trainer_destroy(ct_trainer_t *t)
 
 /* ---- a step, a forward pass ---- */
 
-int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
-                    ct_step_status_t *status, ct_step_report_t *report)
+void ct_trainer_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in,
+                      const ct_schedule_point_t *at, ct_step_report_t *report)
 {
   ct__step_begin(t, b, rc_in, report);
   ct__update_begin(t, report);
@@ -135,13 +135,25 @@ int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_sc
   t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
   ct__input_prefetch(t);
-  ct__step_note(t, t->env.be->queue->sync(t->q));
-  ct__step_device(t);
-  ct__update_report(t, report);
   if (ct__step_is_well(t)) ct__one_value_count(t, b);
-  ct__step_end(t, b, status);
+  if (ct_trainer_lag(t)) ct__step_note(t, ct__input_copied(t));
+  ct__step_begun(t, b);
   t->progress.steps++;
+}
+
+int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report)
+{
+  ct__step_wait(t);
+  ct__update_report(t, report);
+  ct__step_end(t, status);
   return ct__step_over(t, status, report);
+}
+
+int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
+                    ct_step_status_t *status, ct_step_report_t *report)
+{
+  ct_trainer_begin(t, b, rc_in, at, report);
+  return ct_trainer_end(t, status, report);
 }
 
 static int trainer_forward(ct_trainer_t *t, const ct_batch_t *b)

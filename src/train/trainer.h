@@ -196,6 +196,9 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot);
  * prefetched. Call it while the device is busy. An error is not reported here: the copy is repeated
  * when the batch is used. */
 void ct__input_prefetch(ct_trainer_t *t);
+/** Local, Hot. Waits until the copies from the current batch have completed, so that its memory may
+ * be reused. */
+int ct__input_copied(ct_trainer_t *t);
 /** Returns the arguments to run a plan on the current batch, from this rank's sample \a first on,
  * as micro-batch \a p of the step. */
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
@@ -232,7 +235,7 @@ typedef struct ct__update {
   int parts;
   double *host_norms;
   ct_op_t *update, *norms_op, *gradstat;
-  ct_grad_stat_t *stat; /**< staging */
+  ct_grad_stat_t *stat; /**< staging: [2], by slot of the step */
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */
   char *state[CT_RULE_STATES];
@@ -252,7 +255,7 @@ typedef void (*ct__arrive_t)(ct_trainer_t *t, int bucket);
  * rank it only joins the collective calls that peers wait for. */
 void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_report_t *report,
                       ct__arrive_t arrive);
-/** Local; call after the step's launches have completed. Reports whether the update was applied,
+/** Local; call after ct__step_wait(). Reports whether the update was applied,
  * and the gradient norm. */
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
 /** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 this rank's
@@ -264,19 +267,33 @@ char *ct__update_state(const ct_trainer_t *t, int s);
 int ct__update_widen(ct_trainer_t *t, int gather);
 void ct__update_narrow(ct_trainer_t *t);
 
-/* ---- step.c: state of the step in progress ---- */
+/* ---- step.c: state of the steps in progress ---- */
+
+/** A step that was begun and is not ended yet; step k uses element k % 2. */
+typedef struct ct__begun {
+  ct_event_t *done;      /**< recorded after its launches; NULL: never recorded */
+  int64_t number;        /**< number of the step, from 0 */
+  int failed;            /**< first error code on this rank while the step was begun */
+  ct_err_info_t failure; /**< error record of `failed` */
+  int64_t epoch, sample; /**< position of this rank's first sample in the data */
+  int n, skipped;        /**< of its batch */
+} ct__begun_t;
 
 typedef struct ct__step {
-  ct_step_times_t times; /**< time breakdown of the step so far */
+  ct__begun_t begun[2];
+  int pending;           /**< number of steps that were begun and are not ended yet */
+  int slot;              /**< number % 2 of the step that the members below belong to */
+  ct_step_times_t times; /**< time breakdown since the end of the last step */
   ct_step_time_t now;    /**< kind of time that is running now */
   double since;          /**< ct_clock() at the start of `now` */
   ct_step_time_t own;    /**< kind of time to return to after a collective call */
   const char *doing;     /**< name of the collective call in progress */
   int64_t detail;        /**< number of that call, such as its bucket */
-  double ended;          /**< ct_clock() of the end of the last step; 0: before the first step */
+  double ended;          /**< ct_clock() when the last step was begun or ended, whichever is later;
+                            0: before the first step */
   int failed;            /**< first error code on this rank */
   ct_err_info_t failure; /**< error record of `failed` */
-  ct_loss_t *micro_batch_loss; /**< staging: the loss of each micro-batch */
+  ct_loss_t *micro_batch_loss; /**< staging: [2][micro_batches], by slot: the losses */
   float *class_weight;         /**< device */
   double divisor;              /**< divisor of the loss sum */
 } ct__step_t;
@@ -291,9 +308,19 @@ void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
 void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
 /** Collective, Hot. \a rc_in: this rank's result so far. Computes the divisor of the losses. */
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
-/** Local, Hot, after the launches completed. Fills this rank's step status; records
- * CT_ERR_NONFINITE. */
-void ct__step_end(ct_trainer_t *t, const ct_batch_t *b, ct_step_status_t *status);
+/** Local, Hot, after all launches of the step were enqueued. Stores what ct__step_wait() needs. */
+void ct__step_begun(ct_trainer_t *t, const ct_batch_t *b);
+/** Local, Hot. Makes the oldest step that is not ended yet the current one, and waits until its
+ * launches have completed. */
+void ct__step_wait(ct_trainer_t *t);
+/** Returns the number % 2 of the current step: of its elements in arrays [2]. */
+int ct__step_slot(const ct_trainer_t *t);
+/** Returns the number of steps that were begun and are not ended yet. */
+int ct__step_pending(const ct_trainer_t *t);
+/** Returns the event recorded after the last step that used batch buffer \a slot; NULL: none. */
+ct_event_t *ct__step_done(const ct_trainer_t *t, int slot);
+/** Local, Hot, after ct__step_wait(). Fills this rank's step status; records CT_ERR_NONFINITE. */
+void ct__step_end(ct_trainer_t *t, ct_step_status_t *status);
 /** Collective, Hot. All-reduces the step status, ends the step, and stores its times in *report. */
 int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report);
 
@@ -309,9 +336,6 @@ int ct__step_outcome(const ct_trainer_t *t);
  * the watch; NULL: the call sets it itself. */
 void ct__step_enter(ct_trainer_t *t, ct_step_time_t kind, const char *doing, int64_t detail);
 void ct__step_leave(ct_trainer_t *t);
-/** Call when the device has completed its launches. Moves the time that the device waited for other
- * ranks out of the compute time. */
-void ct__step_device(ct_trainer_t *t);
 /** Sets the kind of time that time outside of collective calls counts as from now on. */
 void ct__step_turn(ct_trainer_t *t, ct_step_time_t own);
 /** Collective, Hot. Computes a sum or maximum over the ranks, in place. */
@@ -360,7 +384,7 @@ void ct__one_value_share(ct_trainer_t *t);
 
 /** Counters that a checkpoint saves besides arrays. */
 typedef struct ct__progress {
-  int64_t steps;      /**< steps so far, for dropout; written by trainer.c */
+  int64_t steps;      /**< steps begun so far, for dropout; written by trainer.c */
   int64_t updates;    /**< the optimizer's own step count; written by update.c */
   ct_scaler_t scaler; /**< loss scale; written by update.c */
 } ct__progress_t;

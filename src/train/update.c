@@ -131,7 +131,7 @@ static int make_ops(ct_trainer_t *t, int rule)
   char *norms = NULL;
   CT_TRY(make_op(t, CT_OP_UPDATE, rule, &u->update));
   CT_TRY(make_op(t, CT_OP_GRADSTAT, rule, &u->gradstat));
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, sizeof *u->stat, &stat));
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, 2 * sizeof *u->stat, &stat));
   u->stat = stat;
   if (!u->norm_pairs) return CT_OK;
   CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->norms_op));
@@ -193,6 +193,11 @@ void ct__update_free(ct_trainer_t *t)
 
 /* ---- one step ---- */
 
+static ct_grad_stat_t *stat_of(const ct_trainer_t *t)
+{
+  return &t->update.stat[ct__step_slot(t)];
+}
+
 static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int with_stat)
 {
   const ct_step_opts_t *how = &t->env.step_opts;
@@ -204,13 +209,13 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
                     .count = (int64_t)(r->bytes / sizeof(float)),
                     .scale = (float)(1 / ct_scaler_scale(&t->progress.scaler)),
                     .hyper = u->hyper[r->group],
-                    .stat = u->stat,
+                    .stat = stat_of(t),
                     .norms = u->norm_pairs ? u->norms + 2 * r->norms : NULL,
                     .ctl = {.clip_norm = how->clip_norm,
                             .clip_p = how->clip_p,
                             .clip_value = (float)how->clip_value,
                             .skip_nonfinite = t->progress.scaler.on}};
-  if (with_stat) a.ctl.stat = u->stat;
+  if (with_stat) a.ctl.stat = stat_of(t);
   for (int s = 0; s < u->states; s++)
     a.state[s] = u->state[s] + r->state;
   return a;
@@ -277,7 +282,7 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
 /* ZeRO-1: reduces the gradient statistics, since each rank has seen only its slices. */
 static void share_stat(ct_trainer_t *t)
 {
-  ct_grad_stat_t *stat = t->update.stat;
+  ct_grad_stat_t *stat = stat_of(t);
   int max = isinf(t->env.step_opts.clip_p);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   double sums[2] = {max ? 0 : stat->power, (double)stat->nonfinite};
@@ -347,7 +352,7 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report)
 {
-  *t->update.stat = (ct_grad_stat_t){0};
+  *stat_of(t) = (ct_grad_stat_t){0};
   report->grad_norm = NAN;
 }
 
@@ -358,8 +363,9 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
   const ct_step_opts_t *how = &t->env.step_opts;
   int needed = how->clip_norm > 0 || t->progress.scaler.on;
   int stat = needed || report->want_norm;
+  int64_t updates = t->progress.updates + ct__step_pending(t); /* these are never skipped */
   for (int g = 0; g < u->groups.groups; g++)
-    u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, t->progress.updates);
+    u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, updates);
   ct__step_turn(t, CT_TIME_UPDATE);
   if (needed || how->zero)
     apply_together(t, stat, arrive);
@@ -372,8 +378,8 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report)
 {
   ct__progress_t *at = &t->progress;
-  double p = t->env.step_opts.clip_p, power = t->update.stat->power;
-  int nonfinite = t->update.stat->nonfinite > 0;
+  double p = t->env.step_opts.clip_p, power = stat_of(t)->power;
+  int nonfinite = stat_of(t)->nonfinite > 0;
   report->loss_scale = ct_scaler_scale(&at->scaler);
   report->skipped = at->scaler.on && nonfinite;
   if (!isnan(report->grad_norm))

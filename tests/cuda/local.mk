@@ -46,6 +46,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/compose.test \
   %D%/conform.test \
   %D%/energy.test \
+  %D%/lag.test \
   %D%/deviceprop/a100.json \
   %D%/deviceprop/b200.json \
   %D%/deviceprop/h100.json \
@@ -62,7 +63,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_TESTS
-TESTS += %D%/staged.test %D%/memory.test %D%/energy.test %D%/train.test %D%/compose.test
+TESTS += %D%/staged.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif

@@ -220,9 +220,10 @@ static int64_t bytes_sent(const ct_comm_t *c)
   return 0;
 }
 
-static void waited(ct_comm_t *c, double *transfers, double *groups)
+static void waited(ct_comm_t *c, int of, double *transfers, double *groups)
 {
   (void)c;
+  (void)of;
   *transfers = *groups = 0;
 }
 

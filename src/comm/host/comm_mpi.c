@@ -216,9 +216,10 @@ static void close_comm(ct_comm_t *c)
   free_parts(c);
 }
 
-void ct__comm_waited(ct_comm_t *c, double *transfers, double *groups)
+void ct__comm_waited(ct_comm_t *c, int of, double *transfers, double *groups)
 {
   (void)c;
+  (void)of;
   *transfers = *groups = 0;
 }
 

@@ -12,6 +12,6 @@ int ct__comm_complete(ct_comm_t *c, int ticket);
 
 /** Implements the entry `waited` of communicators whose end() waits on the host: sets both times to
  * 0. Does not use c. */
-void ct__comm_waited(ct_comm_t *c, double *transfers, double *groups);
+void ct__comm_waited(ct_comm_t *c, int of, double *transfers, double *groups);
 
 #endif
