@@ -112,17 +112,19 @@ void ct__step_turn(ct_trainer_t *t, ct_step_time_t own)
   turn_to(&t->step, own);
 }
 
-/* Call when the device has completed its launches. Moves the time that the device waited for other
- * ranks out of the compute time. */
-static void take_out_waits(ct_trainer_t *t)
+/* Moves the time that the device waited for other ranks out of the compute time. If a later step is
+ * enqueued, the device may have waited while the host waited elsewhere, and only waits of the last
+ * \a blocked seconds, in which the host waited for the device, count. */
+static void take_out_waits(ct_trainer_t *t, int later, double blocked)
 {
   double transfers, groups, *s = t->step.times.s;
   t->env.comm_ops->waited(t->env.comm, t->step.slot, &transfers, &groups);
+  double waits = transfers + groups, share = later && waits > blocked ? blocked / waits : 1;
   turn_to(&t->step, t->step.own);
-  if (transfers + groups > s[CT_TIME_COMPUTE]) return; /* implausible measurement */
-  s[CT_TIME_COMPUTE] -= transfers + groups;
-  s[CT_TIME_WAIT] += transfers;
-  s[CT_TIME_BATCHNORM] += groups;
+  if (share * waits > s[CT_TIME_COMPUTE]) return; /* implausible measurement */
+  s[CT_TIME_COMPUTE] -= share * waits;
+  s[CT_TIME_WAIT] += share * transfers;
+  s[CT_TIME_BATCHNORM] += share * groups;
 }
 
 /* Returns 1 for a single rank, which never waits for others, so that reading the clock for every
@@ -324,7 +326,7 @@ void ct__step_wait(ct_trainer_t *t)
   turn_to(s, CT_TIME_COMPUTE);
   int later = s->pending > 1 && begun->done; /* 1: a later step is enqueued */
   ct__step_note(t, later ? queue->wait(begun->done) : queue->sync(t->q));
-  take_out_waits(t);
+  take_out_waits(t, later, ct_clock() - s->since);
 }
 
 void ct__step_end(ct_trainer_t *t, ct_step_status_t *status)
