@@ -372,7 +372,7 @@ out:
 
 int ct_dataset_is_bytes(const ct_dataset_t *d)
 {
-  return d->info.x.dtype == CT_U8 && !d->transforms && !d->info.varies;
+  return d->info.x.dtype == CT_U8 && !d->info.varies && ct__transforms_keeps_bytes(d->transforms);
 }
 
 /* Warns of a very large label: a single damaged one may be the cause. */

@@ -66,9 +66,17 @@ check_training() {
   ok "  in all weights" same_bits graph again
   ok "no batch is copied ahead: the same bits" gpu 1 behind --set data.workers=0
   ok "  in all weights" same_bits graph behind
+  local map="normalize: {mean: [4.88], std: [6.02]}"
   ok "the host converts the samples: the same bits" \
-    gpu 1 host --set "transforms=[center_crop: {size: [8, 8]}, normalize: {mean: [4.88], std: [6.02]}]"
+    gpu 1 host --set "transforms=[resize: {size: [8, 8]}, $map]"
   ok "  in all weights" same_bits graph host
+  local moved="random_crop: {padding: 1}, random_flip: {}"
+  ok "the host crops and flips bytes" gpu 1 moved --set "transforms=[$moved, $map]"
+  ok "  or values: the same bits" \
+    gpu 1 values --set "transforms=[$moved, resize: {size: [8, 8]}, $map]"
+  ok "  in all weights" same_bits moved values
+  ok "  the CPU does the same" gpu 1 moved-cpu --set device=cpu --set "transforms=[$moved, $map]"
+  ok "  and has the same losses" alike moved moved-cpu 2e-4
   ok "bf16" train_like bf16 cpu 0.05 1 --set train.amp=bf16
   ok "fp16 with loss scaling" train_like fp16 cpu 0.05 1 --set train.amp=fp16
   ok "fp16 as CUDA graphs and piece by piece: the same bits" \

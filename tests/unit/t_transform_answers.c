@@ -20,6 +20,7 @@ static int differ(const char *yaml, int by_class, int64_t id)
   float *start = ct__transforms_start(l.t, work, x);
   memcpy(start, in, sizeof in);
   memcpy(start + H * W, in, sizeof in);
+  convert_on(&l, start, ct_shape_sample(&shape), start);
   ct__transforms_run(l.t, &shape, 3, 1, id, work, x);
   memset(work, 0, sizeof work);
   memcpy(ct__transforms_start(l.t, work, y), in, sizeof in);

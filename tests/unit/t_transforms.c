@@ -49,20 +49,21 @@ static void crops_and_flips(void)
                  {"centre_pad", {3, 16, 22}},
                  {"centre_both", {3, 20, 9}}};
   image(1, size, x);
-  ct__image_crop(x, size, 1 - 3, 4 - 2, y,
-                 (ct__image_size_t){3, 11, 15}); /* padding: left 2, top 3 */
+  const ct__pixels_t p = {3, sizeof(float)};
+  ct__image_crop(p, x, size, 1 - 3, 4 - 2, y, (ct__image_size_t){3, 11, 15},
+                 NULL); /* padding: left 2, top 3 */
   same_as("crop", y, 3 * 11 * 15);
   for (int i = 0; i < 4; i++) {
     int64_t top, left;
     ct__image_size_t out = centres[i].out;
     ct__image_center(size, out, &top, &left);
-    ct__image_crop(x, size, top, left, y, out);
+    ct__image_crop(p, x, size, top, left, y, out, NULL);
     same_as(centres[i].name, y, out.c * out.h * out.w);
   }
-  ct__image_crop(x, size, -50, 40, y, (ct__image_size_t){3, 4, 4}); /* wholly outside */
+  ct__image_crop(p, x, size, -50, 40, y, (ct__image_size_t){3, 4, 4}, NULL); /* wholly outside */
   for (int i = 0; i < 3 * 16; i++)
     CT_ASSERT_NEAR(y[i], 0, 0);
-  ct__image_flip(x, size);
+  ct__image_flip(p, x, size);
   same_as("flip", x, 3 * 13 * 17);
 }
 
@@ -216,7 +217,6 @@ static void order_decides_what_padding_becomes(void)
   CT_ASSERT_OK(open_list(
       "t: [{center_crop: {size: [1, 12]}}, {normalize: {mean: [1, 2, 3], std: [2, 4, 8]}}]", 1,
       &l));
-  CT_ASSERT_INT(l.first.a[0], 1);
   run_list(&l, 0, out);
   CT_ASSERT_NEAR(out[0], -0.5, 0);
   CT_ASSERT_NEAR(out[12], -0.5, 0);
@@ -341,8 +341,8 @@ static void jitter_stays_in_range(void)
   int changed = 0;
   list_t l;
   CT_ASSERT_OK(open_list("t: [to_tensor, {color_jitter: {brightness: [0.5, 0.5]}}]", 1, &l));
-  run_list(&l, 0, out); /* after a list's map, which run_list leaves out */
-  CT_ASSERT_NEAR(out[7], 0.5 * 1.007, 1e-6);
+  run_list(&l, 0, out);
+  CT_ASSERT_NEAR(out[7], 0.5 * 1.007 / 255, 1e-8);
   close_list(&l);
   CT_ASSERT_OK(
       open_list("t: [{color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 2, hue: 0.5}},"

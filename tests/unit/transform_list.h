@@ -48,10 +48,20 @@ static inline void close_list(list_t *l)
   ct_mem_free(l->work);
 }
 
+/* As the conversion does. */
+static inline void convert_on(const list_t *l, const float *x, int64_t n, float *to)
+{
+  int64_t plane = n / l->t->step[0].in.dim[1];
+  for (int64_t i = 0; i < n; i++) {
+    int64_t c = l->first.channels > 1 ? i / plane : 0;
+    to[i] = l->first.a[c] * x[i] + l->first.b[c];
+  }
+}
+
 /* What becomes of the n numbers x as sample number id. */
 static inline void run_on(const list_t *l, int64_t id, const float *x, int n, float *out)
 {
-  memcpy(ct__transforms_start(l->t, l->work, out), x, (size_t)n * sizeof *x);
+  convert_on(l, x, n, ct__transforms_start(l->t, l->work, out));
   ct__transforms_run(l->t, NULL, 7, 0, id, l->work, out);
 }
 

@@ -128,6 +128,21 @@ out:
   return rc;
 }
 
+/* Transforms samples that are not converted. */
+static void make_bytes(const ct__make_t *m, int64_t epoch, int n, const int64_t *ids, uint8_t *x)
+{
+  const ct_dataset_t *d = m->data;
+  int64_t sample = ct_shape_sample(&d->info.x), channels = d->info.x.dim[1];
+  const uint8_t *stored = m->stored;
+  ct__pixels_t p =
+      d->info.channels_last ? (ct__pixels_t){1, (size_t)channels} : (ct__pixels_t){channels, 1};
+  ct_io_phase_t before = ct_io_enter(CT_IO_TRANSFORM);
+  for (int i = 0; i < n; i++, stored += sample, x += ct_shape_sample(&d->x))
+    ct__transforms_run_bytes(d->transforms, p, m->sampler->seed, epoch, ids[i], stored,
+                             (uint8_t *)m->work, x);
+  ct_io_enter(before);
+}
+
 /* Mixes in the labels or targets of the other sample; \a at: its index among the partners. */
 static int mix_dense_targets(const ct__make_t *m, ct_batch_t *b, int i, int64_t at)
 {
@@ -255,8 +270,9 @@ static int batch_make(ct__make_t *m, ct_batch_t *b)
   void *dense_targets = m->dense_targets  ? m->dense_targets
                         : d->info.targets ? (void *)b->targets
                                           : m->labels;
-  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->bytes ? b->bytes : m->stored, dense_targets));
+  CT_TRY(read_together(m, b->epoch, b->n, b->ids, m->stored ? m->stored : b->bytes, dense_targets));
   if (!m->bytes) CT_TRY(make_samples(m, b->epoch, b->n, b->ids, dense_targets, b->x));
+  if (m->bytes && d->transforms) make_bytes(m, b->epoch, b->n, b->ids, b->bytes);
   for (int k = 0; k < d->extra.n; k++)
     CT_TRY(make_extra(m, b, k));
   CT_TRY(take_dense_targets(m, b));
@@ -328,9 +344,10 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   const ct_transforms_t *t = d->transforms;
   size_t stored = (size_t)ct_shape_sample(&d->info.x) * ct_dtype_size(d->info.x.dtype);
   *m = (ct__make_t){.data = data, .sampler = sampler, .bytes = bytes};
-  if (!m->bytes)
+  int direct = m->bytes && !t; /* samples are read into the batch */
+  if (!direct)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
-  if (!m->bytes && !m->stored) return CT_ERR_NOMEM;
+  if (!direct && !m->stored) return CT_ERR_NOMEM;
   if (d->extra.n)
     m->stored_extra = ct_mem_array(n, most_of_extra(d), "the extra inputs of a batch");
   if (d->extra.n && !m->stored_extra) return CT_ERR_NOMEM;

@@ -1,7 +1,8 @@
 /** \file batch.h  Makes batches: the state of one thread of a feed.  Internal to data.
  *
- * Targets, and samples that stay bytes, are read directly into the batch.  Samples that have to be
- * converted, and labels, which become int32, are first read into buffers of the maker. */
+ * Targets, and samples that stay as they are stored, are read directly into the batch.  Samples
+ * that have to be converted or transformed, and labels, which become int32, are first read into
+ * buffers of the maker. */
 #ifndef CT_DATA_MAKE_H
 #define CT_DATA_MAKE_H
 #include "data/feed/ct_feed.h"
@@ -11,9 +12,9 @@
 typedef struct ct__make {
   const ct_dataset_t *data; /**< borrowed, like the sampler */
   const ct_sampler_t *sampler;
-  int bytes;                    /**< 1: samples stay as they are stored */
-  void *stored;                 /**< samples as the reader returns them */
-  void *dense_targets;          /**< dense targets as stored; NULL if the data has none */
+  int bytes;           /**< 1: samples are not converted */
+  void *stored;        /**< samples as the reader returns them; NULL: read into the batch */
+  void *dense_targets; /**< dense targets as stored; NULL if the data has none */
   ct_dataset_t as_dense_target; /**< how dense targets are converted */
   float *dense_target;          /**< one dense target, transformed */
   void *stored_extra;           /**< an extra input as stored */

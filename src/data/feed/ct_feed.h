@@ -28,7 +28,7 @@ typedef struct ct_batch {
   float *x;                      /**< [n, C, H, W] plain, 64-byte aligned, with capacity for the
                                   largest n */
   float *extra[CT_INPUTS_EXTRA]; /**< [n, …] of each extra input, plain */
-  uint8_t *bytes;                /**< [n] samples as stored, unconverted; x is NULL then */
+  uint8_t *bytes;                /**< [n] samples as stored but transformed; x is NULL then */
   int32_t *labels;  /**< [n], or one for each pixel or voxel; zeros if the data has targets */
   int32_t *labels2; /**< mixup, cutmix: [n], label of the sample that is mixed in; else NULL */
   float *mix;       /**< mixup, cutmix: [n], weight of labels[i]; else NULL */
@@ -55,7 +55,7 @@ typedef struct ct_feed_opts {
   int64_t cursor; /**< position in this epoch, in samples */
   int workers;
   int one_epoch;     /**< 1: the feed ends at the end of the epoch */
-  int bytes;         /**< 1: samples stay as they are stored (ct_dataset_is_bytes()) */
+  int bytes;         /**< 1: samples are not converted (ct_dataset_is_bytes()) */
   ct_feed_mem_t mem; /**< alloc NULL: plain host memory */
 } ct_feed_opts_t;
 

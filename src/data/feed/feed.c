@@ -236,7 +236,8 @@ static int check_start(const ct_dataset_t *d, const ct_sampler_t *s, const ct_fe
   if (ct_sampler_local_batch(s, most, o->rank, o->size, &first) > INT32_MAX)
     CT_FAIL(CT_ERR_ARG, "a batch of more than %d samples on one rank", INT32_MAX);
   if (o->bytes && !ct_dataset_is_bytes(d))
-    CT_FAIL(CT_ERR_ARG, "a feed of bytes from samples that are not stored so, or are transformed");
+    CT_FAIL(CT_ERR_ARG,
+            "a feed of bytes from samples that are not stored so, or whose values are changed");
 out:
   return rc;
 }

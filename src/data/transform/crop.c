@@ -6,23 +6,36 @@
 #include "base/ct_err.h"
 #include "data/transform/transforms.h"
 
-void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
-                    ct__image_size_t out)
+/* Fills pixels from..to-1 of a row that are outside the image; returns the address after them. */
+static char *fill(ct__pixels_t p, char *row, int64_t from, int64_t to, const float *outside)
+{
+  size_t bytes = (size_t)(to - from) * p.bytes;
+  if (!outside)
+    memset(row, 0, bytes);
+  else
+    for (int64_t i = 0; i < to - from; i++)
+      memcpy(row + (size_t)i * sizeof *outside, outside, sizeof *outside);
+  return row + bytes;
+}
+
+void ct__image_crop(ct__pixels_t p, const void *x, ct__image_size_t in, int64_t top, int64_t left,
+                    void *y, ct__image_size_t out, const ct_affine_t *map)
 {
   /* columns from..to-1 of the window lie within the image */
   int64_t from = ct_least(left < 0 ? -left : 0, out.w), to = ct_least(in.w - left, out.w);
+  char *now = y;
   if (to < from) to = from;
-  for (int64_t c = 0; c < in.c; c++, x += in.h * in.w) {
-    for (int64_t i = 0; i < out.h; i++, y += out.w) {
-      int64_t row = top + i;
-      if (row < 0 || row >= in.h) {
-        memset(y, 0, (size_t)out.w * sizeof *y);
-        continue;
-      }
-      memset(y, 0, (size_t)from * sizeof *y);
-      if (to > from)
-        memcpy(y + from, x + row * in.w + left + from, (size_t)(to - from) * sizeof *y);
-      memset(y + to, 0, (size_t)(out.w - to) * sizeof *y);
+  for (int64_t c = 0; c < p.planes; c++) {
+    const char *plane = (const char *)x + (size_t)(c * in.h * in.w) * p.bytes;
+    int64_t k = map && map->channels > 1 ? c : 0;
+    float value = map ? map->a[k] * 0.0F + map->b[k] : 0;
+    const float *outside = map ? &value : NULL;
+    for (int64_t row = top; row < top + out.h; row++) {
+      int64_t begin = row < 0 || row >= in.h ? out.w : from, end = begin == from ? to : begin;
+      now = fill(p, now, 0, begin, outside);
+      size_t copied = (size_t)(end - begin) * p.bytes;
+      if (copied) memcpy(now, plane + (size_t)(row * in.w + left + begin) * p.bytes, copied);
+      now = fill(p, now + copied, end, out.w, outside);
     }
   }
 }
@@ -91,15 +104,14 @@ out:
   return rc;
 }
 
-static void random_crop(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
-                        float *scratch)
+static void random_crop(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p, const void *in,
+                        void *out)
 {
   const crop_t *o = s->o;
   ct__image_size_t from = ct__image_size(&s->in), to = ct__image_size(&s->out);
   int64_t top = ct__draw_below(d, from.h + o->pad[1] + o->pad[3] - to.h + 1);
   int64_t left = ct__draw_below(d, from.w + o->pad[0] + o->pad[2] - to.w + 1);
-  (void)scratch;
-  ct__image_crop(in, from, top - o->pad[1], left - o->pad[0], out, to);
+  ct__image_crop(p, in, from, top - o->pad[1], left - o->pad[0], out, to, s->map);
 }
 
 static int is_within(const ct__transform_t *s)
@@ -124,7 +136,7 @@ const ct__transform_kind_t ct__transform_random_crop = {
     .rows = crop_rows,
     .plan = plan_crop,
     .fit = fit_crop,
-    .apply = random_crop,
+    .move = random_crop,
     .view = view_window,
     .within = is_within};
 
@@ -158,14 +170,13 @@ void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, i
   *left = middle(in.w, out.w);
 }
 
-static void center_crop(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
-                        float *scratch)
+static void center_crop(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p, const void *in,
+                        void *out)
 {
   int64_t top, left;
   (void)d;
-  (void)scratch;
   ct__image_center(ct__image_size(&s->in), ct__image_size(&s->out), &top, &left);
-  ct__image_crop(in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out));
+  ct__image_crop(p, in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out), s->map);
 }
 
 static int is_smaller(const ct__transform_t *s)
@@ -188,7 +199,7 @@ const ct__transform_kind_t ct__transform_center_crop = {
     .size = sizeof(center_t),
     .rows = center_rows,
     .fit = fit_center,
-    .apply = center_crop,
+    .move = center_crop,
     .view = view_middle,
     .within = is_smaller};
 
@@ -200,24 +211,64 @@ typedef struct flip {
 static const ct_opt_t flip_rows[] = {CT_OPT_DOUBLE(flip_t, p, "0.5", 0, 1, "probability"),
                                      CT_OPT_END};
 
-void ct__image_flip(float *x, ct__image_size_t s)
+#define MIRROR(name, type)                \
+  static void name(void *row, int64_t w)  \
+  {                                       \
+    type *x = row;                        \
+    for (int64_t i = 0; i < w / 2; i++) { \
+      type left = x[i];                   \
+      x[i] = x[w - 1 - i];                \
+      x[w - 1 - i] = left;                \
+    }                                     \
+  }
+typedef struct rgb {
+  uint8_t of[3];
+} rgb_t;
+typedef struct word {
+  uint8_t of[4];
+} word_t;
+MIRROR(mirror_bytes, uint8_t)
+MIRROR(mirror_rgb, rgb_t)
+MIRROR(mirror_words, word_t)
+
+static void mirror(void *row, int64_t w, size_t bytes)
 {
-  for (int64_t row = 0; row < s.c * s.h; row++, x += s.w) {
-    for (int64_t i = 0; i < s.w / 2; i++) {
-      float left = x[i];
-      x[i] = x[s.w - 1 - i];
-      x[s.w - 1 - i] = left;
+  for (size_t i = 0; i < (size_t)w / 2; i++) {
+    char *left = (char *)row + i * bytes, *right = (char *)row + ((size_t)w - 1 - i) * bytes;
+    for (size_t k = 0; k < bytes; k++) {
+      char byte = left[k];
+      left[k] = right[k];
+      right[k] = byte;
     }
   }
 }
 
-static void random_flip(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
-                        float *scratch)
+void ct__image_flip(ct__pixels_t p, void *x, ct__image_size_t s)
+{
+  char *row = x;
+  for (int64_t i = 0; i < p.planes * s.h; i++, row += (size_t)s.w * p.bytes) {
+    switch (p.bytes) {
+    case sizeof(uint8_t):
+      mirror_bytes(row, s.w);
+      break;
+    case sizeof(rgb_t):
+      mirror_rgb(row, s.w);
+      break;
+    case sizeof(word_t):
+      mirror_words(row, s.w);
+      break;
+    default:
+      mirror(row, s.w, p.bytes);
+    }
+  }
+}
+
+static void random_flip(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p, const void *in,
+                        void *out)
 {
   const flip_t *o = s->o;
   (void)in;
-  (void)scratch;
-  if (ct__draw(d) < o->p) ct__image_flip(out, ct__image_size(&s->in));
+  if (ct__draw(d) < o->p) ct__image_flip(p, out, ct__image_size(&s->in));
 }
 
 static void view_mirrored(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v)
@@ -232,5 +283,5 @@ const ct__transform_kind_t ct__transform_random_flip = {
     .flags = CT__TRANSFORM_RANDOM | CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_MIRRORS,
     .size = sizeof(flip_t),
     .rows = flip_rows,
-    .apply = random_flip,
+    .move = random_flip,
     .view = view_mirrored};

@@ -151,6 +151,17 @@ static int add_mix(build_t *b, ct__transform_t *s)
   return CT_OK;
 }
 
+/* Returns 1 if the step may be applied before or after the map of the conversion: it moves pixels,
+ * and if it pads, then with zeros of the stored samples, to which no offset has been added. */
+static int commutes(const build_t *b, const ct__transform_t *s)
+{
+  int pads = s->kind->within && (s->varies || !s->kind->within(s));
+  if (b->converted || !s->kind->move) return 0;
+  for (int c = 0; pads && c < b->map.channels && c < CT_AFFINE_MAX; c++)
+    if (b->map.b[c] != 0) return 0;
+  return 1;
+}
+
 static int add_step(build_t *b, ct__transform_t *s)
 {
   int rc = CT_OK;
@@ -164,7 +175,8 @@ static int add_step(build_t *b, ct__transform_t *s)
   if (is_too_large(&s->out))
     return ct__transform_refuse(&b->at, "makes samples that are too large");
   /* an affine map of channels commutes with selecting and resizing pixels */
-  if (!ct__decode_time_probe(&b->probe, s)) CT_TRY(end_map(b));
+  if (commutes(b, s)) s->map = &t->map;
+  if (!ct__decode_time_probe(&b->probe, s) && !s->map) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
   t->step[t->steps++] = *s;
@@ -259,6 +271,7 @@ static int transforms_finish(build_t *b, ct_transforms_t **out)
   int rc = CT_OK;
   ct_transforms_t *t = b->t;
   CT_TRY(end_map(b));
+  t->map = *b->first;
   t->decode_time = b->probe.length;
   grow_workspace(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
@@ -452,6 +465,14 @@ int64_t ct__transforms_workspace(const ct_transforms_t *t)
   return workspace;
 }
 
+int ct__transforms_keeps_bytes(const ct_transforms_t *t)
+{
+  if (ct__transforms_mixes(t)) return 0;
+  for (int i = 0; t && i < t->steps; i++)
+    if (!t->step[i].map) return 0;
+  return 1;
+}
+
 float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x)
 {
   return t->moves > 0 ? work : x;
@@ -476,7 +497,30 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
     float *to = now;
     if (s->kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s->position, id);
     if (!(s->kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
-    s->kind->apply(s, &draws, now, to, work + 2 * t->widest);
+    if (s->kind->move)
+      s->kind->move(s, &draws, (ct__pixels_t){s->in.dim[1], sizeof *x}, now, to);
+    else
+      s->kind->apply(s, &draws, now, to, work + 2 * t->widest);
+    if (to != now) other = now;
+    now = to;
+  }
+}
+
+void ct__transforms_run_bytes(const ct_transforms_t *t, ct__pixels_t p, uint64_t seed,
+                              int64_t epoch, int64_t id, const uint8_t *stored, uint8_t *work,
+                              uint8_t *x)
+{
+  int moves = t->moves;
+  uint8_t *now = moves > 0 ? work : x, *other = work + t->widest;
+  memcpy(now, stored, (size_t)ct_shape_sample(&t->step[0].in));
+  for (int i = 0; i < t->steps; i++) {
+    ct__transform_t s = t->step[i];
+    ct__draws_t draws = {0};
+    uint8_t *to = now;
+    s.map = NULL;
+    if (s.kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s.position, id);
+    if (!(s.kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
+    s.kind->move(&s, &draws, p, now, to);
     if (to != now) other = now;
     now = to;
   }
@@ -505,10 +549,14 @@ void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, in
     ct__draws_t draws = {0};
     float *to = now;
     s.in.dim[1] = s.out.dim[1] = t->channels;
+    s.map = NULL;
     if (s.kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s.position, id);
     if (!(s.kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? y : other;
     int labels = t->by_class && s.kind->apply_labels;
-    (labels ? s.kind->apply_labels : s.kind->apply)(&s, &draws, now, to, work + 2 * t->widest);
+    if (s.kind->move)
+      s.kind->move(&s, &draws, (ct__pixels_t){t->channels, sizeof *y}, now, to);
+    else
+      (labels ? s.kind->apply_labels : s.kind->apply)(&s, &draws, now, to, work + 2 * t->widest);
     if (to != now) other = now;
     now = to;
   }

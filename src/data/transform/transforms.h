@@ -37,6 +37,13 @@ typedef struct ct__image_size {
   int64_t c, h, w;
 } ct__image_size_t;
 
+/** How the pixels of an image lie in memory: planes x h x w pixels of so many bytes.  float32
+ * images have a plane for each channel; bytes that are stored channels last have one plane. */
+typedef struct ct__pixels {
+  int64_t planes;
+  size_t bytes;
+} ct__pixels_t;
+
 /** A rectangle of an image; top and left may lie outside the image where documented. */
 typedef struct ct__image_box {
   int64_t top, left, h, w;
@@ -111,6 +118,8 @@ typedef struct ct__transform_kind {
   /** Hot.  Transforms one sample; \a scratch holds s->scratch floats. */
   void (*apply)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
                 float *scratch);
+  /** Hot.  In place of apply(), for kinds that only move pixels, whatever their type. */
+  void (*move)(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p, const void *in, void *out);
   /** Hot.  Transforms dense labels, which cannot be averaged, with the same draws.  NULL: apply()
    * is used. */
   void (*apply_labels)(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
@@ -119,7 +128,7 @@ typedef struct ct__transform_kind {
    * an image that is not decoded yet. s->in is the size of the view so far.  NULL: this kind can
    * only transform decoded images. */
   void (*view)(const ct__transform_t *s, ct__draws_t *d, ct__view_t *v);
-  /** 1 if its result lies within s->in, 0 if it is padded with zeros; NULL: always within. */
+  /** 1 if its result lies within s->in, 0 if it is padded; NULL: always within. */
   int (*within)(const ct__transform_t *s);
   /** Frees the memory that plan() allocated, except the options; NULL: none. */
   void (*clear)(void *o);
@@ -131,6 +140,9 @@ struct ct__transform {
   void *o;      /**< owned: the kind's struct */
   int position; /**< in the list, from 0 */
   int varies;   /**< 1: samples differ in size, and `in` is the largest shape */
+  /** The map of the conversion if move() may as well precede it; then float32 pixels outside the
+   * image are its result for 0.  NULL: they are 0. */
+  const ct_affine_t *map;
   ct_shape_t in, out;
   int64_t scratch;
 };
@@ -150,12 +162,13 @@ void ct__transform_map_end(ct__transform_map_t *m, ct_affine_t *out);
 
 /* ---- operations of the kinds, with given parameters ---- */
 
-/** Copies the window of x with corner (top, left) and the size of y; zeros outside x. */
-void ct__image_crop(const float *x, ct__image_size_t in, int64_t top, int64_t left, float *y,
-                    ct__image_size_t out);
+/** Copies the window of x with corner (top, left) and the size of y.  Outside x: zeros, or with
+ * \a map, for float32 pixels, its result for 0. */
+void ct__image_crop(ct__pixels_t p, const void *x, ct__image_size_t in, int64_t top, int64_t left,
+                    void *y, ct__image_size_t out, const ct_affine_t *map);
 /** Computes the corner of center_crop's window; negative if the window is larger than the image. */
 void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left);
-void ct__image_flip(float *x, ct__image_size_t s);
+void ct__image_flip(ct__pixels_t p, void *x, ct__image_size_t s);
 void ct__image_brightness(float *x, ct__image_size_t s, float factor);
 void ct__image_contrast(float *x, ct__image_size_t s, float factor);
 void ct__image_saturation(float *x, ct__image_size_t s, float factor);
@@ -214,6 +227,7 @@ struct ct_transforms {
   ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
   int steps;             /**< number of transforms in `step` */
   int moves;             /**< number of these that do not work in place */
+  ct_affine_t map;       /**< copy of the map of the conversion */
   int decode_time;       /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
@@ -253,6 +267,15 @@ float *ct__transforms_start(const ct_transforms_t *t, float *work, float *x);
  * size. */
 void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t seed,
                         int64_t epoch, int64_t id, float *work, float *x);
+
+/** Returns 1 if the list only moves pixels, in such a way that it may be applied to stored bytes
+ * before their conversion; \a t may be NULL. */
+int ct__transforms_keeps_bytes(const ct_transforms_t *t);
+/** Hot.  Applies such a list to one stored sample, in the order \a p of its pixels.  \a work holds
+ * at least ct__transforms_workspace() bytes. */
+void ct__transforms_run_bytes(const ct_transforms_t *t, ct__pixels_t p, uint64_t seed,
+                              int64_t epoch, int64_t id, const uint8_t *stored, uint8_t *work,
+                              uint8_t *x);
 
 /** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
  * they are labels.  \a t may be NULL. */
