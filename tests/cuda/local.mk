@@ -103,6 +103,11 @@ check_PROGRAMS += %D%/fake_driver.so %D%/t_sdpa
 %C%_t_sdpa_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS) $(CUDA_RPATH)
 %C%_t_sdpa_LDADD = $(test_ldadd) -lcudnn -ldl
 TESTS += %D%/t_sdpa
+check_PROGRAMS += %D%/t_sdpa_run
+%C%_t_sdpa_run_SOURCES = %D%/t_sdpa_run.c cuda/attention/sdpa_dnn.c
+%C%_t_sdpa_run_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_sdpa_run_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_sdpa_run
 # which plans are taken, on an invented cuDNN
 check_PROGRAMS += %D%/t_conv
 %C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv/conv_dnn.c cuda/conv/conv_run.c cuda/conv/conv_store.c cuda/conv/conv_tune.c \
