@@ -6,8 +6,8 @@
  *
  * A block owns a tile of rows (queries; in the gradients of keys and values, keys) and loops over
  * tiles of STEP rows of the other kind. Of the scores of two tiles a thread has 4 x 4: rows y + i *
- * R / 4 and columns x + 8 j, where x = thread % 8, y = thread / 8 and R is the number of own rows.
- * The rows of a warp's threads belong to that warp alone. Columns of heads are processed in chunks
+ * R / 4 and columns x + 8 j, where x = across(), y = down() and R is the number of own rows. A warp
+ * has 8 x and 4 y, so the rows of its threads belong to it alone. Columns of heads are processed in chunks
  * of D: each chunk of the result has its own blocks (blockIdx.y), which sum the scores over all
  * chunks. */
 #include "cuda/kernels/attention.h"
@@ -42,13 +42,23 @@ CT_HD constexpr int quads_of(int d)
   return d / QUAD + 1;
 }
 
+/* Returns the thread's x and y. The lowest bit of a lane is a bit of y: so in loads of 16 bytes, by
+ * x as well as by y, neighbouring lanes share addresses, and shared memory serves half a warp at
+ * once (CUTLASS interleaves the lanes of its float32 GEMMs in the same way). */
 CT_D int across()
 {
-  return (int)threadIdx.x % ACROSS;
+  return (int)threadIdx.x / 2 % ACROSS;
 }
 CT_D int down()
 {
-  return (int)threadIdx.x / ACROSS;
+  int warp = (int)threadIdx.x / GPU_WARP, lane = (int)threadIdx.x % GPU_WARP;
+  return warp * (GPU_WARP / ACROSS) + lane / (2 * ACROSS) * 2 + lane % 2;
+}
+
+/* Returns v of the lane whose x differs in one bit. */
+CT_D float other_x(float v, int bit)
+{
+  return __shfl_xor_sync(0xffffffffu, v, 2 * bit);
 }
 
 /* Rows of one head in global memory. */
@@ -183,12 +193,12 @@ CT_D void online_softmax(float s[QUAD][QUAD], float most[QUAD], float sum[QUAD],
     for (int j = 0; j < QUAD; j++)
       top = gpu_larger(top, s[i][j]);
     for (int away = ACROSS / 2; away > 0; away /= 2)
-      top = gpu_larger(top, __shfl_xor_sync(0xffffffffu, top, away));
+      top = gpu_larger(top, other_x(top, away));
     GPU_UNROLL
     for (int j = 0; j < QUAD; j++)
       part += s[i][j] = expf(s[i][j] - top);
     for (int away = ACROSS / 2; away > 0; away /= 2)
-      part += __shfl_xor_sync(0xffffffffu, part, away);
+      part += other_x(part, away);
     factor[i] = expf(most[i] - top);
     sum[i] = sum[i] * factor[i] + part;
     most[i] = top;
