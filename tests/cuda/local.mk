@@ -70,6 +70,13 @@ endif
 check_PROGRAMS += %D%/t_nccl
 %C%_t_nccl_SOURCES = %D%/t_nccl.c $(comm_rig)
 %C%_t_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+if HAVE_NCCL
+check_PROGRAMS += %D%/t_fake_nccl
+%C%_t_fake_nccl_SOURCES = %D%/t_fake_nccl.c $(fake_nccl)
+%C%_t_fake_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_fake_nccl_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_fake_nccl
+endif
 endif
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
 %C%_emu_ctrain_cuda_so_SOURCES = $(cuda_c) $(emu_nccl_c) $(emu_products_c) $(emu_h)
