@@ -160,6 +160,108 @@ static void external_events(void)
   close_rig(&r);
 }
 
+/* ---- priorities ---- */
+
+CT_KERNEL void append(int *x, int digit)
+{
+  if (threadIdx.x == 0) x[0] = x[0] * 10 + digit;
+}
+
+/* Two branches append to one number, 1 on the main stream and 2 on a stream of high priority. */
+static int order_of_branches(unsigned long long flags)
+{
+  rig_t r;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  int least, greatest;
+  open_rig(&r, "late");
+  WELL(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  WELL(cudaStreamDestroy(r.side));
+  WELL(cudaStreamCreateWithPriority(&r.side, cudaStreamNonBlocking, greatest));
+  begin_capture(&r);
+  WELL(cudaEventRecord(r.fork, r.main));
+  WELL(cudaStreamWaitEvent(r.side, r.fork, 0));
+  CT_LAUNCH(append, 1, 32, r.main, r.x, 1);
+  CT_LAUNCH(append, 1, 32, r.side, r.x, 2);
+  WELL(cudaEventRecord(r.join, r.side));
+  WELL(cudaStreamWaitEvent(r.main, r.join, 0));
+  WELL(cudaStreamEndCapture(r.main, &graph));
+  WELL(cudaGraphInstantiate(&exec, graph, flags));
+  WELL(cudaGraphLaunch(exec, r.main));
+  WELL(cudaStreamSynchronize(r.main));
+  int order = r.x[0];
+  WELL(cudaGraphExecDestroy(exec));
+  WELL(cudaGraphDestroy(graph));
+  close_rig(&r);
+  return order;
+}
+
+static void priorities(void)
+{
+  CT_ASSERT_INT(order_of_branches(0), 12); /* lost */
+  CT_ASSERT_INT(order_of_branches(cudaGraphInstantiateFlagUseNodePriority), 21);
+}
+
+/* ---- memory and failures ---- */
+
+/* A graph may be destroyed while it runs, but it must not be launched once its memory is freed. */
+static void freed_memory(void)
+{
+  rig_t r;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  int *y;
+  for (int i = 0; i < 3; i++) { /* in a kernel, a copy, and a fill with zeros */
+    open_rig(&r, "late");
+    WELL(cudaMalloc((void **)&y, N * sizeof *y));
+    begin_capture(&r);
+    if (i == 0) CT_LAUNCH(plus, 1, 32, r.main, y, 1);
+    if (i == 1) WELL(cudaMemcpyAsync(r.x, y, sizeof *y, cudaMemcpyDeviceToHost, r.main));
+    if (i == 2) WELL(cudaMemsetAsync(y, 0, sizeof *y, r.main));
+    WELL(cudaStreamEndCapture(r.main, &graph));
+    WELL(cudaGraphInstantiate(&exec, graph, 0));
+    WELL(cudaGraphLaunch(exec, r.main));
+    WELL(cudaFree(y)); /* waits for the launch */
+    WELL(cudaStreamSynchronize(r.main));
+    WELL(cudaGraphLaunch(exec, r.main));
+    IS(cudaStreamSynchronize(r.main), cudaErrorIllegalAddress);
+    fake_cuda_reset();
+  }
+}
+
+/* After each of these failures the stream can be used as before. */
+static void injected_failures(void)
+{
+  static const char *const fail[] = {"cudaStreamBeginCapture:1:900", "cudaStreamEndCapture:1:901",
+                                     "cudaGraphInstantiate:1:2"};
+  static const cudaError_t code[] = {cudaErrorStreamCaptureUnsupported,
+                                     cudaErrorStreamCaptureInvalidated, cudaErrorMemoryAllocation};
+  for (int i = 0; i < 3; i++) {
+    rig_t r;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    enum cudaStreamCaptureStatus status;
+    setenv("CTRAIN_FAKE_CUDA_FAIL", fail[i], 1);
+    open_rig(&r, "late");
+    IS(cudaStreamBeginCapture(r.main, cudaStreamCaptureModeThreadLocal),
+       i == 0 ? code[i] : cudaSuccess);
+    (void)cudaGetLastError();
+    enqueue_diamond(&r, true);
+    if (i > 0) IS(cudaStreamEndCapture(r.main, &graph), i == 1 ? code[i] : cudaSuccess);
+    if (i > 1) IS(cudaGraphInstantiate(&exec, graph, 0), code[i]);
+    CU_ASSERT((graph != NULL) == (i == 2) && exec == NULL);
+    if (graph) WELL(cudaGraphDestroy(graph));
+    (void)cudaGetLastError();
+    WELL(cudaStreamIsCapturing(r.side, &status));
+    CT_ASSERT_INT(status, cudaStreamCaptureStatusNone);
+    if (i > 0) enqueue_diamond(&r, true);
+    WELL(cudaStreamSynchronize(r.main));
+    CT_ASSERT_INT(r.x[0], 12);
+    unsetenv("CTRAIN_FAKE_CUDA_FAIL");
+    close_rig(&r);
+  }
+}
+
 /* ---- what is forbidden meanwhile ---- */
 
 /* After a forbidden call: the capture is of no use, but the stream is, once it has ended. */
@@ -248,12 +350,10 @@ static void fault_in_graph(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(diamond),
-                                    CT_TEST(after_capture),
-                                    CT_TEST(external_events),
-                                    CT_TEST(forbidden_calls),
-                                    CT_TEST(wrong_dependencies),
-                                    CT_TEST(fault_in_graph),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(diamond),         CT_TEST(after_capture),
+                                    CT_TEST(external_events), CT_TEST(priorities),
+                                    CT_TEST(freed_memory),    CT_TEST(injected_failures),
+                                    CT_TEST(forbidden_calls), CT_TEST(wrong_dependencies),
+                                    CT_TEST(fault_in_graph),  CT_TEST_END};
   return ct_test_main("fake CUDA graphs", tests, argc, argv);
 }

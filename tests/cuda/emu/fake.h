@@ -52,7 +52,9 @@ struct fake_node_t {
   fake_action_t action;
   std::vector<int> after; /* indices of the nodes it depends on */
   std::string what;
-  std::shared_ptr<fake_line_t> line; /* of the captured stream */
+  std::shared_ptr<fake_line_t> line;      /* of the captured stream */
+  int priority;                           /* of the stream that it was captured from */
+  std::set<const unsigned char *> memory; /* first bytes of the allocations in its arguments */
 };
 struct fake_capture_t {
   bool valid;
@@ -171,7 +173,9 @@ void fake_unlock_a_while(void);
 
 /* NULL: there is no such stream. */
 CUstream_st *fake_stream(cudaStream_t s);
-cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action);
+/* args[bytes]: the addresses that the action uses are among these words. */
+cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action,
+                     const void *args = NULL, size_t bytes = 0);
 /* Runs actions until the queue has completed `number` of them; the host waits for that. */
 cudaError_t fake_run_until(const std::shared_ptr<fake_line_t> &line, int64_t number);
 /* Runs all actions; host_waits: the program may count on it. */

@@ -1,4 +1,6 @@
 /* Stream capture and graphs (fake_cuda.h). */
+#include <stdio.h>
+
 #include <algorithm>
 
 #include "tests/cuda/emu/fake.h"
@@ -77,11 +79,17 @@ static cudaError_t end_capture(CUstream_st *s, cudaGraph_t *out)
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
 {
-  FAKE_CALL(FAKE_HARMLESS);
-  CUstream_st *s = fake_stream(stream);
+  fake_call call(__func__, FAKE_HARMLESS);
   *out = NULL;
+  if (!fake->gpus) return call.done(call.rc);
+  CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
   if (!s->capture) return call.done(cudaErrorIllegalState);
+  if (call.rc != cudaSuccess) { /* an injected failure, which ends the capture too */
+    fake_invalidate(s->capture.get());
+    (void)end_capture(s, out);
+    return call.done(call.rc);
+  }
   if (s->capture->origin != s) {
     fake_invalidate(s->capture.get());
     return call.done(cudaErrorStreamCaptureUnmatched);
@@ -114,12 +122,28 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
+/* Returns the nodes of an executable graph, whose kernels have priorities only if asked for. */
+static nodes_t executable(const nodes_t &captured, bool with_priorities)
+{
+  auto nodes = std::make_shared<std::vector<fake_node_t>>(*captured);
+  std::set<int> priorities;
+  for (fake_node_t &node : *nodes) {
+    priorities.insert(node.priority);
+    if (!with_priorities) node.priority = 0;
+  }
+  if (priorities.size() > 1 && !with_priorities)
+    fprintf(stderr, "fake cuda: the kernels of a graph lose the priorities of their streams\n");
+  return nodes;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
   FAKE_CALL(FAKE_HARMLESS);
   *out = NULL;
-  if (!fake->graphs.count(graph)) return call.done(cudaErrorInvalidValue);
-  *out = new CUgraphExec_st{fake_current(), graph->nodes};
+  if (!fake->graphs.count(graph) || flags & ~cudaGraphInstantiateFlagUseNodePriority)
+    return call.done(cudaErrorInvalidValue); /* the other flags are not implemented */
+  *out = new CUgraphExec_st{
+      fake_current(), executable(graph->nodes, flags & cudaGraphInstantiateFlagUseNodePriority)};
   fake->execs.insert(*out);
   return cudaSuccess;
 }
@@ -138,7 +162,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
   return cudaSuccess;
 }
 
-/* Launches in progress continue. */
+/* Launches in progress continue, as cuGraphExecDestroy() says. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
   FAKE_CALL(FAKE_HARMLESS);
@@ -157,6 +181,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
 struct run_t {
   std::vector<bool> done;
   size_t left;
+  std::vector<size_t> order;
   std::vector<std::shared_ptr<const fake_who_t>> who;
 };
 
@@ -184,13 +209,27 @@ static bool is_ready(const fake_node_t &node, const run_t &run)
   return true;
 }
 
-/* Runs one node whose dependencies are done: the first, or a random one. */
+/* Returns the nodes in the order in which they are tried: by priority, which is a hint, so that
+ * order `random` does without. */
+static std::vector<size_t> order_of(const nodes_t &nodes)
+{
+  std::vector<size_t> order(nodes->size());
+  for (size_t i = 0; i < order.size(); i++)
+    order[i] = i;
+  if (fake->order != fake_state_t::RANDOM)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return (*nodes)[a].priority < (*nodes)[b].priority;
+    });
+  return order;
+}
+
+/* Runs one node whose dependencies are done: the first in the order, or a random one. */
 static cudaError_t do_node(const nodes_t &nodes, run_t *run)
 {
   size_t n = nodes->size(), from = 0;
   if (fake->order == fake_state_t::RANDOM && n > 0) from = fake_draw() % n;
   for (size_t i = 0; i < n; i++) {
-    size_t at = (from + i) % n;
+    size_t at = run->order[(from + i) % n];
     const fake_node_t &node = (*nodes)[at];
     if (run->done[at] || !is_ready(node, *run)) continue;
     fake_access_begin(run->who[at]);
@@ -201,6 +240,15 @@ static cudaError_t do_node(const nodes_t &nodes, run_t *run)
     return --run->left > 0 ? FAKE_AGAIN : cudaSuccess;
   }
   return n > 0 ? cudaErrorNotReady : cudaSuccess;
+}
+
+/* Returns true if memory in the arguments of a node was freed after the capture. */
+static bool is_stale(const nodes_t &nodes)
+{
+  for (const fake_node_t &node : *nodes)
+    for (const unsigned char *start : node.memory)
+      if (!fake->memory.count(start)) return true;
+  return false;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
@@ -214,8 +262,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     return call.done(cudaErrorStreamCaptureUnsupported);
   }
   nodes_t nodes = exec->nodes;
+  if (is_stale(nodes)) {
+    fprintf(stderr, "fake cuda: a graph uses memory that was freed\n");
+    return call.done(fake_put(s, "a graph", [] { return cudaErrorIllegalAddress; }));
+  }
   auto run = std::make_shared<run_t>(
-      run_t{std::vector<bool>(nodes->size(), false), nodes->size(), {}});
+      run_t{std::vector<bool>(nodes->size(), false), nodes->size(), order_of(nodes), {}});
   place_nodes(*nodes, s->line.get(), run.get());
   return call.done(fake_put(s, "a graph", [=] { return do_node(nodes, run.get()); }));
 }

@@ -190,12 +190,16 @@ static cudaError_t wait_for(const CUstream_st *s)
 
 static cudaError_t put_copy(CUstream_st *s, void *dst, const void *src, size_t n)
 {
-  return fake_put(s, "a copy", [=] {
-    fake_cuda_access(src, n, 0);
-    fake_cuda_access(dst, n, 1);
-    memcpy(dst, src, n);
-    return cudaSuccess;
-  });
+  const void *both[] = {dst, src};
+  return fake_put(
+      s, "a copy",
+      [=] {
+        fake_cuda_access(src, n, 0);
+        fake_cuda_access(dst, n, 1);
+        memcpy(dst, src, n);
+        return cudaSuccess;
+      },
+      both, sizeof both);
 }
 
 /* The source is read, and the destination written, when the copy's turn comes, in pageable memory
@@ -252,11 +256,14 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind
 static cudaError_t set(CUstream_st *s, void *dst, int value, size_t n)
 {
   if (is_pageable(dst) || check_range(dst, n) != cudaSuccess) return cudaErrorInvalidValue;
-  return fake_put(s, "a memset", [=] {
-    fake_cuda_access(dst, n, 1);
-    memset(dst, value, n);
-    return cudaSuccess;
-  });
+  return fake_put(
+      s, "a memset",
+      [=] {
+        fake_cuda_access(dst, n, 1);
+        memset(dst, value, n);
+        return cudaSuccess;
+      },
+      &dst, sizeof dst);
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t n, cudaStream_t stream)

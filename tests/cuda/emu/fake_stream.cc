@@ -115,14 +115,29 @@ static void put(const line_t &line, const char *what, const fake_piece_t &piece)
   if (fake->order == fake_state_t::RANDOM && fake_draw() & 1) do_any();
 }
 
-cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action)
+/* Returns the allocations whose addresses are among the words. */
+static std::set<const unsigned char *> allocations(const void *words, size_t bytes)
+{
+  std::set<const unsigned char *> all;
+  for (size_t i = 0; i + sizeof(void *) <= bytes; i += sizeof(void *)) {
+    const unsigned char *start;
+    const void *p;
+    memcpy(&p, (const char *)words + i, sizeof p);
+    if (fake_memory_of(p, &start)) all.insert(start);
+  }
+  return all;
+}
+
+cudaError_t fake_put(CUstream_st *s, const std::string &what, const fake_action_t &action,
+                     const void *args, size_t bytes)
 {
   if (!s->capture) {
     put(s->line, what.c_str(), {action, nullptr, 0, nullptr});
     return cudaSuccess;
   }
   if (!s->capture->valid) return cudaErrorStreamCaptureInvalidated;
-  s->capture->nodes.push_back({action, s->last, what, s->line});
+  s->capture->nodes.push_back(
+      {action, s->last, what, s->line, s->priority, allocations(args, bytes)});
   s->last = {(int)s->capture->nodes.size() - 1};
   return cudaSuccess;
 }
@@ -209,10 +224,13 @@ void emu_enqueue(cudaStream_t stream, const emu_kernel_t *kernel, const void *ar
   std::shared_ptr<char> copy(new char[bytes], std::default_delete<char[]>());
   memcpy(copy.get(), args, bytes);
   emu_kernel_t k = *kernel;
-  call.done(fake_put(s, k.name, [=] {
-    if (illegal) return cudaErrorIllegalAddress;
-    return emu_run(&k, copy.get()) ? cudaErrorLaunchFailure : cudaSuccess;
-  }));
+  call.done(fake_put(
+      s, k.name,
+      [=] {
+        if (illegal) return cudaErrorIllegalAddress;
+        return emu_run(&k, copy.get()) ? cudaErrorLaunchFailure : cudaSuccess;
+      },
+      copy.get(), bytes));
 }
 
 extern "C" cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*work)(void *args),
@@ -227,7 +245,8 @@ extern "C" cudaError_t fake_cuda_work_owned(cudaStream_t stream, cudaError_t (*w
   FAKE_CALL(FAKE_HARMLESS);
   CUstream_st *s = fake_stream(stream);
   if (!s) return call.done(cudaErrorInvalidResourceHandle);
-  return call.done(fake_put(s, "a library", [=] { return work(copy.get()); }));
+  return call.done(fake_put(
+      s, "a library", [=] { return work(copy.get()); }, copy.get(), bytes));
 }
 
 extern "C" cudaError_t fake_cuda_work(cudaStream_t stream, cudaError_t (*work)(void *args),
