@@ -67,7 +67,7 @@ typedef struct gpu__repeats gpu__repeats_t;
 struct ct_queue {
   ct_dev_t *dev;
   cudaStream_t stream;
-  gpu__repeats_t *repeats; /**< owned; NULL until the first begin() */
+  gpu__repeats_t *repeats; /**< owned */
   int noting;              /**< 1: between begin() and end(), work is recorded instead of
                               enqueued */
 };
@@ -99,8 +99,11 @@ int gpu__note_copy(ct_queue_t *q, void *dst, const void *src, size_t bytes);
 /** Returns the arguments of a run that change from step to step. */
 gpu__step_params_t gpu__step_params(const ct_op_args_t *a);
 int gpu__begin(ct_queue_t *q, int key);
-int gpu__end(ct_queue_t *q);
+int gpu__end(ct_queue_t *q, int *same);
+int gpu__capture(ct_queue_t *q);
 int gpu__start(ct_queue_t *q, int whole);
+/** Local. Allocates q->repeats. */
+int gpu__repeats_open(ct_queue_t *q);
 void gpu__repeats_free(gpu__repeats_t *r);
 /** Local. Destroys the graphs of all queues, which can then not be launched any more. Call it
  * before a communicator with work in graphs is destroyed, but not during the capture of a step. */

@@ -14,10 +14,12 @@ static int queue_create(ct_dev_t *dev, ct_queue_t **out)
   ct_queue_t *q = ct_mem_alloc(sizeof *q, "CUDA queue");
   if (!q) return CT_ERR_NOMEM;
   q->dev = dev;
+  CT_TRY(gpu__repeats_open(q));
   GPU_TRY(cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking));
   *out = q;
   q = NULL;
 out:
+  if (q) gpu__repeats_free(q->repeats);
   ct_mem_free(q);
   return rc;
 }
@@ -161,4 +163,5 @@ const ct_queue_ops_t gpu__queue_ops = {.create = queue_create,
                                        .unmark = unmark,
                                        .begin = gpu__begin,
                                        .end = gpu__end,
+                                       .capture = gpu__capture,
                                        .start = gpu__start};

@@ -3,8 +3,15 @@
  * Between begin() and end() launches are recorded in a list. end() compares this list with the list
  * of the previous step with the same key. If only step parameters (step_params.h) differ, the
  * existing graph is valid: the new parameters are written to the buffer from which the graph's
- * first node copies them. Otherwise the list is run once on a capturing stream and becomes a new
- * graph. So callers need not know in advance which steps can be replayed. */
+ * first node copies them. Otherwise capture() runs the list once on a capturing stream, which makes
+ * a new graph. So callers need not know in advance which steps can be replayed, but they learn when
+ * a capture is due, since a capture, like a launch, is collective over the ranks whose NCCL calls
+ * it contains.
+ *
+ * NCCL's calls on a non-blocking communicator may be captured: an NCCL thread enqueues their
+ * kernels, which the capture accepts from any thread, and each call is polled until that is done
+ * (gpu__nccl_done). Polling makes no CUDA call. The capture's mode is thread-local, so that NCCL's
+ * thread may allocate memory meanwhile. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -49,15 +56,15 @@ struct gpu__repeats {
   gpu__repeats_t *next; /* next queue on this device */
   repeat_t of[CT_REPEATS];
   int key;    /* key of the step being recorded, or recorded last */
-  int ended;  /* 1: end() was called, and its list is the last one of its key */
+  int ended;  /* 1: the list recorded last is the last one of its key, which has a graph */
   list_t now; /* being recorded */
 };
 
+/* CUDA completes a launch in progress first. */
 static void drop_graph(repeat_t *r)
 {
   if (r->graph) (void)cudaGraphExecDestroy(r->graph);
   r->graph = NULL;
-  r->last.n = 0;
 }
 
 void gpu__drop_graphs(ct_dev_t *dev)
@@ -115,7 +122,7 @@ int gpu__enqueue_call(ct_queue_t *q, gpu__call_fn *fn, const void *arg, size_t b
   return fn(e.u.call.arg, q->stream);
 }
 
-static int open_repeats(ct_queue_t *q)
+int gpu__repeats_open(ct_queue_t *q)
 {
   gpu__repeats_t *r = q->repeats = ct_mem_alloc(sizeof *r, "repeated steps");
   if (!r) return CT_ERR_NOMEM;
@@ -130,7 +137,6 @@ int gpu__begin(ct_queue_t *q, int key)
   int rc = CT_OK;
   if (key < 0 || key >= CT_REPEATS || q->noting)
     CT_FAIL(CT_ERR_ARG, "a repeated step %d within another, or beyond %d", key, CT_REPEATS);
-  if (!q->repeats) CT_TRY(open_repeats(q));
   q->repeats->key = key;
   q->repeats->now.n = 0;
   q->repeats->ended = 0;
@@ -222,12 +228,12 @@ static int run_entry(entry_t *e, const gpu__step_params_t *at, cudaStream_t s)
   return CT_OK;
 }
 
-/* Runs a list; params NULL: passes step parameters by value only. */
-static int run_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
+/* Runs a list entry by entry, with step parameters passed by value only. */
+static int run_list(list_t *l, cudaStream_t s)
 {
   int rc = CT_OK;
   for (int i = 0; i < l->n; i++)
-    CT_TRY(run_entry(&l->at[i], params ? params + i : NULL, s));
+    CT_TRY(run_entry(&l->at[i], NULL, s));
 out:
   return rc;
 }
@@ -255,7 +261,33 @@ static void write_params(repeat_t *r, const list_t *l)
     if (l->at[i].what == OP) r->host[i] = gpu__step_params(&l->at[i].u.op.args);
 }
 
-static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
+/* Checks that the capture is still valid. NCCL must not be called otherwise: it would fail, and a
+ * communicator is unusable after a failure. */
+static int is_captured(cudaStream_t s)
+{
+  int rc = CT_OK;
+  enum cudaStreamCaptureStatus status;
+  GPU_TRY(cudaStreamIsCapturing(s, &status));
+  if (status != cudaStreamCaptureStatusActive)
+    rc = gpu__check(cudaErrorStreamCaptureInvalidated, "capture of a step", __FILE__, __LINE__);
+out:
+  return rc;
+}
+
+static int capture_list(list_t *l, const gpu__step_params_t *params, cudaStream_t s)
+{
+  int rc = CT_OK;
+  for (int i = 0; i < l->n; i++) {
+    if (l->at[i].what == CALL) CT_TRY(is_captured(s));
+    CT_TRY(run_entry(&l->at[i], params + i, s));
+  }
+out:
+  return rc;
+}
+
+/* Makes a graph of the list. Its kernels keep the priority of the stream from which each was
+ * captured, so that NCCL's are not delayed by the kernels of ops. */
+static int make_graph(ct_queue_t *q, repeat_t *r, list_t *l)
 {
   int rc = CT_OK;
   cudaGraph_t graph = NULL;
@@ -263,36 +295,55 @@ static int capture(ct_queue_t *q, repeat_t *r, list_t *l)
   q->dev->capturing = 1;
   rc = GPU_CHECK(cudaMemcpyAsync(r->dev, r->host, (size_t)l->n * sizeof *r->dev,
                                  cudaMemcpyHostToDevice, q->stream));
-  if (rc == CT_OK) rc = run_list(l, r->dev, q->stream);
+  if (rc == CT_OK) rc = capture_list(l, r->dev, q->stream);
+  ct_err_info_t failure = *ct_err_last();
   int ended = gpu__check(cudaStreamEndCapture(q->stream, &graph), "cudaStreamEndCapture", __FILE__,
                          __LINE__); /* also after a failure, or the stream stays unusable */
   q->dev->capturing = 0;
-  if (rc == CT_OK) rc = ended;
-  if (rc == CT_OK) rc = GPU_CHECK(cudaGraphInstantiate(&r->graph, graph, 0));
+  if (rc == CT_OK)
+    rc = ended;
+  else
+    ct_err_put(&failure); /* the cause, not its consequence */
+  if (rc == CT_OK)
+    rc = GPU_CHECK(cudaGraphInstantiate(&r->graph, graph, cudaGraphInstantiateFlagUseNodePriority));
   if (graph) (void)cudaGraphDestroy(graph);
 out:
   return rc;
 }
 
-int gpu__end(ct_queue_t *q)
+/* Makes the list recorded last the last one of its key. */
+static void keep_list(gpu__repeats_t *all)
+{
+  repeat_t *r = &all->of[all->key];
+  list_t spare = r->last;
+  r->last = all->now;
+  all->now = spare;
+  all->ended = 1;
+}
+
+int gpu__end(ct_queue_t *q, int *same)
+{
+  gpu__repeats_t *all = q->repeats;
+  repeat_t *r = &all->of[all->key];
+  q->noting = 0;
+  *same = r->graph && same_list(&r->last, &all->now);
+  if (!*same) return CT_OK;
+  write_params(r, &all->now);
+  keep_list(all);
+  return CT_OK;
+}
+
+int gpu__capture(ct_queue_t *q)
 {
   int rc = CT_OK;
   gpu__repeats_t *all = q->repeats;
   repeat_t *r = &all->of[all->key];
-  list_t *l = &all->now;
-  q->noting = 0;
-  if (l->n == 0) return CT_OK;
-  int known = r->graph && same_list(&r->last, l);
-  if (!known) {
-    drop_graph(r);
-    CT_TRY(reserve_params(r, l->n));
-  }
+  list_t *l = all->ended ? &r->last : &all->now;
+  drop_graph(r);
+  CT_TRY(reserve_params(r, l->n));
   write_params(r, l);
-  if (!known) CT_TRY(capture(q, r, l));
-  list_t spare = r->last;
-  r->last = *l;
-  *l = spare;
-  all->ended = 1;
+  CT_TRY(make_graph(q, r, l));
+  if (!all->ended) keep_list(all);
 out:
   return rc;
 }
@@ -303,5 +354,5 @@ int gpu__start(ct_queue_t *q, int whole)
   repeat_t *r = &all->of[all->key];
   q->noting = 0;
   if (whole && r->graph) return GPU_CHECK(cudaGraphLaunch(r->graph, q->stream));
-  return run_list(all->ended ? &r->last : &all->now, NULL, q->stream);
+  return run_list(all->ended ? &r->last : &all->now, q->stream);
 }

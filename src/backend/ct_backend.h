@@ -57,13 +57,22 @@ typedef struct ct_queue_ops {
   /* Step replay (CUDA graphs).  A step that repeats the same ops on the same memory with other
    * numbers (learning rate, loss scale, dropout's step) can be launched as one graph.  Work
    * enqueued between begin() and end() is only recorded; the host must not wait for it.  \a key, 0
-   * … CT_REPEATS - 1, identifies steps that use the same memory.  end() compares the recording with
-   * the last step of that key and builds a new graph if they differ.  start() then runs the step.
-   * \a whole 1: as the graph of end(), or, after a begin() without end(), as the previous graph.
-   * \a whole 0: op by op; needs no end().  If the backend's flag `repeats` is 0, begin() and end()
-   * do nothing and work runs as it is enqueued. */
+   * … CT_REPEATS - 1, identifies steps that use the same memory.
+   *
+   * end() compares the recording with the last step of that key: *same 1: that step's graph can
+   * replay it.  capture() makes a new graph of the recording, in place of the key's graph.  It is
+   * local, but if the step contains calls of a communicator, all ranks must capture the same step
+   * before one of them launches it.  After a failure, such as CT_ERR_NOMEM, or CT_ERR_DEVICE for
+   * work that cannot be captured, the recording can still be started op by op.
+   *
+   * start() then runs the step.  \a whole 1: as the graph of end() or capture(), or, after a
+   * begin() without end(), as the previous graph.  \a whole 0: op by op; needs no end().
+   *
+   * If the backend's flag `repeats` is 0, begin(), end() and capture() do nothing and work runs as
+   * it is enqueued. */
   int (*begin)(ct_queue_t *q, int key);
-  int (*end)(ct_queue_t *q);
+  int (*end)(ct_queue_t *q, int *same);
+  int (*capture)(ct_queue_t *q);
   int (*start)(ct_queue_t *q, int whole);
 } ct_queue_ops_t;
 

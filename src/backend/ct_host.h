@@ -15,7 +15,8 @@ void ct_host_identify(ct_dev_t *dev, ct_dev_id_t *out);
 double ct_host_joules(ct_dev_t *dev);
 /** Return CT_OK: step replay has no effect on the host, work runs when it is enqueued. */
 int ct_host_begin(ct_queue_t *q, int key);
-int ct_host_end(ct_queue_t *q);
+int ct_host_end(ct_queue_t *q, int *same);
+int ct_host_capture(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);
 
 /** Host memory; copies are synchronous. */

@@ -304,4 +304,5 @@ const ct_queue_ops_t ct__ref_queue_ops = {.create = queue_create,
                                           .unmark = unmark,
                                           .begin = ct_host_begin,
                                           .end = ct_host_end,
+                                          .capture = ct_host_capture,
                                           .start = ct_host_start};

@@ -127,13 +127,15 @@ ct_prefetch_t ct_trainer_feed(ct_feed_t *f);
 /** Local. Makes each later step or forward pass also prefetch the next batch to the device, where
  * batches are not used in place. The interface does not change: if a batch other than the
  * prefetched one is passed, the prefetched copy is discarded. On return no batch of the previous
- * source is in use. Returns the previous source. */
+ * source is in use. In training all ranks call it at the same points. Returns the previous
+ * source. */
 ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch);
 
 /** Collective, Hot. One optimizer step on this rank's local batch (n may be 0), followed by the
  * all-reduce of the step status. \a rc_in: this rank's result of loading the batch; if it is not
- * CT_OK, the rank still takes part and ignores \a b. In mode dp (ct_strategy_t.rank0_deals) rank 0
- * passes the whole global batch, and the other ranks only use b->global. \a at: position in the
+ * CT_OK, the rank still takes part and only uses b->global, the same on all ranks. In mode dp
+ * (ct_strategy_t.rank0_deals) rank 0 passes the whole global batch, and the other ranks only use
+ * b->global. \a at: position in the
  * learning rate schedule. status->stop is set by the caller or by a signal on this rank; the other
  * members are filled in. CT_ERR_ARG: more samples than announced; CT_ERR_NONFINITE: a loss is not
  * finite. After a failed step the weights are undefined. */

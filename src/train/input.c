@@ -176,6 +176,7 @@ ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)
   ct_prefetch_t before = t->input.prefetch;
   t->input.prefetch = prefetch;
   t->input.has_next = 0;
+  ct__repeat_doubt(t); /* between two sources memory may move */
   if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
   return before;
 }

@@ -228,7 +228,7 @@ typedef struct ct__update {
   ct_hyper_t *hyper; /**< per group, for the current step */
   ct__range_t *range;
   int64_t ranges, cap;
-  int norm_pairs; /**< number of pairs of parameter norms; 0: the optimizer does not use norms */
+  int norm_pairs;    /**< number of pairs of parameter norms; 0: the optimizer does not use norms */
   double *norms;  /**< device */
   const ct_segment_t *segment; /**< device; a segment per range; NULL without norms */
   ct__segments_t *part;        /**< the table's parts, in its order */
@@ -345,17 +345,19 @@ void ct__step_sum(ct_trainer_t *t, double *io, int n, int max);
 
 typedef struct ct__repeat {
   int on;                 /**< 0: steps are not replayed */
-  int key;                /**< key of the step that is being captured; -1: none */
+  int key;                /**< key of the step that is being recorded; -1: none */
   int64_t full;           /**< samples of a full batch, over all ranks */
   int seen[CT_REPEATS];   /**< steps with each key so far */
-  int agreed[CT_REPEATS]; /**< 1: all ranks can replay steps of this key */
+  int agreed[CT_REPEATS]; /**< 1: the ranks have agreed to replay steps of this key */
 } ct__repeat_t;
 
 void ct__repeat_make(ct_trainer_t *t);
-/** Collective, Hot. Starts capturing the step's launches, if the step can be replayed: a full
- * batch, which all ranks determine alike. \a slot: 0 or 1, the batch buffer that the step reads. */
+/** Local; all ranks call it at the same point. The ranks agree again before they replay a step. */
+void ct__repeat_doubt(ct_trainer_t *t);
+/** Local, Hot. Starts recording the step's launches, if the step can be replayed: a full batch,
+ * which all ranks know from b->global. \a slot: 0 or 1, the batch buffer that the step reads. */
 void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_norm);
-/** Collective, Hot. Launches the captured step. After a failure on this rank it only joins the
+/** Collective, Hot. Launches the recorded step. After a failure on this rank it only joins the
  * calls that peers wait for. */
 void ct__repeat_end(ct_trainer_t *t);
 

@@ -26,7 +26,8 @@ typedef struct little {
 
 typedef enum {
   DIRECT, /* without begin() */
-  WHOLE,  /* begin(), end(), start(1) */
+  WHOLE,  /* begin(), end(), capture() if the recording changed, start(1) */
+  ANEW,   /* begin(), end(), capture() in any case, start(1) */
   AGAIN,  /* begin(), start(1): replays the last recording */
   PIECES, /* begin(), end(), start(0) */
   LOOSE   /* begin(), start(0) */
@@ -42,7 +43,8 @@ static const struct step {
              {PIECES, 0, 0, 6}, {LOOSE, 0, 0, 7},   {WHOLE, 0, 0, 8},
              {WHOLE, 0, 1, 9}, /* other memory for a known key */
              {AGAIN, 0, 1, 9},  {DIRECT, 0, 0, 10}, {WHOLE, 0, 1, 11},
-             {LOOSE, 2, 0, 12}, {WHOLE, 2, 0, 13}};
+             {LOOSE, 2, 0, 12}, {WHOLE, 2, 0, 13},  {ANEW, 2, 0, 14},
+             {WHOLE, 2, 0, 15}, {ANEW, 2, 1, 16}};
 enum { STEPS = sizeof steps / sizeof steps[0], SKIPPED = 4 /* infinite loss scale */ };
 
 /* The state after each step. */
@@ -207,12 +209,15 @@ static void take_step(const little_t *m, const struct step *s, way_t way)
 {
   const ct_queue_ops_t *queue = m->side->be->queue;
   ct_queue_t *q = m->side->queue;
+  int same = 1;
 
   *m->stat = (ct_grad_stat_t){0};
   if (way != DIRECT) CT_ASSERT_OK(queue->begin(q, s->key));
   enqueue(m, s);
-  if (way == WHOLE || way == PIECES) CT_ASSERT_OK(queue->end(q));
-  if (way != DIRECT) CT_ASSERT_OK(queue->start(q, way == WHOLE || way == AGAIN));
+  int whole = way == WHOLE || way == ANEW;
+  if (whole || way == PIECES) CT_ASSERT_OK(queue->end(q, &same));
+  if (way == ANEW || (way == WHOLE && !same)) CT_ASSERT_OK(queue->capture(q));
+  if (way != DIRECT) CT_ASSERT_OK(queue->start(q, whole || way == AGAIN));
   CT_ASSERT_OK(queue->sync(q));
 }
 

@@ -41,6 +41,17 @@ out:
   return rc;
 }
 
+/* Ends the recording, and launches it as a graph. */
+static int replay(void)
+{
+  int rc = CT_OK, same;
+  CT_TRY(be->queue->end(queue, &same));
+  if (!same) CT_TRY(be->queue->capture(queue));
+  CT_TRY(be->queue->start(queue, 1));
+out:
+  return rc;
+}
+
 static void steps_are_repeated(void)
 {
   ct_group_t *g;
@@ -59,8 +70,7 @@ static void steps_are_repeated(void)
       row_from[i] = round + i;
     CT_ASSERT_OK(be->queue->begin(queue, 0));
     CT_ASSERT_OK(step(g, from, row_from));
-    if (whole) CT_ASSERT_OK(be->queue->end(queue));
-    CT_ASSERT_OK(be->queue->start(queue, whole));
+    CT_ASSERT_OK(whole ? replay() : be->queue->start(queue, 0));
     CT_ASSERT_OK(be->queue->sync(queue));
     CT_ASSERT_INT(wrong_sums(memory, 0, 2 * N, round), 0);
     CT_ASSERT_NEAR(row[7], (round + 7) * t->size, 0);
@@ -87,6 +97,7 @@ static int use_all(void)
   CT_TRY(ops->group_sum(g, queue, row, 10));
   CT_TRY(be->queue->sync(queue));
   CT_TRY(ops->gather(comm, queue, memory, N));
+  CT_TRY(be->queue->sync(queue));
   CT_TRY(ops->bcast(comm, queue, memory, 1000, 0));
   CT_TRY(ops->scatter(comm, queue, memory, outside, bytes));
   CT_TRY(ops->collect(comm, queue, outside, memory, bytes));
@@ -152,7 +163,7 @@ static void failures_end_all_ranks(void)
 static void a_repeated_step_fails(void)
 {
   ct_group_t *g;
-  int ticket, rc = CT_OK;
+  int ticket, same, rc = CT_OK;
   if (t->size == 1) {
     ct_test_skip("needs several ranks");
     return;
@@ -162,14 +173,15 @@ static void a_repeated_step_fails(void)
   for (int round = 0; round < 2; round++) {
     CT_ASSERT_OK(be->queue->begin(queue, 1));
     CT_ASSERT_OK(step(g, outside, row + 8));
-    CT_ASSERT_OK(be->queue->end(queue));
-    CT_ASSERT_OK(be->queue->start(queue, 1));
+    CT_ASSERT_OK(replay());
     CT_ASSERT_OK(be->queue->sync(queue));
   }
   set_failure("ncclAllReduce", 0, "");
   CT_ASSERT_OK(be->queue->begin(queue, 2)); /* another graph, while which is made it fails */
   CT_ASSERT_OK(step(g, outside, row + 8));
-  rc = be->queue->end(queue);
+  CT_ASSERT_OK(be->queue->end(queue, &same));
+  CT_ASSERT_INT(same, 0);
+  rc = be->queue->capture(queue);
   if (t->rank == 0) CT_ASSERT_FAILS(rc, CT_ERR_COMM, "NCCL failed on rank 0");
   be->queue->start(queue, 0);
   be->queue->begin(queue, 1);

@@ -129,8 +129,9 @@ static void no_batch_on_one_rank(void)
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   rig_load(&r, 0, 3 * topo->size);
   int bad = topo->rank == rig_last_rank(), rc = CT_OK;
+  const ct_batch_t none = {.global = r.batch.global};
   if (bad) rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__, "shard.h5: sample 7 is torn");
-  rc = ct_trainer_step(r.t, bad ? NULL : &r.batch, rc, &(ct_schedule_point_t){0}, &word, &times);
+  rc = ct_trainer_step(r.t, bad ? &none : &r.batch, rc, &(ct_schedule_point_t){0}, &word, &times);
   rig_told(rc, CT_ERR_DATA, rig_last_rank(), "shard.h5: sample 7");
   rig_goes_on(&r);
   rig_close(&r);
