@@ -13,6 +13,7 @@
  * ct_comm_mpi, NCCL also rounds the partial sums that it forwards. */
 #include "cuda/nccl/comm_nccl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_log.h"
@@ -124,7 +125,7 @@ static int nccl_launch(void *arg, cudaStream_t s)
   CT_TRY(sum(c, w->buf, w->n, (ct_reduce_t)w->how));
   GPU_TRY(cudaEventRecord(x->done, c->stream));
 out:
-  return rc == CT_OK ? rc : gpu__nccl_give_up(c, rc);
+  return gpu__nccl_enqueued(c, rc);
 }
 
 static int join(void *arg, cudaStream_t s)
@@ -267,6 +268,8 @@ static void free_events(ct_comm_t *c)
     if (c->transfer[i].fork) (void)cudaEventDestroy(c->transfer[i].fork);
     if (c->transfer[i].done) (void)cudaEventDestroy(c->transfer[i].done);
   }
+  if (c->gather_fork) (void)cudaEventDestroy(c->gather_fork);
+  if (c->gather_done) (void)cudaEventDestroy(c->gather_done);
 }
 
 /* Frees everything except memory from alloc(). */
@@ -322,12 +325,12 @@ static void abort_comm(ct_comm_t *c)
   free_parts(c, 1);
 }
 
-static int nccl_check(const ct_backend_t *be, const ct_comm_opts_t *o)
+static int nccl_check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_opts_t *o)
 {
   int rc = CT_OK;
   if (be != &gpu__backend)
     CT_FAIL(CT_ERR_UNSUP, "NCCL cannot reach memory of backend '%s'", be->name);
-  if (o->fixed_order)
+  if (o->fixed_order && t->size > 1)
     CT_FAIL(CT_ERR_UNSUP,
             "NCCL cannot sum along a binary tree over the ranks; use the communicator 'staged'");
   if (o->wire != CT_F32 && o->wire != CT_BF16)
@@ -354,6 +357,7 @@ static int open_nccl(ct_comm_t *c)
   void *data = &id;
   size_t bytes = sizeof id;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  (void)setenv("NCCL_GRAPH_REGISTER", "0", 0); /* see comm_nccl.h; the user's value has priority */
   config.blocking = 0;
   config.splitShare = 1;
   if (c->t->rank == 0) rc = gpu__nccl_done(c, NULL, ncclGetUniqueId(&id), "ncclGetUniqueId", 0);
@@ -380,7 +384,7 @@ static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
     c->bf16 = o->wire == CT_BF16 && t->nodes > 1;
   }
   CT_TRY_ALL(t, c ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY_ALL(t, nccl_check(be, o));
+  CT_TRY_ALL(t, nccl_check(t, be, o));
   CT_TRY(ct_alarm_open(t, &c->alarm));
   CT_TRY_ALL(t, open_stream(c));
   CT_TRY(open_nccl(c));

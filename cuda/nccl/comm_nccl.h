@@ -2,7 +2,13 @@
  *
  * All NCCL calls go to one stream in call order, which is identical on all ranks, so that two NCCL
  * kernels never compete for multiprocessors. comm_nccl.c: opening, closing and transfers;
- * comm_nccl_calls.c: blocking calls and groups; nccl_check.c: errors. */
+ * comm_nccl_calls.c: gathers, blocking calls and groups; nccl_check.c: errors.
+ *
+ * Transfers, gathers and group sums may be captured into CUDA graphs, by all ranks alike. Each must
+ * have run once outside of a graph before, with the same size, so that NCCL has connected the ranks
+ * and no rank waits for others during a capture. For the same reason NCCL does not register the
+ * buffers of captured calls (NCCL_GRAPH_REGISTER=0): registration exchanges messages, and a rank
+ * whose capture fails does not make the calls. The large buffers are registered by alloc(). */
 #ifndef GPU_COMM_NCCL_H
 #define GPU_COMM_NCCL_H
 #include <nccl.h>
@@ -58,7 +64,8 @@ struct ct_comm {
   int lowest;          /**< no free ticket is lower, so that equal steps use equal tickets */
   gpu__block_t *block; /**< owned */
   int64_t blocks, block_cap;
-  ct_group_t *groups; /**< owned; list */
+  ct_group_t *groups;                   /**< owned; list */
+  cudaEvent_t gather_fork, gather_done; /**< owned; NULL until the first gather */
   int64_t sent;
   gpu__wait_t wait[2][GPU_WAITS]; /**< waits of two measurements, in call order */
   int waits[2], measured;         /**< index of the measurement in progress */
@@ -87,6 +94,9 @@ ncclResult_t gpu__nccl_end_group(ncclResult_t r);
 /** Local. Ends the communicator because of this rank's recorded error, and reports the error to the
  * other ranks. Returns \a rc. */
 int gpu__nccl_give_up(ct_comm_t *c, int rc);
+/** Local, Hot. Returns \a rc, the result of enqueuing a call. A failure ends the communicator,
+ * because the other ranks wait for the call, except during the capture of a step. */
+int gpu__nccl_enqueued(ct_comm_t *c, int rc);
 /** Local. Aborts everything on this rank: ncclCommAbort, and no further graph launches. Deferred
  * while a step is being captured. */
 void gpu__nccl_kill(ct_comm_t *c);

@@ -1,25 +1,15 @@
-/* The NCCL communicator: blocking calls and groups. */
+/* The NCCL communicator: gathers, blocking calls and groups. */
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "cuda/nccl/comm_nccl.h"
 
-/* ---- blocking calls ---- */
+/* ---- gathers ---- */
 
-/* Waits until q's earlier work has completed here and on all other ranks. */
-static int nccl_calls_begin(ct_comm_t *c, ct_queue_t *q)
-{
-  int rc = gpu__nccl_alive(c);
-  if (rc == CT_OK) rc = gpu__queue_ops.sync(q);
-  return ct_agree(c->t, rc);
-}
-
-/* Waits until the enqueued work, whose result so far is rc, has completed on all ranks. */
-static int nccl_calls_finish(ct_comm_t *c, int rc)
-{
-  if (rc == CT_OK) rc = gpu__wait_stream(c->dev, c->stream);
-  if (rc != CT_OK) gpu__nccl_give_up(c, rc);
-  return ct_agree(c->t, rc);
-}
+typedef struct gather {
+  ct_comm_t *c;
+  float *buf;
+  int64_t n, wait;
+} gather_t;
 
 static int gather_slices(ct_comm_t *c, float *buf, int64_t n)
 {
@@ -37,14 +27,49 @@ static int gather_slices(ct_comm_t *c, float *buf, int64_t n)
                         n * (int64_t)sizeof *buf);
 }
 
-int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+/* Enqueues a gather on the communicator's stream, after earlier transfers. */
+static int gather_launch(void *arg, cudaStream_t s)
 {
   int rc = CT_OK;
-  CT_TRY(nccl_calls_begin(c, q));
-  CT_TRY(nccl_calls_finish(c, n ? gather_slices(c, buf, n) : CT_OK));
-  gpu__nccl_count(c, n * (int64_t)sizeof *buf, c->t->size - 1, c->t->size);
+  const gather_t *w = arg;
+  ct_comm_t *c = w->c;
+  CT_TRY(gpu__nccl_alive(c));
+  CT_TRY(gpu__nccl_fork(c, s, c->gather_fork));
+  CT_TRY(gather_slices(c, w->buf, w->n));
+  GPU_TRY(cudaEventRecord(c->gather_done, c->stream));
+  CT_TRY(gpu__nccl_wait(c, (int)w->wait, s, c->gather_done));
 out:
-  return rc;
+  return gpu__nccl_enqueued(c, rc);
+}
+
+int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+{
+  gpu__nccl_count(c, n * (int64_t)sizeof *buf, c->t->size - 1, c->t->size);
+  int rc = gpu__nccl_event(&c->gather_fork);
+  if (rc == CT_OK) rc = gpu__nccl_event(&c->gather_done);
+  if (rc != CT_OK) return gpu__nccl_give_up(c, rc);
+  if (c->t->size == 1 || n == 0) return gpu__nccl_alive(c);
+  gather_t w = {c, buf, n, gpu__nccl_wait_open(c, 0)};
+  c->repeated |= q->noting;
+  return gpu__enqueue_call(q, gather_launch, &w, sizeof w);
+}
+
+/* ---- blocking calls ---- */
+
+/* Waits until q's earlier work has completed here and on all other ranks. */
+static int nccl_calls_begin(ct_comm_t *c, ct_queue_t *q)
+{
+  int rc = gpu__nccl_alive(c);
+  if (rc == CT_OK) rc = gpu__queue_ops.sync(q);
+  return ct_agree(c->t, rc);
+}
+
+/* Waits until the enqueued work, whose result so far is rc, has completed on all ranks. */
+static int nccl_calls_finish(ct_comm_t *c, int rc)
+{
+  if (rc == CT_OK) rc = gpu__wait_stream(c->dev, c->stream);
+  if (rc != CT_OK) gpu__nccl_give_up(c, rc);
+  return ct_agree(c->t, rc);
 }
 
 int gpu__nccl_bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root)
@@ -230,7 +255,7 @@ static int nccl_calls_launch(void *arg, cudaStream_t s)
   GPU_TRY(cudaEventRecord(g->done, c->stream));
   CT_TRY(gpu__nccl_wait(c, (int)w->wait, s, g->done));
 out:
-  return rc == CT_OK ? rc : gpu__nccl_give_up(c, rc);
+  return gpu__nccl_enqueued(c, rc);
 }
 
 int gpu__nccl_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)

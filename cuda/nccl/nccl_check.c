@@ -90,6 +90,11 @@ int gpu__nccl_give_up(ct_comm_t *c, int rc)
   return rc;
 }
 
+int gpu__nccl_enqueued(ct_comm_t *c, int rc)
+{
+  return rc == CT_OK || c->dev->capturing ? rc : gpu__nccl_give_up(c, rc);
+}
+
 static int fail(ct_comm_t *c, const char *reason)
 {
   char bytes[32] = "";

@@ -74,7 +74,10 @@ static int call_once(const algorithm_t *w, ct_comm_call_t call, int64_t n)
     ct_mpi_wait(w->t, &request);
     return CT_OK;
   }
-  if (call == CT_COMM_ALL_GATHER) return w->ops->gather(w->comm, w->queue, w->buf, n);
+  if (call == CT_COMM_ALL_GATHER) {
+    CT_TRY(w->ops->gather(w->comm, w->queue, w->buf, n));
+    return w->s->be->queue->sync(w->queue);
+  }
   ct_reduce_t how = call == CT_COMM_ALL_REDUCE ? CT_REDUCE_ALL : CT_REDUCE_SLICE;
   CT_TRY(w->ops->reduce(w->comm, NULL, w->buf, n, how, &ticket));
   CT_TRY(w->ops->end(w->comm, ticket, w->queue));

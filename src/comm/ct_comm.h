@@ -37,8 +37,8 @@ typedef enum {
 typedef struct ct_comm_ops {
   size_t size;
   const char *name; /* "mpi", "nccl", "staged" */
-  int repeatable;   /* 1: reduce(), end() and group_sum() may be part of a step that is replayed as
-                       a CUDA graph */
+  int repeatable;   /* 1: reduce(), end(), gather() and group_sum() may be part of a step that is
+                       replayed as a CUDA graph */
   /* Collective. Borrows the first three arguments. *out is owned by the caller. */
   int (*open)(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev, const ct_comm_opts_t *o,
               ct_comm_t **out);
@@ -58,8 +58,9 @@ typedef struct ct_comm_ops {
   /* Local, pure. This rank's slice [*from, *to) of a buffer of n floats; a multiple of 16 floats
    * except for the last slice. The slices of all ranks are disjoint and cover the buffer. */
   void (*slice)(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to);
-  /* Collective. All-gather: each rank's slice of buf is copied to all ranks. Waits for earlier
-   * launches of q; complete on return. */
+  /* Collective, Hot. All-gather: each rank's slice of buf is copied to all ranks. Ordered after
+   * earlier and before later launches of q; complete once q is. An error may be returned on this
+   * rank alone; it must then take part in the following calls. */
   int (*gather)(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
   /* Local, Hot. Makes progress on open transfers; returns at once if all are complete. */
   int (*progress)(ct_comm_t *c);

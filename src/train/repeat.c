@@ -15,6 +15,7 @@
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_log.h"
+#include <math.h>
 
 /* The only place that decides which runs are replayed. Returns NULL, or the reason why steps run op
  * by op. */
@@ -24,7 +25,8 @@ static const char *obstacle(const ct_trainer_env_t *env)
   if (env->repeat_batch < env->topo->size) return "a rank may have no samples";
   if (!how->strategy->repeats) return "in this parallel.mode the ranks agree within each step";
   if (!env->comm_ops->repeatable) return "the host takes part in reducing the gradients";
-  if (how->zero) return "parallel.zero gathers the weights on the host";
+  if (how->zero && isinf(how->clip_p))
+    return "with parallel.zero the host finds the largest element of the gradients";
   return NULL;
 }
 

@@ -55,7 +55,10 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
   CT_TRY_ALL(env->topo, make_parts(t));
   ct__repeat_make(t);
-  if (env->training) CT_TRY(ct__arenas_make_gradient(t));
+  if (env->training) {
+    CT_TRY(ct__update_open(t));
+    CT_TRY(ct__arenas_make_gradient(t));
+  }
   CT_TRY_ALL(env->topo, env->topo->rank == 0 ? ct__state_init(t) : CT_OK);
   CT_TRY(ct_trainer_broadcast(t, 0));
   CT_TRY(ct_trainer_verify(t));

@@ -229,7 +229,9 @@ typedef struct ct__update {
   ct__range_t *range;
   int64_t ranges, cap;
   int norm_pairs;    /**< number of pairs of parameter norms; 0: the optimizer does not use norms */
-  double *norms;  /**< device */
+  double *norms;     /**< device */
+  double *sums;      /**< ZeRO-1: device copy of *stat */
+  ct_group_t *world; /**< borrowed; ZeRO-1: all ranks, if the device sums over them; else NULL */
   const ct_segment_t *segment; /**< device; a segment per range; NULL without norms */
   ct__segments_t *part;        /**< the table's parts, in its order */
   int parts;
@@ -244,6 +246,8 @@ typedef struct ct__update {
 
 /** Makes groups, ranges, ops and states; the buckets must exist. */
 int ct__update_make(ct_trainer_t *t);
+/** Collective. Creates the group for sums on the device, after ct__update_make(). */
+int ct__update_open(ct_trainer_t *t);
 /** Resets optimizer states and progress to their initial values. */
 int ct__update_restart(ct_trainer_t *t);
 void ct__update_free(ct_trainer_t *t);

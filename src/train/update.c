@@ -129,15 +129,19 @@ static int make_ops(ct_trainer_t *t, int rule)
   ct__update_t *u = &t->update;
   void *stat = NULL;
   char *norms = NULL;
+  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_NORMS, &norms));
+  u->norms = (double *)norms;
+  if (t->env.step_opts.zero) {
+    u->sums = u->norms;
+    u->norms += sizeof *u->stat / sizeof *u->sums;
+  }
   CT_TRY(make_op(t, CT_OP_UPDATE, rule, &u->update));
   CT_TRY(make_op(t, CT_OP_GRADSTAT, rule, &u->gradstat));
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, 2 * sizeof *u->stat, &stat));
   u->stat = stat;
   if (!u->norm_pairs) return CT_OK;
   CT_TRY(make_op(t, CT_OP_MEASURE, rule, &u->norms_op));
-  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_NORMS, &norms));
-  u->norms = (double *)norms;
-  CT_TRY(make_segments(t, norms + norms_bytes(u)));
+  CT_TRY(make_segments(t, (char *)u->norms + norms_bytes(u)));
   u->host_norms = ct_mem_alloc(norms_bytes(u), "norms");
   if (!u->host_norms) rc = CT_ERR_NOMEM;
 out:
@@ -161,6 +165,14 @@ int ct__update_make(ct_trainer_t *t)
                            &u->state[s]));
 out:
   return rc;
+}
+
+int ct__update_open(ct_trainer_t *t)
+{
+  const ct_step_opts_t *how = &t->env.step_opts;
+  if (!how->zero || t->env.topo->size == 1 || !t->env.comm_ops->repeatable || isinf(how->clip_p))
+    return CT_OK;
+  return t->env.comm_ops->group(t->env.comm, 0, &t->update.world);
 }
 
 int ct__update_restart(ct_trainer_t *t)
@@ -279,10 +291,30 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
   }
 }
 
+/* Sums the gradient statistics on the device, without the host. The count of infinite elements is
+ * summed as a double with the same bits: a subnormal number, and sums of these are exact. */
+static int sum_stat(ct_trainer_t *t)
+{
+  enum { DOUBLES = sizeof(ct_grad_stat_t) / sizeof(double) };
+  int rc = CT_OK;
+  const ct_mem_ops_t *mem = t->env.be->mem;
+  const ct__update_t *u = &t->update;
+  ct_grad_stat_t *stat = stat_of(t);
+  CT_TRY(mem->copy(t->q, u->sums, stat, sizeof *stat));
+  CT_TRY(t->env.comm_ops->group_sum(u->world, t->q, u->sums, DOUBLES));
+  CT_TRY(mem->copy(t->q, stat, u->sums, sizeof *stat));
+out:
+  return rc;
+}
+
 /* ZeRO-1: reduces the gradient statistics, since each rank has seen only its slices. */
 static void share_stat(ct_trainer_t *t)
 {
   ct_grad_stat_t *stat = stat_of(t);
+  if (t->update.world) {
+    ct__step_note(t, sum_stat(t));
+    return;
+  }
   int max = isinf(t->env.step_opts.clip_p);
   ct__step_note(t, t->env.be->queue->sync(t->q));
   double sums[2] = {max ? 0 : stat->power, (double)stat->nonfinite};
@@ -297,6 +329,10 @@ static void share_norms(ct_trainer_t *t)
 {
   const ct_backend_t *be = t->env.be;
   ct__update_t *u = &t->update;
+  if (u->world) {
+    ct__step_note(t, t->env.comm_ops->group_sum(u->world, t->q, u->norms, 2 * u->norm_pairs));
+    return;
+  }
   ct__step_note(t, be->mem->copy(t->q, u->host_norms, u->norms, norms_bytes(u)));
   ct__step_note(t, be->queue->sync(t->q));
   ct__step_sum(t, u->host_norms, 2 * u->norm_pairs, 0);
@@ -337,15 +373,15 @@ static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 {
   const ct__update_t *u = &t->update;
-  int zero = t->env.step_opts.zero;
+  int zero = t->env.step_opts.zero, shared = zero && t->env.topo->size > 1;
   for (int k = 0; k < t->buckets; k++) {
     if (arrive) arrive(t, k);
     if (stat) run_gradstat(t, k);
   }
-  if (stat && zero) share_stat(t);
+  if (stat && shared) share_stat(t);
   if (u->norm_pairs && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));
   run_over(t, u->norms_op, -1, stat);
-  if (u->norm_pairs && zero) share_norms(t);
+  if (u->norm_pairs && shared) share_norms(t);
   run_over(t, u->update, -1, stat);
   if (zero) gather_weights(t);
 }
@@ -444,6 +480,18 @@ out:
   return rc != CT_OK ? rc : done;
 }
 
+/* Gathers a state; returns this rank's own result. */
+static int gather_state(ct_trainer_t *t, int s)
+{
+  int rc = CT_OK;
+  for (int k = 0; k < t->buckets; k++) {
+    ct__step_enter(t, CT_TIME_WAIT, "the gathering of the optimizer's state, bucket", k);
+    int one = gather_bucket(t, t->update.full[s], k);
+    if (rc == CT_OK) rc = one;
+  }
+  return rc == CT_OK ? t->env.be->queue->sync(t->q) : rc;
+}
+
 int ct__update_widen(ct_trainer_t *t, int gather)
 {
   int rc = CT_OK;
@@ -452,10 +500,7 @@ int ct__update_widen(ct_trainer_t *t, int gather)
   CT_TRY_ALL(t->env.topo, take_full_states(t));
   for (int s = 0; s < u->states && gather; s++) {
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
-    for (int k = 0; k < t->buckets; k++) {
-      ct__step_enter(t, CT_TIME_WAIT, "the gathering of the optimizer's state, bucket", k);
-      CT_TRY(gather_bucket(t, u->full[s], k));
-    }
+    CT_TRY_ALL(t->env.topo, gather_state(t, s));
   }
 out:
   return rc;

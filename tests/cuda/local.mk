@@ -36,6 +36,7 @@ emu_nccl_c = $(cuda_nccl_c) $(fake_nccl)
 endif
 
 nccl_tests = \
+  %D%/graphs.test \
   %D%/nccl.test \
   %D%/nccl_app.test \
   %D%/nccl_calls.test \
