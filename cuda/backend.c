@@ -71,6 +71,7 @@ static int find_identity(ct_dev_t *dev)
   snprintf(dev->id.name, sizeof dev->id.name, "%.63s", p.name);
   dev->id.numa = numa_node(dev->id.bus);
   dev->sms = p.multiProcessorCount;
+  if (dev->workspace == 0) dev->workspace = gpu__workspace_limit(p.totalGlobalMem);
   snprintf(dev->describe, sizeof dev->describe, "%s (%d.%d, %.0f GB), CUDA %d.%d, %s%s",
            dev->id.name, p.major, p.minor, (double)p.totalGlobalMem / 1e9, CUDART_VERSION / 1000,
            CUDART_VERSION % 1000 / 10, gpu__libraries_version(version, sizeof version),
@@ -96,8 +97,27 @@ static void close_device(ct_dev_t *dev)
   if (!dev) return;
   gpu__libraries_close(dev->libraries);
   (void)cudaFreeHost(dev->bad_label);
-  ct_mem_free(dev->plan_cache);
+  gpu__choices_save(dev->choices);
+  gpu__choices_close(dev->choices);
   ct_mem_free(dev);
+}
+
+/* Opens the table of choices. The number of multiprocessors distinguishes parts of a GPU (MIG) from
+ * the whole. */
+static int open_choices(ct_dev_t *dev, const char *dir)
+{
+  int rc = CT_OK, driver = 0;
+  struct cudaDeviceProp p;
+  char environment[256], version[64];
+  GPU_TRY(cudaGetDeviceProperties(&p, dev->index));
+  GPU_TRY(cudaDriverGetVersion(&driver));
+  snprintf(environment, sizeof environment,
+           "%s, sm_%d%d, %d multiprocessors, driver for CUDA %d.%d, CUDA %d.%d, %s", dev->id.name,
+           p.major, p.minor, dev->sms, driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+           CUDART_VERSION % 1000 / 10, gpu__libraries_version(version, sizeof version));
+  CT_TRY(gpu__choices_open(environment, dir, &dev->choices));
+out:
+  return rc;
 }
 
 static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
@@ -110,10 +130,10 @@ static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
   dev->tf32 = o->tf32;
   dev->autotune = o->autotune;
   dev->timeout_s = o->timeout_s;
-  dev->plan_cache = ct_mem_strdup(o->plan_cache ? o->plan_cache : "");
-  CT_TRY(dev->plan_cache ? CT_OK : CT_ERR_NOMEM);
+  dev->workspace = o->workspace;
   GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process uses */
   CT_TRY(find_identity(dev));
+  if (dev->autotune) CT_TRY(open_choices(dev, o->plan_cache ? o->plan_cache : ""));
   CT_TRY(gpu__libraries_open(dev, &dev->libraries));
   *out = dev;
   dev = NULL;
@@ -146,6 +166,7 @@ const ct_backend_t gpu__backend = {
     .name = "cuda",
     .reduced_weights = 1,
     .repeats = 1,
+    .tf32 = 1,
     .probe = backend_probe,
     .open = open_device,
     .close = close_device,

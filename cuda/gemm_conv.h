@@ -17,7 +17,7 @@ typedef struct gpu__libraries gpu__libraries_t;
  * message. */
 int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out);
 void gpu__libraries_close(gpu__libraries_t *p);
-/** Writes the versions, "cuDNN 9.19.0, cuBLASLt 13.1", into buf; returns buf. */
+/** Writes the versions, "cuDNN 9.19.0, cuBLASLt 13.1.0", into buf; returns buf. */
 const char *gpu__libraries_version(char *buf, size_t cap);
 
 /* ---- convolution ---- */
@@ -25,9 +25,10 @@ const char *gpu__libraries_version(char *buf, size_t cap);
 typedef struct gpu__conv gpu__conv_t;
 
 /** Prepares the passes of \a d (CT_OP_CONV, x in CT_NHWC). Filters are OHWI (ODHWI), of the type of
- * x. With dev->autotune the fastest of several algorithms is measured or read from the cache, else
- * the library's first choice is used. *scratch: workspace in bytes for all passes; *algorithm:
- * static text. CT_ERR_UNSUP names the pass that cuDNN has no plan for. */
+ * x. With dev->autotune the algorithm is the one in dev->choices or the fastest of several, which
+ * are measured, else the library's first choice. *scratch: workspace in bytes for all passes;
+ * *algorithm: text, valid as long as the convolution. CT_ERR_UNSUP names the pass that cuDNN has no
+ * plan for. */
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm);
 /** Frees a convolution, which may be NULL. */
@@ -65,9 +66,9 @@ typedef struct gpu__gemm_spec {
 typedef struct gpu__gemm gpu__gemm_t;
 
 /** Selects an algorithm. A given algorithm always sums in the same order, and the library's first
- * choice is the same on GPUs of one model. With dev->autotune several algorithms are timed and the
- * fastest is used, so the order may differ in the next run of the program. *scratch: workspace in
- * bytes. CT_ERR_ARG: invalid spec; CT_ERR_UNSUP: cuBLASLt does not support the GEMM. */
+ * choice is the same on GPUs of one model. With dev->autotune the algorithm is the one in
+ * dev->choices or the fastest of several, which are timed. *scratch: workspace in bytes.
+ * CT_ERR_ARG: invalid spec; CT_ERR_UNSUP: cuBLASLt does not support the GEMM. */
 int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);
 /** Frees a GEMM, which may be NULL. */
 void gpu__gemm_free(gpu__gemm_t *g);

@@ -9,6 +9,11 @@
  * The library adds the bias if one of its algorithms supports that, else a kernel of ours adds it.
  * The ReLU is always applied by a kernel of ours, since the library does not specify what its own
  * ReLU does with NaN. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cuda/gemm_map.h"
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
@@ -18,6 +23,7 @@
 enum {
   CHOICES = 8,                /* heuristic proposals benchmarked with dev->autotune */
   REPEATS = 5,                /* runs per benchmark */
+  KEY_CAP = 320,              /* of a choice, with the end */
   WORKSPACE_LIMIT = 32 << 20, /* bytes */
   WORKSPACE_ALIGN = 256       /* required by cublasLtMatmul() */
 };
@@ -201,30 +207,80 @@ out:
 }
 
 /* Selects the fastest proposal. Proposals that fail are skipped; without enough memory for
- * benchmarks the first proposal is used. */
-static void gemm_lt_measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
-                            const cublasLtMatmulHeuristicResult_t *found, int count)
+ * benchmarks the first proposal stays. Returns 1 if proposals were measured. */
+static int gemm_lt_measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
+                           const cublasLtMatmulHeuristicResult_t *found, int count)
 {
-  int fastest = 0;
-  float least = 0, ms = 0;
+  float ms[CHOICES];
   bench_t b;
-  if (count < 2) return;
+  if (count < 2) return 0;
   if (bench_open(&b, p) != CT_OK) {
     cudaGetLastError();
-    return;
+    return 0;
   }
   for (int i = 0; i < count; i++) {
     gemm_lt_choose(g, &found[i]);
-    if (bench_run(&b, g, &ms) != CT_OK) continue;
-    if (least == 0 || ms < least) {
-      least = ms;
-      fastest = i;
-    }
+    if (bench_run(&b, g, &ms[i]) != CT_OK) ms[i] = INFINITY;
   }
-  gemm_lt_choose(g, &found[fastest]);
+  int fastest = gpu__choices_fastest(ms, count);
+  gemm_lt_choose(g, &found[fastest < 0 ? 0 : fastest]);
   bench_close(&b);
   cudaGetLastError(); /* clears the error of one that failed, so that the next kernel does not
                          report it */
+  return 1;
+}
+
+/* ---- choices of earlier benchmarks (choices.h) ---- */
+
+/* Writes a text with everything that the choice depends on besides the device. */
+static void gemm_lt_key(const gpu__gemm_t *g, const gpu__lt_problem_t *p, int tf32,
+                        char key[KEY_CAP])
+{
+  const gpu__lt_matrix_t *m[] = {&p->first, &p->second, &p->d};
+  int at = snprintf(key, KEY_CAP, "gemm%s%s%s", tf32 && p->first.type == CT_F32 ? ", tf32" : "",
+                    g->spec.adds ? ", adds" : "", p->bias ? ", bias" : "");
+  for (int i = 0; i < 3; i++)
+    at += snprintf(key + at, KEY_CAP - (size_t)at, ", %s %lldx%lld%s ld %lld step %lld align %d",
+                   ct_dtype_name(m[i]->type), (long long)m[i]->rows, (long long)m[i]->cols,
+                   m[i]->turned ? " transposed" : "", (long long)m[i]->ld, (long long)m[i]->step,
+                   m[i]->align);
+  snprintf(key + at, KEY_CAP - (size_t)at, ", batch %lld", (long long)p->batch);
+}
+
+/* An algorithm descriptor may be stored and restored with the same version of the library
+ * (cublasLt.h, cublasLtMatmulAlgo_t). */
+static int gemm_lt_keep(const gpu__gemm_t *g, ct_dev_t *dev, const char *key, int timed)
+{
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  for (size_t i = 0; i < sizeof g->algo.data / sizeof *g->algo.data; i++)
+    CT_TRY(ct_str_add(&text, "%016llx", (unsigned long long)g->algo.data[i]));
+  CT_TRY(gpu__choices_add(dev->choices, key, text.data, timed));
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* Selects the algorithm of an earlier choice. Returns 1 if there is one, and the library accepts
+ * it. */
+static int gemm_lt_restore(gpu__gemm_t *g, const ct_dev_t *dev, const char *key)
+{
+  enum { WORDS = sizeof g->algo.data / sizeof *g->algo.data, DIGITS = 16 };
+  const char *text = gpu__choices_find(dev->choices, key);
+  cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_SUCCESS};
+  if (!text || strlen(text) != WORDS * DIGITS) return 0;
+  for (int i = 0; i < WORDS; i++) {
+    char word[DIGITS + 1] = "", *end;
+    memcpy(word, text + i * DIGITS, DIGITS);
+    found.algo.data[i] = strtoull(word, &end, 16);
+    if (*end) return 0;
+  }
+  if (cublasLtMatmulAlgoCheck(g->lt, g->desc, g->first, g->second, g->d, g->d, &found.algo,
+                              &found) != CUBLAS_STATUS_SUCCESS ||
+      found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > WORKSPACE_LIMIT)
+    return 0;
+  gemm_lt_choose(g, &found);
+  return 1;
 }
 
 /* ---- interface of gemm_conv.h ---- */
@@ -239,17 +295,21 @@ static void gemm_lt_forget(gpu__gemm_t *g)
   g->desc = NULL;
 }
 
-static int gemm_lt_find(gpu__gemm_t *g, const ct_dev_t *dev, int fused)
+static int gemm_lt_find(gpu__gemm_t *g, ct_dev_t *dev, int fused)
 {
   int rc = CT_OK, count = 0;
+  char key[KEY_CAP];
   cublasLtMatmulHeuristicResult_t found[CHOICES];
   gpu__gemm_spec_t spec = g->spec;
   spec.bias = g->fused = fused;
   gpu__lt_problem_t p = gpu__gemm_problem(&spec);
   CT_TRY(gemm_lt_describe(g, &p, dev->tf32));
+  gemm_lt_key(g, &p, dev->tf32, key);
+  if (dev->autotune && gemm_lt_restore(g, dev, key)) return CT_OK;
   CT_TRY(ask(g, &p, dev->autotune ? CHOICES : 1, found, &count));
   gemm_lt_choose(g, &found[0]);
-  gemm_lt_measure(g, &p, found, count);
+  int timed = gemm_lt_measure(g, &p, found, count);
+  if (count > 1) CT_TRY(gemm_lt_keep(g, dev, key, timed));
 out:
   return rc;
 }

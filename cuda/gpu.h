@@ -10,6 +10,7 @@
 
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
+#include "cuda/choices.h"
 #include "cuda/kernels/step_params.h"
 #include "cuda/kernels/loss.h"
 #include "cuda/gemm_conv.h"
@@ -39,8 +40,9 @@ struct ct_dev {
   int index;
   int sms; /**< multiprocessors */
   int tf32, autotune;
-  char *plan_cache; /**< owned; "": none */
-  double timeout_s; /**< limit for every wait; 0: none */
+  gpu__choices_t *choices; /**< owned; NULL: none are kept */
+  size_t workspace;        /**< limit of an op's workspace in bytes */
+  double timeout_s;        /**< limit for every wait; 0: none */
   gpu__libraries_t *libraries;
   struct {
     gpu__watch_fn *fn;
@@ -52,6 +54,15 @@ struct ct_dev {
   ct_dev_id_t id;
   char describe[160];
 };
+
+/** Pure. Returns the usual limit of an op's workspace on a device with \a memory bytes: 1/32, which
+ * is 2.5 GB of 80 GB. Exact float32 convolutions of large batches are fast only with copies of
+ * their operands in another layout. */
+static inline size_t gpu__workspace_limit(size_t memory)
+{
+  size_t least = (size_t)256 << 20;
+  return memory / 32 > least ? memory / 32 : least;
+}
 
 /** Local. Registers \a fn to be called during host waits. CT_ERR_NOMEM: too many callbacks. */
 int gpu__watch(ct_dev_t *dev, gpu__watch_fn *fn, void *ctx);

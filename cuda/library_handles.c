@@ -43,7 +43,7 @@ void gpu__libraries_close(gpu__libraries_t *p)
 const char *gpu__libraries_version(char *buf, size_t cap)
 {
   int dnn = (int)cudnnGetVersion(), lt = (int)cublasLtGetVersion();
-  snprintf(buf, cap, "cuDNN %d.%d.%d, cuBLASLt %d.%d", dnn / 10000, dnn / 100 % 100, dnn % 100,
-           lt / 10000, lt / 100 % 100);
+  snprintf(buf, cap, "cuDNN %d.%d.%d, cuBLASLt %d.%d.%d", dnn / 10000, dnn / 100 % 100, dnn % 100,
+           lt / 10000, lt / 100 % 100, lt % 100);
   return buf;
 }

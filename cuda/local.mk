@@ -2,7 +2,7 @@
 cuda_c = \
   %D%/gpu.h %D%/gemm_conv.h %D%/kernels/step_params.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
-  %D%/op_conv.c \
+  %D%/op_conv.c %D%/choices.h %D%/choices.c \
   %D%/backend.c %D%/energy.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # matrix products and the layers built on them
@@ -21,7 +21,7 @@ endif
 cuda_products_c = %D%/library_handles.c \
   %D%/conv/conv_dnn.c %D%/conv/conv_run.c %D%/conv/conv_store.c %D%/conv/conv_tune.c %D%/attention/sdpa_dnn.c $(cuda_dnn_c)
 # the part that needs no device
-cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_file.c \
+cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_text.c \
   %D%/attention/sdpa_plan.h %D%/attention/sdpa_graph.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/ct_hash.h"
+#include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "cuda/gpu.h"
 
@@ -189,10 +190,42 @@ static int op_unpack(ct_queue_t *q, ct_op_t *op, int param, const void *own, flo
   return rc;
 }
 
+/* ---- autotuning ---- */
+
+static int op_tunes(ct_dev_t *dev)
+{
+  return dev->autotune;
+}
+
+static int op_choices(ct_dev_t *dev, void **out, size_t *bytes)
+{
+  ct_str_t text = {0};
+  gpu__choices_save(dev->choices);
+  int rc = gpu__choices_text(dev->choices, &text);
+  if (rc != CT_OK) ct_str_clear(&text);
+  *out = text.data;
+  *bytes = text.len;
+  return rc;
+}
+
+static int op_adopt(ct_dev_t *dev, const void *choices, size_t bytes)
+{
+  int rc = gpu__choices_take(dev->choices, choices, bytes);
+  if (rc != CT_ERR_DIFFER) return rc;
+  ct_log_all(CT_LOG_WARN,
+             "this rank times algorithms on its own, since rank 0 has another GPU or other "
+             "libraries: here %s",
+             dev->describe);
+  return CT_OK;
+}
+
 const ct_op_ops_t gpu__op_ops = {.supports = op_supports,
                                  .wants = op_wants,
                                  .prepare = op_prepare,
                                  .run = op_run,
                                  .release = release,
                                  .pack = op_pack,
-                                 .unpack = op_unpack};
+                                 .unpack = op_unpack,
+                                 .tunes = op_tunes,
+                                 .choices = op_choices,
+                                 .adopt = op_adopt};

@@ -1,4 +1,6 @@
 /* Convolutions with cuDNN (gemm_conv.h): one plan per pass. */
+#include <stdio.h>
+
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/conv_plan.h"
@@ -12,6 +14,7 @@ struct gpu__conv {
   ct_op_desc_t d;
   const gpu__conv_algo_t *algo[PASSES]; /* NULL: not prepared, or nothing to do */
   gpu__dnn_memory_t memory[PASSES];
+  char algorithm[128];
 };
 
 static gpu__conv_pass_t pass_of(const gpu__conv_t *c, int i)
@@ -25,14 +28,22 @@ static int is_empty(const ct_op_desc_t *d)
   return d->x.dim[0] == 0;
 }
 
-/* Returns the name of the algorithm, which shows the choices that affect the numerical result. */
-static const char *algorithm_of(const gpu__conv_t *c)
+/* Writes the algorithm: words that say how exact the result is, and for each pass cuDNN's engine
+ * and its workspace. */
+static void describe_algorithm(gpu__conv_t *c)
 {
+  static const char *const names[PASSES] = {"forward", "data", "weight"};
   int winograd = 0;
   for (int i = 0; i < PASSES; i++)
     winograd |= c->algo[i] && c->algo[i]->notes & 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
-  if (c->d.x.dtype != CT_F32) return "cuDNN, low gradient";
-  return winograd ? "cuDNN, winograd" : "cuDNN";
+  size_t at =
+      (size_t)snprintf(c->algorithm, sizeof c->algorithm, "cuDNN%s%s", winograd ? ", winograd" : "",
+                       c->d.x.dtype != CT_F32 ? ", low gradient" : "");
+  for (int i = 0; i < PASSES; i++)
+    if (c->algo[i] && at < sizeof c->algorithm)
+      at +=
+          (size_t)snprintf(c->algorithm + at, sizeof c->algorithm - at, ", %s %d (%.0f MB)",
+                           names[i], c->algo[i]->engine, (double)c->algo[i]->plan.workspace / 1e6);
 }
 
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
@@ -51,7 +62,8 @@ int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size
     size_t wanted = gpu__conv_algo_scratch(&p, c->algo[i]);
     if (wanted > *scratch) *scratch = wanted;
   }
-  *algorithm = algorithm_of(c);
+  describe_algorithm(c);
+  *algorithm = c->algorithm;
   *out = c;
   c = NULL;
 out:

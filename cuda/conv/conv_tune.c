@@ -1,5 +1,6 @@
 /* Benchmarks the candidate plans of a convolution pass. */
 #include "base/ct_err.h"
+#include "cuda/choices.h"
 #include "cuda/conv/conv_plan.h"
 #include "cuda/gpu.h"
 #include <math.h>
@@ -84,10 +85,15 @@ out:
   return rc;
 }
 
+gpu__dnn_target_t gpu__conv_target(const ct_dev_t *dev)
+{
+  return (gpu__dnn_target_t){.handle = dev->libraries->dnn, .workspace = dev->workspace};
+}
+
 static int tune_gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)
 {
   int rc = CT_OK, plain = 0;
-  gpu__dnn_target_t t = {.handle = b->dev->libraries->dnn};
+  gpu__dnn_target_t t = gpu__conv_target(b->dev);
   *n = 0;
   if (gpu__conv_may_fuse(b->p)) CT_TRY(gpu__conv_algos(&t, b->p, 1, GPU_CONV_ALGOS, algo, n));
   CT_TRY(gpu__conv_algos(&t, b->p, 0, GPU_CONV_ALGOS, algo + *n, &plain));
@@ -99,14 +105,10 @@ out:
 /* Returns the index of the fastest candidate; candidates that fail are skipped. */
 static int fastest(bench_t *b, const gpu__conv_algo_t algo[CANDIDATES], int n)
 {
-  int best = -1;
-  float least = INFINITY, ms;
-  for (int i = 0; i < n; i++) {
-    if (tune_measure(b, &algo[i], &ms) != CT_OK || ms >= least) continue;
-    least = ms;
-    best = i;
-  }
-  return best;
+  float ms[CANDIDATES];
+  for (int i = 0; i < n; i++)
+    if (tune_measure(b, &algo[i], &ms[i]) != CT_OK) ms[i] = INFINITY;
+  return gpu__choices_fastest(ms, n);
 }
 
 int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *out)

@@ -26,6 +26,7 @@ typedef cudnnBackendDescriptor_t gpu__dnn_desc_t;
 typedef struct gpu__dnn_target {
   cudnnHandle_t handle;
   gpu__dnn_desc_t properties;
+  size_t workspace; /**< limit of a plan's workspace in bytes; for the search of plans only */
 } gpu__dnn_target_t;
 
 /** Local. Creates device properties from cuDNN's JSON; free with gpu__dnn_free(). */
@@ -116,6 +117,8 @@ int gpu__dnn_config(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g, int64
                     const gpu__dnn_knob_t knob[], gpu__dnn_desc_t *config);
 /** Local. Returns cuDNN's numerical notes on an engine: bits 1 << cudnnBackendNumericalNote_t. */
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes);
+/** Local. Returns cuDNN's number of the engine of a configuration. */
+int gpu__dnn_engine(gpu__dnn_desc_t config, int *engine);
 
 /* ---- plans ---- */
 

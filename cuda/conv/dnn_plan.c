@@ -140,17 +140,42 @@ out:
   return rc;
 }
 
+/* Returns the engine of a configuration; the caller frees it. */
+static int engine_of(gpu__dnn_desc_t config, gpu__dnn_desc_t *engine)
+{
+  int rc = CT_OK;
+  int64_t n = 0;
+  *engine = NULL;
+  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, engine));
+  TRY(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               1, &n, engine),
+      "engine");
+out:
+  return rc;
+}
+
+int gpu__dnn_engine(gpu__dnn_desc_t config, int *engine)
+{
+  int rc = CT_OK;
+  int64_t n = 0, index = 0;
+  gpu__dnn_desc_t d;
+  CT_TRY(engine_of(config, &d));
+  TRY(cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n, &index),
+      "engine");
+  *engine = (int)index;
+out:
+  gpu__dnn_free(d);
+  return rc;
+}
+
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes)
 {
   int rc = CT_OK;
-  gpu__dnn_desc_t engine = NULL;
+  gpu__dnn_desc_t engine;
   cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   int64_t n = 0;
   *notes = 0;
-  CT_TRY(dnn_plan_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
-  TRY(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                               1, &n, &engine),
-      "engine");
+  CT_TRY(engine_of(config, &engine));
   TRY(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note),
       "engine");

@@ -207,6 +207,17 @@ typedef struct ct_op_ops {
    * (device); pack() writes padding as zeros; both have finished when they return */
   int (*pack)(ct_queue_t *q, ct_op_t *op, int param, const float *plain, void *own);
   int (*unpack)(ct_queue_t *q, ct_op_t *op, int param, const void *own, float *plain);
+
+  /* Autotuning.  Ranks that time algorithms on their own may choose different ones, and then
+   * compute other bits.  So rank 0 prepares its ops first and sends its choices to the others.
+   * tunes() returns 1 if prepare() may choose algorithms by timing; it is the same on all ranks. */
+  int (*tunes)(ct_dev_t *dev);
+  /* returns all choices of this device in *out, which the caller frees with ct_mem_free(), and
+   * stores those that are new for later processes; only if tunes() */
+  int (*choices)(ct_dev_t *dev, void **out, size_t *bytes);
+  /* makes later prepare() calls use such choices; warns if they are of another model of device, and
+   * then ignores them; only if tunes() */
+  int (*adopt)(ct_dev_t *dev, const void *choices, size_t bytes);
 } ct_op_ops_t;
 
 /** Options of the simulated device (sim/ct_sim.h). */
@@ -225,7 +236,8 @@ typedef struct ct_dev_opts {
   int threads;     /**< CPU: threads of this rank */
   int conv_direct; /**< CPU: 1 = do not use Winograd */
   int tf32;        /**< GPU: 1 = float32 GEMMs and convolutions may round their inputs to TF32 */
-  int autotune;    /**< GPU: 1 = time the algorithms of a convolution and choose the fastest */
+  int autotune; /**< GPU: 1 = time the algorithms of GEMMs and convolutions, choose the fastest */
+  size_t workspace;       /**< GPU: limit of an op's workspace in bytes; 0: a share of its memory */
   const char *plan_cache; /**< GPU: directory for autotuning results; NULL or "": none */
   double timeout_s;       /**< GPU: longest wait in seconds before an error; 0: no limit */
   ct_dev_sim_t sim;
@@ -250,6 +262,7 @@ typedef struct ct_backend {
   int in_place;        /**< 1: batches are used where they are; 0: they are copied to the device */
   int reduced_weights; /**< 1: reduced-precision ops read args->w_reduced; UPDATE maintains it */
   int repeats;         /**< 1: step replay with queue->begin() saves time */
+  int tf32;            /**< 1: ct_dev_opts_t.tf32 has an effect */
   int naps;            /**< 1: ops sleep and free the core; MPI waits must then sleep too */
   /* describes the device in one line: "oneDNN 2.6.3, AVX-512, 2 threads" */
   const char *(*describe)(ct_dev_t *dev);

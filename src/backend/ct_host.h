@@ -18,6 +18,11 @@ int ct_host_begin(ct_queue_t *q, int key);
 int ct_host_end(ct_queue_t *q, int *same);
 int ct_host_capture(ct_queue_t *q);
 int ct_host_start(ct_queue_t *q, int whole);
+/** Returns 0: algorithms are not chosen by timing. */
+int ct_host_tunes(ct_dev_t *dev);
+/** Return CT_ERR_ARG: there are no choices, as ct_host_tunes() says. */
+int ct_host_choices(ct_dev_t *dev, void **out, size_t *bytes);
+int ct_host_adopt(ct_dev_t *dev, const void *choices, size_t bytes);
 
 /** Host memory; copies are synchronous. */
 extern const ct_mem_ops_t ct_host_mem;

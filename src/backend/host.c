@@ -64,6 +64,35 @@ int ct_host_start(ct_queue_t *q, int whole)
   return CT_OK;
 }
 
+/* ---- autotuning ---- */
+
+int ct_host_tunes(ct_dev_t *dev)
+{
+  (void)dev;
+  return 0;
+}
+
+static int no_choices(void)
+{
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "this backend chooses nothing by timing");
+}
+
+int ct_host_choices(ct_dev_t *dev, void **out, size_t *bytes)
+{
+  (void)dev;
+  *out = NULL;
+  *bytes = 0;
+  return no_choices();
+}
+
+int ct_host_adopt(ct_dev_t *dev, const void *choices, size_t bytes)
+{
+  (void)dev;
+  (void)choices;
+  (void)bytes;
+  return no_choices();
+}
+
 /* ---- memory ---- */
 
 static int host_alloc(ct_dev_t *dev, ct_mem_kind_t kind, size_t bytes, void **out)

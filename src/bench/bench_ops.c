@@ -138,10 +138,10 @@ static int bench_ops_add_line(const ct_launch_time_t *w, double floor, ct_str_t 
 static int add_object(const ct_launch_time_t *w, double floor, json_t *list)
 {
   char text[160];
-  json_t *o =
-      json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "op", ct_op_text(w->desc, text, sizeof text),
-                "pass", ct_op_pass_text(w->pass), "algorithm", w->algorithm, "seconds", w->seconds,
-                "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
+  json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "op",
+                        ct_op_text(w->desc, text, sizeof text), "pass", ct_op_pass_text(w->pass),
+                        "algorithm", w->algorithm, "workspace_bytes", w->scratch, "seconds",
+                        w->seconds, "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
   return o && json_array_append_new(list, o) == 0
              ? CT_OK
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for JSON");

@@ -72,6 +72,8 @@ static int precision(const ct_config_t *c, ct_str_t *t)
 {
   const char *amp = word(ct_train_rows, "amp", c->train.amp);
   if (is(amp, "off")) return CT_OK;
+  if (is(amp, "tf32"))
+    return ct_str_add(t, "  %-14s float32, products of factors in tf32\n", "precision");
   return ct_str_add(t, "  %-14s %s activations, float32 weights%s\n", "precision", amp,
                     is(amp, "fp16") ? ", dynamic loss scaling" : "");
 }

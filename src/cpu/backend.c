@@ -230,6 +230,9 @@ static const ct_op_ops_t op_ops = {
     .release = cpu__op_free,
     .pack = op_pack,
     .unpack = op_unpack,
+    .tunes = ct_host_tunes,
+    .choices = ct_host_choices,
+    .adopt = ct_host_adopt,
 };
 
 const ct_backend_t ct_backend_cpu = {

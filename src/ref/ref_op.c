@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/ct_host.h"
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 #include "ref/ref.h"
@@ -99,4 +100,7 @@ const ct_op_ops_t ct__ref_op_ops = {.supports = op_supports,
                                     .run = op_run,
                                     .release = release,
                                     .pack = op_pack,
-                                    .unpack = op_unpack};
+                                    .unpack = op_unpack,
+                                    .tunes = ct_host_tunes,
+                                    .choices = ct_host_choices,
+                                    .adopt = ct_host_adopt};

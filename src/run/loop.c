@@ -469,7 +469,7 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.trace.steps));
-  CT_TRY_ALL(l.topo, loop_prepare(&l));
+  CT_TRY(loop_prepare(&l));
   CT_TRY_ALL(l.topo, ct__checkpointing_open(&l));
   CT_TRY_ALL(l.topo, open_steps(&l));
   CT_TRY_ALL(l.topo, ct__stop_policy_open(&l));

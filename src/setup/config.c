@@ -18,16 +18,18 @@ static const ct_opt_t cpu_rows[] = {
     CT_OPT_END};
 
 static const ct_opt_t cuda_rows[] = {
-    CT_OPT_BOOL(ct_cuda_opts_t, tf32, "false",
-                "float32 matrix products may round their operands to TF32 (10 bits): faster"),
     CT_OPT_BOOL(
         ct_cuda_opts_t, autotune, "true",
-        "time the algorithms of each convolution at the start (cudnn.benchmark); false: take the "
-        "library's first choice"),
+        "time the algorithms of matrix products and convolutions at the start (cudnn.benchmark); "
+        "false, and with parallel.shards: take the library's first choice"),
     CT_OPT_PATH(
         ct_cuda_opts_t, cache, "", "off",
         "directory for results of autotune; empty: ctrain-hpc in $XDG_CACHE_HOME or ~/.cache; off: "
         "none"),
+    CT_OPT_INT(
+        ct_cuda_opts_t, workspace_mb, "0", 0, 1000000,
+        "MB that an algorithm may use as workspace, all ops together as much; 0: 1/32 of the "
+        "GPU's memory"),
     CT_OPT_BOOL(ct_cuda_opts_t, graph, "true", "replay steps as CUDA graphs where that is safe"),
     CT_OPT_DOUBLE(ct_cuda_opts_t, timeout_s, "600", 0, 1e6,
                   "seconds to wait for the GPU or a peer before the run aborts; 0: forever"),

@@ -31,11 +31,10 @@ typedef struct ct_cpu_opts {
 
 /** Section `cuda`. */
 typedef struct ct_cuda_opts {
-  int tf32;     /**< 1: float32 matrix products may round their operands to TF32 */
-  int autotune; /**< 1: the fastest convolution algorithm is found by timing, as with
-                     cudnn.benchmark */
+  int autotune; /**< 1: the fastest algorithms are found by timing, as with cudnn.benchmark */
   char *cache;  /**< directory for autotune results; "": $XDG_CACHE_HOME or ~/.cache, "off": none */
-  int graph;    /**< 1: steps are replayed as CUDA graphs */
+  int64_t workspace_mb; /**< limit of the workspace of an op; 0: a share of the memory */
+  int graph;            /**< 1: steps are replayed as CUDA graphs */
   double timeout_s; /**< seconds to wait for the GPU or a peer before the run aborts; 0: forever */
 } ct_cuda_opts_t;
 

@@ -104,7 +104,7 @@ int ct_setup_threads(const ct_config_t *c, int share)
   return c->parallel.shards ? 1 : share;
 }
 
-/* Writes the directory where measured convolution algorithms are stored; "": none. */
+/* Writes the directory where choices of autotuning are stored; "": none. */
 static int cache_dir(const ct_cuda_opts_t *o, char *out, size_t cap)
 {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -121,6 +121,11 @@ int ct_setup_open_device(ct_setup_t *s)
   const ct_config_t *c = &s->cfg;
   int index = 0;
   CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
+  if (ct_train_opts_tf32(&c->train) && !s->be->tf32)
+    CT_FAIL(CT_ERR_USAGE,
+            "train.amp: tf32 is a number format of NVIDIA's GPUs, but the device is %s: set it to "
+            "off, or to bf16",
+            s->be->name);
   CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
   if (!s->be->host_memory)
     CT_TRY(
@@ -128,8 +133,9 @@ int ct_setup_open_device(ct_setup_t *s)
   ct_dev_opts_t o = {.index = index,
                      .threads = ct_setup_threads(c, s->topo->threads),
                      .conv_direct = c->cpu.conv_algo,
-                     .tf32 = c->cuda.tf32,
-                     .autotune = c->cuda.autotune,
+                     .tf32 = ct_train_opts_tf32(&c->train),
+                     .autotune = c->cuda.autotune && !c->parallel.shards,
+                     .workspace = (size_t)c->cuda.workspace_mb * 1000000,
                      .plan_cache = cache,
                      .timeout_s = c->cuda.timeout_s,
                      .sim = {.times = c->sim.times,

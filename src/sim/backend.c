@@ -216,7 +216,10 @@ static const ct_op_ops_t op_ops = {.supports = backend_supports,
                                    .run = backend_run,
                                    .release = release,
                                    .pack = backend_pack,
-                                   .unpack = backend_unpack};
+                                   .unpack = backend_unpack,
+                                   .tunes = ct_host_tunes,
+                                   .choices = ct_host_choices,
+                                   .adopt = ct_host_adopt};
 
 const ct_backend_t ct_backend_sim = {
     .size = sizeof(ct_backend_t),

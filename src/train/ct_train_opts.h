@@ -27,7 +27,7 @@ extern const ct_opt_t ct_parallel_rows[];
 typedef struct ct_train_opts {
   int64_t epochs;
   int64_t steps;        /**< maximum number of steps; 0: epochs alone limit the run */
-  int amp;              /**< off|bf16|fp16 */
+  int amp;              /**< off|bf16|fp16|tf32 */
   char *sync_bn;        /**< off, world, node, or the number of ranks per group */
   int64_t accumulate;   /**< micro-batches per local batch */
   double clip_norm;     /**< 0: off */
@@ -41,6 +41,8 @@ typedef struct ct_train_opts {
   ct_yaml_t *early_stop; /**< owned; NULL: off; parsed by ct_early_stop_read() */
 } ct_train_opts_t;
 extern const ct_opt_t ct_train_rows[];
+/** Returns 1 if float32 products may round their factors to TF32 (train.amp: tf32). */
+int ct_train_opts_tf32(const ct_train_opts_t *t);
 
 /** `train.early_stop`: end training when the metric stops improving. */
 typedef struct ct_early_stop {

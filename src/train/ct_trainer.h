@@ -99,9 +99,9 @@ int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2]
  * number of rows. \a m: result of ct_trainer_plan_memory(). */
 int ct_trainer_residency(const ct_trainer_env_t *env, const ct_memory_t *m, ct_residency_t *out);
 
-/** Local. Makes all plans that this rank needs for a data set of \a samples samples in global
- * batches of \a batch, so that no step has to make one. No forward pass may be running; the last
- * logits are lost. */
+/** Collective. Makes all plans that this rank needs for a data set of \a samples samples in global
+ * batches of \a batch, so that no step has to make one. All ranks use the algorithms that rank 0
+ * chooses by timing. No forward pass may be running; the last logits are lost. */
 int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training);
 
 /** Collective. CT_ERR_USAGE if a batchnorm would see a single value per channel in global batches
@@ -159,6 +159,7 @@ typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
   const char *algorithm;
+  double scratch; /**< bytes of workspace of the op, in any pass */
   double seconds;
   double bytes;          /**< all operands, each counted once */
   double flops;          /**< counted for the direct algorithm */

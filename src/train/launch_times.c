@@ -61,6 +61,7 @@ int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
     ct_launch_time_t one = {.desc = &o->desc,
                             .pass = w->pass,
                             .algorithm = o->info.algorithm,
+                            .scratch = (double)o->info.scratch,
                             .bytes = moved_bytes(v->plan, w),
                             .flops = ct_op_flops(&o->desc, w->pass)};
     if (t->env.training) one.gradient_bytes = (double)ct_plan_launch_completes(v->plan, &t->map, i);

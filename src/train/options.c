@@ -38,8 +38,9 @@ const ct_opt_t ct_train_rows[] = {
                "stop after this many steps, or after train.epochs, whichever is first; 0: after "
                "train.epochs"),
     CT_OPT_CHOICE(
-        ct_train_opts_t, amp, "off", "off|bf16|fp16",
-        "mixed precision: activations of this type, float32 weights; fp16 uses loss scaling"),
+        ct_train_opts_t, amp, "off", "off|bf16|fp16|tf32",
+        "mixed precision: activations of this type, float32 weights; fp16 uses loss scaling; tf32: "
+        "all float32, but GPUs round the factors of products to 10 bits"),
     CT_OPT_TEXT(ct_train_opts_t, sync_bn, "off",
                 "SyncBN: batchnorm statistics over: off (each rank on its own), world, node, or "
                 "groups of this many ranks"),

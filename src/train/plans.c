@@ -5,6 +5,7 @@
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "comm/ct_agree.h"
 #include <math.h>
 
 static int add_variant(ct_trainer_t *t, int n, int training)
@@ -60,6 +61,16 @@ static int no_memory(const ct_trainer_t *t, int n, size_t want)
                     floor((double)left / (double)want * n));
 }
 
+static int no_scratch(const ct_trainer_t *t, size_t want)
+{
+  size_t left = t->env.be->mem->avail(t->env.dev);
+  if (left == SIZE_MAX) return CT_ERR_NOMEM;
+  return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
+                    "the workspace of the ops needs %.0f MB, but %.0f MB are free on %s: lower "
+                    "cuda.workspace_mb, for algorithms that need less, or data.batch",
+                    (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev));
+}
+
 static int grow(ct_trainer_t *t, ct_memory_kind_t kind, size_t want, size_t *have, char **p)
 {
   if (want <= *have) return CT_OK;
@@ -84,7 +95,9 @@ static int plans_find(ct_trainer_t *t, int n, int training, const ct__variant_t 
   rc = grow(t, CT_MEMORY_ACTIVATIONS, want, &p->arena_bytes, &p->arena);
   if (rc == CT_ERR_NOMEM) rc = no_memory(t, n, want);
   CT_TRY(rc);
-  CT_TRY(grow(t, CT_MEMORY_SCRATCH, (*out)->plan->scratch_bytes, &p->scratch_bytes, &p->scratch));
+  want = (*out)->plan->scratch_bytes;
+  rc = grow(t, CT_MEMORY_SCRATCH, want, &p->scratch_bytes, &p->scratch);
+  if (rc == CT_ERR_NOMEM) rc = no_scratch(t, want);
 out:
   return rc;
 }
@@ -96,33 +109,96 @@ int ct__plans_use(ct_trainer_t *t, int n, int training, const ct__variant_t **ou
   return rc;
 }
 
-int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training)
+/* ---- all ranks ---- */
+
+typedef struct wanted {
+  int64_t samples, batch;
+  int training;
+} wanted_t;
+
+/* Makes the plans that the rank in \a env needs for a data set. */
+static int plans_prepare_as(ct_trainer_t *t, const ct_trainer_env_t *env, const wanted_t *w)
 {
   int rc = CT_OK;
   const ct__variant_t *v;
-  const int64_t totals[] = {batch < samples ? batch : samples, samples % batch};
-  const ct_strategy_t *strategy = t->env.step_opts.strategy;
-  int micro_batches = training ? t->micro_batches : 1;
+  const int64_t totals[] = {w->batch < w->samples ? w->batch : w->samples, w->samples % w->batch};
+  int micro_batches = w->training ? t->micro_batches : 1;
   int64_t first;
   for (int i = 0; i < 2 * micro_batches; i++) {
-    int n = ct__memory_micro_batch(&t->env, totals[i / micro_batches], training, i % micro_batches,
+    int n = ct__memory_micro_batch(env, totals[i / micro_batches], w->training, i % micro_batches,
                                    &first);
-    if (n) CT_TRY(plans_find(t, n, training, &v));
-    if (training && strategy->prepare) CT_TRY(strategy->prepare(t, (int)totals[i / micro_batches]));
+    if (n) CT_TRY(plans_find(t, n, w->training, &v));
   }
 out:
   return rc;
 }
 
-int ct__plans_make(ct_trainer_t *t)
+static int plans_prepare(ct_trainer_t *t, const wanted_t *w)
+{
+  int rc = CT_OK;
+  const ct_strategy_t *strategy = t->env.step_opts.strategy;
+  const int64_t totals[] = {w->batch < w->samples ? w->batch : w->samples, w->samples % w->batch};
+  CT_TRY(plans_prepare_as(t, &t->env, w));
+  for (int i = 0; i < 2 && w->training && strategy->prepare; i++)
+    CT_TRY(strategy->prepare(t, (int)totals[i]));
+out:
+  return rc;
+}
+
+/* The batches of rank 0 are the largest, those of the last rank the smallest, by one sample. */
+static int plans_prepare_last(ct_trainer_t *t, const wanted_t *w)
+{
+  ct_trainer_env_t env = t->env;
+  ct_topo_t last = *env.topo;
+  last.rank = last.size - 1;
+  env.topo = &last;
+  return plans_prepare_as(t, &env, w);
+}
+
+static int plans_first(ct_trainer_t *t, const wanted_t *w)
 {
   int rc = CT_OK;
   const ct__variant_t *v;
-  int train = t->env.training;
-  CT_TRY(plans_find(t, ct__memory_first(&t->env), train, &v));
-  if (train && t->env.max_eval) CT_TRY(plans_find(t, t->env.max_eval, 0, &v));
+  (void)w;
+  CT_TRY(plans_find(t, ct__memory_first(&t->env), t->env.training, &v));
+  if (t->env.training && t->env.max_eval) CT_TRY(plans_find(t, t->env.max_eval, 0, &v));
 out:
   return rc;
+}
+
+/* Collective. If the device chooses algorithms by timing, rank 0 makes its plans first, and those
+ * of the ranks with smaller batches too; the others use its choices. */
+static int plans_in_turn(ct_trainer_t *t, int (*make)(ct_trainer_t *t, const wanted_t *w),
+                         const wanted_t *w)
+{
+  int rc = CT_OK;
+  const ct_op_ops_t *op = t->env.be->op;
+  const ct_topo_t *topo = t->env.topo;
+  void *choices = NULL;
+  size_t bytes = 0;
+  if (!op->tunes(t->env.dev)) return ct_agree(topo, make(t, w));
+  if (topo->rank == 0) {
+    rc = make(t, w);
+    if (rc == CT_OK && w && topo->size > 1) rc = plans_prepare_last(t, w);
+    if (rc == CT_OK) rc = op->choices(t->env.dev, &choices, &bytes);
+  }
+  CT_TRY(ct_agree_bytes(topo, rc, &choices, &bytes));
+  if (topo->rank > 0) rc = op->adopt(t->env.dev, choices, bytes);
+  if (topo->rank > 0 && rc == CT_OK) rc = make(t, w);
+  CT_TRY(ct_agree(topo, rc));
+out:
+  ct_mem_free(choices);
+  return rc;
+}
+
+int ct_trainer_prepare(ct_trainer_t *t, int64_t samples, int64_t batch, int training)
+{
+  return plans_in_turn(t, plans_prepare, &(wanted_t){samples, batch, training});
+}
+
+int ct__plans_make(ct_trainer_t *t)
+{
+  return plans_in_turn(t, plans_first, NULL);
 }
 
 void ct__plans_free(ct_trainer_t *t)

@@ -82,11 +82,18 @@ out:
   return rc;
 }
 
+/* The choices of train.amp. */
+enum { AMP_OFF, AMP_BF16, AMP_FP16, AMP_TF32 };
+
+int ct_train_opts_tf32(const ct_train_opts_t *t)
+{
+  return t->amp == AMP_TF32;
+}
+
 int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                       ct_step_opts_t *out)
 {
-  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16}; /* in the order of the choices of
-                                                                  train.amp */
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16, CT_F32}; /* as AMP_… */
   int rc = CT_OK;
   *out = (ct_step_opts_t){.compute = types[t->amp],
                           .micro_batches = (int)t->accumulate,

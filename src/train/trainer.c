@@ -51,7 +51,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
   CT_TRY_ALL(env->topo, t ? CT_OK : CT_ERR_NOMEM);
   CT_TRY_ALL(env->topo, env->be->queue->create(env->dev, &t->q));
   CT_TRY(ct__sync_bn_open(t));
-  CT_TRY_ALL(env->topo, ct__plans_make(t));
+  CT_TRY(ct__plans_make(t));
   CT_TRY(ct_agree_same(env->topo, "layout of the parameters", t->map.layout));
   CT_TRY_ALL(env->topo, make_parts(t));
   ct__repeat_make(t);

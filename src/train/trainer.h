@@ -85,7 +85,7 @@ typedef struct ct__plans {
   const ct_plan_t *last; /**< the plan whose logits are valid */
 } ct__plans_t;
 
-/** Makes the first plans, which define the parameter layout and the buckets. */
+/** Collective. Makes the first plans, which define the parameter layout and the buckets. */
 int ct__plans_make(ct_trainer_t *t);
 void ct__plans_free(ct_trainer_t *t);
 /** Local. Checks that n samples fit. CT_ERR_ARG: more samples than announced. */

@@ -22,6 +22,7 @@ emu_cc = \
   %D%/emu/fake_memory.cc \
   %D%/emu/fake_stream.cc
 emu_h = \
+  %D%/emu/host_tune.h \
   %D%/emu/emu.h \
   %D%/emu/fake.h \
   %D%/emu/fake_cuda.h
@@ -44,6 +45,7 @@ nccl_tests = \
   %D%/nccl_inject.test \
   %D%/nccl_train.test
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
+  %D%/choices.test \
   %D%/compose.test \
   %D%/conform.test \
   %D%/energy.test \
@@ -64,7 +66,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_TESTS
-TESTS += %D%/staged.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test
+TESTS += %D%/staged.test %D%/choices.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif
@@ -119,10 +121,14 @@ TESTS += %D%/t_sdpa_run
 # which plans are taken, on an invented cuDNN
 check_PROGRAMS += %D%/t_conv
 %C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv/conv_dnn.c cuda/conv/conv_run.c cuda/conv/conv_store.c cuda/conv/conv_tune.c \
-  cuda/conv/conv_graph.c cuda/conv/conv_plan.c cuda/conv/conv_file.c
+  cuda/conv/conv_graph.c cuda/conv/conv_plan.c cuda/conv/conv_text.c cuda/choices.c
 %C%_t_conv_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_conv_LDADD = %D%/emu/kernels/bias.o %D%/emu/kernels/elt.o libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_conv
+check_PROGRAMS += %D%/t_choices
+%C%_t_choices_SOURCES = %D%/t_choices.c cuda/choices.c
+%C%_t_choices_LDADD = $(test_ldadd)
+TESTS += %D%/t_choices
 fake_tests = %D%/t_emu %D%/t_emu_sync %D%/t_fake_cuda %D%/t_fake_graph
 check_PROGRAMS += $(fake_tests)
 TESTS += $(fake_tests)
@@ -161,7 +167,7 @@ check_PROGRAMS += %D%/t_attention
 TESTS += %D%/t_attention
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
-%C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c
+%C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c cuda/choices.c
 %C%_t_gemm_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_gemm_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_gemm

@@ -1,6 +1,7 @@
 /* Which plan a convolution gets, and how it is run, on an invented cuDNN: the layer of
  * cuda/conv/dnn.h is played here, with engines of a script that take their time.  That cuDNN itself
  * makes plans is t_dnn's to see. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct engine {
   int fused;          /* does graphs with a bias; 0: those without */
   int ms;             /* of a run */
   int no_plan, fails; /* it turns out when a plan is made; when it is run */
+  int last_resort;    /* proposed by mode FALLBACK; 2: by both modes */
   unsigned notes;
   size_t workspace;
 } engine_t;
@@ -96,8 +98,10 @@ int gpu__dnn_configs(const gpu__dnn_target_t *t, const gpu__dnn_graph_t *g,
 {
   (void)t;
   out->count = 0;
-  for (int i = 0; i < dnn.engines && mode == CUDNN_HEUR_MODE_A; i++)
-    if (dnn.engine[i].fused == (g->ops == 2)) out->at[out->count++] = new_desc(i);
+  int other = mode == CUDNN_HEUR_MODE_A;
+  for (int i = 0; i < dnn.engines; i++)
+    if (dnn.engine[i].fused == (g->ops == 2) && dnn.engine[i].last_resort != other)
+      out->at[out->count++] = new_desc(i);
   return CT_OK;
 }
 void gpu__dnn_configs_clear(gpu__dnn_configs_t *c)
@@ -108,6 +112,11 @@ void gpu__dnn_configs_clear(gpu__dnn_configs_t *c)
 int gpu__dnn_notes(gpu__dnn_desc_t config, unsigned *notes)
 {
   *notes = dnn.engine[engine_of(config)].notes;
+  return CT_OK;
+}
+int gpu__dnn_engine(gpu__dnn_desc_t config, int *engine)
+{
+  *engine = engine_of(config);
   return CT_OK;
 }
 int gpu__dnn_plan_make(const gpu__dnn_target_t *t, gpu__dnn_desc_t *config, gpu__dnn_plan_t *out)
@@ -198,14 +207,17 @@ static ct_dev_t dev;
 static void open_dev(int autotune, const char *cache)
 {
   fake_cuda_reset();
-  dev = (ct_dev_t){
-      .libraries = &libraries, .autotune = autotune, .plan_cache = (char *)(uintptr_t)cache};
+  dev = (ct_dev_t){.libraries = &libraries, .autotune = autotune, .workspace = (size_t)256 * MIB};
+  if (cache) CT_ASSERT_OK(gpu__choices_open("a GPU", cache, &dev.choices));
 }
 
 static void close_dev(void)
 {
   gpu__conv_plans_free(libraries.conv_plans);
   libraries.conv_plans = NULL;
+  gpu__choices_save(dev.choices);
+  gpu__choices_close(dev.choices);
+  dev.choices = NULL;
   CT_ASSERT_INT(fake_cuda_alive(), 0);
 }
 
@@ -300,6 +312,56 @@ static void a_large_workspace_is_the_last_resort(void)
   close_dev();
 }
 
+/* Engines of last resort come after the others, each engine once. */
+static void engines_of_last_resort_are_candidates_too(void)
+{
+  ct_op_desc_t d = conv(CT_FWD, CT_F16);
+  gpu__conv_pass_t p = {.d = &d, .pass = CT_FWD};
+  gpu__conv_algo_t algo[ENGINES];
+  static const int order[] = {1, 3, 0, 4};
+  int n = 0;
+  script((engine_t[]){{.last_resort = 1},
+                      {.last_resort = 2},
+                      {.workspace = (size_t)900 * MIB, .last_resort = 2},
+                      {.ms = 0},
+                      {.last_resort = 1}},
+         5);
+  open_dev(0, NULL);
+  gpu__dnn_target_t t = gpu__conv_target(&dev);
+  CT_ASSERT_OK(gpu__conv_algos(&t, &p, 0, ENGINES, algo, &n));
+  CT_ASSERT_INT(n, 4);
+  for (int i = 0; i < n; i++) {
+    CT_ASSERT_INT(algo[i].engine, order[i]);
+    CT_ASSERT_INT(algo[i].last_resort, i >= 2);
+    gpu__dnn_plan_clear(&algo[i].plan);
+  }
+  close_dev();
+}
+
+/* An engine of last resort that adds the bias does not replace a good one that leaves it to us. */
+static void a_bias_is_not_worth_a_last_resort(void)
+{
+  ct_op_desc_t d = conv(CT_FWD, CT_F16);
+  d.u.conv.bias = 1;
+  for (int i = 0; i < 2; i++) {
+    script((engine_t[]){{.fused = 1, .last_resort = 1}, {.last_resort = i}}, 2);
+    open_dev(0, NULL);
+    CT_ASSERT_INT(engine_for(&d, NULL), i ? 0 : 1);
+    close_dev();
+  }
+}
+
+static void the_library_keeps_its_choice_unless_another_is_clearly_faster(void)
+{
+  const float same[] = {1, 0.98F, 0.975F}, faster[] = {1, 0.96F, 0.95F, 2};
+  const float broken[] = {INFINITY, 3, 2}, none[] = {INFINITY, INFINITY};
+  CT_ASSERT_INT(gpu__choices_fastest(same, 3), 0);
+  CT_ASSERT_INT(gpu__choices_fastest(faster, 4), 2);
+  CT_ASSERT_INT(gpu__choices_fastest(broken, 3), 2);
+  CT_ASSERT_INT(gpu__choices_fastest(none, 2), -1);
+  CT_ASSERT_INT(gpu__choices_fastest(same, 0), -1);
+}
+
 static void without_memory_nothing_is_measured(void)
 {
   ct_op_desc_t d = conv(CT_FWD, CT_F16);
@@ -325,6 +387,22 @@ static void what_has_no_plan_is_refused(void)
                     "forward pass of conv 2x2x8x8");
     close_dev();
   }
+}
+
+static void the_algorithm_names_engines_and_workspaces(void)
+{
+  ct_op_desc_t d = conv(CT_FWD | CT_BWD_PARAM, CT_F16);
+  gpu__conv_t *c = NULL;
+  size_t scratch;
+  const char *algorithm = "";
+  script((engine_t[]){{.notes = nondeterministic},
+                      {.workspace = 12000000, .notes = 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD}},
+         2);
+  open_dev(0, NULL);
+  CT_ASSERT_OK(gpu__conv_make(&dev, &d, &c, &scratch, &algorithm));
+  CT_ASSERT_TEXT(algorithm, "cuDNN, winograd, low gradient, forward 1 (12 MB), weight 1 (12 MB)");
+  gpu__conv_free(c);
+  close_dev();
 }
 
 static void equal_layers_share_a_plan(void)
@@ -468,19 +546,24 @@ static void nothing_is_lost(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(the_first_that_can_is_taken),
-                                    CT_TEST(float32_is_float32_unless_tf32_is_allowed),
-                                    CT_TEST(the_fastest_is_measured),
-                                    CT_TEST(a_large_workspace_is_the_last_resort),
-                                    CT_TEST(without_memory_nothing_is_measured),
-                                    CT_TEST(what_has_no_plan_is_refused),
-                                    CT_TEST(equal_layers_share_a_plan),
-                                    CT_TEST(what_was_measured_is_kept),
-                                    CT_TEST(low_gradients_become_float32),
-                                    CT_TEST(bias_and_relu_follow_where_they_are_not_fused),
-                                    CT_TEST(without_samples_gradients_are_zero),
-                                    CT_TEST(nothing_is_lost),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(the_first_that_can_is_taken),
+      CT_TEST(float32_is_float32_unless_tf32_is_allowed),
+      CT_TEST(the_fastest_is_measured),
+      CT_TEST(a_large_workspace_is_the_last_resort),
+      CT_TEST(engines_of_last_resort_are_candidates_too),
+      CT_TEST(a_bias_is_not_worth_a_last_resort),
+      CT_TEST(the_library_keeps_its_choice_unless_another_is_clearly_faster),
+      CT_TEST(without_memory_nothing_is_measured),
+      CT_TEST(what_has_no_plan_is_refused),
+      CT_TEST(the_algorithm_names_engines_and_workspaces),
+      CT_TEST(equal_layers_share_a_plan),
+      CT_TEST(what_was_measured_is_kept),
+      CT_TEST(low_gradients_become_float32),
+      CT_TEST(bias_and_relu_follow_where_they_are_not_fused),
+      CT_TEST(without_samples_gradients_are_zero),
+      CT_TEST(nothing_is_lost),
+      CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* not the warning about files that cannot be written */
   return ct_test_main("convolutions' plans", tests, argc, argv);
 }

@@ -324,6 +324,26 @@ static void the_fastest_is_kept(void)
   CU_ASSERT(tuned(0, -1) != 0);
 }
 
+/* A later process computes with the same algorithm, without asking, unless the library rejects
+ * it. */
+static void a_choice_is_kept(void)
+{
+  char dir[CT_PATH_MAX];
+  snprintf(dir, sizeof dir, "%s/choices", ct_test_dir());
+  fake_lt_reset();
+  for (int process = 0; process < 3; process++) {
+    CT_ASSERT_OK(gpu__choices_open("a GPU", dir, &dev.choices));
+    fake_lt.asked = 0;
+    CT_ASSERT_INT(tuned(process ? 3 : 2, process < 2 ? -1 : 2), process < 2 ? 2 : 3);
+    if (process == 1) CT_ASSERT_INT(fake_lt.asked, 0);
+    fake_lt.unsound = process == 1 ? 2 : -1;
+    gpu__choices_save(dev.choices);
+    gpu__choices_close(dev.choices);
+    dev.choices = NULL;
+  }
+  fake_lt_reset();
+}
+
 /* No memory to measure in: the first choice. */
 static void without_memory_nothing_is_measured(void)
 {
@@ -591,6 +611,7 @@ int main(int argc, char **argv)
       CT_TEST(alignment),
       CT_TEST(arithmetic),
       CT_TEST(the_fastest_is_kept),
+      CT_TEST(a_choice_is_kept),
       CT_TEST(without_memory_nothing_is_measured),
       CT_TEST(nothing),
       CT_TEST(what_makes_no_sense_is_refused),

@@ -356,6 +356,22 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lt, cublasLtMatmu
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+  (void)lt;
+  if (fails() || c != d || !is_sound((desc_t *)desc, (layout_t *)a, (layout_t *)b, (layout_t *)d))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (algo->data[0] >= (uint64_t)fake_lt.found || (int)algo->data[0] == fake_lt.unsound)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  result->state = CUBLAS_STATUS_SUCCESS;
+  result->workspaceSize = (size_t)algo->data[0] * FAKE_LT_WORKSPACE;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 static int is_aligned(const void *p, uint64_t align)
 {
   return (uintptr_t)p % align == 0;

@@ -13,6 +13,7 @@
 #include "cuda/gemm_conv.h"
 #include "ref/ref.h"
 #include "tests/cuda/emu/fake_cuda.h"
+#include "tests/cuda/emu/host_tune.h"
 
 enum { SCRATCH = 1000 };
 
@@ -222,7 +223,10 @@ static cudaError_t work(void *args)
 int gpu__conv_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__conv_t **out, size_t *scratch,
                    const char **algorithm)
 {
-  (void)dev;
+  char text[256];
+  int rc = emu__tune(dev, ct_op_text(d, text, sizeof text));
+  *out = NULL;
+  if (rc != CT_OK) return rc;
   *scratch = SCRATCH;
   *algorithm = d->x.dtype == CT_F32 ? "plain loops" : "plain loops, low gradient";
   *out = ct_mem_alloc(sizeof **out, "convolution");

@@ -2,10 +2,12 @@
  * functions (fake_rnn.c) has one. Opening may fail. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/ct_err.h"
 #include "cuda/library_handles.h"
 #include "tests/cuda/emu/fake_cuda.h"
+#include "tests/cuda/emu/host_tune.h"
 
 int gpu__libraries_open(ct_dev_t *dev, gpu__libraries_t **out)
 {
@@ -29,4 +31,12 @@ const char *gpu__libraries_version(char *buf, size_t cap)
 {
   snprintf(buf, cap, "plain loops");
   return buf;
+}
+
+int emu__tune(ct_dev_t *dev, const char *key)
+{
+  char value[48];
+  if (!dev->autotune || gpu__choices_find(dev->choices, key)) return CT_OK;
+  snprintf(value, sizeof value, "chosen by process %ld", (long)getpid());
+  return gpu__choices_add(dev->choices, key, value, 1);
 }
