@@ -80,6 +80,25 @@ out:
   return rc;
 }
 
+/* Fills in the identity of a GPU model that is not there. */
+static int take_card(ct_dev_t *dev, const char *name)
+{
+  int rc = CT_OK;
+  char version[64];
+  CT_TRY(gpu__card_find(name, &dev->card));
+  dev->autotune = 0;
+  dev->sms = dev->card->sms;
+  if (dev->workspace == 0) dev->workspace = gpu__workspace_limit(dev->card->memory);
+  dev->id.numa = -1;
+  snprintf(dev->id.name, sizeof dev->id.name, "%s", dev->card->model);
+  snprintf(dev->describe, sizeof dev->describe, "%s (described, %.0f GB), CUDA %d.%d, %s%s",
+           dev->id.name, (double)dev->card->memory / 1e9, CUDART_VERSION / 1000,
+           CUDART_VERSION % 1000 / 10, gpu__libraries_version(version, sizeof version),
+           dev->tf32 ? ", TF32" : "");
+out:
+  return rc;
+}
+
 static void identify(ct_dev_t *dev, ct_dev_id_t *out)
 {
   *out = dev->id;
@@ -96,7 +115,7 @@ static void close_device(ct_dev_t *dev)
 {
   if (!dev) return;
   gpu__libraries_close(dev->libraries);
-  (void)cudaFreeHost(dev->bad_label);
+  if (dev->bad_label) (void)cudaFreeHost(dev->bad_label);
   gpu__choices_save(dev->choices);
   gpu__choices_close(dev->choices);
   ct_mem_free(dev);
@@ -131,8 +150,12 @@ static int open_device(const ct_dev_opts_t *o, ct_dev_t **out)
   dev->autotune = o->autotune;
   dev->timeout_s = o->timeout_s;
   dev->workspace = o->workspace;
-  GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process uses */
-  CT_TRY(find_identity(dev));
+  if (o->card) {
+    CT_TRY(take_card(dev, o->card));
+  } else {
+    GPU_TRY(cudaSetDevice(dev->index)); /* the only device that this process uses */
+    CT_TRY(find_identity(dev));
+  }
   if (dev->autotune) CT_TRY(open_choices(dev, o->plan_cache ? o->plan_cache : ""));
   CT_TRY(gpu__libraries_open(dev, &dev->libraries));
   *out = dev;

@@ -325,7 +325,7 @@ int gpu__gemm_make(ct_dev_t *dev, const gpu__gemm_spec_t *spec, gpu__gemm_t **ou
   if (!g) return CT_ERR_NOMEM;
   g->lt = dev->libraries->lt;
   g->spec = *spec;
-  if (!gpu__gemm_is_empty(spec)) {
+  if (!gpu__gemm_is_empty(spec) && !dev->card) { /* a described device only needs the checks */
     rc = gemm_lt_find(g, dev, spec->bias);
     if (rc == CT_ERR_UNSUP && spec->bias && spec->ldc == spec->n) {
       gemm_lt_forget(g);

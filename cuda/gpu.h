@@ -10,6 +10,7 @@
 
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
+#include "cuda/card.h"
 #include "cuda/choices.h"
 #include "cuda/kernels/step_params.h"
 #include "cuda/kernels/loss.h"
@@ -37,6 +38,8 @@ typedef int gpu__watch_fn(void *ctx, int late);
 #define GPU_WATCHES 8
 
 struct ct_dev {
+  const gpu__card_t *card; /**< NULL: a real device; else a model without a GPU: ops can only be
+                              prepared */
   int index;
   int sms; /**< multiprocessors */
   int tf32, autotune;
@@ -175,6 +178,9 @@ extern const ct_backend_t gpu__backend;
 /** Local. Returns CT_ERR_DATA if losses that have completed found an invalid label (op_loss.c);
  * each label is reported once. */
 int gpu__check_labels(ct_dev_t *dev);
+/** Pure. Sets the estimates of the backward pass of a convolution or linear layer: its gradients of
+ * x, of the weights and of the bias all read dy. */
+void gpu__gradient_kernels(const ct_op_desc_t *d, int bias, ct_op_info_t *info);
 /** Pure. Returns the number of rows if \a s, in CT_NHWC or with two dims, is viewed as rows of
  * channels, [rows, dim[1]]. */
 int64_t gpu__rows(const ct_shape_t *s);

@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 
+#include "cuda/conv/dnn.h"
 #include "cuda/gemm_conv.h"
 
 /** Convolution plans, shared by ops with equal descriptions (conv_store.c). */
@@ -13,10 +14,11 @@ typedef struct gpu__conv_plans gpu__conv_plans_t;
 typedef struct gpu__sdpa_plans gpu__sdpa_plans_t;
 
 struct gpu__libraries {
-  cudnnHandle_t dnn;
+  cudnnHandle_t dnn;             /**< NULL: a described device */
+  gpu__dnn_desc_t properties;    /**< owned; of a described device, else NULL */
   gpu__conv_plans_t *conv_plans; /**< owned; NULL until the first convolution */
   gpu__sdpa_plans_t *sdpa_plans; /**< owned; NULL until the first attention */
-  cublasLtHandle_t lt;
+  cublasLtHandle_t lt;           /**< NULL: a described device */
 };
 
 /** Frees all plans; \a p may be NULL. */

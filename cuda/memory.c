@@ -79,7 +79,7 @@ static int mem_zero(ct_queue_t *q, void *dst, size_t bytes)
 static size_t mem_avail(ct_dev_t *dev)
 {
   size_t left = 0, all = 0;
-  (void)dev;
+  if (dev->card) return dev->card->memory;
   return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : SIZE_MAX;
 }
 

@@ -78,6 +78,15 @@ int64_t gpu__rows(const ct_shape_t *s)
   return rows;
 }
 
+void gpu__gradient_kernels(const ct_op_desc_t *d, int bias, ct_op_info_t *info)
+{
+  int weights = (d->passes & CT_BWD_PARAM) != 0, data = (d->passes & CT_BWD_DATA) != 0;
+  int sums = weights && bias, reads = data + weights + sums;
+  if (reads == 0) return;
+  info->extra_bytes[1] = (reads - 1) * (double)ct_shape_bytes(&d->y);
+  info->kernels[1] = reads + sums; /* the sums over rows take two */
+}
+
 /* ---- creation and destruction ---- */
 
 static void release(ct_op_t *op)

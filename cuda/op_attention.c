@@ -40,6 +40,11 @@ static void lay_out(attention_op_t *k, ct_op_info_t *info)
     k->at.sums = gpu__take(&end, rows, sizeof(float));
   }
   k->at.work = end;
+  /* the intermediate results of a pass are written and read */
+  info->extra_bytes[0] = 2 * (double)(back ? k->at.ds : end);
+  info->extra_bytes[1] = 2 * (double)end;
+  info->kernels[0] = 7;
+  info->kernels[1] = 17;
 }
 
 /* Pointers of a run. */

@@ -226,6 +226,11 @@ static int bnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   int of_x = d->training || d->passes & CT_BWD_PARAM || (relu && !b->keeps_signs);
   info->bwd_uses = back && of_x ? CT_USES_X : 0;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  if (d->training) { /* the second kernel reads x, and in backward also the gradient */
+    info->extra_bytes[0] = (double)ct_shape_bytes(&d->x);
+    info->extra_bytes[1] = 2 * info->extra_bytes[0];
+    info->kernels[0] = info->kernels[1] = 3;
+  }
   return CT_OK;
 }
 

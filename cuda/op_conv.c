@@ -55,6 +55,7 @@ static int conv_prepare(ct_op_t *op, ct_op_info_t *info)
   conv_t *c = (conv_t *)op;
   const ct_op_desc_t *d = &op->desc;
   CT_TRY(prepare_dnn(c, info));
+  gpu__gradient_kernels(d, d->u.conv.bias, info);
   op->turn[0] = (gpu__turn_t){
       .outer = d->y.dim[1], .middle = d->x.dim[1] / d->u.conv.groups, .inner = taps(d)};
   if (d->u.conv.bias && d->passes & CT_BWD_PARAM) {

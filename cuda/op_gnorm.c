@@ -23,6 +23,11 @@ static int gnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   info->scratch = groups + (size_t)(2 * g->samples * g->channels) * sizeof(float);
   if (ct_op_goes_back(d)) info->saved = groups;
   info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  /* the second kernel reads x, and in backward also the gradient */
+  info->extra_bytes[0] = (double)ct_shape_bytes(&d->x);
+  info->extra_bytes[1] = 2 * info->extra_bytes[0];
+  info->kernels[0] = 3;
+  info->kernels[1] = 4;
   return CT_OK;
 }
 

@@ -19,6 +19,7 @@ static int linear_prepare(ct_op_t *op, ct_op_info_t *info)
                             .relu = d->u.linear.relu};
   spec.rows = ct_shape_count(&d->x) / spec.in;
   info->algorithm = "product";
+  gpu__gradient_kernels(d, d->u.linear.bias, info);
   return gpu__dense_make(op->dev, &spec, &((linear_op_t *)op)->dense, &info->scratch);
 }
 

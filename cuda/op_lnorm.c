@@ -16,6 +16,10 @@ static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);
+  /* the kernels of both gradients read x and dy */
+  if (d->passes & CT_BWD_PARAM && d->passes & CT_BWD_DATA)
+    info->extra_bytes[1] = 2 * (double)ct_shape_bytes(&d->x);
+  info->kernels[1] = (d->passes & CT_BWD_DATA ? 1 : 0) + (d->passes & CT_BWD_PARAM ? 2 : 0);
   if (ct_op_goes_back(d)) info->saved = (size_t)(2 * k->rows) * sizeof(float);
   return CT_OK;
 }

@@ -12,7 +12,7 @@ static int loss_prepare(ct_op_t *op, ct_op_info_t *info)
   int rc = CT_OK;
   ct_dev_t *dev = op->dev;
   void *bad = NULL;
-  if (!dev->bad_label) {
+  if (!dev->bad_label && !dev->card) {
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
     dev->bad_label = bad;
   }

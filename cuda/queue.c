@@ -11,6 +11,9 @@ static int queue_create(ct_dev_t *dev, ct_queue_t **out)
 {
   int rc = CT_OK;
   *out = NULL;
+  if (dev->card)
+    return ct_err_set(CT_ERR_DEVICE, __FILE__, __LINE__, "%s is described, not there",
+                      dev->id.name);
   ct_queue_t *q = ct_mem_alloc(sizeof *q, "CUDA queue");
   if (!q) return CT_ERR_NOMEM;
   q->dev = dev;

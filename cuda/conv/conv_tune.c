@@ -87,7 +87,9 @@ out:
 
 gpu__dnn_target_t gpu__conv_target(const ct_dev_t *dev)
 {
-  return (gpu__dnn_target_t){.handle = dev->libraries->dnn, .workspace = dev->workspace};
+  return (gpu__dnn_target_t){.handle = dev->libraries->dnn,
+                             .properties = dev->libraries->properties,
+                             .workspace = dev->workspace};
 }
 
 static int tune_gather(const bench_t *b, gpu__conv_algo_t algo[CANDIDATES], int *n)

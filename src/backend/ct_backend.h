@@ -80,7 +80,12 @@ typedef struct ct_queue_ops {
 
 /** Results of `prepare`. */
 typedef struct ct_op_info {
-  size_t scratch;       /**< workspace of one run, in bytes */
+  size_t scratch; /**< workspace of one run, in bytes */
+  /** For estimates, in forward and backward: bytes that a run moves in addition to one access to
+   * each operand, since several of its kernels read an operand, or pass results in the workspace;
+   * and the number of its kernels on a GPU.  Preset to 0 and 1 */
+  double extra_bytes[2];
+  int kernels[2];
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
   ct_layout_t y_layout; /**< layout of y and dy; dx has the layout of x */
   /** bytes of w[i] in the op's own layout, float32; gradients and optimizer states have the same
@@ -239,6 +244,8 @@ typedef struct ct_dev_opts {
   int autotune; /**< GPU: 1 = time the algorithms of GEMMs and convolutions, choose the fastest */
   size_t workspace;       /**< GPU: limit of an op's workspace in bytes; 0: a share of its memory */
   const char *plan_cache; /**< GPU: directory for autotuning results; NULL or "": none */
+  const char *card;       /**< GPU: model such as "h100" to prepare ops for without a GPU, so that a
+                               plan can be looked at; such a device runs nothing.  NULL: open one */
   double timeout_s;       /**< GPU: longest wait in seconds before an error; 0: no limit */
   ct_dev_sim_t sim;
 } ct_dev_opts_t;

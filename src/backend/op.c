@@ -168,6 +168,7 @@ ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm)
 {
   ct_op_info_t info = {.y_layout = d->kind == CT_OP_REORDER ? d->y.layout : d->x.layout,
                        .bwd_uses = ct_op_uses(d),
+                       .kernels = {1, 1},
                        .algorithm = algorithm};
   for (int i = 0; i < CT_OP_PARAMS; i++)
     info.param_bytes[i] = (size_t)ct_op_param_count(d, i) * sizeof(float);

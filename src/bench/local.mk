@@ -15,6 +15,7 @@ libctrain_a_SOURCES += \
   %D%/lr.c \
   %D%/lr_range.c \
   %D%/predict.c \
+  %D%/roofline.c \
   %D%/step.c \
   %D%/step_output.c \
   %D%/step_output.h

@@ -200,6 +200,10 @@ static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
   ct_bench_t b[MODES_MAX] = {{0}};
   ct_str_t ops = {0};
   json_t *json = ct_args_get(a, "json") ? json_object() : NULL;
+  if (ct_args_get(a, "roofline")) {
+    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_roofline(a, topo) : CT_OK);
+    goto out;
+  }
   if (text && ct_args_get(a, "ops"))
     CT_FAIL(CT_ERR_USAGE, "bench: --ops measures one mode; it cannot be combined with --modes");
   if (text) CT_TRY(read_modes(text, mode, &n));

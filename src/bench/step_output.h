@@ -40,4 +40,8 @@ int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
  * sums by kind. */
 int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, json_t *json, ct_str_t *out);
 
+/** Local, rank 0.  `bench step --roofline`: prints the lower bound of each op of a step on a GPU
+ * model.  Needs no GPU, but a build with CUDA. */
+int ct_bench_roofline(const ct_args_t *a, const ct_topo_t *topo);
+
 #endif

@@ -271,39 +271,6 @@ out:
   return rc;
 }
 
-/* Opens data.val.  If its files are missing, assumes whole evaluation batches of samples with the
- * shape of the training data. */
-static void open_val(ct_setup_t *s)
-{
-  const ct_config_t *c = &s->cfg;
-  if (c->data.val.n == 0 || ct_setup_open_data(c, &c->data.val, &s->val) == CT_OK) return;
-  ct_log(CT_LOG_WARN, "%s: evaluation memory is computed for a whole data.eval_batch",
-         ct_err_last()->text);
-  s->val = (ct_dataset_t){.x = s->data.x, .info = s->data.info};
-  s->val.info.samples = c->data.eval_batch;
-}
-
-/* Opens everything except the device, so that a model too large for it can be shown. */
-static int open_run(ct_setup_t *s, const ct_args_t *a)
-{
-  int rc = CT_OK;
-  ct_config_t *c = &s->cfg;
-  CT_TRY(ct_setup_read_config(c, a->rest[0], a, s->topo->size, 1));
-  CT_TRY(ct_step_opts_make(&c->parallel, &c->train, s->topo->size, &s->step_opts));
-  CT_TRY(ct_setup_open_data(c, &c->data.train, &s->data));
-  open_val(s);
-  CT_TRY(ct_setup_classes(c, &s->data));
-  CT_TRY(
-      ct_graph_make(&c->model, &s->data.x, &s->data.extra, c->model.classes, c->where, &s->graph));
-  const char *remark = ct_model_remark(&c->model, &s->data.x);
-  if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.pixels));
-  CT_TRY(ct_setup_freeze(c, s->graph));
-  CT_TRY(ct_setup_observe(s));
-out:
-  return rc;
-}
-
 int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
@@ -318,7 +285,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   (void)status;
   CT_TRY(ct_args_int(a, "ranks", 1, 1, 1000000, &ranks));
   as_if.size = as_if.local_size = (int)ranks;
-  CT_TRY(open_run(&s, a));
+  CT_TRY(ct_setup_without_device(&s, a->rest[0], a));
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(summary_describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));

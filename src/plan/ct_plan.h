@@ -135,6 +135,10 @@ void ct_arena_map_clear(ct_arena_map_t *m);
 int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_bytes, int cap,
                     ct_bucket_t *bucket);
 
+/** Pure.  Returns the least memory traffic of launch \a i in bytes: each operand once, where
+ * parameters are read by forward and backward data and written by backward to parameters. */
+double ct_plan_launch_bytes(const ct_plan_t *p, int i);
+
 /** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all
  * launches of a training plan is trained_bytes. */
 size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);

@@ -42,11 +42,10 @@ const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, &ct_weig
 
 /* ---- backends ---- */
 
-/* Loads backend i if it has a device.  CT_ERR_UNSUP: its module is not in this build. */
-static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
+/* Loads backend i.  CT_ERR_UNSUP: its module is not in this build. */
+static int load(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
 {
   int rc = CT_OK;
-  char why[128];
   const ct_module_t *module;
   *be = backends[i].backend;
   *comm = &ct_comm_mpi;
@@ -56,6 +55,16 @@ static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
     *be = module->backend;
     *comm = module->comm;
   }
+out:
+  return rc;
+}
+
+/* Loads backend i if it has a device. */
+static int usable(int i, const ct_backend_t **be, const ct_comm_ops_t **comm)
+{
+  int rc = CT_OK;
+  char why[128];
+  CT_TRY(load(i, be, comm));
   if ((*be)->probe(why) > 0) return CT_OK;
   CT_FAIL(CT_ERR_DEVICE, "%s", why);
 out:
@@ -89,6 +98,12 @@ int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t 
       ct_log(CT_LOG_INFO, "device auto: not %s, since %s", backends[i].name, ct_err_last()->text);
   }
   return *be ? CT_OK : ct_err_prefix(rc, "device %s is not usable: ", word);
+}
+
+int ct_builtin_cuda(const ct_backend_t **be)
+{
+  const ct_comm_ops_t *comm;
+  return load(0, be, &comm);
 }
 
 /* ---- versions ---- */

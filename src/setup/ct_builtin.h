@@ -11,6 +11,9 @@
  * finds a device, and logs why it skips faster ones.  CT_ERR_DEVICE with the reason if no backend
  * is usable. */
 int ct_builtin_backend(int choice, const ct_backend_t **be, const ct_comm_ops_t **comm);
+/** Local.  Loads the CUDA backend without looking for a GPU.  CT_ERR_UNSUP: its module is not in
+ * this build. */
+int ct_builtin_cuda(const ct_backend_t **be);
 /** Readers of data sets (for ct_reader_find()) and checkpoint formats (for ct_ckpt_find()); both
  * lists end with NULL. The first checkpoint format is the one that is written. */
 extern const ct_reader_ops_t *const ct_builtin_readers[];

@@ -87,6 +87,17 @@ int ct_setup_threads(const ct_config_t *c, int share);
  * device is open, or "". */
 ct_doctor_env_t ct_setup_doctor(const ct_setup_t *s, const char *no_device);
 
+/* ---- without a device ---- */
+
+/** Local.  Opens configuration, data sets and graph for rank 0 of a job of s->topo->size ranks, but
+ * no device, so that a training that this machine cannot run can be looked at. */
+int ct_setup_without_device(ct_setup_t *s, const char *path, const ct_args_t *a);
+/** Local.  Opens a GPU model such as "h100" as the device; it can only make plans.  CT_ERR_USAGE:
+ * an unknown model; CT_ERR_UNSUP: a build without CUDA. */
+int ct_setup_describe_device(ct_setup_t *s, const char *card);
+/** Local.  Makes the plan of the first training step. */
+int ct_setup_plan(ct_setup_t *s, ct_plan_t **out);
+
 /* ---- settings of the gradient all-reduce ---- */
 
 /** Local.  Returns 1 if parallel.bucket_mb or parallel.allreduce is `auto` and the job has
@@ -150,6 +161,8 @@ int ct_setup_observe(ct_setup_t *s);
 
 /** Creates the trainer; \a training 0: for evaluation only. */
 int ct_setup_trainer(ct_setup_t *s, int training);
+/** Local.  Fills in the environment of ct_setup_trainer()'s trainer; it borrows from \a s. */
+int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env);
 /** Rank 0 reads the weights of `init.from`; all ranks load them into the trainer. */
 int ct_setup_init(ct_setup_t *s);
 /** Opens the training steps in the sampler's order, from the first sample of epoch 0.  \a s has a

@@ -18,6 +18,7 @@ libctrain_a_SOURCES += \
   %D%/ct_result.h \
   %D%/ct_setup.h \
   %D%/ct_submit.h \
+  %D%/described.c \
   %D%/eval.c \
   %D%/gradient_messages.c \
   %D%/init.c \

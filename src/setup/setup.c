@@ -517,7 +517,7 @@ static int64_t repeat_batch(const ct_setup_t *s)
   return !s->cfg.cuda.graph ? 0 : batch < samples ? batch : samples;
 }
 
-static int describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
+int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env)
 {
   const ct_config_t *c = &s->cfg;
   *env = (ct_trainer_env_t){
@@ -558,7 +558,7 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   double begin = ct_clock();
   ct_trainer_env_t env;
   ct_heartbeat_at("making the plan", -1);
-  CT_TRY_ALL(s->topo, describe_trainer(s, training, &env));
+  CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
   if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   s->plan_s = ct_clock() - begin;
@@ -572,7 +572,7 @@ int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, 
   ct_trainer_env_t env;
   const ct_batches_t batches[] = {{s->val.info.samples, s->cfg.data.eval_batch},
                                   {s->data.info.samples, s->cfg.data.batch}};
-  CT_TRY(describe_trainer(s, 1, &env));
+  CT_TRY(ct_setup_describe_trainer(s, 1, &env));
   CT_TRY(ct_trainer_plan_memory(&env, batches, out));
   if (residency) *residencies = ct_trainer_residency(&env, out, residency);
 out:

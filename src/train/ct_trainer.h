@@ -95,6 +95,10 @@ typedef struct ct_batches {
  * rank, with equal numbers of ranks per node. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out);
 
+/** Local. Makes the plan of the trainer's first step, for a look at it without a trainer; the
+ * caller frees it. */
+int ct_trainer_first_plan(const ct_trainer_env_t *env, ct_plan_t **out);
+
 /** Pure. Lists which data of a training resides where: fills out[CT_RESIDENCIES] and returns the
  * number of rows. \a m: result of ct_trainer_plan_memory(). */
 int ct_trainer_residency(const ct_trainer_env_t *env, const ct_memory_t *m, ct_residency_t *out);

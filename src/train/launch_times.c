@@ -3,33 +3,6 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 
-static double value_bytes(const ct_plan_t *p, int v)
-{
-  return v < 0 ? 0 : (double)p->value[v].bytes;
-}
-
-static double param_bytes(const ct_plan_op_t *o)
-{
-  double sum = 0;
-  for (int i = 0; i < CT_OP_PARAMS; i++)
-    sum += (double)o->info.param_bytes[i];
-  return sum;
-}
-
-/* Returns the minimum memory traffic of a launch: every operand once. */
-static double moved_bytes(const ct_plan_t *p, const ct_plan_launch_t *w)
-{
-  const ct_plan_op_t *o = &p->op[w->op];
-  const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2};
-  double sum = o->saved >= 0 ? value_bytes(p, o->saved) : 0;
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    sum += value_bytes(p, all[i]);
-  /* parameters are read in forward and backward data, and written in backward weight */
-  int times =
-      ((w->pass & CT_FWD) != 0) + ((w->pass & CT_BWD_DATA) != 0) + ((w->pass & CT_BWD_PARAM) != 0);
-  return sum + times * param_bytes(o);
-}
-
 static int time_launch(ct_trainer_t *t, const ct_plan_t *p, int i, const ct_bind_t *bind,
                        int repeats, double *seconds)
 {
@@ -62,7 +35,7 @@ int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                             .pass = w->pass,
                             .algorithm = o->info.algorithm,
                             .scratch = (double)o->info.scratch,
-                            .bytes = moved_bytes(v->plan, w),
+                            .bytes = ct_plan_launch_bytes(v->plan, i),
                             .flops = ct_op_flops(&o->desc, w->pass)};
     if (t->env.training) one.gradient_bytes = (double)ct_plan_launch_completes(v->plan, &t->map, i);
     CT_TRY(time_launch(t, v->plan, i, &bind, repeats, &one.seconds));

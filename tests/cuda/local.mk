@@ -54,6 +54,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/deviceprop/b200.json \
   %D%/deviceprop/h100.json \
   %D%/memory.test \
+  %D%/roofline.test \
   %D%/staged.test \
   %D%/train.test
 
@@ -66,7 +67,7 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_TESTS
-TESTS += %D%/staged.test %D%/choices.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test
+TESTS += %D%/staged.test %D%/choices.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test %D%/roofline.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif
