@@ -46,18 +46,30 @@ refused() { # WORDS RANKS OPTIONS...
   grep -q "$words" "$work/err" || { cat "$work/err"; return 1; }
 }
 
+check_golden() { # NAME
+  ok "golden: $1" launch 1 tests/golden/t_golden cuda "$gold/models/$1.gold"
+  [ "$size" = large ] && [ "$1" = resnet18-amp ] || return 0
+  ok "golden: $1 in fp16" launch 1 tests/golden/t_golden cuda "$gold/models/$1.gold" fp16
+}
+
 check_goldens() {
   local name
   for name in $(gold_on "$([ "$size" = large ] && echo gpu || echo emu)"); do
-    ok "golden: $name" launch 1 tests/golden/t_golden cuda "$gold/models/$name.gold"
+    check_golden "$name"
   done
-  [ "$size" = large ] || return 0
-  ok "golden: resnet18-amp in fp16" \
-    launch 1 tests/golden/t_golden cuda "$gold/models/resnet18-amp.gold" fp16
 }
 
-# Against the CPU, and across: checkpoints know nothing of devices.
+# Against the CPU, and across: checkpoints know nothing of devices.  Each of these checks runs alone,
+# too.
 check_training() {
+  check_steps
+  check_types
+  check_adamw
+  check_inputs
+  check_averages
+}
+
+check_steps() {
   ok "the CPU trains" gpu 1 cpu --set device=cpu
   ok "the GPU has the CPU's losses" train_like eager cpu 2e-4 1 --set cuda.graph=false
   ok "a repeated step has the same bits" gpu 1 graph
@@ -77,6 +89,11 @@ check_training() {
   ok "  in all weights" same_bits moved values
   ok "  the CPU does the same" gpu 1 moved-cpu --set device=cpu --set "transforms=[$moved, $map]"
   ok "  and has the same losses" alike moved moved-cpu 2e-4
+  ok "a checkpoint of the GPU is evaluated on the CPU" across
+}
+
+check_types() {
+  [ -d "$work/cpu" ] || ok "the CPU trains" gpu 1 cpu --set device=cpu
   ok "bf16" train_like bf16 cpu 0.05 1 --set train.amp=bf16
   ok "fp16 with loss scaling" train_like fp16 cpu 0.05 1 --set train.amp=fp16
   ok "fp16 as CUDA graphs and piece by piece: the same bits" \
@@ -88,6 +105,9 @@ check_training() {
   ok "the same on the GPU" train_like vit vit-cpu 1e-3 1 "${vit[@]}"
   ok "  in bf16" train_like vit-bf16 vit-cpu 0.02 1 "${vit[@]}" --set train.amp=bf16
   ok "  in fp16" train_like vit-fp16 vit-cpu 0.02 1 "${vit[@]}" --set train.amp=fp16
+}
+
+check_adamw() {
   local adamw=(--set "optim={kind: adamw, lr: 1e-3}" --set train.clip_norm=1 \
     --set train.accumulate=2)
   ok "AdamW, clipping and pieces, on the CPU" gpu 1 adamw-cpu --set device=cpu "${adamw[@]}"
@@ -98,11 +118,15 @@ check_training() {
   ok "the same on the GPU" train_like lamb lamb-cpu 1e-3 1 "${lamb[@]}"
   ok "LARS, on the CPU" gpu 1 lars-cpu --set device=cpu "${lars[@]}"
   ok "the same on the GPU" train_like lars lars-cpu 1e-3 1 "${lars[@]}"
-  ok "a checkpoint of the GPU is evaluated on the CPU" across
+}
+
+check_inputs() {
   local digits=$CT_SRC/examples/inputs/train.yaml
   ok "two inputs of different shapes, on the CPU" gpu 1 inputs-cpu --set device=cpu
   ok "the same on the GPU" train_like inputs inputs-cpu 2e-4 1
-  digits=$CT_SRC/examples/digits/train.yaml
+}
+
+check_averages() {
   ok "averaged weights, on the CPU" gpu 1 ema-cpu --set device=cpu "${two[@]}" --set train.ema=0.9
   ok "the GPU's are alike" averages_like ema ema-cpu 1e-3
   ok "bf16 without averages" gpu 1 bf16-two "${two[@]}" --set train.amp=bf16
@@ -133,9 +157,15 @@ across() {
     "$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$work/eval-cpu")" 1e-4
 }
 
+# NCCL with the ranks that there are GPUs for, here one: communicator, sums, a captured step.
+check_nccl() {
+  ok "NCCL: communicator, all-reduce, a step as CUDA graph" launch 1 tests/gpu/t_gpu_nccl
+}
+
 # Several ranks on one GPU: the staged communicator.
 check_sharing() {
   local ranks
+  [ -d "$work/eager" ] || ok "the GPU trains alone" gpu 1 eager --set cuda.graph=false
   ok "two ranks on one GPU are refused" refused "share_gpu" 2
   for ranks in 2 $([ "$size" = large ] && echo 4); do
     ok "$ranks ranks share a GPU" \

@@ -81,6 +81,9 @@ check_PROGRAMS += %D%/t_fake_nccl
 %C%_t_fake_nccl_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_fake_nccl
 endif
+check_PROGRAMS += tests/gpu/t_gpu_nccl
+tests_gpu_t_gpu_nccl_SOURCES = tests/gpu/t_gpu_nccl.c
+tests_gpu_t_gpu_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 endif
 check_PROGRAMS += %D%/emu/ctrain-cuda.so
 %C%_emu_ctrain_cuda_so_SOURCES = $(cuda_c) $(emu_nccl_c) $(emu_products_c) $(emu_h)

@@ -29,7 +29,8 @@ typedef struct ct_test {
     0, 0            \
   }
 
-/** Runs the tests and prints TAP on stdout.  Returns 0 if all passed, else 1. */
+/** Runs the tests and prints TAP on stdout.  The first argument, if any, chooses tests: part of
+ * their names, or =NAME; --list prints the names instead.  Returns 0 if all passed, else 1. */
 int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **argv);
 
 /** Set by an MPI harness before ct_test_main(). ct_test_combine() combines this rank's result (1:

@@ -203,11 +203,26 @@ static void complete_case(const CU_pTest test, const CU_pSuite suite, const CU_p
   fflush(stdout);
 }
 
+/* Prints the names of all tests, for scripts that run them one by one. */
+static int list_tests(const ct_test_t *tests)
+{
+  for (; tests->name; tests++)
+    printf("%s\n", tests->name);
+  return 0;
+}
+
+/* \a part: part of a name, or =NAME. */
+static int is_chosen(const char *name, const char *part)
+{
+  if (!part) return 1;
+  return *part == '=' ? !strcmp(name, part + 1) : strstr(name, part) != NULL;
+}
+
 static int add_tests(CU_pSuite suite, const ct_test_t *tests, const char *part)
 {
   int n = 0;
   for (; tests->name; tests++) {
-    if (part && !strstr(tests->name, part)) continue;
+    if (!is_chosen(tests->name, part)) continue;
     if (!CU_add_test(suite, tests->name, tests->run)) return -1;
     n++;
   }
@@ -228,6 +243,7 @@ int ct_test_main(const char *suite, const ct_test_t *tests, int argc, char **arg
   const char *part = argc > 1 ? argv[1] : NULL;
   suite_name = suite;
   case_number = cases_failed = 0;
+  if (part && !strcmp(part, "--list")) return list_tests(tests);
   if (CU_initialize_registry() != CUE_SUCCESS) return 1;
   CU_pSuite cunit_suite = CU_add_suite(suite, NULL, NULL);
   int n = cunit_suite ? add_tests(cunit_suite, tests, part) : -1;
