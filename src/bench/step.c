@@ -29,8 +29,7 @@ out:
   return rc;
 }
 
-/* Runs the steps.  All steps use the same batch: the time includes copying it to the device, but
- * not reading it. */
+/* Runs the steps.  All steps use the same batch, so the time does not include reading it. */
 static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
 {
   int rc = CT_OK;
@@ -44,6 +43,7 @@ static int run_steps(ct_setup_t *s, ct_steps_t *steps, int warmup, times_t *t)
     ct_breakdown_step(t->breakdown, &status, &report);
   }
   t->sent += s->comm_ops->bytes_sent(s->comm);
+  CT_TRY(ct_steps_settle(steps));
 out:
   return rc;
 }
@@ -95,7 +95,11 @@ static int step_measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b
   CT_TRY(ct_setup_trainer(&s, 1));
   CT_TRY(ct_setup_order(&s, &order));
   CT_TRY_ALL(topo, ct_steps_open(s.trainer, &s.data, &order, 0, 0, 0, &made));
-  CT_TRY_ALL(topo, ct_steps_keep(&made));
+  CT_TRY_ALL(topo, ct_steps_keep(&made, ct_args_get(a, "copy") != NULL));
+  made.lag = ct_trainer_lag(s.trainer);
+  b->where = s.be->in_place           ? CT_BENCH_IN_PLACE
+             : ct_args_get(a, "copy") ? CT_BENCH_COPIED
+                                      : CT_BENCH_ON_DEVICE;
   CT_TRY(alloc_times(topo, &t, (int)steps));
   CT_TRY(run_steps(&s, &made, (int)warmup, &t));
   CT_TRY(judge(&s, &t, made.kept->global, b));

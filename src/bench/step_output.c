@@ -7,6 +7,19 @@
 #include "base/ct_err.h"
 #include "base/ct_json.h"
 
+/* What of the batch is in the times. */
+static const char *batch_text(int where)
+{
+  switch (where) {
+  case CT_BENCH_COPIED:
+    return "the batch is copied to the device in each step";
+  case CT_BENCH_ON_DEVICE:
+    return "the batch stays on the device: its copy is not included (--copy includes it)";
+  default:
+    return "the batch stays in memory and is used in place";
+  }
+}
+
 static json_t *as_object(const ct_bench_t *b)
 {
   json_t *o = json_pack(
@@ -17,6 +30,7 @@ static json_t *as_object(const ct_bench_t *b)
       b->comm_exposed, "other_s", b->other, "samples_per_s", b->rate, "sent_bytes_max", b->sent,
       "sent_bytes_mean", b->sent_mean, "account", ct_breakdown_json(&b->breakdown));
   if (!o) return NULL;
+  json_object_set_new(o, "batch_copied", json_boolean(b->where == CT_BENCH_COPIED));
   json_object_set_new(o, "activation_bytes", json_integer((json_int_t)b->activations));
   json_object_set_new(o, "arena_bytes", json_integer((json_int_t)b->arenas));
   json_object_set_new(o, "peak_rss_bytes",
@@ -46,13 +60,15 @@ static int as_lines(const ct_bench_t *b, ct_str_t *out)
       "    compute       %.3f ms, with the update\n"
       "    communication %.3f ms not hidden\n"
       "    other         %.3f ms\n"
+      "  (%s)\n"
       "  sent            %s a step and rank\n"
       "  samples/s       %.1f\n"
       "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
       b->ranks, b->ranks == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
       (long long)b->batch, b->steps, 1e3 * b->breakdown.step_s, 1e3 * b->median,
       1e3 * b->breakdown.step_min_s, 1e3 * b->breakdown.step_max_s, 1e3 * b->compute,
-      1e3 * b->comm_exposed, 1e3 * b->other, ct_text_bytes(b->sent, sent, sizeof sent), b->rate,
+      1e3 * b->comm_exposed, 1e3 * b->other, batch_text(b->where),
+      ct_text_bytes(b->sent, sent, sizeof sent), b->rate,
       ct_text_bytes((double)b->activations, activations, sizeof activations),
       ct_text_bytes((double)b->arenas, arenas, sizeof arenas),
       ct_text_bytes((double)b->peak, peak, sizeof peak));
@@ -73,8 +89,8 @@ int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out)
   const ct_bench_t *one = reference(b, n);
   snprintf(against, sizeof against, "vs %s", one->mode);
   CT_TRY(ct_str_add(
-      out, "global batch %lld, %d steps each; step, compute and communication in ms: means\n",
-      (long long)b->batch, b->steps));
+      out, "global batch %lld, %d steps each; step, compute and communication in ms: means\n(%s)\n",
+      (long long)b->batch, b->steps, batch_text(b->where)));
   CT_TRY(ct_str_add(out, "%-8s %5s %10s %10s %12s %10s %12s %12s %12s %9s\n", "mode", "ranks",
                     "step", "compute", "comm exposed", "samples/s", "sent, most", "sent, mean",
                     "peak, rank 0", against));

@@ -9,12 +9,16 @@
 #include "base/ct_text.h"
 #include "telemetry/ct_time_breakdown.h"
 
+/** Where the batch of all steps is. */
+typedef enum { CT_BENCH_IN_PLACE, CT_BENCH_ON_DEVICE, CT_BENCH_COPIED } ct_bench_batch_t;
+
 /** One measurement.  Unless marked otherwise, seconds are means over the same steps, so that they
  * add up.  All ranks end each step together. */
 typedef struct ct_bench {
   const char *mode; /**< "ddp", …; NULL: the mode of the configuration */
   int ranks, threads, steps;
   int64_t batch;       /**< global batch size */
+  int where;           /**< ct_bench_batch_t: what of the batch is in the times */
   double median;       /**< median time of a step */
   double compute;      /**< compute and optimizer update, mean over ranks */
   double comm_exposed; /**< communication overhead and waiting, mean over ranks */

@@ -108,6 +108,7 @@ static const ct_flag_t convert_flags[] = {
 static const ct_flag_t bench_flags[] = {
     {"steps", "N", "step, predict, comm: timed steps, passes or calls (default 20); lr: 100"},
     {"warmup", "N", "step, predict, comm: untimed ones before them (default 3)"},
+    {"copy", NULL, "step: copy the batch to the device in each step, as training does"},
     {"modes", "LIST", "step: modes to compare in a table, of single,ddp,dp,zero"},
     {"ops", NULL, "step, predict: also time each op alone, and compare it with its roofline"},
     {"roofline", NULL, "step: compute the lower bound of each op on a GPU model; runs nothing"},

@@ -27,14 +27,14 @@ static const ct_batch_t *kept_batch(void *ctx)
   return s->kept;
 }
 
-int ct_steps_keep(ct_steps_t *s)
+int ct_steps_keep(ct_steps_t *s, int copies)
 {
   ct_step_report_t unused = {0};
   const ct_batch_t *b;
   int rc = ct_steps_take(s, s->epoch, s->cursor, &b, &unused);
   if (rc != CT_OK) return rc;
   s->kept = b;
-  ct_trainer_follow(s->t, (ct_prefetch_t){s->feed ? kept_batch : NULL, s});
+  ct_trainer_follow(s->t, (ct_prefetch_t){s->feed ? kept_batch : NULL, s, !copies});
   return CT_OK;
 }
 
@@ -53,20 +53,51 @@ int ct_steps_take(ct_steps_t *s, int64_t epoch, int64_t cursor, const ct_batch_t
   return rc;
 }
 
+/* Begins the step at the position, and moves the position to the next one. */
+static void steps_begin(ct_steps_t *s, const ct_schedule_point_t *at, const ct_step_report_t *r)
+{
+  const ct_batch_t *b;
+  ct_step_report_t *report = &s->report[s->pending++];
+  *report = *r;
+  int fed = ct_steps_take(s, s->epoch, s->cursor, &b, report);
+  ct_trainer_begin(s->t, b, fed, at, report);
+  if (s->kept) return;
+  s->cursor += s->none.global;
+  if (s->cursor < ct_sampler_epoch(&s->order)) return;
+  s->cursor = 0;
+  s->epoch++;
+}
+
+static int steps_end(ct_steps_t *s, ct_step_status_t *status, ct_step_report_t *r)
+{
+  int rc = ct_trainer_end(s->t, status, &s->report[0]);
+  *r = s->report[0];
+  s->report[0] = s->report[1];
+  s->pending--;
+  return rc;
+}
+
 int ct_steps_next(ct_steps_t *s, const ct_schedule_point_t *at, ct_step_status_t *status,
                   ct_step_report_t *r, int64_t *samples)
 {
   int rc = CT_OK;
-  const ct_batch_t *b;
-  int fed = ct_steps_take(s, s->epoch, s->cursor, &b, r);
+  while (s->pending <= s->lag)
+    steps_begin(s, at, r);
   if (samples) *samples = s->none.global;
-  CT_TRY(ct_trainer_step(s->t, b, fed, at, status, r));
+  CT_TRY(steps_end(s, status, r));
   ct_heartbeat_progress();
-  if (s->kept) return CT_OK;
-  s->cursor += s->none.global;
-  if (s->cursor < ct_sampler_epoch(&s->order)) return CT_OK;
-  s->cursor = 0;
-  s->epoch++;
+out:
+  return rc;
+}
+
+int ct_steps_settle(ct_steps_t *s)
+{
+  int rc = CT_OK;
+  while (s->pending) {
+    ct_step_status_t status = {0};
+    ct_step_report_t report;
+    CT_TRY(steps_end(s, &status, &report));
+  }
 out:
   return rc;
 }

@@ -125,6 +125,7 @@ ct_feed_opts_t ct_trainer_feed_opts(ct_trainer_t *t, int training);
 typedef struct ct_prefetch {
   const ct_batch_t *(*ahead)(void *ctx); /**< NULL: no prefetching */
   void *ctx;
+  int same; /**< 1: each batch is the same, and is copied to the device only once (per buffer) */
 } ct_prefetch_t;
 /** Returns the prefetch source of a feed (borrowed); NULL: no prefetching. */
 ct_prefetch_t ct_trainer_feed(ct_feed_t *f);

@@ -129,13 +129,18 @@ out:
   return rc;
 }
 
-/* Returns 1 for the prefetched batch. A feed reuses its arrays, so equal pointers alone do not
- * identify a batch. */
-static int is_next(const ct_trainer_t *t, const ct_batch_t *b)
+/* A feed reuses its arrays, so equal pointers alone do not identify a batch. */
+static int is_same(const ct_batch_t *a, const ct_batch_t *b)
 {
-  const ct_batch_t *next = &t->input.next;
-  return t->input.has_next && b->labels == next->labels && b->epoch == next->epoch &&
-         b->cursor == next->cursor && b->n == next->n;
+  return a->labels == b->labels && a->epoch == b->epoch && a->cursor == b->cursor && a->n == b->n;
+}
+
+/* Returns 1 if a device buffer holds the batch, or will when its copies are complete. */
+static int is_there(const ct_trainer_t *t, const ct_batch_t *b, int slot)
+{
+  const ct__input_t *in = &t->input;
+  int prefetched = in->has_next && slot == !in->used;
+  return (prefetched || in->slot[slot].same) && is_same(b, &in->next);
 }
 
 int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
@@ -145,9 +150,10 @@ int ct__input_take(ct_trainer_t *t, const ct_batch_t *b, int slot)
   CT_TRY(ct__plans_fit(t, b->n));
   if (t->env.be->in_place) return CT_OK;
   if (slot < 0) slot = !in->used;
-  int there = is_next(t, b) && slot == !in->used;
+  int there = is_there(t, b, slot);
   in->has_next = 0;
   in->used = slot;
+  if (!there) in->slot[slot].same = 0;
   if (!there) CT_TRY(copy(t, b, slot));
   CT_TRY(t->env.be->queue->after(t->q, in->slot[slot].ready));
   ct__input_prefetch(t);
@@ -158,11 +164,13 @@ out:
 void ct__input_prefetch(ct_trainer_t *t)
 {
   const ct_batch_t *b = NULL;
-  if (t->input.copies && t->input.prefetch.ahead)
-    b = t->input.prefetch.ahead(t->input.prefetch.ctx);
-  if (!b || !b->n || b->n > t->max_n || is_next(t, b)) return;
-  t->input.has_next = copy(t, b, !t->input.used) == CT_OK;
-  t->input.next = *b;
+  ct__input_t *in = &t->input;
+  int slot = !in->used;
+  if (in->copies && in->prefetch.ahead) b = in->prefetch.ahead(in->prefetch.ctx);
+  if (!b || !b->n || b->n > t->max_n || is_there(t, b, slot)) return;
+  in->has_next = copy(t, b, slot) == CT_OK;
+  in->slot[slot].same = in->has_next && in->prefetch.same;
+  in->next = *b;
 }
 
 int ct__input_copied(ct_trainer_t *t)
@@ -175,7 +183,7 @@ ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)
 {
   ct_prefetch_t before = t->input.prefetch;
   t->input.prefetch = prefetch;
-  t->input.has_next = 0;
+  t->input.has_next = t->input.slot[0].same = t->input.slot[1].same = 0;
   ct__repeat_doubt(t); /* between two sources memory may move */
   if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
   return before;
@@ -188,7 +196,7 @@ static const ct_batch_t *ahead_in(void *feed)
 
 ct_prefetch_t ct_trainer_feed(ct_feed_t *f)
 {
-  return (ct_prefetch_t){f ? ahead_in : NULL, f};
+  return (ct_prefetch_t){f ? ahead_in : NULL, f, 0};
 }
 
 /* ---- use ---- */

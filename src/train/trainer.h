@@ -172,6 +172,7 @@ enum {
 typedef struct ct__slot {
   char *array[CT_INPUT_ARRAYS];
   ct_event_t *ready; /**< recorded after the copies */
+  int same;          /**< 1: it holds the batch of a source in which all are the same */
 } ct__slot_t;
 
 typedef struct ct__input {

@@ -72,7 +72,7 @@ static uint64_t run_ahead(const rig_opts_t *o, int follow, int how, double loss[
   ct_loss_t sum = {0};
   rig_start(&r, o);
   make_batches(&r, &a);
-  if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
+  if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){.ahead = next_of, .ctx = &a});
   for (int s = 0; s < STEPS; s++) {
     ct_step_status_t word = {0};
     ct_step_report_t times = {0};
@@ -167,7 +167,7 @@ static void the_same_arrays_are_no_same_batch(void)
   for (int follow = 0; follow < 2; follow++) {
     rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
     ct_batch_t next;
-    if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){the_same, &next});
+    if (follow) ct_trainer_follow(r.t, (ct_prefetch_t){.ahead = the_same, .ctx = &next});
     for (int s = 0; s < STEPS; s++) {
       ct_step_status_t word = {0};
       rig_load(&r, s, 4 * topo->size);
@@ -183,6 +183,28 @@ static void the_same_arrays_are_no_same_batch(void)
   CU_ASSERT(hash[0] == hash[1]);
 }
 
+/* Where all batches are the same, later steps do not even read its memory. */
+static void a_batch_that_stays_is_not_copied_again(void)
+{
+  uint64_t hash[2];
+  for (int same = 0; same < 2; same++) {
+    rig_t r;
+    rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1});
+    rig_load(&r, 1, 4 * topo->size);
+    ct_batch_t kept = r.batch;
+    ct_trainer_follow(r.t, (ct_prefetch_t){.ahead = the_same, .ctx = &kept, .same = same});
+    for (int s = 0; s < STEPS; s++) {
+      ct_step_status_t word = {0};
+      CT_ASSERT_OK(rig_run(&r, &word));
+      if (same && s >= 2) spoil(&r, &r.batch);
+    }
+    hash[same] = rig_hash(&r);
+    ct_trainer_follow(r.t, (ct_prefetch_t){0});
+    rig_close(&r);
+  }
+  CU_ASSERT(hash[0] == hash[1]);
+}
+
 /* A device may copy as late as it can, but not later than the memory is there. */
 static void who_follows_no_more_may_free_the_batches(void)
 {
@@ -192,7 +214,7 @@ static void who_follows_no_more_may_free_the_batches(void)
   ct_step_report_t times = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   make_batches(&r, &a);
-  ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
+  ct_trainer_follow(r.t, (ct_prefetch_t){.ahead = next_of, .ctx = &a});
   CT_ASSERT_OK(ct_trainer_step(r.t, &a.batch[0], CT_OK, &(ct_schedule_point_t){0}, &word, &times));
   const void *place = r.t->input.slot[!r.t->input.used].array[CT_INPUT_LABELS];
   size_t bytes = (size_t)a.batch[1].n * sizeof(int32_t);
@@ -213,7 +235,7 @@ static void a_copy_ahead_may_fail(void)
   ct_schedule_point_t at = {0};
   rig_start(&r, &(rig_opts_t){.model = rig_plain, .blocking = 1, .order = "late"});
   make_batches(&r, &a);
-  ct_trainer_follow(r.t, (ct_prefetch_t){next_of, &a});
+  ct_trainer_follow(r.t, (ct_prefetch_t){.ahead = next_of, .ctx = &a});
   if (topo->rank ==
       rig_last_rank()) { /* two copies of the first batch, those of the next; again at the end */
     flaky_order(FLAKY_COPY, FLAKY_ANY, 4);
@@ -318,6 +340,7 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {CT_TEST(looking_ahead_changes_nothing),
                                     CT_TEST(targets_reach_the_device_too),
                                     CT_TEST(the_same_arrays_are_no_same_batch),
+                                    CT_TEST(a_batch_that_stays_is_not_copied_again),
                                     CT_TEST(who_follows_no_more_may_free_the_batches),
                                     CT_TEST(a_copy_ahead_may_fail),
                                     CT_TEST(it_does_not_matter_who_converts_bytes),
