@@ -581,6 +581,8 @@ out:
 
 void ct_setup_close(ct_setup_t *s)
 {
+  ct_err_info_t failure = *ct_err_last(); /* it is reported after this, and a broken device may fail
+                                             again here */
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
   ct_quantized_free(s->quantized);
@@ -597,4 +599,5 @@ void ct_setup_close(ct_setup_t *s)
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
   ct_config_clear(&s->cfg);
+  ct_err_put(&failure);
 }

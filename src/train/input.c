@@ -185,7 +185,10 @@ ct_prefetch_t ct_trainer_follow(ct_trainer_t *t, ct_prefetch_t prefetch)
   t->input.prefetch = prefetch;
   t->input.has_next = t->input.slot[0].same = t->input.slot[1].same = 0;
   ct__repeat_doubt(t); /* between two sources memory may move */
-  if (t->input.copies) (void)t->env.be->queue->sync(t->input.copies);
+  if (t->input.copies) {
+    ct_err_info_t failure = *ct_err_last(); /* a step or an evaluation that failed may end here */
+    if (t->env.be->queue->sync(t->input.copies) != CT_OK) ct_err_put(&failure);
+  }
   return before;
 }
 
