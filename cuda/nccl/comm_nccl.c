@@ -10,7 +10,10 @@
  * or ncclBroadcast is part of the same group call.
  *
  * For bfloat16 transfers gradients are converted into a copy of the arena and back. Unlike
- * ct_comm_mpi, NCCL also rounds the partial sums that it forwards. */
+ * ct_comm_mpi, NCCL also rounds the partial sums that it forwards.
+ *
+ * NCCL chooses the order of its sums. For a fixed order (ct_comm_opts_t) ranks exchange partial
+ * sums by ncclSend and ncclRecv, and own kernels add them. */
 #include "cuda/nccl/comm_nccl.h"
 
 #include <stdlib.h>
@@ -21,7 +24,10 @@
 #include "comm/ct_agree.h"
 #include "cuda/kernels/elt.h"
 
-enum { UNIT = 16 }; /* floats per slice unit */
+enum {
+  UNIT = 16,      /* floats per slice unit */
+  PART = 16 << 20 /* bytes exchanged at once for sums in a fixed order */
+};
 
 /* Arguments of the work that reduce() and end() enqueue. */
 typedef struct work {
@@ -90,6 +96,37 @@ static int sum_slices(ct_comm_t *c, char *p, int64_t n, ncclDataType_t type, siz
   return gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclReduceScatter", n * (int64_t)size);
 }
 
+/* Sums along a binary tree over the ranks, neighbours first: in each round a rank exchanges its
+ * partial sum with the rank whose number differs in one bit. Both add the same two numbers, so that
+ * all ranks get the same bits. */
+static int sum_part(ct_comm_t *c, float *buf, int64_t n)
+{
+  int rc = CT_OK;
+  for (int bit = 1; bit < c->t->size; bit *= 2) {
+    int peer = c->t->rank ^ bit;
+    ncclResult_t r = ncclGroupStart();
+    if (r != ncclSuccess) return gpu__nccl_done(c, c->nccl, r, "ncclGroupStart", 0);
+    r = ncclSend(buf, (size_t)n, ncclFloat32, peer, c->nccl, c->stream);
+    if (gpu__nccl_is_fine(r))
+      r = ncclRecv(c->tree.p, (size_t)n, ncclFloat32, peer, c->nccl, c->stream);
+    CT_TRY(gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclSend",
+                          n * (int64_t)sizeof *buf));
+    GPU_TRY(gpu__sum(CT_F32, n, buf, c->tree.p, 0, buf, c->stream));
+  }
+out:
+  return rc;
+}
+
+static int sum_tree(ct_comm_t *c, float *buf, int64_t n)
+{
+  int rc = CT_OK;
+  int64_t most = PART / (int64_t)sizeof *buf;
+  for (int64_t at = 0; at < n; at += most)
+    CT_TRY(sum_part(c, buf + at, n - at < most ? n - at : most));
+out:
+  return rc;
+}
+
 static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
 {
   int rc = CT_OK;
@@ -98,6 +135,7 @@ static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
   ncclDataType_t type = bf16 ? ncclBfloat16 : ncclFloat32;
   size_t size = ct_dtype_size(bf16 ? CT_BF16 : CT_F32);
   if (n == 0) return CT_OK;
+  if (c->tree.p) return sum_tree(c, buf, n);
   if (bf16) GPU_TRY(gpu__cast(CT_F32, CT_BF16, n, buf, bf16, c->stream));
   if (how == CT_REDUCE_SLICE)
     CT_TRY(sum_slices(c, p, n, type, size));
@@ -303,6 +341,7 @@ static void close_comm(ct_comm_t *c)
   }
   gpu__drop_graphs(c->dev); /* NCCL would wait for graphs that contain its work */
   if (c->failure.code != CT_OK) gpu__nccl_kill(c);
+  free_memory(c, &c->tree);
   for (int64_t i = 0; i < c->blocks; i++) {
     free_memory(c, &c->block[i].whole);
     free_memory(c, &c->block[i].bf16);
@@ -330,12 +369,15 @@ static int nccl_check(const ct_topo_t *t, const ct_backend_t *be, const ct_comm_
   int rc = CT_OK;
   if (be != &gpu__backend)
     CT_FAIL(CT_ERR_UNSUP, "NCCL cannot reach memory of backend '%s'", be->name);
-  if (o->fixed_order && t->size > 1)
-    CT_FAIL(CT_ERR_UNSUP,
-            "NCCL cannot sum along a binary tree over the ranks; use the communicator 'staged'");
+  if (o->fixed_order && (t->size & (t->size - 1)))
+    CT_FAIL(CT_ERR_USAGE, "sums along a binary tree over the ranks need 1, 2, 4, 8 … ranks, not %d",
+            t->size);
   if (o->wire != CT_F32 && o->wire != CT_BF16)
     CT_FAIL(CT_ERR_UNSUP, "gradients cannot be sent as %s; expected float32 or bfloat16",
             ct_dtype_name(o->wire));
+  if (o->fixed_order && o->wire == CT_BF16)
+    CT_FAIL(CT_ERR_USAGE, "gradients sent as bfloat16 are rounded between nodes, so their sum "
+                          "cannot be the same at every number of ranks");
 out:
   return rc;
 }
@@ -388,10 +430,12 @@ static int open_comm(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev,
   CT_TRY(ct_alarm_open(t, &c->alarm));
   CT_TRY_ALL(t, open_stream(c));
   CT_TRY(open_nccl(c));
+  if (o->fixed_order && t->size > 1) CT_TRY_ALL(t, new_memory(c, PART, &c->tree));
   *out = c;
   c = NULL;
 out:
   if (c) {
+    free_memory(c, &c->tree);
     gpu__nccl_kill(c);
     free_parts(c, 0);
   }

@@ -66,6 +66,7 @@ struct ct_comm {
   int64_t blocks, block_cap;
   ct_group_t *groups;                   /**< owned; list */
   cudaEvent_t gather_fork, gather_done; /**< owned; NULL until the first gather */
+  gpu__shared_t tree; /**< owned; fixed_order: a part of a peer's sum; p NULL: any order */
   int64_t sent;
   gpu__wait_t wait[2][GPU_WAITS]; /**< waits of two measurements, in call order */
   int waits[2], measured;         /**< index of the measurement in progress */

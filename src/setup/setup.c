@@ -184,7 +184,7 @@ out:
 }
 
 /* Chooses the communicator for device memory: NCCL if available, else MPI through host memory.
- * NCCL refuses ranks that share a device, and the order of its sums is not fixed. */
+ * NCCL refuses ranks that share a device. */
 static int choose_comm(ct_setup_t *s)
 {
   int rc = CT_OK, shared = 0;
@@ -192,8 +192,7 @@ static int choose_comm(ct_setup_t *s)
   s->be->identify(s->dev, &id);
   CT_TRY(ct_devices_agree(s->topo, &id, s->cfg.parallel.share_gpu, &shared));
   if (s->be->host_memory) return CT_OK;
-  if (!s->comm_ops || shared || (s->step_opts.fixed_order && s->topo->size > 1))
-    s->comm_ops = &ct_comm_staged;
+  if (!s->comm_ops || shared) s->comm_ops = &ct_comm_staged;
   if (s->topo->size > 1)
     ct_log(CT_LOG_INFO, "gradients are reduced over %s",
            s->comm_ops == &ct_comm_staged ? "MPI, through host memory" : s->comm_ops->name);
