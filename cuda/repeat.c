@@ -255,6 +255,7 @@ out:
   return rc;
 }
 
+/* The last launch of this key has completed, or it would copy the new parameters. */
 static void write_params(repeat_t *r, const list_t *l)
 {
   for (int i = 0; i < l->n; i++)

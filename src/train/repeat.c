@@ -97,7 +97,7 @@ void ct__repeat_end(ct_trainer_t *t)
   if (ct__step_is_well(t)) ct__step_note(t, queue->end(t->q, &same));
   if (!r->agreed[r->key])
     whole = agree_on_graph(t, same);
-  else if (!same)
+  else if (!same) /* not known to happen; the last graph would be that of another step */
     ct__step_note(t, queue->capture(t->q));
   ct__step_note(t, queue->start(t->q, whole));
   r->key = -1;
