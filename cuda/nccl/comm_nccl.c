@@ -339,6 +339,7 @@ static void close_comm(ct_comm_t *c)
     int rc = gpu__wait_stream(c->dev, c->stream);
     if (rc != CT_OK) gpu__nccl_give_up(c, rc);
   }
+  int failed = c->failure.code;
   gpu__drop_graphs(c->dev); /* NCCL would wait for graphs that contain its work */
   if (c->failure.code != CT_OK) gpu__nccl_kill(c);
   free_memory(c, &c->tree);
@@ -348,6 +349,8 @@ static void close_comm(ct_comm_t *c)
   }
   gpu__nccl_groups_free(c);
   close_nccl(c);
+  if (failed == CT_OK && c->failure.code != CT_OK && c->failure.rank < 0) /* not another rank's */
+    ct_log_all(CT_LOG_WARN, "%s; all transfers were complete", c->failure.text);
   free_parts(c, 0);
 }
 
