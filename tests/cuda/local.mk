@@ -46,6 +46,7 @@ nccl_tests = \
   %D%/nccl_train.test
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/choices.test \
+  %D%/emu/STRICT.md \
   %D%/compose.test \
   %D%/conform.test \
   %D%/energy.test \

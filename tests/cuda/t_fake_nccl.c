@@ -115,6 +115,20 @@ static void a_child_comes_late(void)
   close_comm();
 }
 
+static void an_aborted_split_returns_a_child(void)
+{
+  ncclComm_t child;
+  open_comm();
+  polls(comm);
+  CT_ASSERT_INT(ncclCommSplit(comm, 0, 0, &child, NULL), ncclInProgress);
+  CU_ASSERT_PTR_NULL(child);
+  CT_ASSERT_INT(ncclCommAbort(comm), ncclSuccess);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(child);
+  CT_ASSERT_INT(ncclCommAbort(child), ncclSuccess);
+  CT_ASSERT_INT(ncclMemFree(from), ncclSuccess);
+  CT_ASSERT_INT(fake_nccl_misuses(), 0);
+}
+
 static void an_operation_is_enqueued_late(void)
 {
   open_comm();
@@ -360,6 +374,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(a_call_in_progress_excludes_others),
                                     CT_TEST(a_child_comes_late),
+                                    CT_TEST(an_aborted_split_returns_a_child),
                                     CT_TEST(an_operation_is_enqueued_late),
                                     CT_TEST(a_group_starts_as_a_whole),
                                     CT_TEST(nothing_follows_finalize),

@@ -290,6 +290,20 @@ static void end_comm(struct ncclComm *c)
   }
 }
 
+/* A split that is aborted returns a child, which must be aborted too. */
+static void return_child(struct ncclComm *c)
+{
+  struct ncclComm *child = c->job == FAKE_SPLIT ? calloc(1, sizeof *child) : NULL;
+  if (!child) return;
+  snprintf(child->name, sizeof child->name, "/ctrain-fake-nccl-no-child");
+  child->family = c->family;
+  child->size = 1;
+  child->async = ncclInternalError;
+  child->next = fake_comms;
+  fake_comms = child;
+  *c->child = child;
+}
+
 /* Waits until no graph holds an operation of this communicator. */
 static void wait_for_graphs(struct ncclComm *c)
 {
@@ -306,6 +320,7 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
   ncclResult_t r = fake_nccl_enter(c, __func__, FAKE_BUSY_OK | FAKE_FINALIZED_OK | FAKE_GROUP_OK);
   if (r != ncclSuccess) return r;
   end_comm(c);
+  return_child(c);
   for (struct ncclComm *other = fake_comms; other; other = other->next) {
     if (other->family != c->family || other->gone) continue;
     atomic_store(&other->aborted, 1);
