@@ -192,6 +192,30 @@ static void a_repeated_step_fails(void)
   close_comm();
 }
 
+/* An abort waits for the end of a capture, and is not forgotten if nothing else is called. */
+static void a_capture_fails_and_no_more(void)
+{
+  if (t->size == 1) {
+    ct_test_skip("needs several ranks");
+    return;
+  }
+  for (int abandons = 0; abandons < 2; abandons++) {
+    ct_group_t *g;
+    CT_ASSERT_OK(open_plain());
+    CT_ASSERT_OK(ops->group(comm, 0, &g));
+    set_failure("ncclAllReduce", 0, "");
+    CT_ASSERT_OK(be->queue->begin(queue, 0));
+    CT_ASSERT_OK(step(g, outside, row + 8));
+    int rc = be->queue->end(queue);
+    if (t->rank == 0) CT_ASSERT_FAILS(rc, CT_ERR_COMM, "NCCL failed on rank 0");
+    unsetenv("CTRAIN_FAKE_NCCL_FAIL");
+    if (abandons)
+      abandon_comm();
+    else
+      close_comm();
+  }
+}
+
 static void a_failure_is_remembered(void)
 {
   int ticket;
@@ -243,12 +267,10 @@ static void two_ranks_of_one_gpu(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(steps_are_repeated),
-                                    CT_TEST(failures_end_all_ranks),
-                                    CT_TEST(a_repeated_step_fails),
-                                    CT_TEST(a_failure_is_remembered),
-                                    CT_TEST(memory_need_not_be_nccls),
-                                    CT_TEST(two_ranks_of_one_gpu),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(steps_are_repeated),      CT_TEST(failures_end_all_ranks),
+      CT_TEST(a_repeated_step_fails),   CT_TEST(a_capture_fails_and_no_more),
+      CT_TEST(a_failure_is_remembered), CT_TEST(memory_need_not_be_nccls),
+      CT_TEST(two_ranks_of_one_gpu),    CT_TEST_END};
   return rig_main("nccl", tests, argc, argv);
 }
