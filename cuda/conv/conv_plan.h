@@ -29,8 +29,9 @@ typedef struct gpu__conv_algo {
 
 /** Returns the name of a pass: "forward", "backward data" or "backward weight". */
 const char *gpu__conv_pass_name(int pass);
-/** Returns 1 if cuDNN may apply the bias: if the pass has no ReLU. cuDNN's ReLU turns NaN into 0,
- * so with a ReLU our kernel applies bias and ReLU. */
+/** Returns 1 if cuDNN may apply the bias: if the pass has no ReLU. cuDNN's ReLU turns NaN into 0;
+ * of the engines of 9.19 only one of last resort has the note STRICT_NAN_PROP. So with a ReLU our
+ * kernel applies bias and ReLU. */
 int gpu__conv_may_fuse(const gpu__conv_pass_t *p);
 
 enum { GPU_CONV_ALGOS = 12 }; /**< maximum number of candidates */

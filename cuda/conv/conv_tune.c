@@ -64,8 +64,8 @@ static float median(const float t[RUNS])
 }
 
 /* Measures the time of a run in milliseconds; a warm-up run, which may load the kernel, is not
- * counted. */
-static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
+ * counted. Candidates that take twice as long as the fastest one so far are measured once. */
+static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float least, float *ms)
 {
   int rc = CT_OK;
   float t[RUNS];
@@ -78,6 +78,10 @@ static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float *ms)
     GPU_TRY(cudaEventRecord(b->end, b->stream));
     GPU_TRY(cudaEventSynchronize(b->end));
     GPU_TRY(cudaEventElapsedTime(&t[i], b->begin, b->end));
+    if (i == 0 && t[0] > 2 * least) {
+      *ms = t[0];
+      goto out;
+    }
   }
   *ms = median(t);
 out:
@@ -107,9 +111,11 @@ out:
 /* Returns the index of the fastest candidate; candidates that fail are skipped. */
 static int fastest(bench_t *b, const gpu__conv_algo_t algo[CANDIDATES], int n)
 {
-  float ms[CANDIDATES];
-  for (int i = 0; i < n; i++)
-    if (tune_measure(b, &algo[i], &ms[i]) != CT_OK) ms[i] = INFINITY;
+  float ms[CANDIDATES], least = INFINITY;
+  for (int i = 0; i < n; i++) {
+    if (tune_measure(b, &algo[i], least, &ms[i]) != CT_OK) ms[i] = INFINITY;
+    least = fminf(least, ms[i]);
+  }
   return gpu__choices_fastest(ms, n);
 }
 
