@@ -208,8 +208,10 @@ int gpu__choices_take(gpu__choices_t *c, const char *text, size_t bytes)
 {
   int rc = c ? choices_parse(c, text, bytes, 0) : CT_OK;
   if (rc == CT_ERR_DIFFER)
-    return ct_err_set(rc, __FILE__, __LINE__, "they belong to another GPU or other libraries");
-  if (rc == CT_ERR_FORMAT) return ct_err_set(rc, __FILE__, __LINE__, "they are damaged");
+    return ct_err_set(rc, __FILE__, __LINE__,
+                      "choices of autotuning are of another GPU or of other libraries");
+  if (rc == CT_ERR_FORMAT)
+    return ct_err_set(rc, __FILE__, __LINE__, "choices of autotuning are damaged");
   return rc;
 }
 

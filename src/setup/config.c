@@ -26,10 +26,9 @@ static const ct_opt_t cuda_rows[] = {
         ct_cuda_opts_t, cache, "", "off",
         "directory for results of autotune; empty: ctrain-hpc in $XDG_CACHE_HOME or ~/.cache; off: "
         "none"),
-    CT_OPT_INT(
-        ct_cuda_opts_t, workspace_mb, "0", 0, 1000000,
-        "MB that an algorithm may use as workspace, all ops together as much; 0: 1/32 of the "
-        "GPU's memory"),
+    CT_OPT_INT(ct_cuda_opts_t, workspace_mb, "0", 0, 1000000,
+               "maximum workspace of an algorithm in MB, memory that all ops share; 0: 1/32 of the "
+               "GPU's memory"),
     CT_OPT_BOOL(ct_cuda_opts_t, graph, "true", "replay steps as CUDA graphs where that is safe"),
     CT_OPT_DOUBLE(ct_cuda_opts_t, timeout_s, "600", 0, 1e6,
                   "seconds to wait for the GPU or a peer before the run aborts; 0: forever"),

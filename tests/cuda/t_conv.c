@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "cuda/conv/conv_plan.h"
@@ -366,11 +367,18 @@ static void without_memory_nothing_is_measured(void)
 {
   ct_op_desc_t d = conv(CT_FWD, CT_F16);
   script((engine_t[]){{.ms = 9, .workspace = (size_t)100 * MIB}, {.ms = 0}}, 2);
+  ct_str_t text = {0};
+  char dir[CT_PATH_MAX];
+  snprintf(dir, sizeof dir, "%s/no-memory", ct_test_dir());
   setenv("CTRAIN_FAKE_GPU_MEMORY", "1000000", 1);
-  open_dev(1, NULL);
+  open_dev(1, dir);
   CT_ASSERT_INT(engine_for(&d, NULL), 0);
   CT_ASSERT_INT(dnn.runs, 0);
+  CT_ASSERT_OK(gpu__choices_text(dev.choices, &text)); /* the other ranks do the same */
+  CT_ASSERT_HAS(text.data, "forward, workspace 268435456fused 0, notes 0, engine 0");
+  ct_str_clear(&text);
   close_dev();
+  CT_ASSERT_INT(ct_file_is_dir(dir), 0);
   unsetenv("CTRAIN_FAKE_GPU_MEMORY");
 }
 
