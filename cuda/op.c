@@ -14,8 +14,6 @@ static const gpu__kind_t *const kinds[CT_OP_COUNT] = {
 #undef X
 };
 
-const gpu__kind_t gpu__kind_fake_quant = {0};
-
 /* ---- support ---- */
 
 static int is_reduced(ct_dtype_t t)

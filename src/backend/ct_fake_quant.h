@@ -12,7 +12,7 @@
 #define CT_FAKE_QUANT_SHARE 0.01f
 
 /** Updates range[2] (lowest, highest) with the lowest and highest value of a batch. */
-static inline void ct_fake_quant_follow(float range[2], float low, float high)
+CT_INLINE void ct_fake_quant_follow(float range[2], float low, float high)
 {
   low = low < 0 ? low : 0;
   high = high > 0 ? high : 0;
@@ -25,7 +25,7 @@ static inline void ct_fake_quant_follow(float range[2], float low, float high)
 
 /** Returns v / qp->scale, rounded to nearest, ties to even; NaN stays NaN.  The function has no
  * branches and calls, so that compilers vectorize loops that call it. */
-static inline float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
+CT_INLINE float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
 {
   const float most = 1024, round = 12582912; /* 1.5 * 2^23: adding it drops the fraction */
   float t = v / qp->scale;
@@ -34,7 +34,7 @@ static inline float ct_fake_quant_steps(const ct_quant_params_t *qp, float v)
   return (t + round) - round;
 }
 
-static inline float ct_fake_quant(const ct_quant_params_t *qp, float v)
+CT_INLINE float ct_fake_quant(const ct_quant_params_t *qp, float v)
 {
   float low = (float)-qp->zero, high = (float)(255 - qp->zero);
   float steps = ct_fake_quant_steps(qp, v);
@@ -44,7 +44,7 @@ static inline float ct_fake_quant(const ct_quant_params_t *qp, float v)
 }
 
 /** Returns the gradient with respect to v, given the gradient \a dy of the rounded value. */
-static inline float ct_fake_quant_gradient(const ct_quant_params_t *qp, float v, float dy)
+CT_INLINE float ct_fake_quant_gradient(const ct_quant_params_t *qp, float v, float dy)
 {
   float low = (float)-qp->zero, high = (float)(255 - qp->zero);
   float steps = ct_fake_quant_steps(qp, v);

@@ -8,7 +8,10 @@
  * Krishnamoorthi, arXiv 1806.08342.) */
 #ifndef CT_INT8_H
 #define CT_INT8_H
+#include <math.h>
 #include <stdint.h>
+
+#include "base/ct_types.h"
 
 /** Scale and zero point of a uint8 tensor. */
 typedef struct ct_quant_params {
@@ -20,7 +23,18 @@ enum { CT_QUANT_WEIGHT_MAX = 127 };
 
 /** Returns the scale and zero point for the range from min(low, 0) to max(high, 0); the value 0 is
  * represented exactly.  The scale of an empty range is 1. */
-ct_quant_params_t ct_quant_params_of(double low, double high);
+CT_INLINE ct_quant_params_t ct_quant_params_of(double low, double high)
+{
+  ct_quant_params_t qp = {1, 0};
+  low = low < 0 ? low : 0;
+  high = high > 0 ? high : 0;
+  if (!(high > low)) return qp;
+  qp.scale = (float)((high - low) / 255);
+  if (!(qp.scale > 0)) qp.scale = 1; /* underflow */
+  double zero = rint(-low / qp.scale);
+  qp.zero = (int32_t)(zero > 255 ? 255 : zero);
+  return qp;
+}
 /** Quantizes v: rounds to nearest, ties to even, and clamps to 0 … 255. */
 uint8_t ct_quant_to_u8(const ct_quant_params_t *qp, float v);
 /** Dequantizes q: returns scale * (q - zero). */

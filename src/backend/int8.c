@@ -3,19 +3,6 @@
 
 #include <math.h>
 
-ct_quant_params_t ct_quant_params_of(double low, double high)
-{
-  ct_quant_params_t qp = {1, 0};
-  low = low < 0 ? low : 0;
-  high = high > 0 ? high : 0;
-  if (!(high > low)) return qp;
-  qp.scale = (float)((high - low) / 255);
-  if (!(qp.scale > 0)) qp.scale = 1; /* underflow */
-  double zero = rint(-low / qp.scale);
-  qp.zero = (int32_t)(zero > 255 ? 255 : zero);
-  return qp;
-}
-
 uint8_t ct_quant_to_u8(const ct_quant_params_t *qp, float v)
 {
   float q = rintf(v / qp->scale) + (float)qp->zero;

@@ -184,6 +184,23 @@ static int quantize_describe(quantizing_t *z)
                         z->samples);
 }
 
+/* Rejects a device without int8 ops, which would run the int8 model in float32, before anything is
+ * measured on it. */
+static int check_device(const ct_setup_t *s)
+{
+  int rc = CT_OK;
+  char why[128];
+  ct_op_desc_t d;
+  const ct_shape_t x = ct_shape(2, 1, 64);
+  ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
+  d.q.dynamic = 1;
+  if (!s->be->op->supports(s->dev, &d, why))
+    CT_FAIL(CT_ERR_UNSUP, "quantize: device %s cannot measure an int8 model: %s; set device: cpu",
+            s->be->name, why);
+out:
+  return rc;
+}
+
 /* Calibrates the folded float32 model, then quantizes the weights. */
 static int make_int8(quantizing_t *z)
 {
@@ -293,6 +310,7 @@ int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status)
                               .nothing = "accuracy cannot be measured"};
   CT_TRY(ct_model_config(s, a, &ask, &w));
   CT_TRY(ct_setup_device(s));
+  CT_TRY(check_device(s));
   CT_TRY(ct_setup_data(s, 0, 1));
   CT_TRY(ct_setup_model(s));
   CT_TRY(peek_trained(&z, ask.key, &w));

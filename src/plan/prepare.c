@@ -11,8 +11,9 @@ static int prepare_one(ct_plan_t *p, ct_plan_op_t *op, const ct_op_t *like)
   char why[128] = "", text[160];
   const char *name = op->layer >= 0 ? p->graph->layer[op->layer].name : "helper";
   if (!p->be->op->supports(p->dev, &op->desc, why))
-    CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s", name, p->be->name,
-            ct_op_text(&op->desc, text, sizeof text), why);
+    CT_FAIL(CT_ERR_UNSUP, "layer %s: backend %s cannot do '%s': %s%s", name, p->be->name,
+            ct_op_text(&op->desc, text, sizeof text), why,
+            p->be->in_place ? "" : "; set device: cpu for this model");
   ct_heartbeat_progress(); /* prepare may time algorithms */
   CT_TRY(p->be->op->prepare(p->dev, &op->desc, like, &op->op, &op->info));
   if (op->info.scratch > p->scratch_bytes) p->scratch_bytes = op->info.scratch;

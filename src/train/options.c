@@ -62,7 +62,7 @@ const ct_opt_t ct_train_rows[] = {
                "a stop takes effect one step later; the model is the same; 0: after it"),
     CT_OPT_BOOL(ct_train_opts_t, qat, "false",
                 "quantization-aware training: weights and activations are rounded as by "
-                "`quantize`, with straight-through gradients (devices cpu and ref)"),
+                "`quantize`, with straight-through gradients"),
     CT_OPT_DOUBLE(ct_train_opts_t, ema, "0", 0, 0.9999999,
                   "decay of an exponential moving average of the weights, such as 0.999; "
                   "evaluation and checkpoints use the average; 0: off"),

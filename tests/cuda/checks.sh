@@ -133,10 +133,38 @@ check_inputs() {
 check_averages() {
   ok "averaged weights, on the CPU" gpu 1 ema-cpu --set device=cpu "${two[@]}" --set train.ema=0.9
   ok "the GPU's are alike" averages_like ema ema-cpu 1e-3
+  ok "quantization-aware training, on the CPU" gpu 1 qat-cpu --set device=cpu --set train.qat=true
+  ok "the same on the GPU" train_like qat qat-cpu 0.02 1 --set train.qat=true
+  ok "  step by step and as CUDA graphs: the same bits" \
+    gpu 1 qat-eager --set train.qat=true --set cuda.graph=false
+  ok "  in all weights" same_bits qat qat-eager
+  ok "quantize is refused before any work; an int8 model is evaluated" no_int8
   ok "bf16 without averages" gpu 1 bf16-two "${two[@]}" --set train.amp=bf16
   ok "looking at averages in between changes nothing" averages_like ema-bf16 ema-cpu 1e-3 \
     --set train.amp=bf16
   ok "  in the losses" alike ema-bf16 bf16-two 0
+}
+
+no_int8() {
+  local int8=$work/int8.h5
+  launch 1 ctrain-hpc quantize "$work/qat" --set device=cuda --output "$int8" 2>"$work/err" &&
+    return 1
+  cat "$work/err"
+  grep -q "quantize: device cuda cannot measure an int8 model: .*; set device: cpu" "$work/err" ||
+    return 1
+  launch 1 ctrain-hpc quantize "$work/qat" --set device=cpu --output "$int8" >"$work/out" &&
+    evaluated_alike "$int8" 1e-2
+}
+
+# evaluated_alike MODEL TOLERANCE: the GPU, which has no int8 ops, computes in float32.
+evaluated_alike() {
+  local device loss=()
+  for device in cuda cpu; do
+    launch 1 ctrain-hpc eval "$1" --set device=$device --json >"$work/out" 2>"$work/err" ||
+      { cat "$work/err"; return 1; }
+    loss+=("$(sed -n 's/.*"loss": *\([0-9.e-]*\).*/\1/p' "$work/out")")
+  done
+  near "${loss[@]}" "$2"
 }
 
 # Two epochs, so that training goes on after an evaluation.
