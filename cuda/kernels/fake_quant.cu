@@ -1,6 +1,6 @@
-/* Fake quantization. The range follows a batch in two launches: each block finds the extremes of its
- * elements, and one block those of all. Extremes do not depend on an order, so ranges have the same
- * bits in every run. */
+/* Fake quantization. The range follows a batch in two launches: each block finds the extremes of
+ * its elements, and one block those of all. Extremes do not depend on an order, so ranges have the
+ * same bits in every run. */
 #include "cuda/kernels/fake_quant.h"
 
 #include "backend/ct_fake_quant.h"

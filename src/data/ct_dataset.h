@@ -136,9 +136,9 @@ int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[],
  * caller. CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);
 
-/** Returns 1 if samples are stored as uint8, and only transforms that move pixels (crops, flips) and
- * the affine map of the conversion are applied to them. A feed can then deliver bytes, a quarter of
- * the float32 size, to a device that converts them. */
+/** Returns 1 if samples are stored as uint8, and only transforms that move pixels (crops, flips)
+ * and the affine map of the conversion are applied to them. A feed can then deliver bytes, a
+ * quarter of the float32 size, to a device that converts them. */
 int ct_dataset_is_bytes(const ct_dataset_t *d);
 
 #endif
