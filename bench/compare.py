@@ -74,13 +74,13 @@ def resnet(depth, classes, size):
 
 def torch_model(model, shape, classes):
     """The same network; `model` as a configuration has it."""
-    import torchvision.models as zoo
-
     family = model["family"]
     if family == "lenet":
         return lenet(classes)
     if family == "lstm":
         return lstm(model, shape[-1], classes)
+    import torchvision.models as zoo
+
     if family == "resnet":
         return resnet(model["depth"], classes, shape[-1])
     if family == "vit":

@@ -82,6 +82,7 @@ check_PROGRAMS += %D%/t_fake_nccl
 %C%_t_fake_nccl_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_fake_nccl
 endif
+TESTS += tests/gpu/day.test
 check_PROGRAMS += tests/gpu/t_gpu_nccl
 tests_gpu_t_gpu_nccl_SOURCES = tests/gpu/t_gpu_nccl.c
 tests_gpu_t_gpu_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
