@@ -61,6 +61,46 @@ static void attention_memory(void)
         bytes[0], bytes[1]);
 }
 
+/* Sums have a fixed order, also in a library's kernels: two runs give the same bits. */
+static void attention_bits(ct_dtype_t type)
+{
+  static const int row[4] = {3, 197, 128, 2};
+  static const trial_t how = {
+      .name = "twice", .passes = CT_FWD | CT_BWD_DATA | CT_BWD_PARAM, .flags = RIG_JOINT};
+  outputs_t out[2];
+  inputs_t in;
+  op_case_t c;
+  rig_t r;
+  char why[128];
+  make_attention(row, &c);
+  c.desc.x.dtype = c.desc.y.dtype = type;
+  size_t bytes = (size_t)ct_shape_count(&c.desc.x) * sizeof(float);
+  if (is_left_out(&c.desc.x, ct_op_flops(&c.desc, CT_FWD)) ||
+      !tested.be->op->supports(tested.dev, &c.desc, why))
+    return;
+  inputs_open(&in, &c.desc, 5, DATA_RANDOM);
+  for (int i = 0; i < 2; i++) {
+    outputs_open(&out[i], &c.desc);
+    check(!rig_open(&r, &tested, &c.desc, &how) && !rig_forward(&r, &in) &&
+              !rig_backward(&r, &in) && !rig_take(&r, &out[i]),
+          "attention, twice: %s", ct_err_last()->text);
+    rig_close(&r);
+  }
+  check(!memcmp(out[0].y, out[1].y, bytes) && !memcmp(out[0].dx, out[1].dx, bytes),
+        "attention in %s: other bits in another run", ct_dtype_name(type));
+  outputs_close(&out[0]);
+  outputs_close(&out[1]);
+  inputs_close(&in);
+}
+
+static void check_attention(void)
+{
+  attention_memory();
+  attention_bits(CT_F32);
+  attention_bits(CT_BF16);
+  attention_bits(CT_F16);
+}
+
 /* {n, features, height, width} */
 static void make_tokens(const int r[4], op_case_t *out)
 {
@@ -117,7 +157,7 @@ static int small_attention(int i, op_case_t *out)
 }
 
 const kind_cases_t cases_attention = {
-    .cases = {case_attention}, .small = {small_attention}, .check = attention_memory};
+    .cases = {case_attention}, .small = {small_attention}, .check = check_attention};
 
 static int small_tokens(int i, op_case_t *out)
 {
