@@ -5,11 +5,11 @@
  * so that no sum is shared between blocks.
  *
  * A block owns a tile of rows (queries; in the gradients of keys and values, keys) and loops over
- * tiles of STEP rows of the other kind. Of the scores of two tiles a thread has 4 x 4: rows y + i *
- * R / 4 and columns x + 8 j, where x = across(), y = down() and R is the number of own rows. A warp
- * has 8 x and 4 y, so the rows of its threads belong to it alone. Columns of heads are processed in chunks
- * of D: each chunk of the result has its own blocks (blockIdx.y), which sum the scores over all
- * chunks. */
+ * tiles of STEP rows of the other kind. Of the scores of two tiles a thread has 4 x 4: rows
+ * y + i * R / 4 and columns x + 8 j, where x = across(), y = down() and R is the number of own
+ * rows. A warp has 8 x and 4 y, so the rows of its threads belong to it alone. Columns of heads are
+ * processed in chunks of D: each chunk of the result has its own blocks (blockIdx.y), which sum the
+ * scores over all chunks. */
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/vec_access.h"
