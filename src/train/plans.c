@@ -51,8 +51,8 @@ int ct__plans_fit(const ct_trainer_t *t, int n)
 static int no_memory(const ct_trainer_t *t, int n, size_t want)
 {
   size_t left = t->env.be->mem->avail(t->env.dev);
-  if (left == SIZE_MAX)
-    return CT_ERR_NOMEM; /* the device does not report free memory; keep the error as it is */
+  if (left == SIZE_MAX || left >= want)
+    return CT_ERR_NOMEM; /* free memory is unknown or in pieces; keep the error as it is */
   return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
                     "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
                     "%.0f samples at a time would fit: lower data.batch, which is over all ranks, "

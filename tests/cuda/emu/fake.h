@@ -125,7 +125,7 @@ struct fake_state_t {
   };
   std::vector<failure> failures;
   std::map<std::string, int64_t> calls;
-  bool failed; /* an injected failure happened */
+  std::string failed; /* function of an injected failure that happened */
   bool hazards;
   fake_device_t device[FAKE_MAX_GPUS];
   std::map<const unsigned char *, fake_memory_t> memory;

@@ -112,12 +112,12 @@ static bool is_countable(const char *function)
          strcmp(function, "cudaGetLastError") != 0;
 }
 
-static cudaError_t injected_as(const char *name)
+static cudaError_t injected_as(const char *name, const char *function)
 {
   int64_t call = ++fake->calls[name];
   for (const auto &f : fake->failures) {
     if (f.call != call || f.function != name) continue;
-    fake->failed = true;
+    fake->failed = function;
     return f.code;
   }
   return cudaSuccess;
@@ -125,9 +125,9 @@ static cudaError_t injected_as(const char *name)
 
 static cudaError_t injected(const char *function)
 {
-  cudaError_t rc = injected_as(function), other;
-  if (is_countable(function) && (other = injected_as("any")) != cudaSuccess) rc = other;
-  if (allocates(function) && (other = injected_as("alloc")) != cudaSuccess)
+  cudaError_t rc = injected_as(function, function), other;
+  if (is_countable(function) && (other = injected_as("any", function)) != cudaSuccess) rc = other;
+  if (allocates(function) && (other = injected_as("alloc", function)) != cudaSuccess)
     rc = cudaErrorMemoryAllocation;
   return rc;
 }
@@ -141,8 +141,9 @@ static void write_account(void)
   snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
   FILE *f = fopen(name, "w");
   if (!f) return;
-  fprintf(f, "alloc %lld\nany %lld\nfailed %d\nalive %d\nhazards %d\n",
-          (long long)fake->calls["alloc"], (long long)fake->calls["any"], fake->failed,
+  fprintf(f, "alloc %lld\nany %lld\nfailed %s\nalive %d\nhazards %d\n",
+          (long long)fake->calls["alloc"], (long long)fake->calls["any"],
+          fake->failed.empty() ? "none" : fake->failed.c_str(),
           fake_cuda_alive(), fake_cuda_hazards());
   fclose(f);
 }
