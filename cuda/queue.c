@@ -30,7 +30,8 @@ out:
 static void destroy(ct_queue_t *q)
 {
   if (!q) return;
-  (void)gpu__wait_stream(q->dev, q->stream);
+  ct_err_info_t failure = *ct_err_last(); /* stays the last one if the wait fails */
+  if (gpu__wait_stream(q->dev, q->stream) != CT_OK) ct_err_put(&failure);
   gpu__repeats_free(q->repeats);
   (void)cudaStreamDestroy(q->stream);
   ct_mem_free(q);

@@ -334,6 +334,7 @@ static void close_nccl(ct_comm_t *c)
 
 static void close_comm(ct_comm_t *c)
 {
+  ct_err_info_t failure = *ct_err_last(); /* stays the last one */
   if (!c) return;
   if (c->stream) {
     int rc = gpu__wait_stream(c->dev, c->stream);
@@ -352,6 +353,7 @@ static void close_comm(ct_comm_t *c)
   if (failed == CT_OK && c->failure.code != CT_OK && c->failure.rank < 0) /* not another rank's */
     ct_log_all(CT_LOG_WARN, "%s; all transfers were complete", c->failure.text);
   free_parts(c, 0);
+  ct_err_put(&failure);
 }
 
 static void abort_comm(ct_comm_t *c)

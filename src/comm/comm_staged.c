@@ -574,7 +574,8 @@ static void close_comm(ct_comm_t *c)
   if (!c) return;
   for (int i = 0; i < CT_COMM_TICKETS; i++)
     if (c->transfer[i].state != FREE) staged_end(c, i, c->down);
-  c->be->queue->sync(c->down);
+  ct_err_info_t failure = *ct_err_last(); /* stays the last one if the wait fails */
+  if (c->be->queue->sync(c->down) != CT_OK) ct_err_put(&failure);
   free_parts(c);
 }
 
