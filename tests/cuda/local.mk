@@ -51,6 +51,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/conform.test \
   %D%/energy.test \
   %D%/lag.test \
+  %D%/fails.test \
   %D%/deviceprop/a100.json \
   %D%/deviceprop/b200.json \
   %D%/deviceprop/h100.json \
@@ -68,7 +69,16 @@ CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 
 if HAVE_CUDA
 if HAVE_TESTS
-TESTS += %D%/staged.test %D%/choices.test %D%/memory.test %D%/energy.test %D%/lag.test %D%/train.test %D%/compose.test %D%/roofline.test
+TESTS += \
+  %D%/staged.test \
+  %D%/choices.test \
+  %D%/memory.test \
+  %D%/energy.test \
+  %D%/lag.test \
+  %D%/fails.test \
+  %D%/train.test \
+  %D%/compose.test \
+  %D%/roofline.test
 if HAVE_NCCL
 TESTS += $(nccl_tests)
 endif
@@ -171,6 +181,13 @@ check_PROGRAMS += %D%/t_attention
 %C%_t_attention_LDADD = %D%/emu/kernels/attention.o libfakecuda.a $(test_ldadd)
 %C%_t_attention_DEPENDENCIES = %D%/emu/kernels/attention.o libfakecuda.a libctest.a libctrain.a
 TESTS += %D%/t_attention
+# convolutions on a fake cuDNN
+check_PROGRAMS += %D%/t_fake_dnn
+%C%_t_fake_dnn_SOURCES = %D%/t_fake_dnn.c %D%/emu/fake_dnn.h %D%/emu/fake_dnn.c %D%/emu/fake_dnn_run.c \
+  %D%/emu/host_conv.c $(cuda_dnn_c) cuda/conv/dnn_check.c
+%C%_t_fake_dnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_fake_dnn_LDADD = %D%/emu/kernels/bias.o libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_fake_dnn
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
 %C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c cuda/choices.c
