@@ -118,8 +118,8 @@ int ct_setup_open_device(ct_setup_t *s)
 {
   int rc = CT_OK;
   char cache[CT_PATH_MAX], why[128];
+  int index = 0, visible = 1;
   const ct_config_t *c = &s->cfg;
-  int index = 0;
   CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
   if (ct_train_opts_tf32(&c->train) && !s->be->tf32)
     CT_FAIL(CT_ERR_USAGE,
@@ -127,9 +127,9 @@ int ct_setup_open_device(ct_setup_t *s)
             "off, or to bf16",
             s->be->name);
   CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
-  if (!s->be->host_memory)
-    CT_TRY(
-        ct_devices_choose(s->topo->local_rank, s->be->probe(why), c->parallel.share_gpu, &index));
+  if (!s->be->host_memory) visible = s->be->probe(why);
+  if (visible < 1) CT_FAIL(CT_ERR_DEVICE, "device %s is not usable: %s", s->be->name, why);
+  CT_TRY(ct_devices_choose(s->topo->local_rank, visible, c->parallel.share_gpu, &index));
   ct_dev_opts_t o = {.index = index,
                      .threads = ct_setup_threads(c, s->topo->threads),
                      .conv_direct = c->cpu.conv_algo,
@@ -580,8 +580,7 @@ out:
 
 void ct_setup_close(ct_setup_t *s)
 {
-  ct_err_info_t failure = *ct_err_last(); /* it is reported after this, and a broken device may fail
-                                             again here */
+  ct_err_info_t failure = *ct_err_last(); /* is reported later; a broken device fails again here */
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
   ct_quantized_free(s->quantized);

@@ -60,7 +60,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/staged.test \
   %D%/train.test
 
-%D%/emu/kernels/%.o: cuda/kernels/%.cu %D%/local.mk
+%D%/emu/kernels/%.o: cuda/kernels/%.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
 	  -fno-math-errno -ffp-contract=off $(if $(CT_SAN),,-fsanitize=thread) -I$(top_srcdir)/src -I$(top_srcdir) \
 	  $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
@@ -181,9 +181,14 @@ check_PROGRAMS += %D%/t_attention
 %C%_t_attention_LDADD = %D%/emu/kernels/attention.o libfakecuda.a $(test_ldadd)
 %C%_t_attention_DEPENDENCIES = %D%/emu/kernels/attention.o libfakecuda.a libctest.a libctrain.a
 TESTS += %D%/t_attention
+check_PROGRAMS += %D%/t_fake_lt
+%C%_t_fake_lt_SOURCES = %D%/t_fake_lt.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c
+%C%_t_fake_lt_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+%C%_t_fake_lt_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
+TESTS += %D%/t_fake_lt
 # convolutions on a fake cuDNN
 check_PROGRAMS += %D%/t_fake_dnn
-%C%_t_fake_dnn_SOURCES = %D%/t_fake_dnn.c %D%/emu/fake_dnn.h %D%/emu/fake_dnn.c %D%/emu/fake_dnn_run.c \
+%C%_t_fake_dnn_SOURCES = %D%/t_fake_dnn.c %D%/emu/fake_dnn.h %D%/emu/fake_dnn_rules.h %D%/emu/fake_dnn.c %D%/emu/fake_dnn_run.c \
   %D%/emu/host_conv.c $(cuda_dnn_c) cuda/conv/dnn_check.c
 %C%_t_fake_dnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_fake_dnn_LDADD = %D%/emu/kernels/bias.o libfakecuda.a $(test_ldadd) -lstdc++

@@ -1,5 +1,5 @@
-/* cuda/conv/dnn_*.c over the fake cuDNN: graphs compute what plain loops do (emu/host_conv.c), and each
- * misuse of the library is refused. */
+/* cuda/conv/dnn_*.c over the fake cuDNN: graphs compute what plain loops do (emu/host_conv.c), and
+ * each misuse of the library is refused. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,9 @@ static int plan_for(const ct_op_desc_t *d, int pass, gpu__dnn_plan_t *plan)
   gpu__dnn_graph_t g = {.rc = CT_OK};
   gpu__dnn_target_t target = {.handle = handle};
   gpu__dnn_configs_t configs = {.count = 0};
-  gpu__dnn_window_t window = {2, {d->u.conv.stride[0], d->u.conv.stride[1]}, {1, 1},
+  gpu__dnn_window_t window = {2,
+                              {d->u.conv.stride[0], d->u.conv.stride[1]},
+                              {1, 1},
                               {d->u.conv.dilate[0], d->u.conv.dilate[1]}};
   int64_t w_dim[] = {d->y.dim[1], d->x.dim[1] / d->u.conv.groups, 3, 3};
   int64_t b_dim[] = {1, d->y.dim[1], 1, 1};

@@ -26,14 +26,14 @@ enum { READS = 1, WRITES = 2, PAGE = 4096 };
  * late finds memory that is no longer allocated. */
 static const size_t space_bytes = (size_t)1 << 40;
 static unsigned char *space, *space_end;
-static unsigned char *marks; /* for each byte of the space: READS | WRITES by the running action */
-static unsigned char *marked;     /* 1: this page has marks */
+static unsigned char *marks;  /* for each byte of the space: READS | WRITES by the running action */
+static unsigned char *marked; /* 1: this page has marks */
 static std::vector<size_t> pages; /* with marks */
 
 static unsigned char *reserve(size_t bytes)
 {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *p =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) {
     perror("fake cuda: no addresses for the memory of devices");
     abort();
@@ -144,9 +144,15 @@ void *__tsan_memset(void *p, int v, size_t n)
   mark(p, n, WRITES);
   return memset(p, v, n);
 }
-void __tsan_init(void) {}
-void __tsan_func_entry(void *) {}
-void __tsan_func_exit(void) {}
+void __tsan_init(void)
+{
+}
+void __tsan_func_entry(void *)
+{
+}
+void __tsan_func_exit(void)
+{
+}
 }
 
 /* ---- clocks ---- */

@@ -143,8 +143,8 @@ static void write_account(void)
   if (!f) return;
   fprintf(f, "alloc %lld\nany %lld\nfailed %s\nalive %d\nhazards %d\n",
           (long long)fake->calls["alloc"], (long long)fake->calls["any"],
-          fake->failed.empty() ? "none" : fake->failed.c_str(),
-          fake_cuda_alive(), fake_cuda_hazards());
+          fake->failed.empty() ? "none" : fake->failed.c_str(), fake_cuda_alive(),
+          fake_cuda_hazards());
   fclose(f);
 }
 

@@ -1,5 +1,5 @@
-/* Descriptors of the fake cuDNN (fake_dnn.h).  All of them are lists of attributes; a table says which
- * attributes a descriptor has, with which type and how many elements. */
+/* Descriptors of the fake cuDNN (fake_dnn.h).  All of them are lists of attributes; a table says
+ * which attributes a descriptor has, with which type and how many elements. */
 #include "tests/cuda/emu/fake_dnn.h"
 
 #include <stdbool.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/cuda/emu/fake_cuda.h"
+#include "tests/cuda/emu/fake_dnn_rules.h"
 
 fake_dnn_t fake_dnn = {.engines = 1};
 
@@ -16,79 +17,13 @@ static char last_error[256];
 #define REFUSE(code, ...) \
   (snprintf(last_error, sizeof last_error, __VA_ARGS__), CUDNN_STATUS_##code)
 
-/* ---- the attributes ---- */
-
-typedef struct rule {
-  cudnnBackendDescriptorType_t of;
-  cudnnBackendAttributeName_t name;
-  cudnnBackendAttributeType_t type;
-  int least, most; /* elements; least 0: need not be set */
-} rule_t;
-
-#define CONV_RULES(OF, N, X, W, Y)                                               \
-  {OF, N##CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},                       \
-      {OF, N##X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},                           \
-      {OF, N##W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},                           \
-      {OF, N##Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},                           \
-      {OF, N##ALPHA, CUDNN_TYPE_FLOAT, 1, 1}, {OF, N##BETA, CUDNN_TYPE_FLOAT, 1, 1}
-#define TENSOR       CUDNN_BACKEND_TENSOR_DESCRIPTOR
-#define WINDOW       CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR
-#define FORWARD      CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
-#define BACK_DATA    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-#define BACK_FILTER  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR
-#define POINTWISE    CUDNN_BACKEND_POINTWISE_DESCRIPTOR
-#define POINTWISE_OP CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
-#define GRAPH        CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR
-#define HEURISTICS   CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR
-#define ENGINE       CUDNN_BACKEND_ENGINE_DESCRIPTOR
-#define CONFIG       CUDNN_BACKEND_ENGINECFG_DESCRIPTOR
-#define PLAN         CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
-#define PACK         CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR
-
-static const rule_t rules[] = {
-    {TENSOR, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1},
-    {TENSOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    {TENSOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    {TENSOR, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, 1},
-    {TENSOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1},
-    {TENSOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 0, 1},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, 1},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    {WINDOW, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 1, FAKE_DNN_DIMS},
-    CONV_RULES(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_, X, W, Y),
-    CONV_RULES(BACK_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_, DX, W, DY),
-    CONV_RULES(BACK_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_, X, DW, DY),
-    {POINTWISE, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1},
-    {POINTWISE, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1},
-    {POINTWISE_OP, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-     1},
-    {POINTWISE_OP, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-    {POINTWISE_OP, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, 1},
-    {POINTWISE_OP, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-    {GRAPH, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 0, 1},
-    {GRAPH, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, FAKE_DNN_OPS},
-    {HEURISTICS, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-    {HEURISTICS, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1},
-    {PLAN, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, 1},
-    {PLAN, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, 1},
-    {PLAN, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, 1 << 20},
-    {PACK, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 1, FAKE_DNN_POINTERS},
-    {PACK, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 1, FAKE_DNN_POINTERS},
-    {PACK, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 0, 1},
-};
-enum { RULES = sizeof rules / sizeof *rules, ATTRIBUTES = 8 };
-
 static size_t size_of(cudnnBackendAttributeType_t type)
 {
-  return type == CUDNN_TYPE_BOOLEAN                ? sizeof(bool)
-         : type == CUDNN_TYPE_CHAR                 ? 1
-         : type == CUDNN_TYPE_INT64                ? sizeof(int64_t)
-         : type == CUDNN_TYPE_BACKEND_DESCRIPTOR ||
-                 type == CUDNN_TYPE_VOID_PTR || type == CUDNN_TYPE_HANDLE
+  return type == CUDNN_TYPE_BOOLEAN ? sizeof(bool)
+         : type == CUDNN_TYPE_CHAR  ? 1
+         : type == CUDNN_TYPE_INT64 ? sizeof(int64_t)
+         : type == CUDNN_TYPE_BACKEND_DESCRIPTOR || type == CUDNN_TYPE_VOID_PTR ||
+                 type == CUDNN_TYPE_HANDLE
              ? sizeof(void *)
              : sizeof(int);
 }
@@ -285,7 +220,8 @@ static fake_dnn_op_t op_of(const desc_t *d)
       {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
-      {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+      {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
       {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
@@ -403,8 +339,8 @@ static cudnnStatus_t check_plan(desc_t *d)
   char copy[64] = "";
   if (!config == !text) return REFUSE(BAD_PARAM, "a plan needs a configuration or a text");
   if (text) memcpy(copy, text, n < 63 ? (size_t)n : 63);
-  if (text && (sscanf(copy, "{\"fake plan\": %d}", &number) != 1 || number < 0 ||
-               number >= program_count))
+  if (text &&
+      (sscanf(copy, "{\"fake plan\": %d}", &number) != 1 || number < 0 || number >= program_count))
     return REFUSE(BAD_PARAM, "the text of a plan cannot be read");
   if (config && config->type != CONFIG) return REFUSE(BAD_PARAM_DESCRIPTOR_TYPE, "of a plan");
   d->program = text ? programs[number] : config->program;
@@ -573,8 +509,8 @@ static cudnnStatus_t check_pointer(const fake_tensor_t *t, const fake_dnn_job_t 
     if ((uintptr_t)j->at[i] % (uintptr_t)t->align)
       return REFUSE(BAD_PARAM_MISALIGNED_POINTER, "tensor %d is not aligned to %d bytes",
                     (int)t->uid, (int)t->align);
-    if (!is_of_device(j->at[i])) return REFUSE(BAD_PARAM, "tensor %d: no device memory",
-                                               (int)t->uid);
+    if (!is_of_device(j->at[i]))
+      return REFUSE(BAD_PARAM, "tensor %d: no device memory", (int)t->uid);
     return CUDNN_STATUS_SUCCESS;
   }
   return REFUSE(BAD_PARAM, "tensor %d is not in the variant pack", (int)t->uid);

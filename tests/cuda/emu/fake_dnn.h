@@ -1,6 +1,6 @@
-/* fake_dnn.h A fake cuDNN with the functions that cuda/conv uses: the graph API with convolutions and
- * pointwise operations, computed by plain loops in the streams of the fake runtime.  It rejects what
- * the library may reject; each call tells why (cudnnGetLastErrorString). */
+/* fake_dnn.h A fake cuDNN with the functions that cuda/conv uses: the graph API with convolutions
+ * and pointwise operations, computed by plain loops in the streams of the fake runtime.  It rejects
+ * what the library may reject; each call tells why (cudnnGetLastErrorString). */
 #ifndef FAKE_DNN_H
 #define FAKE_DNN_H
 #include <cudnn.h>
@@ -9,9 +9,9 @@ enum { FAKE_DNN_DIMS = 8, FAKE_DNN_ENGINES = 4, FAKE_DNN_OPS = 4, FAKE_DNN_POINT
 
 typedef struct fake_dnn {
   /* settings of a test */
-  int engines;                        /* number of engines that the heuristics propose */
+  int engines;                         /* number of engines that the heuristics propose */
   int64_t workspace[FAKE_DNN_ENGINES]; /* bytes that they need */
-  int fail_call;                      /* the n-th call from now fails; 0: none */
+  int fail_call;                       /* the n-th call from now fails; 0: none */
   /* observed */
   int alive; /* descriptors and handles not destroyed */
   int runs;

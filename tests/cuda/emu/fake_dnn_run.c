@@ -1,5 +1,5 @@
-/* What plans of the fake cuDNN compute (fake_dnn.h): each operation in double precision, rounded once
- * to the type of its result. */
+/* What plans of the fake cuDNN compute (fake_dnn.h): each operation in double precision, rounded
+ * once to the type of its result. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,8 +33,8 @@ static int fails(void)
 
 /* ---- descriptors ---- */
 
-/* What a pointer of the program is; each struct starts with it.  A destroyed one stays in memory, so
- * that its use is noticed. */
+/* What a pointer of the program is; each struct starts with it.  A destroyed one stays in memory,
+ * so that its use is noticed. */
 typedef enum { HANDLE = 0x1d01, LAYOUT, DESC, PREFERENCE, DESTROYED } kind_t;
 
 typedef struct layout {
@@ -162,7 +162,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-  preference_t p = {.kind = PREFERENCE, .reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .align = {256, 256, 256, 256}};
+  preference_t p = {.kind = PREFERENCE,
+                    .reduction = CUBLASLT_REDUCTION_SCHEME_MASK,
+                    .align = {256, 256, 256, 256}};
   return create(out, &p, sizeof p);
 }
 
@@ -253,7 +255,7 @@ static uint64_t problem_of(const desc_t *k, const layout_t *a, const layout_t *b
   uint64_t sum = (uint64_t)k->compute * 31 + (uint64_t)k->turned[0] * 7 + (uint64_t)k->turned[1];
   sum = sum * 31 + k->epilogue;
   for (int i = 0; i < 3; i++) {
-    const uint64_t of[] = {(uint64_t)all[i]->type, all[i]->rows,          all[i]->cols,
+    const uint64_t of[] = {(uint64_t)all[i]->type, all[i]->rows,           all[i]->cols,
                            (uint64_t)all[i]->ld,   (uint64_t)all[i]->step, (uint64_t)all[i]->batch};
     for (int m = 0; m < 6; m++)
       sum = (sum ^ of[m]) * 0x100000001b3u;
@@ -384,8 +386,8 @@ static int all_aligned(const layout_t *l, const void *p, uint64_t align)
   return is_aligned(p, align) && (l->batch == 1 || step % align == 0);
 }
 
-/* Returns 1 if the library may use these pointers.  The result may be where C is, but not where A or
- * B are. */
+/* Returns 1 if the library may use these pointers.  The result may be where C is, but not where A
+ * or B are. */
 static int are_apart_from(const job_t *j)
 {
   const char *d = j->d_at, *d_end = d + extent(&j->d) * ct_dtype_size(dtype(&j->d));
@@ -393,8 +395,8 @@ static int are_apart_from(const job_t *j)
   const char *b = j->b_at, *b_end = b + extent(&j->b) * ct_dtype_size(dtype(&j->b));
   const char *w = j->workspace, *w_end = w + j->workspace_bytes;
   return a && b && d && (a_end <= d || d_end <= a) && (b_end <= d || d_end <= b) &&
-         (w == w_end || ((w_end <= d || d_end <= w) && (w_end <= a || a_end <= w) &&
-                         (w_end <= b || b_end <= w)));
+         (w == w_end ||
+          ((w_end <= d || d_end <= w) && (w_end <= a || a_end <= w) && (w_end <= b || b_end <= w)));
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, const void *alpha,

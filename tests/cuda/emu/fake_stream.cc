@@ -107,8 +107,8 @@ static void put(const line_t &line, const char *what, const fake_piece_t &piece)
   fake_clock_join(&line->clock, fake_host_clock());
   fake_clock_next(&line->clock, line->lane);
   line->work.push_back(piece);
-  line->work.back().who = std::make_shared<const fake_who_t>(
-      fake_who_t{what, line->stream, line->lane, line->clock});
+  line->work.back().who =
+      std::make_shared<const fake_who_t>(fake_who_t{what, line->stream, line->lane, line->clock});
   line->put++;
   if (fake->order == fake_state_t::INLINE) finish(line, line->put);
   /* the device may also start at once */

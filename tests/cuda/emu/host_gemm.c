@@ -43,7 +43,8 @@ static void tell_rows(ct_dtype_t type, const void *p, int64_t first, int64_t row
 {
   size_t size = ct_dtype_size(type);
   for (int64_t r = 0; r < rows; r++)
-    fake_cuda_access((const char *)p + (size_t)(first + r * ld) * size, (size_t)cols * size, writes);
+    fake_cuda_access((const char *)p + (size_t)(first + r * ld) * size, (size_t)cols * size,
+                     writes);
 }
 
 static void tell_operands(const gpu__gemm_spec_t *g, const job_t *j, int64_t which)
