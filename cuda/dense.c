@@ -40,6 +40,7 @@ int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *
   forward.b_turned = 1;
   forward.bias = spec->bias;
   forward.relu = spec->relu;
+  forward.adds = spec->add;
   param.out = CT_F32;
   param.a_turned = 1;
   /* a micro-batch may start at any row of the batch */
@@ -70,6 +71,12 @@ int gpu__dense_forward(const gpu__dense_t *d, const void *x, const void *w, cons
                        void *y, void *scratch, cudaStream_t s)
 {
   return gpu__gemm_run(d->forward, 1, x, w, bias, y, scratch, s);
+}
+
+int gpu__dense_forward_add(const gpu__dense_t *d, const void *x, const void *w, const void *bias,
+                           const void *other, void *y, void *scratch, cudaStream_t s)
+{
+  return gpu__gemm_run_add(d->forward, 1, x, w, bias, other, y, scratch, s);
 }
 
 int gpu__dense_data(const gpu__dense_t *d, const void *dy, const void *w, void *dx, void *scratch,

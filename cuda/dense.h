@@ -11,6 +11,7 @@ typedef struct gpu__dense_spec {
   ct_dtype_t type;   /**< type of x, w, bias, dy and dx */
   ct_dtype_t y_type; /**< type of y: same as type, or CT_F32 */
   int bias, relu;    /**< relu: forward only */
+  int add;           /**< 1: forward adds another matrix before the ReLU */
 } gpu__dense_spec_t;
 
 typedef struct gpu__dense {
@@ -22,9 +23,12 @@ typedef struct gpu__dense {
  * a failure. */
 int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *d, size_t *scratch);
 void gpu__dense_clear(gpu__dense_t *d);
-/** Hot, like the next two functions. Enqueues y = x w^T + bias. */
+/** Hot, like the next three functions. Enqueues y = x w^T + bias. */
 int gpu__dense_forward(const gpu__dense_t *d, const void *x, const void *w, const void *bias,
                        void *y, void *scratch, cudaStream_t s);
+/** Enqueues y = x w^T + bias + other (spec.add); other [rows,out] may be y. */
+int gpu__dense_forward_add(const gpu__dense_t *d, const void *x, const void *w, const void *bias,
+                           const void *other, void *y, void *scratch, cudaStream_t s);
 int gpu__dense_data(const gpu__dense_t *d, const void *dy, const void *w, void *dx, void *scratch,
                     cudaStream_t s);
 /** Enqueues the gradients dw and dbias (NULL: not wanted), which are float32. */

@@ -58,7 +58,7 @@ typedef struct gpu__gemm_spec {
   ct_dtype_t in, out;             /**< types of A and B, and of C (same as in, or CT_F32) */
   int bias;                       /**< 1: adds a bias of type `in`; only with batch 1 */
   int relu;                       /**< 1: applies ReLU (NaN stays NaN); only with batch 1 */
-  int adds;                       /**< 1: C += ..., without bias and ReLU */
+  int adds;                       /**< 1: C += ... */
   int unaligned; /**< GPU_GEMM_A | …: operands whose pointers may have any alignment; the others,
                      bias and scratch are aligned to 16 bytes */
 } gpu__gemm_spec_t;
@@ -75,6 +75,10 @@ void gpu__gemm_free(gpu__gemm_t *g);
 /** Enqueues C = factor * A * B, with the additions of the spec; with k = 0 the product is zero. */
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s);
+/** Enqueues C = factor * A * B + other, for a spec with `adds`; \a other is laid out as C. It may
+ * be C, but must not overlap it otherwise. */
+int gpu__gemm_run_add(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
+                      const void *other, void *c, void *scratch, cudaStream_t s);
 
 /* ---- attention ---- */
 

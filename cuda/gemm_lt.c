@@ -348,13 +348,18 @@ void gpu__gemm_free(gpu__gemm_t *g)
   ct_mem_free(g);
 }
 
-/* Enqueues the result of an empty sum: zeros. */
-static int write_zeros(const gpu__gemm_spec_t *g, char *c, cudaStream_t s)
+/* Enqueues the result of an empty sum: zeros, or the other matrix. */
+static int write_empty(const gpu__gemm_spec_t *g, const char *other, char *c, cudaStream_t s)
 {
   int rc = CT_OK;
   size_t size = ct_dtype_size(g->out), bytes = (size_t)(g->m * g->n) * size;
-  for (int64_t i = 0; i < g->batch && bytes > 0 && !g->adds; i++)
-    GPU_TRY(cudaMemsetAsync(c + (size_t)(i * g->step_c) * size, 0, bytes, s));
+  for (int64_t i = 0; i < g->batch && bytes > 0; i++) {
+    size_t at = (size_t)(i * g->step_c) * size;
+    if (!g->adds)
+      GPU_TRY(cudaMemsetAsync(c + at, 0, bytes, s));
+    else if (other != c)
+      GPU_TRY(cudaMemcpyAsync(c + at, other + at, bytes, cudaMemcpyDeviceToDevice, s));
+  }
 out:
   return rc;
 }
@@ -362,14 +367,20 @@ out:
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s)
 {
+  return gpu__gemm_run_add(g, factor, a, b, bias, c, c, scratch, s);
+}
+
+int gpu__gemm_run_add(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
+                      const void *other, void *c, void *scratch, cudaStream_t s)
+{
   int rc = CT_OK;
   float beta = g->spec.adds ? 1 : 0;
   uintptr_t end = (uintptr_t)scratch + WORKSPACE_ALIGN - 1;
   void *workspace = g->workspace > 0 ? (void *)(end - end % WORKSPACE_ALIGN) : NULL;
-  if (!g->desc) return write_zeros(&g->spec, c, s);
+  if (!g->desc) return write_empty(&g->spec, other, c, s);
   if (g->fused) CT_TRY(gemm_lt_set(g->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-  CT_TRY(GPU_LT_CHECK(cublasLtMatmul(g->lt, g->desc, &factor, b, g->first, a, g->second, &beta, c,
-                                     g->d, c, g->d, &g->algo, workspace, g->workspace, s)));
+  CT_TRY(GPU_LT_CHECK(cublasLtMatmul(g->lt, g->desc, &factor, b, g->first, a, g->second, &beta,
+                                     other, g->d, c, g->d, &g->algo, workspace, g->workspace, s)));
   const void *behind = g->fused || !g->spec.bias ? NULL : bias;
   if (behind || g->spec.relu)
     GPU_TRY(gpu__bias_relu(g->spec.out, c, behind, g->spec.relu, g->spec.m, g->spec.n, s));

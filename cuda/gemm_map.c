@@ -20,7 +20,6 @@ static const char *wrong(const gpu__gemm_spec_t *g)
   if (g->relu && (g->batch > 1 || g->ldc != g->n)) return "a ReLU needs a single, dense GEMM";
   if (g->k == 0 && (g->bias || g->ldc != g->n))
     return "an empty sum must be dense and without bias";
-  if (g->adds && (g->bias || g->relu)) return "a GEMM that adds to C has neither bias nor ReLU";
   return NULL;
 }
 

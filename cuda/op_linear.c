@@ -1,5 +1,5 @@
-/* Fully connected layers over the last dim: one GEMM over all rows, including bias and ReLU.
- * Weights are in plain layout. */
+/* Fully connected layers over the last dim: one GEMM over all rows, including bias, addition and
+ * ReLU. Weights are in plain layout. */
 #include "cuda/dense.h"
 
 typedef struct linear_op {
@@ -16,10 +16,12 @@ static int linear_prepare(ct_op_t *op, ct_op_info_t *info)
                             .type = d->x.dtype,
                             .y_type = d->x.dtype,
                             .bias = d->u.linear.bias,
-                            .relu = d->u.linear.relu};
+                            .relu = d->u.linear.relu,
+                            .add = d->u.linear.add};
   spec.rows = ct_shape_count(&d->x) / spec.in;
   info->algorithm = "product";
   gpu__gradient_kernels(d, d->u.linear.bias, info);
+  info->inplace_second = d->u.linear.add;
   return gpu__dense_make(op->dev, &spec, &((linear_op_t *)op)->dense, &info->scratch);
 }
 
@@ -30,7 +32,10 @@ static int linear_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params
   const gpu__dense_t *d = &((linear_op_t *)op)->dense;
   const void *w = gpu__factor(op, a, 0), *bias = d->spec.bias ? gpu__factor(op, a, 1) : NULL;
   (void)at;
-  if (a->pass & CT_FWD) CT_TRY(gpu__dense_forward(d, a->x, w, bias, a->y, a->scratch, s));
+  if (a->pass & CT_FWD && d->spec.add)
+    CT_TRY(gpu__dense_forward_add(d, a->x, w, bias, a->x2, a->y, a->scratch, s));
+  else if (a->pass & CT_FWD)
+    CT_TRY(gpu__dense_forward(d, a->x, w, bias, a->y, a->scratch, s));
   if (a->pass & CT_BWD_DATA) CT_TRY(gpu__dense_data(d, a->dy, w, a->dx, a->scratch, s));
   if (a->pass & CT_BWD_PARAM)
     CT_TRY(

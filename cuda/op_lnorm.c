@@ -14,7 +14,7 @@ static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   k->wide = d->x.dim[d->x.ndim - 1];
   k->rows = ct_shape_count(&d->x) / k->wide;
-  info->inplace_fwd = info->inplace_bwd = 1;
+  info->adds_dx = info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);
   /* the kernels of both gradients read x and dy */
   if (d->passes & CT_BWD_PARAM && d->passes & CT_BWD_DATA)
@@ -38,7 +38,8 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_
     GPU_TRY(gpu__lnorm_param(type, k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1],
                              a->scratch, s));
   if (a->pass & CT_BWD_DATA)
-    GPU_TRY(gpu__lnorm_data(type, k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx, s));
+    GPU_TRY(
+        gpu__lnorm_data(type, k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx_add, a->dx, s));
 out:
   return rc;
 }

@@ -160,7 +160,7 @@ static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
   for (int i = 0; i < CT_OP_PARAMS; i++)
     if (a->w_reduced[i] != b->w_reduced[i]) return 0;
   return a->pass == b->pass && a->x == b->x && a->x2 == b->x2 && a->y == b->y && a->dy == b->dy &&
-         a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 &&
+         a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 && a->dx_add == b->dx_add &&
          same_pointers(a->w, b->w, CT_OP_PARAMS) && same_pointers(a->dw, b->dw, CT_OP_PARAMS) &&
          a->saved == b->saved && a->scratch == b->scratch && a->stats == b->stats &&
          a->keep_running == b->keep_running && a->labels == b->labels && a->labels2 == b->labels2 &&

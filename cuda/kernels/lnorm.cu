@@ -46,7 +46,7 @@ CT_KERNEL void lnorm(int64_t rows, int64_t wide, float eps, const T *x, const fl
 
 template <class T, int W>
 CT_KERNEL void lnorm_data(int64_t rows, int64_t wide, const T *x, const float *w,
-                          const float *stats, const T *dy, T *dx)
+                          const float *stats, const T *dy, const T *add, T *dx)
 {
   GPU_WARP_ROWS (r, rows) {
     float mean = stats[2 * r], invstd = stats[2 * r + 1], sum = 0, slope = 0;
@@ -68,6 +68,11 @@ CT_KERNEL void lnorm_data(int64_t rows, int64_t wide, const T *x, const float *w
       gpu_load_floats<float, W>(weight, w + i * W);
       for (int k = 0; k < W; k++)
         g[k] = invstd * (g[k] * weight[k] - g_mean - (v[k] - mean) * g_slope);
+      if (add) {
+        gpu_load_floats<T, W>(v, add + r * wide + i * W);
+        for (int k = 0; k < W; k++)
+          g[k] += v[k];
+      }
       gpu_store_floats<T, W>(dx + r * wide + i * W, g);
     }
   }
@@ -161,24 +166,25 @@ extern "C" cudaError_t gpu__lnorm(ct_dtype_t type, int64_t rows, int64_t wide, f
 
 template <class T>
 static cudaError_t launch_data(int64_t rows, int64_t wide, const T *x, const float *w,
-                               const float *stats, const T *dy, T *dx, cudaStream_t stream)
+                               const float *stats, const T *dy, const T *add, T *dx,
+                               cudaStream_t stream)
 {
   unsigned grid = gpu_grid(rows, BLOCK / GPU_WARP);
-  if (by_packs<T>(wide, x, dy, dx) && gpu_is_aligned(w))
+  if (by_packs<T>(wide, x, dy, dx) && gpu_is_aligned(w) && gpu_is_aligned(add))
     CT_LAUNCH((lnorm_data<T, gpu_pack<T>::n>), grid, BLOCK, stream, rows, wide, x, w, stats, dy,
-              dx);
+              add, dx);
   else
-    CT_LAUNCH((lnorm_data<T, 1>), grid, BLOCK, stream, rows, wide, x, w, stats, dy, dx);
+    CT_LAUNCH((lnorm_data<T, 1>), grid, BLOCK, stream, rows, wide, x, w, stats, dy, add, dx);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__lnorm_data(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
-                                       const float *w, const float *stats, const void *dy, void *dx,
-                                       cudaStream_t stream)
+                                       const float *w, const float *stats, const void *dy,
+                                       const void *add, void *dx, cudaStream_t stream)
 {
-  GPU_BY_TYPE(
-      type, T,
-      return launch_data(rows, wide, (const T *)x, w, stats, (const T *)dy, (T *)dx, stream))
+  GPU_BY_TYPE(type, T,
+              return launch_data(rows, wide, (const T *)x, w, stats, (const T *)dy, (const T *)add,
+                                 (T *)dx, stream))
   return cudaSuccess;
 }
 

@@ -94,6 +94,7 @@ typedef struct ct_op_info {
   uint64_t param_layout; /**< hash of the parameter layouts; equal on all ranks */
   int bwd_uses;          /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
   int takes_dy2;         /**< 1: backward can add dy2 to dy */
+  int adds_dx;           /**< 1: backward can add dx_add to dx */
   int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;       /**< 1: dx may share dy's memory */
@@ -153,6 +154,7 @@ typedef struct ct_op_args {
   const void *x, *x2;
   void *y;
   const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
+  const void *dx_add;    /**< LNORM: another gradient of x, which is added to dx; or NULL */
   void *dx, *dx2;        /**< both are overwritten, not accumulated; NULL: not computed */
   void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
   const void *w_reduced

@@ -34,7 +34,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
   X(CONV, conv, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,      \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
-  /* y = x w^T + b over the last dim; optional ReLU in forward */                                 \
+  /* y = x w^T + b over the last dim; optional + x2, optional ReLU in forward */                  \
   X(LINEAR, linear, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,  \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* batch normalisation over N and pixels; optional + x2, optional ReLU */                       \
@@ -160,7 +160,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *
  *  kind     forward                               backward
  *  CONV     x, x2?, w[0] OIHW, w[1] bias -> y     x, dy, w -> dx, dw[0], dw[1]
- *  LINEAR   x [N,in], w[0] [out,in], w[1] -> y    x, dy, w -> dx, dw[0], dw[1]
+ *  LINEAR   x [N,in], x2?, w[0] [out,in], w[1]    x, dy, w -> dx, dw[0], dw[1]
+ *           -> y
  *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
  *           w[2] running_mean, w[3] running_var
  *           with sync: x -> stats, then          x, y?, dy (+ dy2) -> stats, dw[0], dw[1], then
@@ -171,7 +172,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
- *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy, w -> dx, dw[0], dw[1]
+ *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy (dx_add), w -> dx, dw[0], dw[1]
  *  GNORM    x, w[0] weight, w[1] bias (affine)    x, dy (+ dy2), w -> dx, dw[0], dw[1]
  *           -> y
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
@@ -226,6 +227,8 @@ typedef struct ct_op_desc {
     } conv;
     struct {
       int bias, relu;
+      int add; /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
+                    gradient of x2: it is dy */
     } linear;
     struct {
       double eps, momentum; /**< running = (1 - momentum) * running + momentum * batch */
@@ -305,7 +308,7 @@ int ct_op_concat_dim(const ct_shape_t *x);
  * those of one sample, or of one time step of a sequence. */
 int64_t ct_op_concat_row(const ct_shape_t *s);
 /** Returns the shape of x2.  CONCAT: the shape of x, but with the channels that y has in addition
- * to those of x; CONV: the shape of y; other kinds: the shape of x. */
+ * to those of x; CONV, LINEAR: the shape of y; other kinds: the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  Checks kind, passes, types, ranges, and the shapes of x and y.  Returns 1 if the
  * descriptor is valid, else 0 with the reason in why.  Backends call this before they test their

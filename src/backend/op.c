@@ -42,7 +42,7 @@ int64_t ct_op_concat_row(const ct_shape_t *s)
 
 ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
-  ct_shape_t s = d->kind == CT_OP_CONV ? d->y : d->x;
+  ct_shape_t s = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? d->y : d->x;
   int along = ct_op_concat_dim(&d->x);
   if (d->kind == CT_OP_CONCAT) s.dim[along] = d->y.dim[along] - d->x.dim[along];
   return s;
@@ -288,6 +288,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_LINEAR:
     put_word(t, d->u.linear.bias, "bias");
+    put_word(t, d->u.linear.add, "add");
     put_word(t, d->u.linear.relu, "relu");
     break;
   case CT_OP_BNORM:

@@ -114,6 +114,7 @@ static const char *check_conv(const ct_op_desc_t *d)
 
 static const char *check_linear(const ct_op_desc_t *d)
 {
+  if (d->u.linear.add && ct_op_is_int8(d)) return "an int8 linear layer adds no second input";
   if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
   return same_dims(d, d->x.ndim - 1) ? NULL : "input and output differ before the last dimension";
 }

@@ -7,6 +7,7 @@
 #include "cpu/gemm/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include <stdio.h>
 #include <string.h>
 
 /* Returns 1 if a bf16 op is faster in float32: in bf16 each pass converts the weights, which only
@@ -137,6 +138,14 @@ static const cpu__algo_t bf16 = {.name = "bf16",
 const cpu__algos_t cpu__linear_algos = {
     .algo = {&gemm, &cpu__linear_bf16, &bf16}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
 
+static int linear_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (!d->u.linear.add) return 1;
+  snprintf(why, 128, "the CPU backend adds no second input in a linear layer");
+  return 0;
+}
+
 /* Prepares the op; its algorithms see x as a matrix of rows. */
 static int linear_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
@@ -154,6 +163,7 @@ const cpu__op_kind_t cpu__linear = {
     .bf16 = 1,
     .plain = 1,
     .stores = linear_stores,
+    .supports = linear_supports,
     .prepare = linear_prepare,
     .run = cpu__passes_run,
     .clear = cpu__passes_clear,

@@ -45,13 +45,13 @@ typedef struct ct_plan_op {
   ct_op_info_t info;
 } ct_plan_op_t;
 
-/** A launch: one run of one op.  x … dx2 are values; -1: not used by the op.  A SyncBN has two
+/** A launch: one run of one op.  x … dx_add are values; -1: not used by the op.  A SyncBN has two
  * launches in each direction: one with the pass CT_FWD_STATS (backward: CT_BWD_STATS), then one
  * with CT_FWD (CT_BWD_DATA).  Between the two, the caller all-reduces ct_bind_t.stats over the
  * group.  All plans of a model have the same SyncBN launches in the same order. */
 typedef struct ct_plan_launch {
   int op, pass;
-  int x, x2, y, dy, dy2, dx, dx2;
+  int x, x2, y, dy, dy2, dx, dx2, dx_add;
 } ct_plan_launch_t;
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all

@@ -26,7 +26,7 @@ static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 
 static ct_plan_launch_t launches_launch(int op, int pass)
 {
-  return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1};
+  return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1, -1};
 }
 
 /* Adds the launch that computes the local sums for the batchnorm launch \a w; its inputs are those
@@ -121,6 +121,12 @@ static int passes_on(const ct_op_desc_t *d)
   return d->kind == CT_OP_ADD && !d->u.add.relu;
 }
 
+/* Returns 1 if the gradient of the output, before a ReLU, is also that of the second input. */
+static int passes_to_second(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_LINEAR && d->u.linear.add;
+}
+
 /* Returns the one or two gradients from which the op's backward pass starts. */
 static int incoming(gradients_t *s, int o, int *dy, int *dy2)
 {
@@ -149,7 +155,8 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
   int rc = CT_OK;
   const ct_op_desc_t d = p->op[o].desc;
   const int *in = p->op[o].in;
-  int two = in[1] >= 0 && d.kind != CT_OP_ADD; /* an addition has one gradient for both inputs */
+  /* an addition has one gradient for both inputs */
+  int two = in[1] >= 0 && d.kind != CT_OP_ADD && !passes_to_second(&d);
   if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
   if (two && p->value[in[1]].grad) {
     ct_shape_t shape = p->value[in[1]].shape;
@@ -157,6 +164,17 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
   }
 out:
   return rc;
+}
+
+/* Gives the gradient of the first input.  If the op can add a gradient that this input has already,
+ * as that of a shortcut around a layer normalization, the result replaces it. */
+static int give_first(gradients_t *s, int value, ct_plan_launch_t *w)
+{
+  int *g = s->grad[value], last = g[1] >= 0;
+  if (w->dx < 0 || g[last] < 0 || !s->p->op[w->op].info.adds_dx) return give(s, value, w->dx);
+  w->dx_add = g[last];
+  g[last] = w->dx;
+  return CT_OK;
 }
 
 static int add_backward(ct_plan_t *p, ct_plan_launch_t *w)
@@ -178,9 +196,11 @@ static int launches_backward(gradients_t *s, int o)
   const ct_op_desc_t d = p->op[o].desc;
   const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
   ct_plan_launch_t w = launches_launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
-  if (!w.pass) return CT_OK;
+  if (!w.pass && !passes_to_second(&d)) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output does not reach the loss */
+  if (passes_to_second(&d)) CT_TRY(give(s, in[1], dy));
+  if (!w.pass) return CT_OK;
   if (passes_on(&d)) {
     CT_TRY(give(s, in[0], dy));
     CT_TRY(give(s, in[1], dy));
@@ -191,8 +211,8 @@ static int launches_backward(gradients_t *s, int o)
   if (p->op[o].info.bwd_uses & CT_USES_X) w.x = in[0];
   if (p->op[o].info.bwd_uses & CT_USES_Y) w.y = p->op[o].out;
   CT_TRY(outgoing(p, o, &w));
+  CT_TRY(give_first(s, in[0], &w));
   CT_TRY(add_backward(p, &w));
-  CT_TRY(give(s, in[0], w.dx));
   if (in[1] >= 0) CT_TRY(give(s, in[1], d.kind == CT_OP_ADD ? w.dx : w.dx2));
 out:
   return rc;

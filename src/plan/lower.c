@@ -1,8 +1,8 @@
 /* Lowering: layers -> ops.  One layer becomes one op, except that
  *   - a ReLU is fused into the conv, linear, batchnorm or add before it, or into the max-pool
  *     after it;
- *   - a residual add is fused into the batchnorm that feeds it, and for inference into a
- *     convolution, if the backend supports it;
+ *   - a residual add is fused into the batchnorm that feeds it, and if the backend supports it into
+ *     a linear layer, and for inference into a convolution;
  *   - dropout is dropped outside training.
  * A uint8 input gets a conversion op first. */
 #include "plan/passes.h"
@@ -122,6 +122,11 @@ static int *adds(const lowering_t *lo, ct_plan_op_t *op)
   const ct_plan_t *p = lo->p;
   ct_op_desc_t with = op->desc;
   if (op->desc.kind == CT_OP_BNORM) return op->desc.u.bnorm.relu ? NULL : &op->desc.u.bnorm.add;
+  if (op->desc.kind == CT_OP_LINEAR) {
+    if (op->desc.u.linear.relu || p->o.quant) return NULL;
+    with.u.linear.add = 1;
+    return p->be->op->supports(p->dev, &with, why) ? &op->desc.u.linear.add : NULL;
+  }
   if (op->desc.kind != CT_OP_CONV || op->desc.u.conv.relu) return NULL;
   if ((!p->o.inference && !p->o.quant) || p->o.compute != CT_F32) return NULL;
   with.u.conv.add = 1;
@@ -146,6 +151,7 @@ static int fuse_add(lowering_t *lo, int i)
   ct_plan_op_t *op = &lo->p->op[lo->maker[l->in[best]]];
   *adds(lo, op) = 1;
   op->in[1] = value_of(lo, l->in[1 - best]);
+  if (lo->p->value[op->in[1]].grad) lo->p->value[op->out].grad = 1;
   become(lo, i, l->in[best]);
   return 1;
 }

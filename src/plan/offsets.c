@@ -20,7 +20,8 @@ static void life_times(ct_plan_t *p)
 {
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
-    const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, p->op[w->op].saved};
+    const int all[] = {
+        w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, w->dx_add, p->op[w->op].saved};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
       touch(p, all[k], i);
   }

@@ -37,6 +37,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .y = run_at(p, b, w->y),
       .dy = run_at(p, b, w->dy),
       .dy2 = run_at(p, b, w->dy2),
+      .dx_add = run_at(p, b, w->dx_add),
       .dx = run_at(p, b, w->dx),
       .dx2 = run_at(p, b, w->dx2),
       .saved = run_at(p, b, o->saved),

@@ -304,6 +304,7 @@ static void linear_forward(const ct_op_desc_t *d, const ct_op_args_t *a)
       double sum = d->u.linear.bias ? ct__ref_weight(d->x.dtype, a->w[1], o) : 0;
       for (int64_t i = 0; i < in; i++)
         sum += x_of(d, a, n, i) * weight(d, a, o, i);
+      if (d->u.linear.add) sum += ct__ref_get(d->y.dtype, a->x2, n * out + o);
       ct__ref_set(d->y.dtype, a->y, n * out + o, d->u.linear.relu ? ct__ref_relu_of(sum) : sum);
     }
   }

@@ -38,8 +38,9 @@ static void row_forward(const row_t *r, const ct_op_args_t *a, const float *x, f
     y[i] = (float)((x[i] - r->mean) * r->invstd * w[i] + b[i]);
 }
 
+/* add: another gradient of x, or NULL. */
 static void row_data(const row_t *r, const ct_op_args_t *a, const float *x, const float *dy,
-                     float *dx)
+                     const float *add, float *dx)
 {
   const float *w = a->w[0];
   double sum = 0, slope = 0;
@@ -50,7 +51,8 @@ static void row_data(const row_t *r, const ct_op_args_t *a, const float *x, cons
   }
   for (int64_t i = 0; i < r->wide; i++) {
     double normal = (x[i] - r->mean) * r->invstd;
-    dx[i] = (float)(r->invstd * ((double)dy[i] * w[i] - (sum + normal * slope) / (double)r->wide));
+    double own = r->invstd * ((double)dy[i] * w[i] - (sum + normal * slope) / (double)r->wide);
+    dx[i] = (float)(own + (add ? add[i] : 0));
   }
 }
 
@@ -66,14 +68,15 @@ static void row_param(const row_t *r, const float *x, const float *dy, double *s
 static void lnorm_backward(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t wide = width(d), count = ct_shape_count(&d->x);
-  const float *x = a->x, *dy = a->dy;
+  const float *x = a->x, *dy = a->dy, *add = a->dx_add;
   double *sum = a->scratch;
 
   memset(sum, 0, (size_t)(2 * wide) * sizeof *sum);
   for (int64_t i = 0; i < count; i += wide) {
     row_t r = row_statistics(d, x + i);
     if (a->pass & CT_BWD_PARAM) row_param(&r, x + i, dy + i, sum);
-    if (a->pass & CT_BWD_DATA) row_data(&r, a, x + i, dy + i, (float *)a->dx + i);
+    if (a->pass & CT_BWD_DATA)
+      row_data(&r, a, x + i, dy + i, add ? add + i : NULL, (float *)a->dx + i);
   }
   for (int64_t i = 0; i < wide && a->pass & CT_BWD_PARAM; i++) {
     ((float *)a->dw[0])[i] = (float)sum[i];
@@ -96,7 +99,7 @@ static int lnorm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static void lnorm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  info->inplace_fwd = info->inplace_bwd = 1;
+  info->adds_dx = info->inplace_fwd = info->inplace_bwd = 1;
   if (ct_op_goes_back(d)) info->scratch = (size_t)(2 * width(d)) * sizeof(double);
 }
 

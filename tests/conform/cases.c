@@ -150,6 +150,14 @@ int case_linear(int i, op_case_t *out)
   return 1;
 }
 
+/* x2 is added. */
+static int case_linear_add(int i, op_case_t *out)
+{
+  int more = case_linear(i, out);
+  out->desc.u.linear.add = 1;
+  return more;
+}
+
 static int small_linear(int i, op_case_t *out)
 {
   if (i == 0) make_linear(3, 0, 5, 4, 1, 0, out);
@@ -157,7 +165,8 @@ static int small_linear(int i, op_case_t *out)
   return i < 2;
 }
 
-const kind_cases_t cases_linear = {.cases = {case_linear}, .small = {small_linear}};
+const kind_cases_t cases_linear = {.cases = {case_linear, case_linear_add},
+                                   .small = {small_linear}};
 
 /* ---- elementwise ---- */
 

@@ -94,7 +94,8 @@ static double size_of_y(const ct_op_desc_t *d, const inputs_t *in)
 static double floor_of_y(const ct_op_desc_t *d, const inputs_t *in, const outputs_t *want)
 {
   double floor = 0.1 * size_of_y(d, in);
-  if (d->kind != CT_OP_CONV || !d->u.conv.add) return floor;
+  int adds = d->kind == CT_OP_CONV ? d->u.conv.add : d->kind == CT_OP_LINEAR && d->u.linear.add;
+  if (!adds) return floor;
   return fmax(floor, norm(want->y, in->x2, ct_shape_count(&d->y)));
 }
 
@@ -129,7 +130,7 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
     double of_loss = 0.1 * sqrt((double)d->x.dim[0]);
     check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? of_loss : size, low, why),
           "%s: dx: %s", name, why);
-    if (in->x2 && d->kind != CT_OP_ADD)
+    if (in->x2 && d->kind != CT_OP_ADD && d->kind != CT_OP_LINEAR)
       check(is_close(got->dx2, want->dx2, second_count(d), size, low, why), "%s: dx2: %s", name,
             why);
   }
@@ -169,6 +170,7 @@ static int applies(const ct_op_desc_t *d, const trial_t *how)
   if (ok && how->flags & RIG_INPLACE_FWD) ok = r.info.inplace_fwd;
   if (ok && how->flags & RIG_INPLACE_BWD) ok = r.info.inplace_bwd;
   if (ok && how->flags & RIG_DY2) ok = r.info.takes_dy2;
+  if (ok && how->flags & RIG_ADD_DX) ok = r.info.adds_dx;
   rig_close(&r);
   return ok;
 }
@@ -259,6 +261,13 @@ void truth_close(truth_t *t)
   outputs_close(&t->want[1]);
 }
 
+/* Adds the sign times dy2 to the reference's dx. */
+static void shift_dx(const op_case_t *c, truth_t *t, float sign)
+{
+  for (int64_t i = 0; i < ct_shape_count(&c->desc.x); i++)
+    t->want[0].dx[i] += sign * t->in.dy2[i];
+}
+
 static void try_one(const op_case_t *c, const trial_t *how, truth_t *t)
 {
   const ct_op_desc_t *d = &c->desc;
@@ -271,8 +280,10 @@ static void try_one(const op_case_t *c, const trial_t *how, truth_t *t)
   snprintf(name, sizeof name, "%s (%s, %s, offered %s)", ct_op_text(d, text, sizeof text),
            ct_dtype_name(d->x.dtype), how->name, ct_layout_name(how->offered));
   const char *wrong = carry_out(&tested, d, how, &t->in, &got, &info);
+  if (how->flags & RIG_ADD_DX) shift_dx(c, t, 1);
   if (check(!wrong, "%s: %s", name, wrong))
     compare(d, how, name, &t->in, &got, &t->want[how->flags & RIG_DY2 ? 1 : 0], &info);
+  if (how->flags & RIG_ADD_DX) shift_dx(c, t, -1);
   outputs_close(&got);
 }
 
@@ -291,6 +302,8 @@ static const struct way {
     {"dx in place of dy", ALL, RIG_INPLACE_BWD, 0},
     {"second gradient", ALL, RIG_DY2, 0},
     {"second gradient, together, in place", ALL, RIG_DY2 | RIG_JOINT | RIG_INPLACE_BWD, 1},
+    {"a gradient added to dx", ALL, RIG_ADD_DX, 0},
+    {"a gradient added to dx, in place", ALL, RIG_ADD_DX | RIG_JOINT | RIG_INPLACE_BWD, 1},
     {"like another batch", ALL, RIG_LIKE, 1},
 };
 

@@ -224,7 +224,7 @@ static int open_tensors(rig_t *r)
   ct_shape_t x2 = ct_op_second(d);
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
   /* an addition has the same gradient for both inputs */
-  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV)
+  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && d->kind != CT_OP_LINEAR)
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
   return rc;
@@ -366,9 +366,11 @@ int rig_backward(rig_t *r, const inputs_t *in)
   a->x2 = unasked;
   a->y = r->info.bwd_uses & CT_USES_Y ? r->y.own.mem : unasked;
   if (r->y.own.mem) tensor_put(&r->dy, in->dy);
-  if (with_dy2) tensor_put(&r->dy2, in->dy2);
+  int adds_dx = (r->how.flags & RIG_ADD_DX) && r->info.adds_dx;
+  if (with_dy2 || adds_dx) tensor_put(&r->dy2, in->dy2);
   a->dy = r->dy.own.mem;
   a->dy2 = with_dy2 ? r->dy2.own.mem : NULL;
+  a->dx_add = adds_dx ? r->dy2.own.mem : NULL;
   a->dx = r->how.flags & RIG_INPLACE_BWD ? r->dy.own.mem : r->dx.own.mem;
   if (!(back & CT_BWD_DATA)) a->dx = unasked;
   a->dx2 = r->how.flags & RIG_NO_DX2 ? NULL : r->dx2.own.mem;

@@ -50,7 +50,8 @@ enum {
   RIG_STATS = 32,      /**< SyncBN: forward and backward only compute their sums; rig_finish()
                         completes them */
   RIG_NO_DX = 64,      /**< BNORM with add: only dx2 is computed */
-  RIG_NO_DX2 = 128     /**< BNORM with add: only dx is computed */
+  RIG_NO_DX2 = 128,    /**< BNORM with add: only dx is computed */
+  RIG_ADD_DX = 256     /**< LNORM: dy2, which has the shape of x, is added to dx */
 };
 typedef struct trial {
   const char *name;

@@ -68,12 +68,20 @@ static const char preactivation[] =
 /* The first ops could work in place, but the input's memory is not theirs. */
 static const char touches_input[] = "layers:\n- relu:\n- dropout: {p: 0.2}\n- batchnorm:\n" TAIL;
 
+/* Shortcuts around layer normalizations and linear layers, as in a transformer; the last normalizes
+ * what it is added to. */
+static const char prenorm[] =
+    "layers:\n" CONV "- tokens:\n  name: a\n- layernorm:\n- linear: {out: 12}\n- gelu:\n"
+    "- linear: {out: 5}\n  name: l\n- add:\n  name: s\n  from: [l, a]\n- layernorm:\n"
+    "- linear: {out: 5}\n  name: m\n- add:\n  name: t\n  from: [s, m]\n- relu:\n  name: tr\n"
+    "- layernorm:\n  name: n\n- add:\n  from: [n, tr]\n" TAIL;
+
 static const char ends_flat[] = "layers:\n- conv2d: {out: 10, kernel: 3}\n- global_avgpool:\n"
                                 "- flatten:\n";
 
-static const char *const odd_graphs[] = {read_twice,    three_readers, read_sum,
-                                         with_itself,   with_input,    residual,
-                                         preactivation, touches_input, ends_flat};
+static const char *const odd_graphs[] = {read_twice, three_readers, read_sum,      with_itself,
+                                         with_input, residual,      preactivation, touches_input,
+                                         ends_flat,  prenorm};
 enum { ODD_GRAPHS = sizeof odd_graphs / sizeof *odd_graphs };
 
 static inline ct_graph_t *family(const char *name, int64_t depth, ct_shape_t input)

@@ -39,7 +39,7 @@ static void placed_blocks_never_overlap(void)
 
 /* What a work reads and writes; in_place: which read's memory the first write may take over, or
  * -1. */
-enum { READS = 6, WRITES = 4 };
+enum { READS = 7, WRITES = 4 };
 typedef struct access {
   int read[READS], write[WRITES];
   int in_place;
@@ -49,12 +49,13 @@ static access_t access_of(const ct_plan_t *p, int i)
 {
   const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
-  if (w->pass == CT_FWD_STATS) return (access_t){{w->x, -1, -1, -1, -1, -1}, {-1, -1, -1, -1}, -1};
+  if (w->pass == CT_FWD_STATS)
+    return (access_t){{w->x, -1, -1, -1, -1, -1, -1}, {-1, -1, -1, -1}, -1};
   if (w->pass & CT_FWD) /* of the loss: with its backward */
-    return (access_t){{w->x, w->x2, w->dy, w->dy2, -1, -1},
+    return (access_t){{w->x, w->x2, w->dy, w->dy2, -1, -1, -1},
                       {w->y, w->dx, w->dx2, o->saved},
                       o->info.inplace_fwd ? 0 : -1};
-  return (access_t){{w->x, w->x2, w->dy, w->dy2, w->y, o->saved},
+  return (access_t){{w->x, w->x2, w->dy, w->dy2, w->y, o->saved, w->dx_add},
                     {w->dx, w->dx2, -1, -1},
                     o->info.inplace_bwd ? 2 : -1};
 }
@@ -76,7 +77,8 @@ static void check_operands(const access_t *a, const ct_plan_t *p)
 {
   for (int k = 0; k < WRITES; k++) {
     for (int r = 0; r < READS; r++) {
-      int in_place = k == 0 && r == a->in_place && a->write[0] >= 0 &&
+      int same = a->in_place >= 0 && a->read[r] == a->read[a->in_place];
+      int in_place = k == 0 && same && a->write[0] >= 0 &&
                      offset_of(p, a->write[0]) == offset_of(p, a->read[r]);
       CU_ASSERT(in_place || !overlap(p, a->write[k], a->read[r]));
     }
@@ -144,9 +146,11 @@ static void check_layouts(const ct_plan_t *p)
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
     const ct_plan_op_t *o = &p->op[w->op];
-    const int like_x[] = {w->x, w->x2, w->dx, w->dx2}, like_y[] = {w->y, w->dy, w->dy2};
+    const int like_x[] = {w->x, w->dx, w->dx2, w->dx_add}, like_y[] = {w->y, w->dy, w->dy2};
+    ct_shape_t second = ct_op_second(&o->desc);
     for (int k = 0; k < 4; k++)
       check_tensor(p, like_x[k], &o->desc.x);
+    check_tensor(p, w->x2, &second);
     for (int k = 0; k < 3; k++)
       check_tensor(p, like_y[k], &o->desc.y);
     CT_ASSERT_INT(o->saved >= 0 ? p->value[o->saved].bytes : 0, o->info.saved);

@@ -123,6 +123,38 @@ static void bytes_become_what_their_readers_take(void)
     }
 }
 
+/* ---- shortcuts ---- */
+
+static int count_kind(const ct_plan_t *p, ct_op_kind_t kind)
+{
+  int n = 0;
+  for (int i = 0; i < p->ops; i++)
+    n += p->op[i].desc.kind == kind;
+  return n;
+}
+
+/* Where the backend can, a linear layer adds the shortcut around it, and the backward pass of a
+ * layer normalization the gradient of the shortcut: no op of their own is left for them. */
+static void shortcuts_of_a_transformer_are_fused(void)
+{
+  enum { DEPTH = 2 };
+  for (int b = REF; b <= CPU; b++) {
+    ct_graph_t *g = transformer();
+    ct_plan_t *p = plan_on(b, g, 2, 1, NULL);
+    int adds = 0, linear = 0;
+    for (int i = 0; i < p->ops; i++)
+      linear += p->op[i].desc.kind == CT_OP_LINEAR && p->op[i].desc.u.linear.add;
+    for (int i = 0; i < p->launches; i++)
+      adds += p->launch[i].dx_add >= 0;
+    CT_ASSERT_INT(linear, b == REF ? DEPTH : 0);
+    CT_ASSERT_INT(adds, b == REF ? 2 * DEPTH : 0);
+    /* on the CPU also the sums of two gradients */
+    CT_ASSERT_INT(count_kind(p, CT_OP_ADD), b == REF ? DEPTH : 4 * DEPTH);
+    ct_plan_free(p);
+    ct_graph_free(g);
+  }
+}
+
 /* ---- backends that cannot do everything ---- */
 
 static ct_op_kind_t unable;
@@ -258,6 +290,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_network_is_cast_at_its_ends_only),
                                     CT_TEST(a_transformer_is_cast_at_its_ends_only),
                                     CT_TEST(bytes_become_what_their_readers_take),
+                                    CT_TEST(shortcuts_of_a_transformer_are_fused),
                                     CT_TEST(what_the_backend_cannot_stays_in_float32),
                                     CT_TEST(a_product_never_stays_in_float32),
                                     CT_TEST(plans_of_other_batches_and_passes_share_parameters),

@@ -204,7 +204,7 @@ typedef struct job {
   desc_t desc;
   layout_t a, b, d;
   float alpha, beta;
-  const void *a_at, *b_at;
+  const void *a_at, *b_at, *c_at;
   void *d_at, *workspace;
   size_t workspace_bytes;
   int algorithm;
@@ -289,7 +289,7 @@ static void one_element(const job_t *j, int batch, uint64_t row, uint64_t col)
     sum += (float)(element(&j->a, j->a_at, batch, j->desc.turned[0], row, k) *
                    element(&j->b, j->b_at, batch, j->desc.turned[1], k, col));
   double v = (double)j->alpha * sum;
-  if (j->beta != 0) v += (double)j->beta * ct__ref_get(dtype(&j->d), j->d_at, at);
+  if (j->beta != 0) v += (double)j->beta * ct__ref_get(dtype(&j->d), j->c_at, at);
   if (j->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
     v += ct__ref_get(dtype(&j->d), j->desc.bias, (int64_t)row);
   ct__ref_set(dtype(&j->d), j->d_at, at, v);
@@ -399,6 +399,14 @@ static int are_apart_from(const job_t *j)
           ((w_end <= d || d_end <= w) && (w_end <= a || a_end <= w) && (w_end <= b || b_end <= w)));
 }
 
+/* Returns 1 if C is D, or does not overlap it. */
+static int is_apart(const job_t *j)
+{
+  const char *c = j->c_at, *d = j->d_at;
+  size_t bytes = (size_t)extent(&j->d) * ct_dtype_size(dtype(&j->d));
+  return c == d || c + bytes <= d || d + bytes <= c;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -417,14 +425,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lt, cublasLtMatmulDesc_t desc, co
              .beta = *(const float *)beta,
              .a_at = a,
              .b_at = b,
+             .c_at = c,
              .d_at = d,
              .workspace = workspace,
              .workspace_bytes = workspace_bytes,
              .algorithm = (int)algo->data[0]};
   if (fails() || j.algorithm == fake_lt.broken) return CUBLAS_STATUS_EXECUTION_FAILED;
-  int sound = c == d && c_layout == d_layout && is_sound(&j.desc, &j.a, &j.b, &j.d) &&
+  int sound = is_apart(&j) && c_layout == d_layout && is_sound(&j.desc, &j.a, &j.b, &j.d) &&
               all_aligned(&j.a, a, algo->data[1]) && all_aligned(&j.b, b, algo->data[2]) &&
-              all_aligned(&j.d, d, algo->data[3]) && all_aligned(&j.d, d, algo->data[4]) &&
+              all_aligned(&j.d, c, algo->data[3]) && all_aligned(&j.d, d, algo->data[4]) &&
               is_aligned(workspace, 256) && workspace_bytes >= algo->data[0] * FAKE_LT_WORKSPACE;
   if (j.desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
     sound &= j.desc.bias && is_aligned(j.desc.bias, 16);

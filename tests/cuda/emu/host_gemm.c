@@ -22,7 +22,7 @@ struct gpu__gemm {
 typedef struct job {
   gpu__gemm_spec_t g;
   float factor;
-  const void *a, *b, *bias;
+  const void *a, *b, *bias, *other;
   void *c, *scratch;
 } job_t;
 
@@ -64,7 +64,7 @@ static void finish(const job_t *j, const float *sum, int64_t first)
   for (int64_t i = 0; i < g->n; i++) {
     double v = (double)j->factor * sum[i];
     if (g->bias) v += ct__ref_get(g->in, j->bias, i);
-    if (g->adds) v += ct__ref_get(g->out, j->c, first + i);
+    if (g->adds) v += ct__ref_get(g->out, j->other, first + i);
     if (g->relu) v = ct__ref_relu_of(v);
     ct__ref_set(g->out, j->c, first + i, (float)v);
   }
@@ -139,12 +139,19 @@ static int is_aligned(const void *p, int align)
 int gpu__gemm_run(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
                   void *c, void *scratch, cudaStream_t s)
 {
+  return gpu__gemm_run_add(g, factor, a, b, bias, c, c, scratch, s);
+}
+
+int gpu__gemm_run_add(gpu__gemm_t *g, float factor, const void *a, const void *b, const void *bias,
+                      const void *other, void *c, void *scratch, cudaStream_t s)
+{
   const gpu__gemm_spec_t *spec = &g->spec;
-  job_t j = {*spec, factor, a, b, bias, c, scratch};
+  job_t j = {*spec, factor, a, b, bias, other, c, scratch};
   gpu__lt_problem_t p = gpu__gemm_problem(spec);
   if (!gpu__gemm_is_empty(spec) &&
       (!is_aligned(a, p.second.align) || !is_aligned(b, p.first.align) ||
-       !is_aligned(c, p.d.align) || (spec->bias && !is_aligned(bias, 16))))
+       !is_aligned(c, p.d.align) || !is_aligned(other, p.d.align) ||
+       (spec->bias && !is_aligned(bias, 16))))
     return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__,
                       "product %d x %d x %d: a pointer is not aligned as its spec says",
                       (int)spec->m, (int)spec->n, (int)spec->k);
