@@ -10,6 +10,8 @@
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
 #include "cuda/rnn/rnn.h"
+#include <math.h>
+#include <string.h>
 
 typedef struct lstm_op {
   ct_op_t head;
@@ -119,6 +121,8 @@ out:
 
 /* ---- choice of the algorithm ---- */
 
+static const char rnn_name[] = "cuDNN";
+
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                     cudaStream_t s)
 {
@@ -190,7 +194,7 @@ out:
 }
 
 /* Returns the milliseconds of all passes with the algorithm that the op has now; the first run,
- * which may load kernels, is not counted. < 0: it failed. */
+ * which may load kernels, is not counted. INFINITY: it failed. */
 static float bench_run(const bench_t *b, ct_op_t *op)
 {
   enum { RUNS = 3 };
@@ -204,44 +208,60 @@ static float bench_run(const bench_t *b, ct_op_t *op)
   GPU_TRY(cudaEventSynchronize(b->end));
   GPU_TRY(cudaEventElapsedTime(&ms, b->begin, b->end));
 out:
-  return rc == CT_OK ? ms : -1;
+  return rc == CT_OK ? ms : INFINITY;
 }
 
-/* Returns 1 if cuDNN is faster, or if there is no memory to find out. */
-static int rnn_is_faster(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn)
+/* Returns 1 if cuDNN is faster, or if there is no memory to find out; then *timed is 0. */
+static int rnn_is_faster(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn, int *timed)
 {
   gpu__rnn_t *kept = k->rnn;
   needs_t most = {gemms->saved > rnn->saved ? gemms->saved : rnn->saved,
                   gemms->scratch > rnn->scratch ? gemms->scratch : rnn->scratch};
   bench_t b = {.block = NULL};
-  int faster = 1;
-  if (bench_open(&b, &k->head, &most) == CT_OK) {
-    float with = bench_run(&b, &k->head), without;
+  float ms[2] = {INFINITY, INFINITY};
+  int opened = bench_open(&b, &k->head, &most) == CT_OK;
+  if (opened) {
+    ms[0] = bench_run(&b, &k->head);
     k->rnn = NULL;
-    without = bench_run(&b, &k->head);
+    ms[1] = bench_run(&b, &k->head);
     k->rnn = kept;
-    faster = with >= 0 && (without < 0 || with <= without);
   }
   bench_close(&b);
-  return faster;
+  *timed = gpu__choices_fastest(ms, 2) >= 0;
+  return gpu__choices_fastest(ms, 2) <= 0;
+}
+
+/* The choice by time, of this run or of an earlier one; the same on all ranks (choices.h). */
+static int choose_by_time(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn, int *faster)
+{
+  char key[256];
+  int timed;
+  const ct_dev_t *dev = k->head.dev;
+  (void)ct_op_text(&k->head.desc, key, sizeof key);
+  const char *kept = gpu__choices_find(dev->choices, key);
+  *faster = kept ? strcmp(kept, rnn_name) == 0 : rnn_is_faster(k, gemms, rnn, &timed);
+  if (kept) return CT_OK;
+  return gpu__choices_add(dev->choices, key, *faster ? rnn_name : "GEMMs", timed);
 }
 
 /* Makes cuDNN's algorithm if it supports the layer, and chooses. */
 static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, faster = 1;
   needs_t rnn = {0};
   rc = gpu__rnn_make(k->head.dev, &k->head.desc, &k->rnn, &rnn.saved, &rnn.scratch);
   if (rc != CT_OK) return rc == CT_ERR_UNSUP ? CT_OK : rc;
-  if (k->head.dev->autotune && !rnn_is_faster(k, gemms, &rnn)) {
+  if (k->head.dev->autotune) CT_TRY(choose_by_time(k, gemms, &rnn, &faster));
+  if (!faster) {
     gpu__rnn_free(k->rnn);
     k->rnn = NULL;
     return CT_OK;
   }
-  info->algorithm = "cuDNN";
+  info->algorithm = rnn_name;
   info->saved = rnn.saved;
   info->scratch = rnn.scratch;
-  return CT_OK;
+out:
+  return rc;
 }
 
 /* ---- op table ---- */

@@ -186,6 +186,7 @@ int gpu__rnn_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__rnn_t **out, size_t
   r->f = d->x.dim[2];
   r->h = d->y.dim[2];
   r->mode = ct_op_goes_back(d) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
+  if (!r->handle) CT_FAIL(CT_ERR_UNSUP, "cuDNN describes no LSTM without its GPU");
   if (r->n > INT_MAX || r->t > INT_MAX || r->f > INT_MAX || r->n * r->h > INT_MAX)
     CT_FAIL(CT_ERR_UNSUP, "cuDNN counts the elements of an LSTM in 32 bits");
   CT_TRY(rnn_describe(r, dev->tf32));
