@@ -144,7 +144,8 @@ void ct_opt_clear(const ct_opt_t *rows, void *values);
 /** Returns the word of a CHOICE row for a value ("cpu"), in a static buffer of this thread. */
 const char *ct_opt_word(const ct_opt_t *rows, const char *key, int value);
 
-/** Returns the key for a name that other programs use ("lr" for "learning_rate"), or the word
+/** Returns the key for a name that other programs or earlier versions use ("lr" for
+ * "learning_rate"; with its section if that is another one: "train.amp: tf32"), or the word
  * itself. */
 const char *ct_opt_name(const char *word);
 /** Returns the key among keys[n] that a misspelt word most likely means, by ct_opt_name() or

@@ -40,6 +40,7 @@ static int unknown_key(const ct__opt_location_t *at, const ct_yaml_t *n, const c
   const char *names[MAX_NAMES];
   int count = add_names(rows, also, names, MAX_NAMES);
   const char *nearest = ct_opt_nearest(n->key, names, count);
+  if (!nearest && strchr(ct_opt_name(n->key), '.')) nearest = ct_opt_name(n->key);
   if (nearest) return ct__opt_fail(at, n, "unknown key; did you mean '%s'?", nearest);
   char list[400] = "";
   size_t len = 0;

@@ -23,6 +23,8 @@ static const struct {
              {"lr_scheduler", "schedule"},
              {"criterion", "loss"},
              {"dataset", "data"},
+             {"tf32", "train.amp: tf32"}, /* in another section than it may be looked for */
+             {"allow_tf32", "train.amp: tf32"},
              {"type", "kind"},
              {"kernel_size", "kernel"},
              {"out_channels", "out"},

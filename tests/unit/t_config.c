@@ -104,6 +104,7 @@ static void mistakes_name_file_line_and_nearest(void)
   check_refused("optim:\n  lrr: 1\n", NULL,
                 "run.yaml:2: optim.lrr: unknown key; did you mean 'lr'?");
   check_refused("devise: cpu\n", NULL, "did you mean 'device'?");
+  check_refused("cuda: {tf32: true}\n", NULL, "did you mean 'train.amp: tf32'?");
   check_refused("device: tpu\n", NULL, "run.yaml:1: device: expected one of auto, cpu, cuda, ref");
   check_refused("optim: {lr: fast}\n", NULL, "optim.lr: expected a number");
   check_refused("optim: {momentum: 2}\n", NULL, "optim.momentum: must be between 0 and 1");
