@@ -155,6 +155,31 @@ static void shortcuts_of_a_transformer_are_fused(void)
   }
 }
 
+/* A linear layer whose own branch is frozen passes the gradient on to the shortcut that it adds. */
+static void a_shortcut_of_a_frozen_branch_has_a_gradient(void)
+{
+  static const char yaml[] = "layers:\n" CONV "  name: a\n- flatten:\n  name: t\n"
+                             "- flatten:\n  name: u\n  from: input\n"
+                             "- linear: {out: 180}\n  name: l\n- add:\n  from: [l, t]\n"
+                             "- linear: {out: 10}\n";
+  ct_graph_t *g = layers(yaml, ct_shape(4, 1, 3, 6, 6));
+  for (int i = 0; i < g->params; i++)
+    g->param[i].frozen = strcmp(g->layer[g->param[i].layer].name, "l") == 0;
+  ct_plan_t *p = plan(g, 2, 1);
+  int linear = 0, trained = 0;
+  for (int i = 0; i < p->launches; i++) {
+    const ct_plan_launch_t *w = &p->launch[i];
+    int layer = p->op[w->op].layer;
+    if (layer < 0 || w->pass & CT_FWD) continue;
+    linear += strcmp(g->layer[layer].name, "l") == 0;
+    trained += strcmp(g->layer[layer].name, "a") == 0;
+  }
+  CT_ASSERT_INT(linear, 0);
+  CT_ASSERT_INT(trained, 1);
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 /* ---- backends that cannot do everything ---- */
 
 static ct_op_kind_t unable;
@@ -291,6 +316,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_transformer_is_cast_at_its_ends_only),
                                     CT_TEST(bytes_become_what_their_readers_take),
                                     CT_TEST(shortcuts_of_a_transformer_are_fused),
+                                    CT_TEST(a_shortcut_of_a_frozen_branch_has_a_gradient),
                                     CT_TEST(what_the_backend_cannot_stays_in_float32),
                                     CT_TEST(a_product_never_stays_in_float32),
                                     CT_TEST(plans_of_other_batches_and_passes_share_parameters),
