@@ -1,10 +1,11 @@
 # The emulated module: the CUDA backend's own sources and kernels, compiled for the host, over a fake
 # CUDA runtime, plain loops for the products and a fake NCCL.  CTRAIN_PLUGIN_DIR=tests/cuda/emu
 # loads it.
-# Unless sanitizers are used, the compiler puts calls before accesses to memory (fake_access.cc).
+# Unless sanitizers are used, the compiler puts calls before accesses to memory (fake_access.cc);
 # the kernels include the emulator where nvcc does not compile them
 emu_cxxflags = -DCT_KERNEL_HOST='"tests/cuda/emu/emu.h"' -std=gnu++17 -Wall -Wextra -Wshadow -fno-exceptions -fno-rtti -fPIC \
   -fvisibility=hidden $(CT_SAN_CXX)
+emu_calls = $(if $(CT_SAN),,-fsanitize=thread)
 emu_kernels = $(cuda_cu:cuda/kernels/%.cu=%D%/emu/kernels/%.o)
 
 # what is behind the seam product.h
@@ -62,7 +63,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
-	  -fno-math-errno -ffp-contract=off $(if $(CT_SAN),,-fsanitize=thread) -I$(top_srcdir)/src -I$(top_srcdir) \
+	  -fno-math-errno -ffp-contract=off $(emu_calls) -I$(top_srcdir)/src -I$(top_srcdir) \
 	  $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
 -include tests/cuda/emu/kernels/*.d
@@ -153,7 +154,7 @@ tests_cuda_t_emu_sync_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_t_emu_sync_CXXFLAGS = $(emu_cxxflags)
 tests_cuda_t_emu_sync_LDADD = libfakecuda.a $(test_ldadd)
 tests_cuda_t_fake_cuda_SOURCES = %D%/t_fake_cuda.cc %D%/emu_rig.h
-tests_cuda_t_fake_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_t_fake_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(emu_calls)
 tests_cuda_t_fake_cuda_CXXFLAGS = $(emu_cxxflags)
 tests_cuda_t_fake_cuda_LDADD = libfakecuda.a $(test_ldadd)
 tests_cuda_t_fake_graph_SOURCES = %D%/t_fake_graph.cc %D%/emu_rig.h

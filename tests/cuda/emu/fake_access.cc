@@ -102,23 +102,24 @@ static inline __attribute__((always_inline)) void mark_as(const void *p, unsigne
   if (!marked[(at + sizeof(T) - 1) / PAGE]) add_page((at + sizeof(T) - 1) / PAGE);
 }
 
-#define ACCESSES(n, T)                    \
-  void __tsan_read##n(void *p)            \
-  {                                       \
-    mark_as<T>(p, READS);                 \
-  }                                       \
-  void __tsan_write##n(void *p)           \
-  {                                       \
-    mark_as<T>(p, WRITES);                \
-  }                                       \
-  void __tsan_unaligned_read##n(void *p)  \
-  {                                       \
-    mark_as<T>(p, READS);                 \
-  }                                       \
-  void __tsan_unaligned_write##n(void *p) \
-  {                                       \
-    mark_as<T>(p, WRITES);                \
-  }
+#if !defined(__SANITIZE_THREAD__) /* else the thread sanitizer has these functions */
+#  define ACCESSES(n, T)                    \
+    void __tsan_read##n(void *p)            \
+    {                                       \
+      mark_as<T>(p, READS);                 \
+    }                                       \
+    void __tsan_write##n(void *p)           \
+    {                                       \
+      mark_as<T>(p, WRITES);                \
+    }                                       \
+    void __tsan_unaligned_read##n(void *p)  \
+    {                                       \
+      mark_as<T>(p, READS);                 \
+    }                                       \
+    void __tsan_unaligned_write##n(void *p) \
+    {                                       \
+      mark_as<T>(p, WRITES);                \
+    }
 extern "C" {
 ACCESSES(1, uint8_t)
 ACCESSES(2, uint16_t)
@@ -154,6 +155,7 @@ void __tsan_func_exit(void)
 {
 }
 }
+#endif
 
 /* ---- clocks ---- */
 
@@ -316,8 +318,18 @@ void fake_forget(const void *p, size_t bytes)
 
 /* ---- actions ---- */
 
+static void clear_marks(void)
+{
+  for (size_t page : pages) {
+    memset(marks + page * PAGE, 0, PAGE);
+    marked[page] = 0;
+  }
+  pages.clear();
+}
+
 void fake_access_begin(const who_t &who)
 {
+  clear_marks(); /* of the host, if a test is compiled like a kernel */
   now = who;
   hazard[0] = '\0';
 }
@@ -334,17 +346,8 @@ static void add(const unsigned char *p, const unsigned char *end, bool writes)
   const fake_memory_t *m = fake_memory_of(p, &start);
   if (m && end <= start + m->bytes)
     access(p, end, writes);
-  else if (p >= space && p < space + space_bytes)
+  else if (space && p >= space && p < space + space_bytes)
     tell(writes ? "writes" : "reads", p, end, NULL, "");
-}
-
-static void clear_marks(void)
-{
-  for (size_t page : pages) {
-    memset(marks + page * PAGE, 0, PAGE);
-    marked[page] = 0;
-  }
-  pages.clear();
 }
 
 /* Returns the end of the bytes that have the same marks as the first one. */
