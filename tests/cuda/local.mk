@@ -110,7 +110,7 @@ check_PROGRAMS += %D%/emu/ctrain-cuda.so
 # the emulator and the fake runtime alone
 check_LIBRARIES += libfakecuda.a
 libfakecuda_a_SOURCES = $(emu_cc)
-libfakecuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+libfakecuda_a_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(if $(CT_SAN),,-DFAKE_SEES_KERNELS)
 libfakecuda_a_CXXFLAGS = $(emu_cxxflags)
 if HAVE_TESTS
 check_PROGRAMS += %D%/t_dnn

@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void mark_as(const void *p, unsigne
   if (!marked[(at + sizeof(T) - 1) / PAGE]) add_page((at + sizeof(T) - 1) / PAGE);
 }
 
-#if !defined(__SANITIZE_THREAD__) /* else the thread sanitizer has these functions */
+#ifdef FAKE_SEES_KERNELS /* else a sanitizer has these functions */
 #  define ACCESSES(n, T)                    \
     void __tsan_read##n(void *p)            \
     {                                       \
@@ -396,6 +396,15 @@ extern "C" void fake_cuda_access(const void *p, size_t bytes, int writes)
 {
   if (!now || bytes == 0 || !fake->hazards) return;
   add((const unsigned char *)p, (const unsigned char *)p + bytes, writes != 0);
+}
+
+extern "C" int fake_cuda_sees_kernels(void)
+{
+#ifdef FAKE_SEES_KERNELS
+  return 1;
+#else
+  return 0;
+#endif
 }
 
 extern "C" int fake_cuda_hazards(void)

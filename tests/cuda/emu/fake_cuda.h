@@ -24,8 +24,9 @@
  *
  * The same environment gives the same order of execution.
  *
- * Device memory is host memory, filled with 0xa5; the address sanitizer finds accesses out of
- * bounds.  A kernel that gets a pointer to host memory that is neither pinned nor registered fails
+ * Device memory is host memory, filled with 0xa5.  Accesses outside of allocated memory, and those
+ * of two streams to the same bytes that nothing orders, end the action with
+ * cudaErrorIllegalAddress (fake_access.cc); STRICT.md has all rules.  A kernel that gets a pointer to host memory that is neither pinned nor registered fails
  * with cudaErrorIllegalAddress, and a fault in the emulator with cudaErrorLaunchFailure; both
  * errors are sticky, as on a GPU. */
 #ifndef FAKE_CUDA_H
@@ -55,6 +56,8 @@ void fake_cuda_access(const void *p, size_t bytes, int writes);
 /** Returns the number of hazards found: accesses to the same bytes, at least one of them a write,
  * that nothing orders. */
 int fake_cuda_hazards(void);
+/** Returns 1 if the accesses of kernels are seen, 0 in a build with sanitizers. */
+int fake_cuda_sees_kernels(void);
 /** Runs one action of any stream, as a GPU makes progress while its process is busy.  Returns 0 if
  * no action can run now. */
 int fake_cuda_progress(void);
