@@ -81,7 +81,7 @@ TESTS += \
   %D%/compose.test \
   %D%/roofline.test
 if HAVE_NCCL
-TESTS += $(nccl_tests)
+TESTS += $(nccl_tests) tests/gpu/day.test
 endif
 check_PROGRAMS += %D%/t_nccl
 %C%_t_nccl_SOURCES = %D%/t_nccl.c $(comm_rig)
@@ -93,7 +93,6 @@ check_PROGRAMS += %D%/t_fake_nccl
 %C%_t_fake_nccl_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_fake_nccl
 endif
-TESTS += tests/gpu/day.test
 check_PROGRAMS += tests/gpu/t_gpu_nccl
 tests_gpu_t_gpu_nccl_SOURCES = tests/gpu/t_gpu_nccl.c
 tests_gpu_t_gpu_nccl_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
