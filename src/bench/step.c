@@ -204,7 +204,13 @@ static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
   ct_bench_t b[MODES_MAX] = {{0}};
   ct_str_t ops = {0};
   json_t *json = ct_args_get(a, "json") ? json_object() : NULL;
-  if (ct_args_get(a, "roofline")) {
+  int roofline = ct_args_get(a, "roofline") != NULL;
+  if (!roofline && ct_args_get(a, "gpu"))
+    CT_FAIL(CT_ERR_USAGE, "bench: --gpu names the GPU model of --roofline, which is not given");
+  if (roofline && (text || ct_args_get(a, "ops") || ct_args_get(a, "steps")))
+    CT_FAIL(CT_ERR_USAGE, "bench: --roofline runs nothing; it cannot be combined with --ops, "
+                          "--modes or --steps");
+  if (roofline) {
     CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_roofline(a, topo) : CT_OK);
     goto out;
   }
