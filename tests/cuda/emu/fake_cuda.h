@@ -26,9 +26,9 @@
  *
  * Device memory is host memory, filled with 0xa5.  Accesses outside of allocated memory, and those
  * of two streams to the same bytes that nothing orders, end the action with
- * cudaErrorIllegalAddress (fake_access.cc); STRICT.md has all rules.  A kernel that gets a pointer to host memory that is neither pinned nor registered fails
- * with cudaErrorIllegalAddress, and a fault in the emulator with cudaErrorLaunchFailure; both
- * errors are sticky, as on a GPU. */
+ * cudaErrorIllegalAddress (fake_access.cc).  A kernel that gets a pointer to host memory that is
+ * neither pinned nor registered fails with the same error, and a fault in the emulator with
+ * cudaErrorLaunchFailure; both errors are sticky, as on a GPU.  STRICT.md has all rules. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 #include <cuda_runtime_api.h>
