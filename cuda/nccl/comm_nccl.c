@@ -109,8 +109,8 @@ static int sum_part(ct_comm_t *c, float *buf, int64_t n)
     r = ncclSend(buf, (size_t)n, ncclFloat32, peer, c->nccl, c->stream);
     if (gpu__nccl_is_fine(r))
       r = ncclRecv(c->tree.p, (size_t)n, ncclFloat32, peer, c->nccl, c->stream);
-    CT_TRY(gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclSend",
-                          n * (int64_t)sizeof *buf));
+    CT_TRY(
+        gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclSend", n * (int64_t)sizeof *buf));
     GPU_TRY(gpu__sum(CT_F32, n, buf, c->tree.p, 0, buf, c->stream));
   }
 out:
