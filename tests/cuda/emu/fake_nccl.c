@@ -325,6 +325,7 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
     if (other->family != c->family || other->gone) continue;
     atomic_store(&other->aborted, 1);
     if (other->async == ncclSuccess) other->async = ncclInternalError;
+    other->gone |= fate == FAKE_HANGS; /* the caller cannot abort it any more */
   }
   while (fate == FAKE_HANGS)
     pause();
