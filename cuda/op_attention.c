@@ -25,7 +25,7 @@ typedef struct attention_op {
 /* ---- memory ---- */
 
 /* Assigns offsets in saved and scratch memory. */
-static void lay_out(attention_op_t *k, ct_op_info_t *info)
+static void lay_out(attention_op_t *k, size_t workspace, ct_op_info_t *info)
 {
   int back = ct_op_goes_back(&k->head.desc);
   const gpu__attention_t *a = &k->shape;
@@ -40,11 +40,12 @@ static void lay_out(attention_op_t *k, ct_op_info_t *info)
     k->at.sums = gpu__take(&end, rows, sizeof(float));
   }
   k->at.work = end;
-  /* the intermediate results of a pass are written and read */
-  info->extra_bytes[0] = 2 * (double)(back ? k->at.ds : end);
-  info->extra_bytes[1] = 2 * (double)end;
-  info->kernels[0] = 7;
-  info->kernels[1] = 17;
+  /* in units of a tensor like x: what several kernels read, and results that one kernel writes and
+   * another reads: forward q, k, v and c; backward dc, the gradients of q, k, v, and c and dy again */
+  info->extra_bytes[0] = (back ? 4 : 8) * (double)tokens * (double)size;
+  info->extra_bytes[1] = 13 * (double)tokens * (double)size + 2 * (double)workspace;
+  info->kernels[0] = 3;
+  info->kernels[1] = 11;
 }
 
 /* Pointers of a run. */
@@ -158,7 +159,7 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   k->shape.wide = d->x.dim[2] / k->shape.heads;
   CT_TRY(make_projections(k, &work));
   CT_TRY(gpu__sdpa_make(op->dev, k->type, &k->shape, ct_op_goes_back(d), &k->sdpa, &workspace));
-  lay_out(k, info);
+  lay_out(k, workspace, info);
   info->scratch = k->at.work + (workspace > work ? workspace : work);
   info->algorithm = k->sdpa ? "cuDNN" : "tiles";
 out:

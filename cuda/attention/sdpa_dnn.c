@@ -87,17 +87,39 @@ out:
 
 /* ---- one op ---- */
 
+/* Finds the compute capability times 10. */
+static int find_sm(const ct_dev_t *dev, int *sm)
+{
+  int rc = CT_OK, major = 0, minor = 0;
+  if (dev->card) {
+    *sm = dev->card->version / 10;
+    return CT_OK;
+  }
+  GPU_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index));
+  GPU_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index));
+  *sm = 10 * major + minor;
+out:
+  return rc;
+}
+
+/* Returns the workspace that plans of the backward pass asked for on Ampere and Hopper: gradients of
+ * the scores in two bytes. A described device gets no plans, whose kernels cuDNN compiles with the
+ * driver's library. */
+static size_t usual_workspace(const gpu__attention_t *a)
+{
+  int64_t t = (a->t + 63) / 64 * 64;
+  return (size_t)(a->n * a->heads * t * t) * 2;
+}
+
 int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, int back,
                    gpu__sdpa_t **out, size_t *scratch)
 {
-  int rc = CT_OK, major = 0, minor = 0;
+  int rc = CT_OK;
   gpu__sdpa_spec_t spec = {.type = type, .shape = *a};
   gpu__sdpa_t *p = NULL;
   *out = NULL;
   *scratch = 0;
-  GPU_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index));
-  GPU_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index));
-  spec.sm = 10 * major + minor;
+  CT_TRY(find_sm(dev, &spec.sm));
   if (!gpu__sdpa_fits(&spec)) goto out;
   p = ct_mem_alloc(sizeof *p, "attention");
   if (!p) return CT_ERR_NOMEM;
@@ -106,7 +128,8 @@ int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, in
   p->part = (size_t)(a->heads * a->wide) * ct_dtype_size(type);
   p->scale = 1 / sqrtf((float)a->wide);
   p->one = 1;
-  for (spec.back = 0; spec.back <= back; spec.back++) {
+  if (dev->card && back) *scratch = usual_workspace(a);
+  for (spec.back = 0; spec.back <= back && !dev->card; spec.back++) {
     CT_TRY(plans_find(dev, &spec, &p->plan[spec.back]));
     if (!p->plan[spec.back]) goto out;
     if (p->plan[spec.back]->workspace > *scratch) *scratch = p->plan[spec.back]->workspace;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/ct_err.h"
+#include "cuda/gpu.h"
 #include "cuda/library_handles.h"
 #include "tests/cuda/emu/fake_cuda.h"
 #include "tests/cuda/emu/host_tune.h"
