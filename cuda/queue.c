@@ -74,6 +74,16 @@ out:
   return rc;
 }
 
+/* Work failed, which ends the device's work on all streams: a communicator must tell its peers, who
+ * wait for transfers. Keeps the recorded error. */
+static int tell_watches(ct_dev_t *dev, int rc)
+{
+  ct_err_info_t failure = *ct_err_last();
+  (void)ask_watches(dev, 0);
+  ct_err_put(&failure);
+  return rc;
+}
+
 /* Waits for the event; ev NULL: for all work on the stream. */
 static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
 {
@@ -82,7 +92,8 @@ static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
   cudaError_t e;
   while ((e = ev ? cudaEventQuery(ev) : cudaStreamQuery(s)) == cudaErrorNotReady)
     CT_TRY(keep_waiting(dev, begin));
-  CT_TRY(gpu__check(e, "work of the GPU", __FILE__, __LINE__));
+  rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
+  if (rc != CT_OK) return tell_watches(dev, rc);
   rc = gpu__check_labels(dev);
 out:
   return rc;

@@ -173,23 +173,27 @@ static int check_one(ct_comm_t *c, ncclComm_t comm)
   return gpu__nccl_is_fine(r) ? CT_OK : fail_with(c, comm, r);
 }
 
-static int is_busy(cudaStream_t s)
+/* Returns CT_OK, or the error of the device's work. *busy: 1: the stream has work left. */
+static int query(cudaStream_t s, int *busy)
 {
-  int busy = cudaStreamQuery(s) == cudaErrorNotReady;
+  cudaError_t e = cudaStreamQuery(s);
   (void)cudaGetLastError(); /* CUDA records "not ready" as if it were an error */
-  return busy;
+  *busy = e == cudaErrorNotReady;
+  return *busy ? CT_OK : gpu__check(e, "work of the GPU", __FILE__, __LINE__);
 }
 
 int gpu__nccl_watch(void *comm, int late)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, busy = 0;
   ct_comm_t *c = comm;
   CT_TRY(gpu__nccl_alive(c));
+  rc = query(c->stream, &busy);
+  if (rc != CT_OK) return gpu__nccl_give_up(c, rc);
   CT_TRY(check_one(c, c->nccl));
   for (ct_group_t *g = c->groups; g; g = g->next)
     CT_TRY(check_one(c, g->nccl));
   CT_TRY(listen(c));
-  if (late && c->t->size > 1 && c->call && (c->repeated || is_busy(c->stream))) rc = fail_late(c);
+  if (late && c->t->size > 1 && c->call && (c->repeated || busy)) rc = fail_late(c);
 out:
   return rc;
 }

@@ -45,6 +45,7 @@ static int ddp_make(ct_trainer_t *t)
     CT_TRY(ct__arenas_take(t, CT_MEMORY_PARTIAL_SUMS, t->map.trained_bytes, &d->partial[l]));
   for (int k = 0; k < t->buckets && levels; k++)
     CT_TRY(make_sum(t, k, &d->sum[k]));
+  CT_TRY(t->env.be->queue->mark(t->q, &d->ready)); /* a step needs no memory for it */
 out:
   return rc;
 }

@@ -29,6 +29,8 @@ int ct__step_make(ct_trainer_t *t)
   t->step.micro_batch_loss = micro_batch_loss;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
   t->step.class_weight = (float *)weight;
+  for (int i = 0; i < 2; i++) /* a step needs no memory for them */
+    CT_TRY(t->env.be->queue->mark(t->q, &t->step.begun[i].done));
   if (!bytes) return CT_OK;
   CT_TRY(t->env.be->mem->copy(t->q, weight, t->env.class_weight, bytes));
   CT_TRY(t->env.be->queue->sync(t->q));

@@ -137,7 +137,7 @@ void ct_trainer_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in,
   if (ct__step_is_well(t)) ct__step_note(t, ct__qat_round(t));
   t->env.step_opts.strategy->step(t, b, at, report);
   if (ct__step_is_well(t)) ct__step_note(t, ct__average_step(t));
-  ct__input_prefetch(t);
+  if (ct__step_is_well(t)) ct__input_prefetch(t);
   if (ct__step_is_well(t)) ct__one_value_count(t, b);
   if (ct_trainer_lag(t)) ct__step_note(t, ct__input_copied(t));
   ct__step_begun(t, b);
@@ -149,7 +149,14 @@ int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *
   ct__step_wait(t);
   ct__update_report(t, report);
   ct__step_end(t, status);
-  return ct__step_over(t, status, report);
+  int rc = ct__step_over(t, status, report);
+  if (rc == CT_OK) return rc;
+  /* transfers may wait for a rank that failed, until the communicator aborts them; what follows
+   * frees memory, for which a device would wait without end */
+  ct_err_info_t failure = *ct_err_last();
+  (void)t->env.be->queue->sync(t->q);
+  ct_err_put(&failure);
+  return rc;
 }
 
 int ct_trainer_step(ct_trainer_t *t, const ct_batch_t *b, int rc_in, const ct_schedule_point_t *at,
