@@ -41,7 +41,8 @@ static void lay_out(attention_op_t *k, size_t workspace, ct_op_info_t *info)
   }
   k->at.work = end;
   /* in units of a tensor like x: what several kernels read, and results that one kernel writes and
-   * another reads: forward q, k, v and c; backward dc, the gradients of q, k, v, and c and dy again */
+   * another reads: forward q, k, v and c; backward dc, the gradients of q, k, v, and c and dy
+   * again */
   info->extra_bytes[0] = (back ? 4 : 8) * (double)tokens * (double)size;
   info->extra_bytes[1] = 13 * (double)tokens * (double)size + 2 * (double)workspace;
   info->kernels[0] = 3;

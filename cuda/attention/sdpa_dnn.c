@@ -102,9 +102,9 @@ out:
   return rc;
 }
 
-/* Returns the workspace that plans of the backward pass asked for on Ampere and Hopper: gradients of
- * the scores in two bytes. A described device gets no plans, whose kernels cuDNN compiles with the
- * driver's library. */
+/* Returns the workspace that plans of the backward pass asked for on Ampere and Hopper: gradients
+ * of the scores in two bytes. A described device gets no plans, whose kernels cuDNN compiles with
+ * the driver's library. */
 static size_t usual_workspace(const gpu__attention_t *a)
 {
   int64_t t = (a->t + 63) / 64 * 64;

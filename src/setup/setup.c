@@ -123,8 +123,7 @@ int ct_setup_open_device(ct_setup_t *s)
   CT_TRY(ct_builtin_backend(c->device, &s->be, &s->comm_ops));
   if (ct_train_opts_tf32(&c->train) && !s->be->tf32)
     CT_FAIL(CT_ERR_USAGE,
-            "train.amp: tf32 is a number format of NVIDIA's GPUs, but the device is %s: set it to "
-            "off, or to bf16",
+            "train.amp: tf32 is a format of NVIDIA's GPUs, not of device %s: set it to off or bf16",
             s->be->name);
   CT_TRY(cache_dir(&c->cuda, cache, sizeof cache));
   if (!s->be->host_memory) visible = s->be->probe(why);

@@ -97,7 +97,7 @@ check_types() {
   ok "bf16" train_like bf16 cpu 0.05 1 --set train.amp=bf16
   ok "float32 with TF32 factors" train_like tf32 cpu 0.02 1 --set train.amp=tf32
   ok "  which the device is opened with" grep -q ", TF32" "$work/err"
-  ok "  and a CPU does not have" refused "train.amp: tf32 is a number format of NVIDIA" 1 \
+  ok "  and a CPU does not have" refused "train.amp: tf32 is a format of NVIDIA" 1 \
     --set device=cpu --set train.amp=tf32
   ok "fp16 with loss scaling" train_like fp16 cpu 0.05 1 --set train.amp=fp16
   ok "fp16 as CUDA graphs and piece by piece: the same bits" \

@@ -221,8 +221,8 @@ static void freed_memory(void)
     WELL(cudaStreamEndCapture(r.main, &graph));
     WELL(cudaGraphInstantiate(&exec, graph, 0));
     WELL(cudaGraphLaunch(exec, r.main));
-    WELL(cudaFree(y)); /* waits for the launch */
     WELL(cudaStreamSynchronize(r.main));
+    WELL(cudaFree(y));
     WELL(cudaGraphLaunch(exec, r.main));
     IS(cudaStreamSynchronize(r.main), cudaErrorIllegalAddress);
     fake_cuda_reset();

@@ -87,7 +87,7 @@ static cublasStatus_t spoil(call_t *c, int i)
     c->d_at = c->c_at += 4;
     break;
   case 3:
-    c->d_at += 256; /* C apart from D, with one layout for both */
+    c->d_at += 16; /* over a part of C */
     break;
   case 4:
     c->workspace += 16;

@@ -145,6 +145,7 @@ static void an_operation_is_enqueued_late(void)
   polls(comm);
   CT_ASSERT_HAS(ncclGetLastError(NULL), "work was put into a stream");
   CT_ASSERT_INT(fake_nccl_misuses(), 1);
+  CT_ASSERT_INT(cudaStreamSynchronize(stream), cudaSuccess);
   close_comm();
 }
 

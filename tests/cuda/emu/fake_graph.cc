@@ -165,10 +165,12 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 /* Launches in progress continue, as cuGraphExecDestroy() says. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-  FAKE_CALL(FAKE_HARMLESS);
-  if (!fake->execs.erase(exec)) return call.done(cudaErrorInvalidValue);
+  /* done also on a broken device, whose error it returns, as the manual says */
+  fake_call call(__func__, FAKE_HARMLESS);
+  if (!fake || !fake->execs.erase(exec))
+    return call.done(call.rc != cudaSuccess ? call.rc : cudaErrorInvalidValue);
   delete exec;
-  return cudaSuccess;
+  return call.done(call.rc);
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
