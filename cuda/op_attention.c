@@ -91,8 +91,11 @@ static int attention_forward(const attention_op_t *k, const ct_op_args_t *a, cud
   CT_TRY(gpu__dense_forward(&k->in, a->x, gpu__factor(op, a, 0), gpu__factor(op, a, 1), b.qkv,
                             b.work, s));
   CT_TRY(heads_forward(k, &b, s));
-  CT_TRY(gpu__dense_forward(&k->out, b.c, gpu__factor(op, a, 2), gpu__factor(op, a, 3), a->y,
-                            b.work, s));
+  const void *w = gpu__factor(op, a, 2), *bias = gpu__factor(op, a, 3);
+  if (k->out.spec.add)
+    CT_TRY(gpu__dense_forward_add(&k->out, b.c, w, bias, a->x2, a->y, b.work, s));
+  else
+    CT_TRY(gpu__dense_forward(&k->out, b.c, w, bias, a->y, b.work, s));
 out:
   return rc;
 }
@@ -142,6 +145,7 @@ static int make_projections(attention_op_t *k, size_t *work)
                             .bias = 1};
   CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->in, work));
   spec.out = wide;
+  spec.add = d->u.attention.add;
   if (ct_op_goes_back(d)) spec.passes |= CT_BWD_DATA;
   CT_TRY(gpu__dense_make(k->head.dev, &spec, &k->out, work));
 out:
@@ -162,6 +166,7 @@ static int attention_prepare(ct_op_t *op, ct_op_info_t *info)
   CT_TRY(gpu__sdpa_make(op->dev, k->type, &k->shape, ct_op_goes_back(d), &k->sdpa, &workspace));
   lay_out(k, workspace, info);
   info->scratch = k->at.work + (workspace > work ? workspace : work);
+  info->inplace_second = d->u.attention.add;
   info->algorithm = k->sdpa ? "cuDNN" : "tiles";
 out:
   return rc;

@@ -178,7 +178,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
  *           w[1] weight_hh [4H,H], w[2] bias_ih,
  *           w[3] bias_hh -> y [N,T,H]
- *  ATTENTION x [N,T,D], w[0] in_proj_weight       x, dy, w, saved -> dx, dw[0..3]
+ *  ATTENTION x [N,T,D], x2?, w[0] in_proj_weight  x, dy, w, saved -> dx, dw[0..3]
  *           [3D,D], w[1] in_proj_bias, w[2]
  *           out_proj.weight, w[3] out_proj.bias
  *           -> y [N,T,D]
@@ -267,6 +267,7 @@ typedef struct ct_op_desc {
     } gnorm;
     struct {
       int heads;
+      int add; /**< 1: adds x2 (shape of y), as LINEAR does */
     } attention;
     struct {
       int index; /**< from 0; -1: the last */
@@ -307,6 +308,9 @@ int ct_op_concat_dim(const ct_shape_t *x);
 /** Returns the number of consecutive elements that CONCAT copies from \a s in the plain layout:
  * those of one sample, or of one time step of a sequence. */
 int64_t ct_op_concat_row(const ct_shape_t *s);
+/** Returns 1 if the op's last GEMM adds x2 (LINEAR and ATTENTION with `add`). Then the gradient of
+ * x2 is dy, and backward does not compute it. */
+int ct_op_adds_second(const ct_op_desc_t *d);
 /** Returns the shape of x2.  CONCAT: the shape of x, but with the channels that y has in addition
  * to those of x; CONV, LINEAR: the shape of y; other kinds: the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);

@@ -40,6 +40,12 @@ int64_t ct_op_concat_row(const ct_shape_t *s)
   return n;
 }
 
+int ct_op_adds_second(const ct_op_desc_t *d)
+{
+  return (d->kind == CT_OP_LINEAR && d->u.linear.add) ||
+         (d->kind == CT_OP_ATTENTION && d->u.attention.add);
+}
+
 ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
   ct_shape_t s = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? d->y : d->x;
@@ -307,6 +313,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_ATTENTION:
     op_put(t, " %d heads", d->u.attention.heads);
+    put_word(t, d->u.attention.add, "add");
     break;
   case CT_OP_SELECT:
     op_put(t, " %d", d->u.select.index);

@@ -11,6 +11,7 @@
 #include "base/ct_err.h"
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Size in floats of a block of scores; the block and its gradients take a quarter of a megabyte. */
@@ -225,6 +226,14 @@ static int attention_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
+static int attention_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (!d->u.attention.add) return 1;
+  snprintf(why, 128, "the CPU backend adds no second input in an attention layer");
+  return 0;
+}
+
 static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   attention_op_t *k = (attention_op_t *)op;
@@ -247,5 +256,7 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__attention = {
-    .size = sizeof(attention_op_t), .prepare = attention_prepare, .run = attention_run};
+const cpu__op_kind_t cpu__attention = {.size = sizeof(attention_op_t),
+                                       .supports = attention_supports,
+                                       .prepare = attention_prepare,
+                                       .run = attention_run};

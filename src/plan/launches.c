@@ -121,12 +121,6 @@ static int passes_on(const ct_op_desc_t *d)
   return d->kind == CT_OP_ADD && !d->u.add.relu;
 }
 
-/* Returns 1 if the gradient of the output, before a ReLU, is also that of the second input. */
-static int passes_to_second(const ct_op_desc_t *d)
-{
-  return d->kind == CT_OP_LINEAR && d->u.linear.add;
-}
-
 /* Returns the one or two gradients from which the op's backward pass starts. */
 static int incoming(gradients_t *s, int o, int *dy, int *dy2)
 {
@@ -156,7 +150,7 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
   const ct_op_desc_t d = p->op[o].desc;
   const int *in = p->op[o].in;
   /* an addition has one gradient for both inputs */
-  int two = in[1] >= 0 && d.kind != CT_OP_ADD && !passes_to_second(&d);
+  int two = in[1] >= 0 && d.kind != CT_OP_ADD && !ct_op_adds_second(&d);
   if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
   if (two && p->value[in[1]].grad) {
     ct_shape_t shape = p->value[in[1]].shape;
@@ -196,10 +190,10 @@ static int launches_backward(gradients_t *s, int o)
   const ct_op_desc_t d = p->op[o].desc;
   const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
   ct_plan_launch_t w = launches_launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
-  if (!w.pass && !passes_to_second(&d)) return CT_OK;
+  if (!w.pass && !ct_op_adds_second(&d)) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output does not reach the loss */
-  if (passes_to_second(&d)) CT_TRY(give(s, in[1], dy));
+  if (ct_op_adds_second(&d)) CT_TRY(give(s, in[1], dy));
   if (!w.pass) return CT_OK;
   if (passes_on(&d)) {
     CT_TRY(give(s, in[0], dy));

@@ -122,10 +122,12 @@ static int *adds(const lowering_t *lo, ct_plan_op_t *op)
   const ct_plan_t *p = lo->p;
   ct_op_desc_t with = op->desc;
   if (op->desc.kind == CT_OP_BNORM) return op->desc.u.bnorm.relu ? NULL : &op->desc.u.bnorm.add;
-  if (op->desc.kind == CT_OP_LINEAR) {
-    if (op->desc.u.linear.relu || p->o.quant) return NULL;
-    with.u.linear.add = 1;
-    return p->be->op->supports(p->dev, &with, why) ? &op->desc.u.linear.add : NULL;
+  if (op->desc.kind == CT_OP_LINEAR || op->desc.kind == CT_OP_ATTENTION) {
+    int linear = op->desc.kind == CT_OP_LINEAR;
+    if ((linear && op->desc.u.linear.relu) || p->o.quant) return NULL;
+    *(linear ? &with.u.linear.add : &with.u.attention.add) = 1;
+    if (!p->be->op->supports(p->dev, &with, why)) return NULL;
+    return linear ? &op->desc.u.linear.add : &op->desc.u.attention.add;
   }
   if (op->desc.kind != CT_OP_CONV || op->desc.u.conv.relu) return NULL;
   if ((!p->o.inference && !p->o.quant) || p->o.compute != CT_F32) return NULL;

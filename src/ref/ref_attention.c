@@ -113,14 +113,14 @@ static void forward_to_c(const parts_t *k, const ct_op_args_t *a, int64_t n)
   }
 }
 
-static void project_out(const parts_t *k, const ct_op_args_t *a, int64_t n)
+static void project_out(const parts_t *k, const ct_op_args_t *a, const float *x2, int64_t n)
 {
   const float *w = a->w[2], *bias = a->w[3];
   float *y = (float *)a->y + n * k->t * k->d;
 
   for (int64_t t = 0; t < k->t; t++) {
     for (int64_t r = 0; r < k->d; r++) {
-      double sum = bias[r];
+      double sum = bias[r] + (x2 ? x2[(n * k->t + t) * k->d + r] : 0);
       for (int64_t i = 0; i < k->d; i++)
         sum += w[r * k->d + i] * k->c[t * k->d + i];
       y[t * k->d + r] = (float)sum;
@@ -232,7 +232,7 @@ static int attention_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   attention_cut(d, a->scratch, &k);
   for (int64_t n = 0; n < d->x.dim[0] && a->pass & CT_FWD; n++) {
     forward_to_c(&k, a, n);
-    project_out(&k, a, n);
+    project_out(&k, a, d->u.attention.add ? a->x2 : NULL, n);
   }
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) attention_backward(&k, a, d->x.dim[0]);
   return CT_OK;

@@ -140,9 +140,8 @@ static void backend_take(ct_dev_t *dev, double seconds)
 static int backend_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
-  if (d->kind != CT_OP_LINEAR || !d->u.linear.add) return 1;
-  if (ct__sim_times_of(dev->times, d, CT_FWD) >= 0) return 1;
-  snprintf(why, 128, "the recorded device adds no second input in a linear layer");
+  if (!ct_op_adds_second(d) || ct__sim_times_of(dev->times, d, CT_FWD) >= 0) return 1;
+  snprintf(why, 128, "the recorded device adds no second input in a GEMM");
   return 0;
 }
 

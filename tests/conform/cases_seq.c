@@ -41,6 +41,14 @@ static int case_attention(int i, op_case_t *out)
   return 1;
 }
 
+/* x2 is added. */
+static int case_attention_add(int i, op_case_t *out)
+{
+  int more = case_attention(i, out);
+  out->desc.u.attention.add = 1;
+  return more;
+}
+
 /* Scores of T x T are not kept, except by the reference: four times the tokens need four times the
  * memory. */
 static void attention_memory(void)
@@ -156,8 +164,9 @@ static int small_attention(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_attention = {
-    .cases = {case_attention}, .small = {small_attention}, .check = check_attention};
+const kind_cases_t cases_attention = {.cases = {case_attention, case_attention_add},
+                                      .small = {small_attention},
+                                      .check = check_attention};
 
 static int small_tokens(int i, op_case_t *out)
 {

@@ -94,7 +94,7 @@ static double size_of_y(const ct_op_desc_t *d, const inputs_t *in)
 static double floor_of_y(const ct_op_desc_t *d, const inputs_t *in, const outputs_t *want)
 {
   double floor = 0.1 * size_of_y(d, in);
-  int adds = d->kind == CT_OP_CONV ? d->u.conv.add : d->kind == CT_OP_LINEAR && d->u.linear.add;
+  int adds = d->kind == CT_OP_CONV ? d->u.conv.add : ct_op_adds_second(d);
   if (!adds) return floor;
   return fmax(floor, norm(want->y, in->x2, ct_shape_count(&d->y)));
 }
@@ -130,7 +130,7 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
     double of_loss = 0.1 * sqrt((double)d->x.dim[0]);
     check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? of_loss : size, low, why),
           "%s: dx: %s", name, why);
-    if (in->x2 && d->kind != CT_OP_ADD && d->kind != CT_OP_LINEAR)
+    if (in->x2 && d->kind != CT_OP_ADD && !ct_op_adds_second(d))
       check(is_close(got->dx2, want->dx2, second_count(d), size, low, why), "%s: dx2: %s", name,
             why);
   }

@@ -224,7 +224,7 @@ static int open_tensors(rig_t *r)
   ct_shape_t x2 = ct_op_second(d);
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
   /* an addition has the same gradient for both inputs */
-  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && d->kind != CT_OP_LINEAR)
+  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && !ct_op_adds_second(d))
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
   return rc;

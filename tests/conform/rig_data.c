@@ -114,7 +114,7 @@ int takes_x2(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT ||
          (d->kind == CT_OP_BNORM && d->u.bnorm.add) || (d->kind == CT_OP_CONV && d->u.conv.add) ||
-         (d->kind == CT_OP_LINEAR && d->u.linear.add);
+         ct_op_adds_second(d);
 }
 
 int64_t second_count(const ct_op_desc_t *d)
