@@ -9,10 +9,8 @@ again with `--ops`, so that a change of the clocks shows.  Without torch only ct
 printed as it comes and is a line of FILE; a case is skipped, or goes without torch.compile, if --seconds would
 be over.  The table at the end gives medians.
 
-A step is forward, backward and update on one synthetic batch, with SGD and momentum.  PyTorch's batch stays in
-the GPU's memory, and it uses channels_last, autocast (with GradScaler for fp16), cudnn.benchmark and the default
-settings of torch.compile.  The step of ctrain-hpc also has the copy of the batch to the GPU, during the step
-before it.
+A step is forward, backward and update on one synthetic batch in the GPU's memory, with SGD and momentum.  PyTorch
+uses channels_last, autocast (with GradScaler for fp16), cudnn.benchmark and the default settings of torch.compile.
 """
 import argparse
 import json
