@@ -18,6 +18,7 @@
 #include "cuda/gpu.h"
 #include "cuda/kernels/bias.h"
 #include "cuda/library_handles.h"
+#include "cuda/stopwatch.h"
 #include "base/ct_mem.h"
 
 enum {
@@ -145,21 +146,11 @@ static void gemm_lt_choose(gpu__gemm_t *g, const cublasLtMatmulHeuristicResult_t
 
 /* ---- benchmarks ---- */
 
-/* Memory and events for benchmarks. */
+/* Operands and a stopwatch for benchmarks. */
 typedef struct bench {
-  char *memory; /* zeros: bias; then B, A, C, workspace */
-  size_t at[5];
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
+  gpu__stopwatch_t watch;
+  size_t at[5]; /* in its memory: bias, B, A, C, workspace */
 } bench_t;
-
-static void bench_close(bench_t *b)
-{
-  if (b->end) cudaEventDestroy(b->end);
-  if (b->begin) cudaEventDestroy(b->begin);
-  if (b->stream) cudaStreamDestroy(b->stream);
-  cudaFree(b->memory);
-}
 
 static size_t reserve(size_t *end, const gpu__lt_matrix_t *m, int64_t batch)
 {
@@ -170,7 +161,6 @@ static size_t reserve(size_t *end, const gpu__lt_matrix_t *m, int64_t batch)
 
 static int bench_open(bench_t *b, const gpu__lt_problem_t *p)
 {
-  int rc = CT_OK;
   size_t bytes = 0;
   gpu__lt_matrix_t bias = {.type = p->d.type, .rows = p->d.rows, .cols = 1, .ld = p->d.rows};
   *b = (bench_t){.at = {reserve(&bytes, &bias, 1)}};
@@ -179,29 +169,20 @@ static int bench_open(bench_t *b, const gpu__lt_problem_t *p)
   b->at[3] = reserve(&bytes, &p->d, p->batch);
   b->at[4] = bytes;
   bytes += WORKSPACE_LIMIT + WORKSPACE_ALIGN;
-  GPU_TRY(cudaMalloc((void **)&b->memory, bytes));
-  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
-  GPU_TRY(cudaMemsetAsync(b->memory, 0, bytes, b->stream));
-  GPU_TRY(cudaEventCreate(&b->begin));
-  GPU_TRY(cudaEventCreate(&b->end));
-out:
-  if (rc != CT_OK) bench_close(b);
-  return rc;
+  return gpu__stopwatch_open(&b->watch, bytes);
 }
 
 /* Times the algorithm in g; a warm-up run is not counted. */
-static int bench_run(const bench_t *b, gpu__gemm_t *g, float *ms)
+static int bench_run(bench_t *b, gpu__gemm_t *g, float *ms)
 {
   int rc = CT_OK;
-  const char *m = b->memory;
+  char *m = b->watch.memory;
   for (int i = 0; i <= REPEATS; i++) {
-    CT_TRY(gpu__gemm_run(g, 1, m + b->at[2], m + b->at[1], m + b->at[0], b->memory + b->at[3],
-                         b->memory + b->at[4], b->stream));
-    if (i == 0) GPU_TRY(cudaEventRecord(b->begin, b->stream));
+    CT_TRY(gpu__gemm_run(g, 1, m + b->at[2], m + b->at[1], m + b->at[0], m + b->at[3], m + b->at[4],
+                         b->watch.stream));
+    if (i == 0) CT_TRY(gpu__stopwatch_start(&b->watch));
   }
-  GPU_TRY(cudaEventRecord(b->end, b->stream));
-  GPU_TRY(cudaEventSynchronize(b->end));
-  GPU_TRY(cudaEventElapsedTime(ms, b->begin, b->end));
+  CT_TRY(gpu__stopwatch_stop(&b->watch, ms));
 out:
   return rc;
 }
@@ -214,20 +195,15 @@ static int gemm_lt_measure(gpu__gemm_t *g, const gpu__lt_problem_t *p,
   float ms[CHOICES];
   bench_t b;
   if (count < 2) return 0;
-  if (bench_open(&b, p) != CT_OK) {
-    cudaGetLastError();
-    return 0;
-  }
-  for (int i = 0; i < count; i++) {
+  int opened = bench_open(&b, p) == CT_OK;
+  for (int i = 0; i < count && opened; i++) {
     gemm_lt_choose(g, &found[i]);
     if (bench_run(&b, g, &ms[i]) != CT_OK) ms[i] = INFINITY;
   }
-  int fastest = gpu__choices_fastest(ms, count);
+  int fastest = opened ? gpu__choices_fastest(ms, count) : -1;
   gemm_lt_choose(g, &found[fastest < 0 ? 0 : fastest]);
-  bench_close(&b);
-  cudaGetLastError(); /* clears the error of one that failed, so that the next kernel does not
-                         report it */
-  return 1;
+  gpu__stopwatch_close(&b.watch);
+  return opened;
 }
 
 /* ---- choices of earlier benchmarks (choices.h) ---- */

@@ -10,6 +10,7 @@
 #include "cuda/dense.h"
 #include "cuda/kernels/lstm.h"
 #include "cuda/rnn/rnn.h"
+#include "cuda/stopwatch.h"
 #include <math.h>
 #include <string.h>
 
@@ -141,22 +142,11 @@ typedef struct needs {
   size_t saved, scratch;
 } needs_t;
 
-/* Memory and a stream to measure both algorithms with. */
+/* Operands and a stopwatch to measure both algorithms with. */
 typedef struct bench {
-  char *block;
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
+  gpu__stopwatch_t watch;
   ct_op_args_t args;
 } bench_t;
-
-static void bench_close(bench_t *b)
-{
-  if (b->begin) (void)cudaEventDestroy(b->begin);
-  if (b->end) (void)cudaEventDestroy(b->end);
-  if (b->stream) (void)cudaStreamDestroy(b->stream);
-  (void)cudaFree(b->block);
-  (void)cudaGetLastError(); /* clears the error of an algorithm that failed */
-}
 
 /* Assigns the operands' addresses, from \a block on. Returns the bytes that they occupy. */
 static size_t bench_place(const ct_op_t *op, const needs_t *n, char *block, ct_op_args_t *a)
@@ -180,33 +170,24 @@ static size_t bench_place(const ct_op_t *op, const needs_t *n, char *block, ct_o
 
 static int bench_open(bench_t *b, const ct_op_t *op, const needs_t *n)
 {
-  int rc = CT_OK;
   ct_op_args_t unplaced;
-  size_t bytes = bench_place(op, n, NULL, &unplaced);
-  GPU_TRY(cudaMalloc((void **)&b->block, bytes));
-  (void)bench_place(op, n, b->block, &b->args);
-  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
-  GPU_TRY(cudaEventCreate(&b->begin));
-  GPU_TRY(cudaEventCreate(&b->end));
-  GPU_TRY(cudaMemsetAsync(b->block, 0, bytes, b->stream));
-out:
+  int rc = gpu__stopwatch_open(&b->watch, bench_place(op, n, NULL, &unplaced));
+  if (rc == CT_OK) (void)bench_place(op, n, b->watch.memory, &b->args);
   return rc;
 }
 
 /* Returns the milliseconds of all passes with the algorithm that the op has now; the first run,
  * which may load kernels, is not counted. INFINITY: it failed. */
-static float bench_run(const bench_t *b, ct_op_t *op)
+static float bench_run(bench_t *b, ct_op_t *op)
 {
   enum { RUNS = 3 };
   int rc = CT_OK;
   float ms = 0;
   for (int i = 0; i <= RUNS; i++) {
-    if (i == 1) GPU_TRY(cudaEventRecord(b->begin, b->stream));
-    CT_TRY(lstm_run(op, &b->args, NULL, b->stream));
+    if (i == 1) CT_TRY(gpu__stopwatch_start(&b->watch));
+    CT_TRY(lstm_run(op, &b->args, NULL, b->watch.stream));
   }
-  GPU_TRY(cudaEventRecord(b->end, b->stream));
-  GPU_TRY(cudaEventSynchronize(b->end));
-  GPU_TRY(cudaEventElapsedTime(&ms, b->begin, b->end));
+  CT_TRY(gpu__stopwatch_stop(&b->watch, &ms));
 out:
   return rc == CT_OK ? ms : INFINITY;
 }
@@ -217,7 +198,7 @@ static int rnn_is_faster(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn,
   gpu__rnn_t *kept = k->rnn;
   needs_t most = {gemms->saved > rnn->saved ? gemms->saved : rnn->saved,
                   gemms->scratch > rnn->scratch ? gemms->scratch : rnn->scratch};
-  bench_t b = {.block = NULL};
+  bench_t b = {.watch = {.memory = NULL}};
   float ms[2] = {INFINITY, INFINITY};
   int opened = bench_open(&b, &k->head, &most) == CT_OK;
   if (opened) {
@@ -226,7 +207,7 @@ static int rnn_is_faster(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn,
     ms[1] = bench_run(&b, &k->head);
     k->rnn = kept;
   }
-  bench_close(&b);
+  gpu__stopwatch_close(&b.watch);
   *timed = gpu__choices_fastest(ms, 2) >= 0;
   return gpu__choices_fastest(ms, 2) <= 0;
 }

@@ -2,19 +2,17 @@
 #include "base/ct_err.h"
 #include "cuda/choices.h"
 #include "cuda/conv/conv_plan.h"
-#include "cuda/gpu.h"
+#include "cuda/stopwatch.h"
 #include <math.h>
 
 enum { RUNS = 3, CANDIDATES = 2 * GPU_CONV_ALGOS };
 
-/* Memory and a stream for benchmarks. */
+/* Operands and a stopwatch for benchmarks. */
 typedef struct bench {
   ct_dev_t *dev;
   const gpu__conv_pass_t *p;
-  char *block;
+  gpu__stopwatch_t watch;
   gpu__conv_memory_t at;
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
 } bench_t;
 
 static size_t aligned(size_t bytes)
@@ -31,30 +29,15 @@ static int bench_open(bench_t *b, size_t scratch)
   size_t x = aligned(ct_shape_bytes(&d->x)), y = aligned(ct_shape_bytes(&d->y));
   size_t w = aligned((size_t)gpu__conv_filter_count(d) * sizeof(float));
   size_t bias = aligned((size_t)d->y.dim[1] * sizeof(float));
-  GPU_TRY(cudaMalloc((void **)&b->block, x + y + w + bias + scratch));
-  b->at = (gpu__conv_memory_t){.x = b->block,
-                               .y = b->block + x,
-                               .w = b->block + x + y,
-                               .bias = b->block + x + y + w,
-                               .scratch = b->block + x + y + w + bias};
-  GPU_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
-  GPU_TRY(cudaEventCreate(&b->begin));
-  GPU_TRY(cudaEventCreate(&b->end));
-  GPU_TRY(cudaMemsetAsync(b->block, 0, x + y + w + bias + scratch, b->stream));
+  CT_TRY(gpu__stopwatch_open(&b->watch, x + y + w + bias + scratch));
+  char *block = b->watch.memory;
+  b->at = (gpu__conv_memory_t){.x = block,
+                               .y = block + x,
+                               .w = block + x + y,
+                               .bias = block + x + y + w,
+                               .scratch = block + x + y + w + bias};
 out:
-  cudaGetLastError(); /* clears the out-of-memory error, so that the next kernel does not report
-                         it */
   return rc;
-}
-
-static void bench_close(bench_t *b)
-{
-  if (b->begin) cudaEventDestroy(b->begin);
-  if (b->end) cudaEventDestroy(b->end);
-  if (b->stream) cudaStreamDestroy(b->stream);
-  if (b->block) cudaFree(b->block);
-  cudaGetLastError(); /* clears the error of a plan that failed, so that the next kernel does not
-                         report it */
 }
 
 static float median(const float t[RUNS])
@@ -71,13 +54,11 @@ static int tune_measure(bench_t *b, const gpu__conv_algo_t *algo, float least, f
   float t[RUNS];
   gpu__dnn_memory_t m = {.pack = NULL};
   cudnnHandle_t handle = b->dev->libraries->dnn;
-  CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->stream));
+  CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->watch.stream));
   for (int i = 0; i < RUNS; i++) {
-    GPU_TRY(cudaEventRecord(b->begin, b->stream));
-    CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->stream));
-    GPU_TRY(cudaEventRecord(b->end, b->stream));
-    GPU_TRY(cudaEventSynchronize(b->end));
-    GPU_TRY(cudaEventElapsedTime(&t[i], b->begin, b->end));
+    CT_TRY(gpu__stopwatch_start(&b->watch));
+    CT_TRY(gpu__conv_algo_run(handle, b->p, algo, &m, &b->at, b->watch.stream));
+    CT_TRY(gpu__stopwatch_stop(&b->watch, &t[i]));
     if (i == 0 && t[0] > 2 * least) {
       *ms = t[0];
       goto out;
@@ -139,6 +120,6 @@ int gpu__conv_tune(ct_dev_t *dev, const gpu__conv_pass_t *p, gpu__conv_algo_t *o
 out:
   for (int i = 0; i < n; i++)
     gpu__dnn_plan_clear(&algo[i].plan);
-  bench_close(&b);
+  gpu__stopwatch_close(&b.watch);
   return rc;
 }

@@ -137,7 +137,7 @@ TESTS += %D%/t_sdpa_run
 # which plans are taken, on an invented cuDNN
 check_PROGRAMS += %D%/t_conv
 %C%_t_conv_SOURCES = %D%/t_conv.c cuda/conv/conv_dnn.c cuda/conv/conv_run.c cuda/conv/conv_store.c cuda/conv/conv_tune.c \
-  cuda/conv/conv_graph.c cuda/conv/conv_plan.c cuda/conv/conv_text.c cuda/choices.c
+  cuda/conv/conv_graph.c cuda/conv/conv_plan.c cuda/conv/conv_text.c cuda/choices.c cuda/stopwatch.c
 %C%_t_conv_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_conv_LDADD = %D%/emu/kernels/bias.o %D%/emu/kernels/elt.o libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_conv
@@ -195,7 +195,7 @@ check_PROGRAMS += %D%/t_fake_dnn
 TESTS += %D%/t_fake_dnn
 # products on a fake cuBLASLt
 check_PROGRAMS += %D%/t_gemm
-%C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c cuda/choices.c
+%C%_t_gemm_SOURCES = %D%/t_gemm.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c cuda/gemm_lt.c cuda/gemm_map.c cuda/choices.c cuda/stopwatch.c
 %C%_t_gemm_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_gemm_LDADD = libfakecuda.a $(test_ldadd) -lstdc++
 TESTS += %D%/t_gemm
