@@ -215,11 +215,26 @@ out:
   return rc;
 }
 
+/* Replaces a key of earlier versions, which checkpoints contain: cuda.tf32: true is now
+ * train.amp: tf32. */
+static int take_former(ct_yaml_t *root)
+{
+  ct_yaml_t *cuda = ct_yaml_find(root, "cuda"), *train = ct_yaml_find(root, "train");
+  ct_yaml_t *tf32 = cuda && cuda->kind == CT_YAML_MAP ? ct_yaml_find(cuda, "tf32") : NULL;
+  ct_yaml_t *amp = train && train->kind == CT_YAML_MAP ? ct_yaml_find(train, "amp") : NULL;
+  if (!tf32 || tf32->kind != CT_YAML_SCALAR) return CT_OK;
+  int on = strcmp(tf32->text, "true") == 0;
+  int is_off = !amp || (amp->kind == CT_YAML_SCALAR && strcmp(amp->text, "off") == 0);
+  ct_yaml_unlink(cuda, tf32);
+  ct_yaml_free(tf32);
+  return on && is_off ? ct_yaml_set(root, "train.amp", "tf32") : CT_OK;
+}
+
 int ct__config_tree_of(const char *text, size_t bytes, const char *where, ct_yaml_t **out)
 {
   int rc = CT_OK;
   CT_TRY(ct_yaml_parse(text, bytes, where, out));
-  if ((*out)->kind == CT_YAML_MAP) return CT_OK;
+  if ((*out)->kind == CT_YAML_MAP) return take_former(*out);
   rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
                   "%s:%d: expected sections such as 'data:' and 'model:'", where, (*out)->line);
   ct_yaml_free(*out);

@@ -104,13 +104,31 @@ static void mistakes_name_file_line_and_nearest(void)
   check_refused("optim:\n  lrr: 1\n", NULL,
                 "run.yaml:2: optim.lrr: unknown key; did you mean 'lr'?");
   check_refused("devise: cpu\n", NULL, "did you mean 'device'?");
-  check_refused("cuda: {tf32: true}\n", NULL, "did you mean 'train.amp: tf32'?");
+  check_refused("cuda: {allow_tf32: true}\n", NULL, "did you mean 'train.amp: tf32'?");
   check_refused("device: tpu\n", NULL, "run.yaml:1: device: expected one of auto, cpu, cuda, ref");
   check_refused("optim: {lr: fast}\n", NULL, "optim.lr: expected a number");
   check_refused("optim: {momentum: 2}\n", NULL, "optim.momentum: must be between 0 and 1");
   check_refused("optim: 3\n", NULL, "optim");
   check_refused("- 1\n", NULL, "run.yaml:1: expected sections");
   check_refused("a: [\n", NULL, "run.yaml:2: not valid YAML");
+}
+
+/* cuda.tf32 is in checkpoints of earlier versions. */
+static void a_former_key(void)
+{
+  static const struct {
+    const char *text;
+    int tf32;
+  } former[] = {{"cuda: {tf32: true}\n", 1},
+                {"cuda: {tf32: false}\n", 0},
+                {"cuda: {tf32: true, autotune: false}\ntrain: {amp: off}\n", 1},
+                {"cuda: {tf32: true}\ntrain: {amp: bf16}\n", 0}};
+  for (size_t i = 0; i < sizeof former / sizeof *former; i++) {
+    ct_config_t c;
+    if (CT_ASSERT_OK(parse(&c, former[i].text, NULL)) != CT_OK) return;
+    CT_ASSERT_INT(ct_train_opts_tf32(&c.train), former[i].tf32);
+    ct_config_clear(&c);
+  }
 }
 
 static void mistakes_on_the_command_line(void)
@@ -485,6 +503,7 @@ int main(int argc, char **argv)
                                     CT_TEST(nothing_is_all_defaults),
                                     CT_TEST(the_command_line_wins),
                                     CT_TEST(mistakes_name_file_line_and_nearest),
+                                    CT_TEST(a_former_key),
                                     CT_TEST(mistakes_on_the_command_line),
                                     CT_TEST(places_become_absolute),
                                     CT_TEST(magic_in_a_directory_is_quoted),
