@@ -189,6 +189,7 @@ static void a_repeated_step_fails(void)
   ops->reduce(comm, NULL, memory, N, CT_REDUCE_ALL, &ticket);
   CT_ASSERT_FAILS(finish(ticket), CT_ERR_COMM, "NCCL failed on rank 0"); /* by now all know */
   unsetenv("CTRAIN_FAKE_NCCL_FAIL");
+  (void)be->queue->sync(queue); /* work in it may still use the memory that is freed next */
   close_comm();
 }
 
