@@ -70,6 +70,7 @@ static int find_identity(ct_dev_t *dev)
   uuid_text(&p.uuid, dev->id.uuid, sizeof dev->id.uuid);
   snprintf(dev->id.name, sizeof dev->id.name, "%.63s", p.name);
   dev->id.numa = numa_node(dev->id.bus);
+  dev->sm = 10 * p.major + p.minor;
   dev->sms = p.multiProcessorCount;
   if (dev->workspace == 0) dev->workspace = gpu__workspace_limit(p.totalGlobalMem);
   snprintf(dev->describe, sizeof dev->describe, "%s (%d.%d, %.0f GB), CUDA %d.%d, %s%s",
@@ -87,6 +88,7 @@ static int take_card(ct_dev_t *dev, const char *name)
   char version[64];
   CT_TRY(gpu__card_find(name, &dev->card));
   dev->autotune = 0;
+  dev->sm = dev->card->version / 10;
   dev->sms = dev->card->sms;
   if (dev->workspace == 0) dev->workspace = gpu__workspace_limit(dev->card->memory);
   dev->id.numa = -1;
@@ -126,13 +128,11 @@ static void close_device(ct_dev_t *dev)
 static int open_choices(ct_dev_t *dev, const char *dir)
 {
   int rc = CT_OK, driver = 0;
-  struct cudaDeviceProp p;
   char environment[256], version[64];
-  GPU_TRY(cudaGetDeviceProperties(&p, dev->index));
   GPU_TRY(cudaDriverGetVersion(&driver));
   snprintf(environment, sizeof environment,
-           "%s, sm_%d%d, %d multiprocessors, driver for CUDA %d.%d, CUDA %d.%d, %s", dev->id.name,
-           p.major, p.minor, dev->sms, driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+           "%s, sm_%d, %d multiprocessors, driver for CUDA %d.%d, CUDA %d.%d, %s", dev->id.name,
+           dev->sm, dev->sms, driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
            CUDART_VERSION % 1000 / 10, gpu__libraries_version(version, sizeof version));
   CT_TRY(gpu__choices_open(environment, dir, &dev->choices));
 out:

@@ -41,6 +41,7 @@ struct ct_dev {
   const gpu__card_t *card; /**< NULL: a real device; else a model without a GPU: ops can only be
                               prepared */
   int index;
+  int sm;  /**< compute capability * 10: 90 */
   int sms; /**< multiprocessors */
   int tf32, autotune;
   gpu__choices_t *choices; /**< owned; NULL: none are kept */

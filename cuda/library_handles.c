@@ -15,7 +15,7 @@ int gpu__lt_check(cublasStatus_t status, const char *call, const char *file, int
                     cublasLtGetStatusString(status));
 }
 
-/* cuDNN makes plans for a described device; cuBLASLt has no such mode. */
+/* cuDNN makes plans for a described device; cuBLASLt needs a real one. */
 static int describe_to_dnn(const gpu__card_t *card, gpu__libraries_t *p)
 {
   int rc = CT_OK;

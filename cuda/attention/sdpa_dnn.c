@@ -87,21 +87,6 @@ out:
 
 /* ---- one op ---- */
 
-/* Finds the compute capability times 10. */
-static int find_sm(const ct_dev_t *dev, int *sm)
-{
-  int rc = CT_OK, major = 0, minor = 0;
-  if (dev->card) {
-    *sm = dev->card->version / 10;
-    return CT_OK;
-  }
-  GPU_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index));
-  GPU_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index));
-  *sm = 10 * major + minor;
-out:
-  return rc;
-}
-
 /* Returns the workspace that plans of the backward pass asked for on Ampere and Hopper: gradients
  * of the scores in two bytes. A described device gets no plans, whose kernels cuDNN compiles with
  * the driver's library. */
@@ -115,11 +100,10 @@ int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, in
                    gpu__sdpa_t **out, size_t *scratch)
 {
   int rc = CT_OK;
-  gpu__sdpa_spec_t spec = {.type = type, .shape = *a};
+  gpu__sdpa_spec_t spec = {.type = type, .shape = *a, .sm = dev->sm};
   gpu__sdpa_t *p = NULL;
   *out = NULL;
   *scratch = 0;
-  CT_TRY(find_sm(dev, &spec.sm));
   if (!gpu__sdpa_fits(&spec)) goto out;
   p = ct_mem_alloc(sizeof *p, "attention");
   if (!p) return CT_ERR_NOMEM;

@@ -36,7 +36,7 @@ enum {
 /** Pure. Returns 1 if cuDNN supports the type and the shape. */
 int gpu__sdpa_fits(const gpu__sdpa_spec_t *spec);
 /** Local. Makes a plan whose sums have a fixed order. \a version: cuDNN's. CT_ERR_UNSUP: cuDNN has
- * no such plan; it may also lack the compiler with which it makes these kernels, NVRTC. */
+ * no plan that works, perhaps since it does not find NVRTC, which compiles these kernels. */
 int gpu__sdpa_plan(const gpu__dnn_target_t *t, const gpu__sdpa_spec_t *spec, size_t version,
                    gpu__dnn_plan_t *out);
 

@@ -84,7 +84,7 @@ static void open_dev(void)
 {
   fake_cuda_reset();
   memset(&dnn, 0, sizeof dnn);
-  dev = (ct_dev_t){.libraries = &libraries};
+  dev = (ct_dev_t){.libraries = &libraries, .sm = 90};
 }
 
 static void close_dev(void)

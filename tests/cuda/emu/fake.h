@@ -200,7 +200,7 @@ const fake_clock_t &fake_host_clock(void);
 void fake_access_begin(const std::shared_ptr<const fake_who_t> &who);
 cudaError_t fake_access_end(void);
 const fake_who_t *fake_running(void);
-/* Forgets accesses to memory that is allocated anew. */
+/* Forgets accesses to memory that is allocated again. */
 void fake_forget(const void *p, size_t bytes);
 void fake_access_reset(void);
 
