@@ -188,14 +188,13 @@ static void check_numbers(const rig_t *r)
   check_near(r, "gradient", &d);
 }
 
-/* FNV-1a of all results. */
+/* A hash of all results. */
 static uint64_t fingerprint(const rig_t *r)
 {
-  uint64_t h = 0xcbf29ce484222325u;
+  uint64_t h = RIG_HASH;
   size_t size = r->s->type == CT_F32 ? 4 : 2;
   for (int k = C; k <= DQKV; k++)
-    for (size_t i = 0; i < (size_t)r->n[k] * size; i++)
-      h = (h ^ (unsigned char)r->tensor[k][i]) * 0x100000001b3u;
+    h = rig_hash(h, r->tensor[k], (size_t)r->n[k] * size);
   return h;
 }
 

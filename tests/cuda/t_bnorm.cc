@@ -182,17 +182,15 @@ static void check_synced(const rig_t *r)
   CU_ASSERT(sqrt(d.error) <= 1e-6 * sqrt(d.size));
 }
 
-/* FNV-1a of all results. */
+/* A hash of all results. */
 static uint64_t fingerprint(const rig_t *r)
 {
-  uint64_t h = 0xcbf29ce484222325u;
+  uint64_t h = RIG_HASH;
   size_t size = r->s->type == CT_F32 ? 4 : 2;
   for (int t = Y; t < TENSORS; t++)
-    for (size_t i = 0; i < (size_t)r->n * size; i++)
-      h = (h ^ (unsigned char)r->tensor[t][i]) * 0x100000001b3u;
+    h = rig_hash(h, r->tensor[t], (size_t)r->n * size);
   for (int k = 2; k < 6; k++)
-    for (size_t i = 0; i < (size_t)r->s->channels * sizeof(float); i++)
-      h = (h ^ ((unsigned char *)r->param[k])[i]) * 0x100000001b3u;
+    h = rig_hash(h, r->param[k], (size_t)r->s->channels * sizeof(float));
   return h;
 }
 
