@@ -151,11 +151,11 @@ enum { CT_SEGMENT_CHUNK = 4096 };
 /** Arguments of one run. ct_op.h says which ones an op reads; the others are ignored. */
 typedef struct ct_op_args {
   int pass; /**< bits of CT_FWD | CT_BWD_DATA | CT_BWD_PARAM */
-  const void *x, *x2;
+  const void *x, *x2, *x3;
   void *y;
   const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
   const void *dx_add;    /**< LNORM: another gradient of x, which is added to dx; or NULL */
-  void *dx, *dx2;        /**< both are overwritten, not accumulated; NULL: not computed */
+  void *dx, *dx2, *dx3;  /**< overwritten, not accumulated; NULL: not computed */
   void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
   const void *w_reduced
       [CT_OP_PARAMS];     /**< the parameters rounded to the op's reduced precision; only if the

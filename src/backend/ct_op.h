@@ -16,7 +16,10 @@ enum {
                          the backend supports the kind in float32 only */
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
-  CT_KIND_DEQUANT = 16 /**< has an int8 version with float32 output */
+  CT_KIND_DEQUANT = 16, /**< has an int8 version with float32 output */
+  CT_KIND_INDEX = 64,   /**< x holds indices, whole numbers that are float32 in any case */
+  CT_KIND_SHAPES = 32   /**< the shapes of x2 and x3 do not follow from x and y: the descriptor has
+                           them */
 };
 
 /** Special values in the table below.  OWN: op.c decides per op.  FWD: as forward. */
@@ -63,6 +66,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
   /* N x T x D -> N x D: one element of a sequence */                                             \
   X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
+  /* a parameter or buffer as the input of other ops; has no input */                             \
+  X(OPERAND, operand, 0, 1, 0, 0, 0, 0, 0)                                                        \
   /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                           \
   X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                  \
   /* x in another layout, type (cast) or shape (flatten); CT_U8: image bytes to floats */         \
@@ -185,6 +190,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
+ *  OPERAND  w[0] [as y] -> y                     dy -> dw[0]; the descriptor's x is as y
  *  UPSAMPLE x -> y, its dims multiples of x's     dy -> dx
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
@@ -213,6 +219,7 @@ typedef struct ct_op_desc {
                      ones; constants in backward); DROPOUT: drops; FAKE_QUANT: updates the range */
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; the op chooses its layout (ct_op_info_t), except for REORDER */
+  ct_shape_t x2, x3; /**< other inputs, of kinds with CT_KIND_SHAPES; else ndim is 0 */
   struct {
     ct_quant_params_t x, x2, y; /**< scales of CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
     int dynamic; /**< LINEAR, LSTM with float32 tensors: int8 GEMMs, quantized with the range of
@@ -299,6 +306,10 @@ static inline int ct_op_goes_back(const ct_op_desc_t *d)
 }
 /** Zeroes the whole descriptor, padding included, and sets kind, passes = CT_FWD and the shapes. */
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
+/** Sets the shapes of further inputs of a kind with CT_KIND_SHAPES; NULL: none. */
+void ct_op_desc_more(ct_op_desc_t *d, const ct_shape_t *x2, const ct_shape_t *x3);
+/** Makes the op compute in type \a t: sets the types of its activations.  Indices stay float32. */
+void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t);
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
@@ -311,8 +322,9 @@ int64_t ct_op_concat_row(const ct_shape_t *s);
 /** Returns 1 if the op's last GEMM adds x2 (LINEAR and ATTENTION with `add`). Then the gradient of
  * x2 is dy, and backward does not compute it. */
 int ct_op_adds_second(const ct_op_desc_t *d);
-/** Returns the shape of x2.  CONCAT: the shape of x, but with the channels that y has in addition
- * to those of x; CONV, LINEAR: the shape of y; other kinds: the shape of x. */
+/** Returns the shape of x2.  CT_KIND_SHAPES: that of the descriptor; CONCAT: the shape of x, but
+ * with the channels that y has in addition to those of x; CONV, LINEAR: the shape of y; other kinds:
+ * the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  Checks kind, passes, types, ranges, and the shapes of x and y.  Returns 1 if the
  * descriptor is valid, else 0 with the reason in why.  Backends call this before they test their
@@ -321,6 +333,7 @@ int ct_op_check(const ct_op_desc_t *d, char why[128]);
 /** Returns a bit set of CT_USES_X and CT_USES_Y: the tensors that the formulas of the requested
  * backward passes need.  A backend may need other tensors (ct_op_info_t.bwd_uses). */
 int ct_op_uses(const ct_op_desc_t *d);
+#define CT_OP_INPUTS 3 /**< maximum number of inputs of an op */
 #define CT_OP_PARAMS 4 /**< maximum number of trained parameters of an op */
 /** Returns the number of elements of trained parameter \a param, 0 … CT_OP_PARAMS - 1; 0: the op
  * does not have this parameter. */

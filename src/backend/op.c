@@ -27,6 +27,12 @@ void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, co
   copy_shape(&d->y, y);
 }
 
+void ct_op_desc_more(ct_op_desc_t *d, const ct_shape_t *x2, const ct_shape_t *x3)
+{
+  if (x2) copy_shape(&d->x2, x2);
+  if (x3) copy_shape(&d->x3, x3);
+}
+
 int ct_op_concat_dim(const ct_shape_t *x)
 {
   return x->ndim == 3 ? 2 : 1;
@@ -48,10 +54,19 @@ int ct_op_adds_second(const ct_op_desc_t *d)
 
 ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
+  if (ct_op_is(d->kind, CT_KIND_SHAPES)) return d->x2;
   ct_shape_t s = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? d->y : d->x;
   int along = ct_op_concat_dim(&d->x);
   if (d->kind == CT_OP_CONCAT) s.dim[along] = d->y.dim[along] - d->x.dim[along];
   return s;
+}
+
+void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t)
+{
+  d->y.dtype = t;
+  if (!ct_op_is(d->kind, CT_KIND_INDEX)) d->x.dtype = t;
+  if (d->x2.ndim) d->x2.dtype = t;
+  if (d->x3.ndim) d->x3.dtype = t;
 }
 
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p)
@@ -163,6 +178,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return 4 * out * (param == 0 ? in : param == 1 ? out : 1);
   case CT_OP_ATTENTION:
     return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
+  case CT_OP_OPERAND:
+    return ct_shape_count(&d->y);
   case CT_OP_TOKENS:
     return param == 0 ? out : ct_shape_sample(&d->y);
   default: /* one per channel */

@@ -61,8 +61,12 @@ static const char *check_types(const ct_op_desc_t *d)
   }
   if (!is_number(x) || !is_number(y)) return "expected float32, bfloat16 or float16";
   if (ct_op_is(d->kind, CT_KIND_FLAT) && x != CT_F32) return "the optimizer works in float32";
-  if (x != y && d->kind != CT_OP_REORDER && d->kind != CT_OP_UPDATE)
+  if (x != y && d->kind != CT_OP_REORDER && d->kind != CT_OP_UPDATE &&
+      !ct_op_is(d->kind, CT_KIND_INDEX))
     return "input and output differ in type";
+  if (ct_op_is(d->kind, CT_KIND_INDEX) && x != CT_F32) return "indices are float32";
+  if ((d->x2.ndim && d->x2.dtype != y) || (d->x3.ndim && d->x3.dtype != y))
+    return "an input and the output differ in type";
   return NULL;
 }
 
@@ -240,6 +244,12 @@ static const char *check_select(const ct_op_desc_t *d)
   return index >= -1 && index < d->x.dim[1] ? NULL : "the index is out of range of the sequence";
 }
 
+static const char *check_operand(const ct_op_desc_t *d)
+{
+  if (d->passes & CT_BWD_DATA) return "a parameter has no input";
+  return same_shape(d);
+}
+
 static const char *check_upsample(const ct_op_desc_t *d)
 {
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
@@ -252,9 +262,9 @@ static const char *check_upsample(const ct_op_desc_t *d)
 
 static const char *check_reorder(const ct_op_desc_t *d)
 {
-  if (ct_shape_count(&d->x) != ct_shape_count(&d->y))
-    return "input and output differ in their number of elements";
-  return same_dims(d, 1) ? NULL : "input and output differ in batch size";
+  return ct_shape_count(&d->x) == ct_shape_count(&d->y)
+             ? NULL
+             : "input and output differ in their number of elements";
 }
 
 static const char *check_loss(const ct_op_desc_t *d)
@@ -301,6 +311,10 @@ int ct_op_check(const ct_op_desc_t *d, char why[128])
 
   if (!reason && (!is_proper(&d->x) || !is_proper(&d->y)))
     reason = "a shape has an empty or missing dimension";
+  if (!reason && ((d->x2.ndim && !is_proper(&d->x2)) || (d->x3.ndim && !is_proper(&d->x3))))
+    reason = "an input has an empty or missing dimension";
+  if (!reason && (d->x2.ndim || d->x3.ndim) && !ct_op_is(d->kind, CT_KIND_SHAPES))
+    reason = "the shapes of its inputs follow from the first";
   if (!reason) reason = check_types(d);
   if (!reason) reason = check_kind(d);
   snprintf(why, 128, "%s", reason ? reason : "");

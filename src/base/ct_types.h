@@ -15,7 +15,7 @@
 #  define CT_INLINE static inline
 #endif
 
-#define CT_MAX_DIMS 5
+#define CT_MAX_DIMS 8
 
 typedef enum { CT_F32, CT_BF16, CT_F16, CT_F64, CT_U8, CT_I8, CT_I16, CT_I32, CT_I64 } ct_dtype_t;
 
@@ -28,11 +28,14 @@ typedef enum {
   CT_NHWC   /**< N H W C */
 } ct_layout_t;
 
-/** A tensor without its memory.  dim[0] is the batch N, dim[1] channels or features; unused: 1. */
+/** A tensor without its memory.  In most tensors dim[0] is the batch N and dim[1] channels or
+ * features; unused: 1. */
 typedef struct ct_shape {
   ct_dtype_t dtype;
   ct_layout_t layout;
   int ndim;
+  unsigned batch; /**< shapes of a graph, which are of one sample: bit i is set if dim i of a batch
+                       of n samples is n * dim[i]; 0 elsewhere */
   int64_t dim[CT_MAX_DIMS];
 } ct_shape_t;
 

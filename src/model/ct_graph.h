@@ -18,13 +18,15 @@
  *         - linear: {out: 10}
  *
  * Each item is a layer: the name of its kind (ct_layer_kinds), or a map whose key is the kind and
- * whose value holds the options.  Two more keys are optional:
+ * whose value holds the options.  More keys are optional:
  *
  *  - `name`: unique; letters, digits, '_', '.', '-'.  Prefix of the parameters' names in
  *    checkpoints.  Default: the kind and a running number: relu2 for the second relu of the list,
  *    whether the first has a name or not.
- *  - `from`: the layer whose output is the input, or a list of two for `add` and `concat`; `input`
+ *  - `from`: the layer whose output is the input, or a list, of two for `add` and `concat`; `input`
  *    is the network's input.  Only earlier layers are allowed.  Default: the previous layer.
+ *  - `weights`: the names of the layer's parameters, in their order, in place of its name and
+ *    "weight", "bias", ….  A name that an earlier layer uses too is the same parameter.
  *
  * The last layer is the output and must have `classes` values per sample; every other layer must be
  * used. */
@@ -37,12 +39,13 @@
 typedef struct ct_layer {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1"; prefixes the names of its parameters */
   const ct_layer_ops_t *ops;
-  void *opts;      /**< owned */
-  int in[2];       /**< numbers of the input layers; -1: the network's input; less than -1:
-                                an extra input, see ct_graph_extra() */
-  ct_shape_t out;  /**< with dim[0] = 1 */
-  int first_param; /**< index in graph.param of the layer's first parameter */
-  int params;      /**< number of the layer's parameters */
+  void *opts;           /**< owned */
+  int in[CT_OP_INPUTS]; /**< numbers of the input layers; -1: the network's input; less than -1:
+                             an extra input, see ct_graph_extra(), or none */
+  int inputs;           /**< how many */
+  ct_shape_t out;       /**< of one sample */
+  int param[CT_LAYER_PARAMS]; /**< indexes in graph.param of the layer's parameters, by slot */
+  int params;                 /**< how many */
   int keeps_stats; /**< batchnorm: 1 = normalises with the running statistics and does not update
                         them, also in training */
 } ct_layer_t;
@@ -50,7 +53,8 @@ typedef struct ct_layer {
 /** One state-dict entry. */
 typedef struct ct_param {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1.weight" */
-  int layer;              /**< number of the layer that owns it */
+  int layer;              /**< number of the first layer that uses it, which owns it */
+  int uses;               /**< number of layers that use it */
   int slot;               /**< index in the op's w[] */
   ct_param_spec_t spec;
   int64_t count; /**< elements */

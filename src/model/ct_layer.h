@@ -13,17 +13,22 @@
 typedef enum {
   CT_INIT_ZERO,
   CT_INIT_ONE,
+  CT_INIT_FILL,        /**< scale */
   CT_INIT_UNIFORM,     /**< in [-scale, scale) */
   CT_INIT_NORMAL,      /**< mean 0, standard deviation scale */
   CT_INIT_TRUNC_NORMAL /**< CT_INIT_NORMAL truncated to [-2, 2], as torch.nn.init.trunc_normal_ */
 } ct_init_t;
 
+/** Value of ct_param_spec_t.buffer: a buffer that checkpoints hold, but state dicts do not. */
+enum { CT_CONSTANT = 2 };
+
 typedef struct ct_param_spec {
-  const char *suffix; /**< static: "weight", "bias", "running_mean", "running_var" */
+  const char *suffix; /**< static: "weight", "bias", "running_mean", "running_var"; "": the
+                           parameter has the name of the layer */
   ct_shape_t shape;   /**< plain layout as in PyTorch: conv OIHW; linear out x in */
   ct_init_t init;
   double scale;
-  int buffer; /**< 1: not trained (running statistics) */
+  int buffer; /**< 1: not trained (running statistics); CT_CONSTANT */
 } ct_param_spec_t;
 
 typedef struct ct_layer_ops {
@@ -31,7 +36,10 @@ typedef struct ct_layer_ops {
   const char *help; /**< one line */
   size_t opts_bytes;
   const ct_opt_t *opts; /**< option rows of the kind */
-  int inputs;           /**< number of inputs, 1 or 2 */
+  int inputs;           /**< number of inputs, 0 to CT_OP_INPUTS */
+  int optional;         /**< how many of them may be left out, from the last */
+  int general;          /**< 1: takes tensors whose batch is in any dims (ct_shape_t.batch), or in
+                             none, and infer() sets out->batch; 0: the batch is dim 0 of all */
   ct_op_kind_t op;      /**< the one op of the layer */
   /** Computes the output shape from the input shapes in[0] … in[inputs - 1]; CT_ERR_SHAPE names the
    * mismatch.  NULL: the output has the shape of the input. */

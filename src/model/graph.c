@@ -42,20 +42,33 @@ static const ct_shape_t *shape_of(const ct_graph_t *g, int in)
   return in < 0 ? &g->input : &g->layer[in].out;
 }
 
-/* Returns the shapes of the inputs of a layer. */
-static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[2])
+/* Returns the shapes of the inputs of a layer for one sample; ndim of others is 0. */
+static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[CT_OP_INPUTS])
 {
-  for (int i = 0; i < l->ops->inputs; i++)
+  memset(in, 0, CT_OP_INPUTS * sizeof *in);
+  for (int i = 0; i < l->inputs; i++)
     in[i] = *shape_of(g, l->in[i]);
+}
+
+/* Returns the shape for a batch of n samples. */
+static ct_shape_t of_batch(ct_shape_t s, int64_t n)
+{
+  for (int i = 0; i < s.ndim; i++)
+    if (s.batch >> i & 1) s.dim[i] *= n;
+  s.batch = 0;
+  return s;
 }
 
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
 {
   const ct_layer_t *l = &g->layer[layer];
-  ct_shape_t in[2], out = l->out;
+  ct_shape_t in[CT_OP_INPUTS], out = of_batch(l->out, n);
   inputs_of(g, l, in);
-  in[0].dim[0] = out.dim[0] = n;
-  ct_op_desc_init(d, l->ops->op, &in[0], &out);
+  for (int i = 0; i < l->inputs; i++)
+    in[i] = of_batch(in[i], n);
+  ct_op_desc_init(d, l->ops->op, l->inputs ? &in[0] : &out, &out);
+  if (ct_op_is(d->kind, CT_KIND_SHAPES))
+    ct_op_desc_more(d, l->inputs > 1 ? &in[1] : NULL, l->inputs > 2 ? &in[2] : NULL);
   if (l->ops->attributes) l->ops->attributes(l->opts, d);
   if (d->kind == CT_OP_DROPOUT)
     d->u.dropout.layer = (uint32_t)layer; /* selects the layer's own
@@ -124,11 +137,14 @@ out:
 static int check_inputs(const ct_graph_t *g, const ct_layer_t *l)
 {
   int rc = CT_OK;
-  int n = l->in[1] == CT__NO_INPUT ? 1 : 2;
-  if (n < l->ops->inputs)
-    CT_FAIL(CT_ERR_USAGE, "takes two inputs, but has one (write from: [a, b])");
-  if (n > l->ops->inputs) CT_FAIL(CT_ERR_USAGE, "takes one input, but has two");
-  for (int i = 0; i < n; i++)
+  static const char *const count[] = {"no input", "one input", "two inputs", "three inputs"};
+  int most = l->ops->inputs, least = most - l->ops->optional;
+  if (l->inputs < least)
+    CT_FAIL(CT_ERR_USAGE, "takes %s, but has %s%s", count[least], count[l->inputs],
+            least == 2 ? " (write from: [a, b])" : "");
+  if (l->inputs > most)
+    CT_FAIL(CT_ERR_USAGE, "takes %s, but has %s", count[most], count[l->inputs]);
+  for (int i = 0; i < l->inputs; i++)
     if (l->in[i] == CT__NO_INPUT || l->in[i] < CT__INPUT_EXTRA(g->extra.n - 1) ||
         l->in[i] >= g->layers)
       CT_FAIL(CT_ERR_ARG, "input number %d is not a layer before it", l->in[i]);
@@ -136,66 +152,115 @@ out:
   return rc;
 }
 
-/* ---- parameters ---- */
-
-static int name_param(const ct_graph_t *g, const ct_layer_t *l, int slot, const char *suffix,
-                      char name[CT_NAME_MAX])
+/* Checks that the batch of each input is dim 0, for kinds that know no other. */
+static int check_batch(const ct_layer_t *l, const ct_shape_t *in)
 {
   int rc = CT_OK;
-  const char *prefix = l->ops->prefix ? l->ops->prefix(l->opts, slot) : NULL;
-  if (!prefix) prefix = l->name;
-  CT_TRY(ct_text_format(name, CT_NAME_MAX, "%s%s%s", prefix, *prefix ? "." : "", suffix));
-  if (ct_graph_find_param(g, name) >= 0)
-    CT_FAIL(CT_ERR_USAGE, "there is a parameter %s already", name);
+  char shape[120];
+  for (int i = 0; i < l->inputs && !l->ops->general; i++) {
+    ct_shape_text(&in[i], shape, sizeof shape);
+    if (!in[i].batch)
+      CT_FAIL(CT_ERR_SHAPE, "its input, %s, is made of parameters alone, but it takes a batch",
+              shape);
+    if (in[i].batch != 1)
+      CT_FAIL(CT_ERR_SHAPE,
+              "the batch is not the first dim of its input, %s of a sample: put a `permute` layer "
+              "before it",
+              shape);
+  }
 out:
   return rc;
 }
 
-static int add_params(ct_graph_t *g, ct_layer_t *l)
+/* ---- parameters ---- */
+
+/* Writes the name of a parameter: the given one, or the layer's name and the suffix of the slot. */
+static int name_param(const ct_layer_t *l, int slot, const char *suffix, const char *given,
+                      char name[CT_NAME_MAX])
+{
+  const char *prefix = l->ops->prefix ? l->ops->prefix(l->opts, slot) : NULL;
+  if (given) return ct_text_format(name, CT_NAME_MAX, "%s", given);
+  if (!prefix) prefix = l->name;
+  const char *dot = *prefix && *suffix ? "." : "";
+  return ct_text_format(name, CT_NAME_MAX, "%s%s%s", prefix, dot, suffix);
+}
+
+/* Makes a layer use a parameter of an earlier one. */
+static int share_param(ct_graph_t *g, int param, const char *given, const ct_param_spec_t *spec)
 {
   int rc = CT_OK;
-  ct_shape_t in[2];
-  ct_param_spec_t spec[CT_LAYER_PARAMS];
+  ct_param_t *p = &g->param[param];
+  char has[120], wants[120];
+  if (!given)
+    CT_FAIL(CT_ERR_USAGE, "there is a parameter %s already; to share it, name it in `weights`",
+            p->name);
+  if (!ct_shape_same(&p->spec.shape, &spec->shape) || p->spec.buffer != spec->buffer)
+    CT_FAIL(CT_ERR_SHAPE, "weights: %s is %s%s of layer '%s', expected %s%s", p->name,
+            ct_shape_text(&p->spec.shape, has, sizeof has), p->spec.buffer ? ", a buffer," : "",
+            g->layer[p->layer].name, ct_shape_text(&spec->shape, wants, sizeof wants),
+            spec->buffer ? ", a buffer" : "");
+  p->uses++;
+out:
+  return rc;
+}
+
+static int add_param(ct_graph_t *g, ct_layer_t *l, int slot, const ct_param_spec_t *spec,
+                     const char *given)
+{
+  int rc = CT_OK;
+  ct_param_t *p = &g->param[g->params];
+  *p = (ct_param_t){.layer = g->layers, .uses = 1, .slot = slot, .spec = *spec};
+  CT_TRY(name_param(l, slot, spec->suffix, given, p->name));
+  l->param[slot] = ct_graph_find_param(g, p->name);
+  if (l->param[slot] >= 0) return share_param(g, l->param[slot], given, spec);
+  p->count = ct_shape_count(&spec->shape);
+  if (p->count > CT__MAX_ELEMENTS)
+    CT_FAIL(CT_ERR_SHAPE, "parameter %s has more than 2^36 elements", spec->suffix);
+  l->param[slot] = g->params++;
+out:
+  return rc;
+}
+
+static int add_params(ct_graph_t *g, ct_layer_t *l, const char *const *names)
+{
+  int rc = CT_OK;
+  ct_shape_t in[CT_OP_INPUTS];
+  ct_param_spec_t spec[CT_LAYER_PARAMS] = {{0}};
   inputs_of(g, l, in);
-  int n = l->ops->params ? l->ops->params(l->opts, in, spec) : 0;
+  l->params = l->ops->params ? l->ops->params(l->opts, in, spec) : 0;
   void *list = g->param;
-  CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + n, sizeof *g->param));
+  CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + l->params, sizeof *g->param));
   g->param = list;
-  for (int i = 0; i < n; i++) {
-    ct_param_t *p = &g->param[g->params];
-    CT_TRY(name_param(g, l, i, spec[i].suffix, p->name));
-    p->layer = g->layers;
-    p->slot = i;
-    p->spec = spec[i];
-    p->count = ct_shape_count(&spec[i].shape);
-    if (p->count > CT__MAX_ELEMENTS)
-      CT_FAIL(CT_ERR_SHAPE, "parameter %s has more than 2^36 elements", spec[i].suffix);
-    g->params++;
-  }
-  l->first_param = g->params - n;
-  l->params = n;
+  for (int i = 0; i < l->params; i++)
+    CT_TRY(add_param(g, l, i, &spec[i], names ? names[i] : NULL));
 out:
   return rc;
 }
 
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
-                     void *opts, const int in[2])
+                     void *opts, const int in[CT_OP_INPUTS], const char *const *names)
 {
   int rc = CT_OK;
-  ct_shape_t shape[2];
-  ct_layer_t l = {.ops = ops, .opts = opts, .in = {in[0], in[1]}};
+  ct_shape_t shape[CT_OP_INPUTS];
+  ct_layer_t l = {.ops = ops, .opts = opts};
   void *list = g->layer;
+  for (int i = 0; i < CT_OP_INPUTS; i++) {
+    l.in[i] = in[i];
+    if (in[i] != CT__NO_INPUT) l.inputs = i + 1;
+  }
   CT_TRY(check_name(g, name));
   CT_TRY(ct_text_format(l.name, sizeof l.name, "%s", name));
   CT_TRY(check_inputs(g, &l));
   inputs_of(g, &l, shape);
+  CT_TRY(check_batch(&l, shape));
   l.out = shape[0];
   if (ops->infer) CT_TRY(ops->infer(opts, shape, &l.out));
+  if (!ops->general) l.out.batch = 1;
   if (ct_shape_count(&l.out) > CT__MAX_ELEMENTS)
     CT_FAIL(CT_ERR_SHAPE, "its output has more than 2^36 elements a sample");
   CT_TRY(ct_mem_grow(&list, &g->layer_cap, g->layers + 1, sizeof *g->layer));
   g->layer = list;
-  CT_TRY(add_params(g, &l));
+  CT_TRY(add_params(g, &l, names));
   g->layer[g->layers] = l;
   opts = NULL;
   *id = g->layers++;
@@ -203,6 +268,12 @@ out:
   free_options(ops, opts);
   if (rc != CT_OK) ct_err_prefix(rc, "layer '%.*s' (%s): ", MAX_NAME, name, ops->kind);
   return rc;
+}
+
+void ct__graph_names(const ct_graph_t *g, const ct_layer_t *l, const char *names[CT_LAYER_PARAMS])
+{
+  for (int i = 0; i < CT_LAYER_PARAMS; i++)
+    names[i] = i < l->params ? g->param[l->param[i]].name : NULL;
 }
 
 /* Parses the options text of ct_graph_add() into a map. */
@@ -247,7 +318,8 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
     CT_TRY(rc);
   }
   CT_TRY(ct__layer_options(ops, map, NULL, &values));
-  CT_TRY(ct__graph_append(g, id, full, ops, values, (const int[2]){in, in2}));
+  CT_TRY(ct__graph_append(g, id, full, ops, values,
+                          (const int[CT_OP_INPUTS]){in, in2, CT__NO_INPUT}, NULL));
 out:
   ct_yaml_free(map);
   return rc;
@@ -302,6 +374,9 @@ void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *o
     case CT_INIT_ONE:
       out[i] = 1;
       break;
+    case CT_INIT_FILL:
+      out[i] = scale;
+      break;
     case CT_INIT_UNIFORM:
       out[i] = scale * (2 * ct_rng_uniform(seed, CT_RNG_INIT, sub, (uint64_t)i) - 1);
       break;
@@ -318,6 +393,7 @@ void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *o
 static uint64_t hash_shape(const ct_shape_t *s, uint64_t h)
 {
   h = ct_hash_int(s->ndim, h);
+  h = ct_hash_int(s->batch, h);
   for (int i = 0; i < s->ndim; i++)
     h = ct_hash_int(s->dim[i], h);
   return h;
@@ -336,6 +412,7 @@ uint64_t ct_graph_hash(const ct_graph_t *g)
     h = ct_hash_text(l->name, h);
     h = ct_hash_text(l->ops->kind, h);
     h = ct_hash(l->in, sizeof l->in, h);
+    h = ct_hash(l->param, (size_t)l->params * sizeof *l->param, h);
     h = ct_hash(&d, sizeof d, h);
   }
   for (int i = 0; i < g->params; i++) {

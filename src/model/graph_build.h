@@ -3,7 +3,7 @@
 #define CT_GRAPH_BUILD_H
 #include "model/ct_graph.h"
 
-/** Value of ct_graph_add()'s in2 for "no second input". */
+/** Entry of ct_layer_t.in, and value of ct_graph_add()'s in2, for "no input". */
 #define CT__NO_INPUT (-2)
 /** Entry of ct_layer_t.in for extra input k; ct_graph_extra() returns k again. */
 #define CT__INPUT_EXTRA(k) (-3 - (k))
@@ -16,9 +16,13 @@
 int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out);
 /** Appends a layer like ct_graph_add(), with parsed options: the graph then owns the options, and
- * they are freed on failure.  Messages begin with the layer's name and kind. */
+ * they are freed on failure.  \a in: the inputs, then CT__NO_INPUT.  \a names: of the parameters by
+ * slot; a name that the graph has already is shared, NULL: as the kind says; or NULL.  Messages
+ * begin with the layer's name and kind. */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
-                     void *opts, const int in[2]);
+                     void *opts, const int in[CT_OP_INPUTS], const char *const *names);
+/** Returns the names of a layer's parameters, for a copy of it in another graph. */
+void ct__graph_names(const ct_graph_t *g, const ct_layer_t *l, const char *names[CT_LAYER_PARAMS]);
 /** Appends the layers of a YAML list; the last one must have \a classes values per sample. */
 int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
 /** Returns CT_OK if the last layer has \a classes values per sample, in any shape. */

@@ -9,7 +9,13 @@
 #include "base/ct_mem.h"
 #include "model/graph_build.h"
 
-enum { WEIGHT, BIAS, MEAN, VARIANCE }; /* slots of a batchnorm; the first two apply to all layers */
+enum {
+  WEIGHT,
+  BIAS,
+  MEAN,
+  VARIANCE,
+  BN_PARAMS
+}; /* slots of a batchnorm; the first two apply to all layers */
 
 typedef struct folding {
   ct_fold_t *f;
@@ -21,7 +27,7 @@ static void count_uses(const folding_t *s)
 {
   const ct_graph_t *g = s->f->from;
   for (int i = 0; i < g->layers; i++)
-    for (int k = 0; k < g->layer[i].ops->inputs; k++)
+    for (int k = 0; k < g->layer[i].inputs; k++)
       if (g->layer[i].in[k] >= 0) s->uses[g->layer[i].in[k]]++;
   s->uses[g->layers - 1]++;
 }
@@ -32,6 +38,8 @@ static int taker(const folding_t *s, int i)
   const ct_graph_t *g = s->f->from;
   int j = g->layer[i].in[0];
   if (g->layer[i].ops->op != CT_OP_BNORM || j < 0 || s->uses[j] != 1) return -1;
+  for (int k = 0; k < g->layer[j].params; k++)
+    if (g->param[g->layer[j].param[k]].uses != 1) return -1;
   ct_op_kind_t kind = g->layer[j].ops->op;
   return kind == CT_OP_CONV || kind == CT_OP_LINEAR ? j : -1;
 }
@@ -77,10 +85,12 @@ static int copy_layer(folding_t *s, int i)
   ct_fold_t *f = s->f;
   const ct_layer_t *l = &f->from->layer[i];
   int norm = taken(s, i), number = f->graph->layers;
-  const int in[2] = {moved(s, l->in[0]), moved(s, l->in[1])};
+  const int in[] = {moved(s, l->in[0]), moved(s, l->in[1]), moved(s, l->in[2])};
+  const char *names[CT_LAYER_PARAMS];
   void *opts;
+  ct__graph_names(f->from, l, names);
   CT_TRY(copy_options(l, norm, &opts));
-  CT_TRY(ct__graph_append(f->graph, &s->to[i], l->name, l->ops, opts, in));
+  CT_TRY(ct__graph_append(f->graph, &s->to[i], l->name, l->ops, opts, in, names));
   f->layer[number] = i;
   f->norm[number] = norm;
 out:
@@ -138,14 +148,16 @@ void ct_fold_param(const ct_fold_t *f, int param, const float *const plain[], fl
   const ct_param_t *p = &f->graph->param[param];
   const ct_layer_t *own = &f->from->layer[f->layer[p->layer]];
   int norm = f->norm[p->layer];
-  const float *values = p->slot < own->params ? plain[own->first_param + p->slot] : NULL;
+  const float *values = p->slot < own->params ? plain[own->param[p->slot]] : NULL;
   if (norm < 0) {
     memcpy(out, values, (size_t)p->count * sizeof *out);
     return;
   }
   ct_op_desc_t d;
   ct_graph_op(f->from, norm, 1, &d);
-  const float *const *n = plain + f->from->layer[norm].first_param;
+  const float *n[BN_PARAMS];
+  for (int i = 0; i < BN_PARAMS; i++)
+    n[i] = plain[f->from->layer[norm].param[i]];
   int64_t channels = p->spec.shape.dim[0], each = p->count / channels;
   for (int64_t c = 0; c < channels; c++) {
     double scale = n[WEIGHT][c] / sqrt(n[VARIANCE][c] + d.u.bnorm.eps);

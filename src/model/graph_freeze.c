@@ -39,8 +39,10 @@ static int is_any_trained(const ct_graph_t *g)
 
 static int is_all_frozen(const ct_graph_t *g, const ct_layer_t *l)
 {
-  for (int i = l->first_param; i < l->first_param + l->params; i++)
-    if (!g->param[i].spec.buffer && !g->param[i].frozen) return 0;
+  for (int i = 0; i < l->params; i++) {
+    const ct_param_t *p = &g->param[l->param[i]];
+    if (!p->spec.buffer && !p->frozen) return 0;
+  }
   return 1;
 }
 

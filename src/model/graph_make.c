@@ -246,7 +246,7 @@ static int check_inputs_read(const ct_graph_t *g)
 {
   int rc = CT_OK, first = 0, extra[CT_INPUTS_EXTRA] = {0};
   for (int i = 0; i < g->layers && g->extra.n; i++) {
-    for (int k = 0; k < g->layer[i].ops->inputs; k++) {
+    for (int k = 0; k < g->layer[i].inputs; k++) {
       int in = ct_graph_extra(g->layer[i].in[k]);
       first |= g->layer[i].in[k] == -1;
       if (in >= 0) extra[in] = 1;
@@ -300,7 +300,10 @@ int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_in
   g = ct_mem_alloc(sizeof *g, "the model");
   if (!g) return CT_ERR_NOMEM;
   g->input = ct_shape_dims(input->ndim, input->dim);
+  g->input.batch = 1;
   g->extra = *extra;
+  for (int k = 0; k < g->extra.n; k++)
+    g->extra.x[k].batch = 1;
   CT_TRY(as_usage(graph_make_build(g, o, classes, where)));
   rc = check_inputs_read(g);
   if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);

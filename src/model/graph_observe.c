@@ -51,7 +51,9 @@ static int computes_in_eight_bits(const ct_graph_t *g, int layer)
 
 static int reads(const ct_layer_t *l, int layer)
 {
-  return l->in[0] == layer || (l->ops->inputs > 1 && l->in[1] == layer);
+  for (int k = 0; k < l->inputs; k++)
+    if (l->in[k] == layer) return 1;
+  return 0;
 }
 
 /* Examines the readers of \a layer.  *gemm: 1 if a convolution or linear layer is among the
@@ -110,12 +112,12 @@ static int add_point(observing_t *s, const char *name, int *at, int *param)
   int rc = CT_OK;
   char full[CT_NAME_MAX];
   ct_graph_t *g = s->o->graph;
-  const int in[2] = {*at, CT__NO_INPUT};
+  const int in[] = {*at, CT__NO_INPUT, CT__NO_INPUT};
   void *opts;
   CT_TRY(ct_text_format(full, sizeof full, "%s.quant", name));
   CT_TRY(ct__layer_options(&ct__layer_fake_quant, NULL, NULL, &opts));
-  CT_TRY(ct__graph_append(g, at, full, &ct__layer_fake_quant, opts, in));
-  *param = g->layer[*at].first_param;
+  CT_TRY(ct__graph_append(g, at, full, &ct__layer_fake_quant, opts, in, NULL));
+  *param = g->layer[*at].param[0];
 out:
   return rc;
 }
@@ -129,10 +131,12 @@ static int copy_layer(observing_t *s, int i)
 {
   int rc = CT_OK;
   const ct_layer_t *l = &s->o->from->layer[i];
-  const int in[2] = {moved(s, l->in[0]), moved(s, l->in[1])};
+  const int in[] = {moved(s, l->in[0]), moved(s, l->in[1]), moved(s, l->in[2])};
+  const char *names[CT_LAYER_PARAMS];
   void *opts;
+  ct__graph_names(s->o->from, l, names);
   CT_TRY(copy_options(l, &opts));
-  CT_TRY(ct__graph_append(s->o->graph, &s->to[i], l->name, l->ops, opts, in));
+  CT_TRY(ct__graph_append(s->o->graph, &s->to[i], l->name, l->ops, opts, in, names));
   s->o->graph->layer[s->to[i]].keeps_stats = l->keeps_stats;
   int f = s->point[i];
   if (f >= 0) CT_TRY(add_point(s, s->o->fold.graph->layer[f].name, &s->to[i], &s->o->range[f]));

@@ -14,9 +14,10 @@
 typedef struct item {
   const ct_yaml_t *node;
   const ct_layer_ops_t *ops;
-  const ct_yaml_t *opts; /* NULL: none */
-  const char *name;      /* NULL: not given */
-  const ct_yaml_t *from; /* NULL: not given */
+  const ct_yaml_t *opts;    /* NULL: none */
+  const char *name;         /* NULL: not given */
+  const ct_yaml_t *from;    /* NULL: not given */
+  const ct_yaml_t *weights; /* NULL: not given */
 } item_t;
 
 static int fail_at(const char *where, int line, const char *fmt, ...)
@@ -54,10 +55,12 @@ static int unknown_kind(const char *word, const char *where, int line)
   }
   nearer(word, "name", &best);
   nearer(word, "from", &best);
+  nearer(word, "weights", &best);
   if (best)
-    return fail_at(where, line,
-                   "'%.100s' is neither a kind of layer nor 'name' or 'from'; did you mean '%s'?",
-                   word, best);
+    return fail_at(
+        where, line,
+        "'%.100s' is neither a kind of layer nor 'name', 'from' or 'weights'; did you mean '%s'?",
+        word, best);
   return fail_at(where, line, "'%.100s' is not a kind of layer; the kinds are %s", word, kinds);
 }
 
@@ -86,6 +89,8 @@ static int take_item(const ct_yaml_t *node, const char *where, item_t *it)
     } else if (strcmp(n->key, "name") == 0) {
       if (n->kind != CT_YAML_SCALAR) return fail_at(where, n->line, "name: expected a word");
       it->name = n->text;
+    } else if (strcmp(n->key, "weights") == 0) {
+      it->weights = n;
     } else {
       CT_TRY(take_kind(it, n->key, n, where));
     }
@@ -137,21 +142,41 @@ static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *wh
   return fail_at(where, from->line, "from: no layer before this one is called '%s'", from->text);
 }
 
-static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where, int in[2])
+static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where,
+                       int in[CT_OP_INPUTS])
 {
-  int rc = CT_OK;
+  int rc = CT_OK, n = 0;
   const ct_yaml_t *from = it->from;
-  in[0] = g->layers - 1; /* the previous layer; for the first one the network's input, -1 */
-  in[1] = CT__NO_INPUT;
+  for (int i = 0; i < CT_OP_INPUTS; i++)
+    in[i] = CT__NO_INPUT;
+  /* by default the previous layer; for the first one the network's input, -1 */
+  if (!from && it->ops->inputs) in[0] = g->layers - 1;
   if (!from) return CT_OK;
   if (from->kind != CT_YAML_LIST) return find_input(g, from, where, &in[0]);
-  if (ct_yaml_count(from) != 2)
-    return fail_at(where, from->line, "from: a list must have two names, not %d",
+  if (ct_yaml_count(from) < 1 || ct_yaml_count(from) > CT_OP_INPUTS)
+    return fail_at(where, from->line, "from: a list must have 1 to %d names, not %d", CT_OP_INPUTS,
                    ct_yaml_count(from));
-  CT_TRY(find_input(g, from->child, where, &in[0]));
-  CT_TRY(find_input(g, from->child->next, where, &in[1]));
+  for (const ct_yaml_t *one = from->child; one; one = one->next)
+    CT_TRY(find_input(g, one, where, &in[n++]));
 out:
   return rc;
+}
+
+/* Reads `weights`, the names of the parameters by slot. */
+static int read_names(const item_t *it, const char *where, const char *names[CT_LAYER_PARAMS])
+{
+  int n = 0;
+  const ct_yaml_t *list = it->weights;
+  if (!list) return CT_OK;
+  if (list->kind != CT_YAML_LIST || ct_yaml_count(list) > CT_LAYER_PARAMS)
+    return fail_at(where, list->line, "weights: expected a list of up to %d names of parameters",
+                   CT_LAYER_PARAMS);
+  for (const ct_yaml_t *one = list->child; one; one = one->next) {
+    if (one->kind != CT_YAML_SCALAR || !one->text[0])
+      return fail_at(where, one->line, "weights: expected the name of a parameter");
+    names[n++] = one->text;
+  }
+  return CT_OK;
 }
 
 /* Makes the default name of a layer: its kind and a running number. */
@@ -165,16 +190,18 @@ static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *bu
 
 static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
 {
-  int rc = CT_OK, id, in[2];
+  int rc = CT_OK, id, in[CT_OP_INPUTS];
+  const char *names[CT_LAYER_PARAMS] = {NULL};
   item_t it;
   void *opts;
   char name[CT_NAME_MAX];
   ct_yaml_t none = {.kind = CT_YAML_MAP, .line = node->line};
   CT_TRY(take_item(node, where, &it));
   CT_TRY(read_inputs(g, &it, where, in));
+  CT_TRY(read_names(&it, where, names));
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
   if (!it.name) number_name(g, it.ops, name, sizeof name);
-  rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in);
+  rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in, names);
   if (rc != CT_OK) ct_err_location(rc, where, node->line);
 out:
   return rc;
@@ -189,7 +216,8 @@ static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *wh
   for (int i = 0; i < g->layers - 1; i++, node = node->next) {
     int used = 0;
     for (int j = i + 1; j < g->layers; j++)
-      used |= g->layer[j].in[0] == i || g->layer[j].in[1] == i;
+      for (int k = 0; k < g->layer[j].inputs; k++)
+        used |= g->layer[j].in[k] == i;
     if (!used)
       return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output",
                      g->layer[i].name, g->layer[i].ops->kind);

@@ -53,8 +53,8 @@ static totals_t count_layer(const ct_graph_t *g, int layer)
   ct_graph_op(g, layer, 1, &d);
   t.flops = ct_op_flops(&d, CT_FWD);
   for (int i = 0; i < l->params; i++) {
-    const ct_param_t *p = &g->param[l->first_param + i];
-    *(p->spec.buffer ? &t.buffers : &t.trained) += p->count;
+    const ct_param_t *p = &g->param[l->param[i]];
+    if (p->layer == layer) *(p->spec.buffer ? &t.buffers : &t.trained) += p->count;
   }
   return t;
 }

@@ -29,6 +29,9 @@
   X(attention)        \
   X(tokens)           \
   X(lstm)             \
+  X(parameter)        \
+  X(buffer)           \
+  X(constant)         \
   X(sequence)         \
   X(select)
 

@@ -43,6 +43,7 @@ libctrain_a_SOURCES += \
   %D%/layer_relu.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
+  %D%/layer_operand.c \
   %D%/layer_tokens.c \
   %D%/layer_upsample.c \
   %D%/layer_usual.c \

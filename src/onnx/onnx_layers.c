@@ -43,7 +43,7 @@ static void conv(ct__onnx_t *o, const layer_t *l)
 {
   const ct_op_desc_t *d = l->d;
   int space = d->x.ndim - 2;
-  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].first_param].spec.shape;
+  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].param[0]].spec.shape;
   const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
   const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
   ct__onnx_node(o, "Conv", OUT(l->y), IN(l->x, weight, bias));
@@ -128,7 +128,7 @@ static void upsample(ct__onnx_t *o, const layer_t *l)
 static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const char *y,
                          const char *word, int bias)
 {
-  const ct_param_t *w = &o->g->param[o->g->layer[id].first_param + slot];
+  const ct_param_t *w = &o->g->param[o->g->layer[id].param[slot]];
   const int64_t dim[2] = {w->spec.shape.dim[1], w->spec.shape.dim[0]};
   const char *matrix = ct__onnx_weight(o, id, slot, CT__ONNX_TRANSPOSED, "transposed", 1, 2, dim);
   const char *product = bias ? ct__onnx_name(o, id, word) : y;
@@ -145,7 +145,7 @@ static void linear(ct__onnx_t *o, const layer_t *l)
     steps_linear(o, l->id, l->x, 0, l->y, "product", bias);
     return;
   }
-  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].first_param].spec.shape;
+  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].param[0]].spec.shape;
   const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, 2, w->dim);
   const char *b = bias ? ct__onnx_bias(o, l->id, 1) : NULL;
   ct__onnx_node(o, "Gemm", OUT(l->y), IN(l->x, weight, b));
@@ -468,7 +468,7 @@ static int add_layer(ct__onnx_t *o, int id)
   if (!ct_onnx_has(d.kind))
     CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
   const char *x = output_of(o, l->in[0]);
-  const char *x2 = l->ops->inputs == 2 ? output_of(o, l->in[1]) : NULL;
+  const char *x2 = l->inputs == 2 ? output_of(o, l->in[1]) : NULL;
   if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
   CT_TRY(ct_text_format(y, sizeof y, "%s", ct__onnx_name(o, id, "out")));
   writers[d.kind](o, &(layer_t){id, &d, x, x2, y});

@@ -38,7 +38,7 @@ static const char *real(ct__onnx_t *o, const char *steps, const char *scale, con
 
 static int64_t channels_of(const ct__onnx_t *o, int layer, int slot)
 {
-  return o->g->param[o->g->layer[layer].first_param + slot].spec.shape.dim[0];
+  return o->g->param[o->g->layer[layer].param[slot]].spec.shape.dim[0];
 }
 
 static const char *zeros(ct__onnx_t *o, int layer, int slot, int64_t channels)
@@ -86,7 +86,7 @@ static int only_a_clip_reads(const ct__onnx_t *o, int layer)
   int readers = 0, clips = 0;
   for (int i = layer + 1; i < o->g->layers; i++) {
     const ct_layer_t *l = &o->g->layer[i];
-    if (l->in[0] != layer && (l->ops->inputs < 2 || l->in[1] != layer)) continue;
+    if (l->in[0] != layer && (l->inputs < 2 || l->in[1] != layer)) continue;
     ct_op_desc_t d;
     ct_graph_op(o->g, i, 1, &d);
     readers++;

@@ -71,7 +71,7 @@ const char *ct__onnx_scalar(ct__onnx_t *o, int layer, const char *word, double v
 
 static const ct_param_t *param_of(const ct__onnx_t *o, int layer, int slot)
 {
-  return &o->g->param[o->g->layer[layer].first_param + slot];
+  return &o->g->param[o->g->layer[layer].param[slot]];
 }
 
 static ct__onnx_tensor_t *onnx_tensor_list(ct__onnx_t *o, const char *name, int type,

@@ -3,14 +3,23 @@
  * gradients, and the slices are identical on all ranks, so the all-reduces match. */
 #include "plan/ct_plan.h"
 
-/* Returns the launch that completes the gradients of a layer.  A SyncBN completes its parameter
- * gradients in the launch that computes the local sums. */
-static int finished_by(const ct_plan_t *p, int layer)
+/* Returns 1 if the launch writes or adds to the gradient of a parameter.  A SyncBN completes its
+ * parameter gradients in the launch that computes the local sums. */
+static int writes(const ct_plan_t *p, const ct_plan_launch_t *w, int param)
+{
+  int layer = p->op[w->op].layer;
+  if (w->y >= 0 && p->value[w->y].param == param + 1) return 1;
+  if (layer < 0 || !(w->pass & (CT_BWD_PARAM | CT_BWD_STATS))) return 0;
+  for (int k = 0; k < p->graph->layer[layer].params; k++)
+    if (p->graph->layer[layer].param[k] == param) return 1;
+  return 0;
+}
+
+/* Returns the launch that completes the gradient of a parameter. */
+static int finished_by(const ct_plan_t *p, int param)
 {
   for (int i = p->launches - 1; i > p->loss_launch; i--)
-    if (p->launch[i].op == p->layer_op[layer] &&
-        (p->launch[i].pass & (CT_BWD_PARAM | CT_BWD_STATS)))
-      return i;
+    if (writes(p, &p->launch[i], param)) return i;
   return p->launches - 1; /* never written in this plan: stays zero */
 }
 
@@ -24,8 +33,7 @@ size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int
 {
   size_t bytes = 0;
   for (int k = 0; k < m->trained; k++)
-    if (finished_by(p, p->graph->param[m->order[k]].layer) == i)
-      bytes += end_of(m, k) - m->offset[m->order[k]];
+    if (finished_by(p, m->order[k]) == i) bytes += end_of(m, k) - m->offset[m->order[k]];
   return bytes;
 }
 
@@ -41,7 +49,7 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
     if (!last && (end - begin < bucket_bytes || n == cap - 1)) continue;
     bucket[n].offset = begin;
     bucket[n].bytes = end - begin;
-    bucket[n].after = finished_by(p, p->graph->param[m->order[k]].layer);
+    bucket[n].after = finished_by(p, m->order[k]);
     n++;
     begin = end;
   }

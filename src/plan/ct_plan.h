@@ -27,6 +27,9 @@ typedef struct ct_value {
   int grad;             /**< 1: backward needs its gradient, because a trained layer precedes it */
   int external;         /**< 1: the network's input, whose memory comes with each batch; from 2 on:
                              the extra inputs */
+  int param;            /**< 1 + index of the parameter whose gradient in the arena the value is; 0:
+                             it is none */
+  int exact;            /**< 1: float32 in mixed precision too, because indices come from it */
   int first, last;      /**< first and last launch that access the value */
   size_t offset;        /**< in the activation arena, in bytes */
   int same_as;          /**< in-place sharing: value whose memory this one uses; -1: own memory */
@@ -35,23 +38,24 @@ typedef struct ct_value {
 /** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
-  int layer;      /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
-  int trained;    /**< 1: has trained parameters */
-  int in[2];      /**< input values; -1: none */
-  int out;        /**< output value */
-  int saved;      /**< value for data saved for the backward pass, or -1 */
-  ct_op_t *op;    /**< owned */
+  int layer;            /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
+  int trained;          /**< 1: has trained parameters */
+  int in[CT_OP_INPUTS]; /**< input values; -1: none */
+  int out;              /**< output value */
+  int saved;            /**< value for data saved for the backward pass, or -1 */
+  ct_op_t *op;          /**< owned */
   ct_op_t *empty; /**< owned; SyncBN: prepared for the forward pass of an empty batch; else NULL */
   ct_op_info_t info;
 } ct_plan_op_t;
 
-/** A launch: one run of one op.  x … dx_add are values; -1: not used by the op.  A SyncBN has two
+/** A launch: one run of one op.  x … dw are values; -1: not used by the op.  A SyncBN has two
  * launches in each direction: one with the pass CT_FWD_STATS (backward: CT_BWD_STATS), then one
  * with CT_FWD (CT_BWD_DATA).  Between the two, the caller all-reduces ct_bind_t.stats over the
  * group.  All plans of a model have the same SyncBN launches in the same order. */
 typedef struct ct_plan_launch {
   int op, pass;
-  int x, x2, y, dy, dy2, dx, dx2, dx_add;
+  int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
+  int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
 } ct_plan_launch_t;
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all

@@ -4,6 +4,9 @@
  * all-reduces; the other does the rest.  The launches of SyncBNs are the same in every plan of a
  * model, because they depend on the model's layers alone.
  *
+ * A parameter that several layers use gets a gradient from each of them: the first that backward
+ * runs writes into the gradient arena, helper ops add those of the others.
+ *
  * A gradient is a value that is written once.  A value with several readers gets one gradient from
  * each reader.  If the backward pass of the op that made the value can take two gradients, it gets
  * two directly; helper ops sum up the others. */
@@ -14,6 +17,7 @@
 typedef struct gradients {
   ct_plan_t *p;
   int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
+  int *arena;     /* per shared parameter: the value of its gradient in the arena; 0: not written */
 } gradients_t;
 
 static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
@@ -26,7 +30,19 @@ static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 
 static ct_plan_launch_t launches_launch(int op, int pass)
 {
-  return (ct_plan_launch_t){op, pass, -1, -1, -1, -1, -1, -1, -1, -1};
+  return (ct_plan_launch_t){.op = op,
+                            .pass = pass,
+                            .x = -1,
+                            .x2 = -1,
+                            .x3 = -1,
+                            .y = -1,
+                            .dy = -1,
+                            .dy2 = -1,
+                            .dx = -1,
+                            .dx2 = -1,
+                            .dx3 = -1,
+                            .dx_add = -1,
+                            .dw = {-1, -1, -1, -1}};
 }
 
 /* Adds the launch that computes the local sums for the batchnorm launch \a w; its inputs are those
@@ -47,6 +63,7 @@ static int launches_forward(ct_plan_t *p)
     ct_plan_launch_t w = launches_launch(i, CT_FWD);
     w.x = p->op[i].in[0];
     w.x2 = p->op[i].in[1];
+    w.x3 = p->op[i].in[2];
     w.y = p->op[i].out;
     if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
     if (i == p->ops - 1) p->loss_launch = p->launches;
@@ -65,19 +82,19 @@ static int new_value(ct_plan_t *p, const ct_shape_t *shape, int *out)
   return *out < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* Adds the launch of a helper op: y = a + b, or dx = the gradient of a ReLU with output y, given
- * the gradient a + b of y. */
+/* Adds the launch of a helper op: *out = a + b, or *out = the gradient of a ReLU with output y,
+ * given the gradient a + b of y.  *out less than 0: a new value. */
 static int helper(ct_plan_t *p, ct_op_kind_t kind, const ct_shape_t *shape, int y, int a, int b,
                   int *out)
 {
   int rc = CT_OK;
-  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {-1, -1}, .out = -1};
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {-1, -1, -1}, .out = -1};
   ct_op_desc_init(&op.desc, kind, shape, shape);
   op.desc.training = 1;
   op.desc.passes = kind == CT_OP_ADD ? CT_FWD : CT_BWD_DATA;
   int o = ct__plan_op(p, &op);
   CT_TRY(o < 0 ? CT_ERR_NOMEM : CT_OK);
-  CT_TRY(new_value(p, shape, out));
+  if (*out < 0) CT_TRY(new_value(p, shape, out));
   ct_plan_launch_t w = launches_launch(o, op.desc.passes);
   if (kind == CT_OP_ADD) {
     w.x = a;
@@ -101,7 +118,9 @@ static int give(gradients_t *s, int value, int gradient)
   if (gradient < 0 || !s->p->value[value].grad) return CT_OK;
   if (g[0] >= 0 && g[1] >= 0) {
     ct_shape_t shape = s->p->value[g[0]].shape;
-    CT_TRY(helper(s->p, CT_OP_ADD, &shape, -1, g[0], g[1], &g[0]));
+    int sum = -1;
+    CT_TRY(helper(s->p, CT_OP_ADD, &shape, -1, g[0], g[1], &sum));
+    g[0] = sum;
     g[1] = -1;
   }
   g[g[0] < 0 ? 0 : 1] = gradient;
@@ -127,16 +146,17 @@ static int incoming(gradients_t *s, int o, int *dy, int *dy2)
   int rc = CT_OK;
   ct_plan_t *p = s->p;
   int takes_dy2 = p->op[o].info.takes_dy2 && !passes_on(&p->op[o].desc);
-  int y = p->op[o].out;
+  int y = p->op[o].out, both = -1;
   ct_shape_t shape = p->op[o].desc.y;
   *dy = s->grad[y][0];
   *dy2 = s->grad[y][1];
   if (*dy < 0) return CT_OK;
-  if (forward_relu(&p->op[o].desc)) {
-    CT_TRY(helper(p, CT_OP_RELU, &shape, y, *dy, *dy2, dy));
-    *dy2 = -1;
-  } else if (*dy2 >= 0 && !takes_dy2) {
-    CT_TRY(helper(p, CT_OP_ADD, &shape, -1, *dy, *dy2, dy));
+  if (forward_relu(&p->op[o].desc))
+    CT_TRY(helper(p, CT_OP_RELU, &shape, y, *dy, *dy2, &both));
+  else if (*dy2 >= 0 && !takes_dy2)
+    CT_TRY(helper(p, CT_OP_ADD, &shape, -1, *dy, *dy2, &both));
+  if (both >= 0) {
+    *dy = both;
     *dy2 = -1;
   }
 out:
@@ -148,13 +168,54 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
 {
   int rc = CT_OK;
   const ct_op_desc_t d = p->op[o].desc;
-  const int *in = p->op[o].in;
+  const int in[] = {p->op[o].in[0], p->op[o].in[1], p->op[o].in[2]};
+  int shaped = ct_op_is(d.kind, CT_KIND_SHAPES);
   /* an addition has one gradient for both inputs */
   int two = in[1] >= 0 && d.kind != CT_OP_ADD && !ct_op_adds_second(&d);
-  if (p->value[in[0]].grad || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
+  int first = in[0] >= 0 && p->value[in[0]].grad && !ct_op_is(d.kind, CT_KIND_INDEX);
+  if (first || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
   if (two && p->value[in[1]].grad) {
-    ct_shape_t shape = p->value[in[1]].shape;
+    ct_shape_t shape = shaped ? d.x2 : p->value[in[1]].shape;
     CT_TRY(new_value(p, &shape, &w->dx2));
+  }
+  if (in[2] >= 0 && p->value[in[2]].grad) CT_TRY(new_value(p, &d.x3, &w->dx3));
+out:
+  return rc;
+}
+
+/* Sends the gradient of each shared parameter that is in the arena already to a new value. */
+static int divert(gradients_t *s, ct_plan_launch_t *w)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = s->p;
+  const ct_plan_op_t *op = &p->op[w->op];
+  const ct_graph_t *g = p->graph;
+  for (int k = 0; op->layer >= 0 && op->trained && k < g->layer[op->layer].params; k++) {
+    int param = g->layer[op->layer].param[k];
+    if (g->param[param].uses < 2 || g->param[param].spec.buffer) continue;
+    ct_shape_t flat = ct_shape(1, (int64_t)(op->info.param_bytes[k] / sizeof(float)));
+    int first = !s->arena[param];
+    if (first) {
+      CT_TRY(new_value(p, &flat, &s->arena[param]));
+      p->value[s->arena[param]].param = 1 + param;
+    } else {
+      CT_TRY(new_value(p, &flat, &w->dw[k]));
+    }
+  }
+out:
+  return rc;
+}
+
+/* Adds the gradients of shared parameters that launch \a w diverts to those in the arena. */
+static int merge(gradients_t *s, const ct_plan_launch_t *w)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = s->p;
+  for (int k = 0; k < CT_OP_PARAMS; k++) {
+    if (w->dw[k] < 0) continue;
+    int sum = s->arena[p->graph->layer[p->op[w->op].layer].param[k]];
+    ct_shape_t flat = p->value[sum].shape;
+    CT_TRY(helper(p, CT_OP_ADD, &flat, -1, sum, w->dw[k], &sum));
   }
 out:
   return rc;
@@ -164,6 +225,7 @@ out:
  * as that of a shortcut around a layer normalization, the result replaces it. */
 static int give_first(gradients_t *s, int value, ct_plan_launch_t *w)
 {
+  if (value < 0) return CT_OK;
   int *g = s->grad[value], last = g[1] >= 0;
   if (w->dx < 0 || g[last] < 0 || !s->p->op[w->op].info.adds_dx) return give(s, value, w->dx);
   w->dx_add = g[last];
@@ -188,7 +250,7 @@ static int launches_backward(gradients_t *s, int o)
   int rc = CT_OK, dy, dy2;
   ct_plan_t *p = s->p;
   const ct_op_desc_t d = p->op[o].desc;
-  const int in[2] = {p->op[o].in[0], p->op[o].in[1]};
+  const int in[] = {p->op[o].in[0], p->op[o].in[1], p->op[o].in[2]};
   ct_plan_launch_t w = launches_launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
   if (!w.pass && !ct_op_adds_second(&d)) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
@@ -202,12 +264,19 @@ static int launches_backward(gradients_t *s, int o)
   }
   w.dy = dy;
   w.dy2 = dy2;
-  if (p->op[o].info.bwd_uses & CT_USES_X) w.x = in[0];
+  if (p->op[o].info.bwd_uses & CT_USES_X) {
+    w.x = in[0];
+    if (ct_op_is(d.kind, CT_KIND_SHAPES)) w.x2 = in[1];
+    w.x3 = in[2];
+  }
   if (p->op[o].info.bwd_uses & CT_USES_Y) w.y = p->op[o].out;
   CT_TRY(outgoing(p, o, &w));
+  CT_TRY(divert(s, &w));
   CT_TRY(give_first(s, in[0], &w));
   CT_TRY(add_backward(p, &w));
+  CT_TRY(merge(s, &w));
   if (in[1] >= 0) CT_TRY(give(s, in[1], d.kind == CT_OP_ADD ? w.dx : w.dx2));
+  if (in[2] >= 0) CT_TRY(give(s, in[2], w.dx3));
 out:
   return rc;
 }
@@ -215,11 +284,12 @@ out:
 int ct__plan_launches(ct_plan_t *p)
 {
   int rc = CT_OK, loss = p->ops - 1;
-  gradients_t s = {p, NULL};
+  gradients_t s = {.p = p};
   CT_TRY(launches_forward(p));
   if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
-  CT_TRY(s.grad ? CT_OK : CT_ERR_NOMEM);
+  s.arena = ct_mem_array(p->graph->params + 1, sizeof *s.arena, "plan");
+  CT_TRY(s.grad && s.arena ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     s.grad[i][0] = s.grad[i][1] = -1;
   ct_plan_launch_t *w = &p->launch[p->loss_launch];
@@ -232,5 +302,6 @@ int ct__plan_launches(ct_plan_t *p)
     CT_TRY(launches_backward(&s, o));
 out:
   ct_mem_free(s.grad);
+  ct_mem_free(s.arena);
   return rc;
 }

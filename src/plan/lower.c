@@ -51,7 +51,8 @@ static void become(lowering_t *lo, int layer, int other)
 static int only_reader(const ct_graph_t *g, int layer)
 {
   for (int i = layer + 1; i < g->layers; i++)
-    if (g->layer[i].in[0] == layer || g->layer[i].in[1] == layer) return i;
+    for (int k = 0; k < g->layer[i].inputs; k++)
+      if (g->layer[i].in[k] == layer) return i;
   return -1;
 }
 
@@ -160,8 +161,11 @@ static int fuse_add(lowering_t *lo, int i)
 
 static int has_trained(const ct_graph_t *g, int layer)
 {
-  for (int i = 0; i < g->params; i++)
-    if (g->param[i].layer == layer && !g->param[i].spec.buffer && !g->param[i].frozen) return 1;
+  const ct_layer_t *l = &g->layer[layer];
+  for (int i = 0; i < l->params; i++) {
+    const ct_param_t *p = &g->param[l->param[i]];
+    if (!p->spec.buffer && !p->frozen) return 1;
+  }
   return 0;
 }
 
@@ -171,11 +175,12 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   const ct_layer_t *l = &p->graph->layer[i];
   op->layer = i;
   op->saved = -1;
-  op->in[0] = value_of(lo, l->in[0]);
-  op->in[1] = l->ops->inputs > 1 ? value_of(lo, l->in[1]) : -1;
   op->trained = has_trained(p->graph, i);
-  int grad =
-      op->trained || p->value[op->in[0]].grad || (op->in[1] >= 0 && p->value[op->in[1]].grad);
+  int grad = op->trained;
+  for (int k = 0; k < CT_OP_INPUTS; k++) {
+    op->in[k] = k < l->inputs ? value_of(lo, l->in[k]) : -1;
+    if (op->in[k] >= 0) grad |= p->value[op->in[k]].grad;
+  }
   op->out = ct__plan_value(p, &op->desc.y, grad);
   int o = op->out < 0 ? -1 : ct__plan_op(p, op);
   if (o < 0) return CT_ERR_NOMEM;
@@ -188,7 +193,7 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
 static int lower_bytes(lowering_t *lo)
 {
   ct_plan_t *p = lo->p;
-  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {p->input, -1}};
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {p->input, -1, -1}};
   ct_shape_t x = p->value[p->input].shape, y = p->graph->input;
   if (!p->o.bytes) return CT_OK;
   y.dim[0] = p->o.n;
@@ -223,7 +228,7 @@ static void count_uses(lowering_t *lo)
 {
   const ct_graph_t *g = lo->p->graph;
   for (int i = 0; i < g->layers; i++)
-    for (int k = 0; k < g->layer[i].ops->inputs; k++)
+    for (int k = 0; k < g->layer[i].inputs; k++)
       if (g->layer[i].in[k] >= 0) lo->uses[g->layer[i].in[k]]++;
   lo->uses[g->layers - 1]++;
 }
@@ -239,7 +244,7 @@ static int lower_loss(lowering_t *lo)
   op.desc.training = p->o.training;
   op.desc.u.loss = p->o.loss;
   op.in[0] = p->logits;
-  op.in[1] = -1;
+  op.in[1] = op.in[2] = -1;
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 

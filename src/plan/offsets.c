@@ -20,10 +20,21 @@ static void life_times(ct_plan_t *p)
 {
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
-    const int all[] = {
-        w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2, w->dx_add, p->op[w->op].saved};
+    const int all[] = {w->x,
+                       w->x2,
+                       w->x3,
+                       w->y,
+                       w->dy,
+                       w->dy2,
+                       w->dx,
+                       w->dx2,
+                       w->dx3,
+                       w->dx_add,
+                       p->op[w->op].saved};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
       touch(p, all[k], i);
+    for (int k = 0; k < CT_OP_PARAMS; k++)
+      touch(p, w->dw[k], i);
   }
   p->value[p->logits].last = p->launches - 1; /* predictions are read after the step */
 }
@@ -34,7 +45,8 @@ static void offsets_share(ct_plan_t *p, int i, int from, int to)
   if (from < 0 || to < 0 || from == to) return;
   int root = ct_plan_root(p, from);
   ct_value_t *r = &p->value[root], *v = &p->value[to];
-  if (r->external || r->last != i || v->first != i || r->bytes < v->bytes || v->same_as >= 0)
+  if (r->external || r->param || v->param || r->last != i || v->first != i || r->bytes < v->bytes ||
+      v->same_as >= 0)
     return;
   v->same_as = root;
   r->last = v->last;
@@ -126,7 +138,7 @@ int ct__plan_offsets(ct_plan_t *p)
   share_all(p);
   for (int i = 0; i < n; i++) {
     const ct_value_t *v = &p->value[i];
-    int own = !v->external && v->same_as < 0 && v->first >= 0;
+    int own = !v->external && !v->param && v->same_as < 0 && v->first >= 0;
     bytes[i] = own ? v->bytes : 0;
     first[i] = v->first;
     last[i] = v->last;

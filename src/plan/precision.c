@@ -17,7 +17,7 @@ static int can_do_in(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t t, c
 {
   ct_op_desc_t d = op->desc;
   d.passes = ct__plan_passes(p, op);
-  d.x.dtype = d.y.dtype = t;
+  ct_op_desc_type(&d, t);
   return p->be->op->supports(p->dev, &d, why);
 }
 
@@ -37,6 +37,7 @@ static int precision_choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype
   char why[128] = "";
   *out = CT_F32;
   if (ct_op_is(op->desc.kind, CT_KIND_F32)) return CT_OK;
+  if (op->out >= 0 && p->value[op->out].exact) return CT_OK;
   /* do not round data that is only moved */
   if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
@@ -52,7 +53,7 @@ int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v)
   const ct_quant_params_t qp = p->value[*v].qp, none = {0};
   if (p->value[*v].shape.dtype == t) return CT_OK;
   if (cast[*v] < 0) {
-    ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {*v, -1}};
+    ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {*v, -1, -1}};
     ct_shape_t x = p->value[*v].shape, y = x;
     y.dtype = t;
     ct_op_desc_init(&op.desc, CT_OP_REORDER, &x, &y);
@@ -82,7 +83,8 @@ static int type_of_bytes(const ct_plan_t *p, const ct_plan_op_t *op, int n, ct_d
   if (!p->be->op->supports(p->dev, &reduced, why)) return CT_OK;
   for (int i = 1; i < n; i++) {
     ct_dtype_t t;
-    if (op[i].in[0] != op->out && op[i].in[1] != op->out) continue;
+    const int *in = op[i].in;
+    if (in[0] != op->out && in[1] != op->out && in[2] != op->out) continue;
     CT_TRY(precision_choose(p, &op[i], &t));
     if (t == CT_F32) return CT_OK;
   }
@@ -112,9 +114,11 @@ static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
   ct_dtype_t t;
   if (op.desc.x.dtype == CT_U8) return retype_bytes(c, rest, n);
   CT_TRY(precision_choose(p, &op, &t));
-  for (int k = 0; k < 2; k++)
-    if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, c->cast, t, &op.in[k]));
-  op.desc.x.dtype = op.desc.y.dtype = t;
+  for (int k = 0; k < CT_OP_INPUTS; k++) {
+    ct_dtype_t own = k == 0 && ct_op_is(op.desc.kind, CT_KIND_INDEX) ? CT_F32 : t;
+    if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, c->cast, own, &op.in[k]));
+  }
+  ct_op_desc_type(&op.desc, t);
   if (op.out >= 0) {
     p->value[op.out].shape.dtype = t;
     p->value[op.out].bytes = ct_shape_bytes(&p->value[op.out].shape);
@@ -122,6 +126,18 @@ static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
   CT_TRY(ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK);
 out:
   return rc;
+}
+
+/* Marks the values from which indices are computed: rounding would change them. */
+static void note_exact(ct_plan_t *p)
+{
+  for (int o = p->ops - 1; o >= 0; o--) {
+    const ct_plan_op_t *op = &p->op[o];
+    int all = op->out >= 0 && p->value[op->out].exact;
+    for (int k = 0; k < CT_OP_INPUTS; k++)
+      if (op->in[k] >= 0 && (all || (k == 0 && ct_op_is(op->desc.kind, CT_KIND_INDEX))))
+        p->value[op->in[k]].exact = 1;
+  }
 }
 
 int ct__plan_precision(ct_plan_t *p)
@@ -133,6 +149,7 @@ int ct__plan_precision(ct_plan_t *p)
   CT_TRY(c.cast ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     c.cast[i] = -1;
+  note_exact(p);
   p->op = NULL;
   p->ops = 0;
   p->cap_ops = 0;

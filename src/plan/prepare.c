@@ -51,7 +51,7 @@ static int add_saved(ct_plan_t *p, ct_plan_op_t *op)
 static int reordered(ct_plan_t *p, int v, const ct_shape_t *as, ct_layout_t layout, int *out)
 {
   int rc = CT_OK;
-  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {v, -1}};
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {v, -1, -1}};
   ct_shape_t x = *as, y = *as;
   x.layout = p->value[v].shape.layout;
   y.layout = layout;
@@ -70,9 +70,30 @@ out:
   return rc;
 }
 
+/* Chooses the layouts of the inputs of an op whose descriptor has their shapes. An input with
+ * another number of dims than the output stays plain: the layouts are of images. */
+static int with_free_layouts(ct_plan_t *p, ct_plan_op_t *op)
+{
+  int rc = CT_OK;
+  ct_shape_t *shape[] = {&op->desc.x, &op->desc.x2, &op->desc.x3};
+  for (int k = 0; k < CT_OP_INPUTS; k++)
+    if (op->in[k] >= 0) shape[k]->layout = p->value[op->in[k]].shape.layout;
+  ct_layout_t want = p->be->op->wants(p->dev, &op->desc);
+  for (int k = 0; k < CT_OP_INPUTS; k++) {
+    if (op->in[k] < 0) continue;
+    ct_layout_t own = shape[k]->ndim == op->desc.y.ndim ? want : CT_PLAIN;
+    if (shape[k]->layout != own) CT_TRY(reordered(p, op->in[k], shape[k], own, &op->in[k]));
+    shape[k]->layout = own;
+  }
+out:
+  return rc;
+}
+
 static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
 {
   int rc = CT_OK;
+  if (op->in[0] < 0) return CT_OK;
+  if (ct_op_is(op->desc.kind, CT_KIND_SHAPES)) return with_free_layouts(p, op);
   op->desc.x.layout = p->value[op->in[0]].shape.layout;
   ct_layout_t want = p->be->op->wants(p->dev, &op->desc);
   if (want != op->desc.x.layout) {
@@ -86,10 +107,36 @@ out:
   return rc;
 }
 
-static const ct_op_t *twin(const ct_plan_t *like, int layer)
+/* Returns the op of the layer in another plan; or in this plan, before the layer's own op is made,
+ * the op of an earlier layer with the same parameters. */
+static const ct_op_t *twin(const ct_plan_t *p, const ct_plan_t *like, int layer)
 {
-  if (!like || layer < 0 || like->layer_op[layer] < 0) return NULL;
-  return like->op[like->layer_op[layer]].op;
+  if (layer < 0) return NULL;
+  if (like) return like->layer_op[layer] < 0 ? NULL : like->op[like->layer_op[layer]].op;
+  const ct_layer_t *l = &p->graph->layer[layer];
+  int owner = l->params ? p->graph->param[l->param[0]].layer : layer;
+  if (owner == layer || p->graph->layer[owner].ops != l->ops) return NULL;
+  return p->op[p->layer_op[owner]].op;
+}
+
+/* Checks that an op has the parameters that it shares in the layout of their owner. */
+static int check_shared(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  int rc = CT_OK;
+  const ct_graph_t *g = p->graph;
+  for (int k = 0; op->layer >= 0 && k < g->layer[op->layer].params; k++) {
+    const ct_param_t *par = &g->param[g->layer[op->layer].param[k]];
+    if (par->layer == op->layer || par->spec.buffer) continue;
+    const ct_op_info_t *own = &p->op[p->layer_op[par->layer]].info;
+    if (own->param_bytes[par->slot] != op->info.param_bytes[k] ||
+        own->param_layout != op->info.param_layout)
+      CT_FAIL(CT_ERR_UNSUP,
+              "layer %s: backend %s cannot share %s with layer %s, as the two want it in different "
+              "layouts: make it a `parameter` layer that both read",
+              g->layer[op->layer].name, p->be->name, par->name, g->layer[par->layer].name);
+  }
+out:
+  return rc;
 }
 
 static int is_cast(const ct_plan_op_t *op)
@@ -125,9 +172,9 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   int rc = CT_OK;
   ct_plan_op_t op = *rest;
   op.op = op.empty = NULL;
-  for (int k = 0; k < 2; k++)
+  for (int k = 0; k < CT_OP_INPUTS; k++)
     if (op.in[k] >= 0) op.in[k] = alias[op.in[k]];
-  int plain = p->value[op.in[0]].shape.layout == CT_PLAIN;
+  int plain = op.in[0] >= 0 && p->value[op.in[0]].shape.layout == CT_PLAIN;
   if (op.desc.kind == CT_OP_REORDER && plain && !is_cast(&op)) {
     alias[op.out] = op.in[0];
     return CT_OK;
@@ -138,7 +185,8 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   else
     CT_TRY(with_layouts(p, &op));
   if (is_cast(&op)) op.desc.y.layout = layout_of_cast(p, &op, rest, n);
-  CT_TRY(prepare_one(p, &op, twin(like, op.layer)));
+  CT_TRY(prepare_one(p, &op, twin(p, like, op.layer)));
+  CT_TRY(check_shared(p, &op));
   op.desc.y.layout = op.info.y_layout;
   if (op.in[1] >= 0 && op.desc.kind == CT_OP_CONV &&
       p->value[op.in[1]].shape.layout != op.info.y_layout)

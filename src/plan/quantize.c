@@ -15,7 +15,8 @@ static int keeps_qp(const ct_op_desc_t *d)
 
 static int inputs_fit(const ct_plan_t *p, const ct_plan_op_t *op)
 {
-  for (int k = 0; k < 2; k++) {
+  if (op->in[0] < 0) return 0;
+  for (int k = 0; k < CT_OP_INPUTS; k++) {
     if (op->in[k] < 0) continue;
     const ct_value_t *v = &p->value[op->in[k]];
     if (!(v->qp.scale > 0)) return 0;
@@ -62,7 +63,7 @@ static int append(ct_plan_t *p, const ct_plan_op_t *op)
 static int append_with_relu6(ct_plan_t *p, ct_plan_op_t *conv)
 {
   int rc = CT_OK;
-  ct_plan_op_t act = {.layer = -1, .saved = -1, .in = {-1, -1}, .out = conv->out};
+  ct_plan_op_t act = {.layer = -1, .saved = -1, .in = {-1, -1, -1}, .out = conv->out};
   conv->desc.u.conv.relu = 0;
   conv->out = act.in[0] = ct__plan_value(p, &conv->desc.y, 0);
   ct_op_desc_init(&act.desc, CT_OP_ACT, &conv->desc.y, &conv->desc.y);

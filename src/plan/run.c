@@ -9,6 +9,7 @@ static void *run_at(const ct_plan_t *p, const ct_bind_t *b, int v)
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
   int external = p->value[v].external; /* the cast is safe: ops never write their input */
+  if (p->value[v].param) return b->gradient + b->map->offset[p->value[v].param - 1];
   if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->extra[external - 2]);
   return b->arena + p->value[v].offset;
 }
@@ -16,8 +17,9 @@ static void *run_at(const ct_plan_t *p, const ct_bind_t *b, int v)
 static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op_args_t *a)
 {
   const ct_graph_t *g = p->graph;
-  for (int i = g->layer[layer].first_param, n = g->layer[layer].params; n > 0; i++, n--) {
-    int slot = g->param[i].slot;
+  const ct_layer_t *l = &g->layer[layer];
+  for (int slot = 0; slot < l->params; slot++) {
+    int i = l->param[slot];
     size_t offset = b->map->offset[i];
     a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
     int written = !g->param[i].spec.buffer && offset < b->map->gradient_bytes;
@@ -34,12 +36,14 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .pass = w->pass,
       .x = run_at(p, b, w->x),
       .x2 = run_at(p, b, w->x2),
+      .x3 = run_at(p, b, w->x3),
       .y = run_at(p, b, w->y),
       .dy = run_at(p, b, w->dy),
       .dy2 = run_at(p, b, w->dy2),
       .dx_add = run_at(p, b, w->dx_add),
       .dx = run_at(p, b, w->dx),
       .dx2 = run_at(p, b, w->dx2),
+      .dx3 = run_at(p, b, w->dx3),
       .saved = run_at(p, b, o->saved),
       .scratch = b->scratch,
       .stats = b->stats,
@@ -58,6 +62,8 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .first = b->first,
   };
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
+  for (int k = 0; k < CT_OP_PARAMS; k++)
+    if (w->dw[k] >= 0) a.dw[k] = run_at(p, b, w->dw[k]);
   double begin = ct_trace_now();
   int rc = p->be->op->run(q, o->op, &a);
   ct_trace_span(ct_op_name(o->desc.kind), w->pass & (CT_FWD | CT_FWD_STATS) ? NULL : "backward", i,

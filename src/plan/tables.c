@@ -59,7 +59,7 @@ int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op)
 int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op)
 {
   int passes = CT_FWD;
-  int inputs = ct_op_adds_second(&op->desc) ? 1 : 2; /* it computes no gradient of x2 */
+  int inputs = ct_op_adds_second(&op->desc) ? 1 : CT_OP_INPUTS; /* it computes no gradient of x2 */
   if (!p->o.training) return passes;
   for (int k = 0; k < inputs; k++)
     if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;

@@ -21,7 +21,7 @@ double ct_plan_launch_bytes(const ct_plan_t *p, int i)
 {
   const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
-  const int all[] = {w->x, w->x2, w->y, w->dy, w->dy2, w->dx, w->dx2};
+  const int all[] = {w->x, w->x2, w->x3, w->y, w->dy, w->dy2, w->dx, w->dx2, w->dx3};
   double sum = value_bytes(p, o->saved);
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     sum += value_bytes(p, all[k]);

@@ -67,7 +67,7 @@ static void put_layer(ct_proto_t *p, const ct_graph_t *g, int i)
   int64_t node = ct_proto_begin(p, 1);
   put_name(p, 1, l->name);
   ct_proto_text(p, 2, l->ops->kind);
-  for (int k = 0; k < l->ops->inputs; k++) {
+  for (int k = 0; k < l->inputs; k++) {
     input_name(g, l->in[k], from, sizeof from);
     put_name(p, 3, from);
   }

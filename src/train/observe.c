@@ -21,7 +21,7 @@ static int observe_show(const showing_t *s, const ct_plan_t *p, const ct_plan_la
   CT_TRY(copy ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(t->env.be->mem->copy(t->q, copy, at, v->bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
-  int param = t->env.graph->layer[p->op[w->op].layer].first_param;
+  int param = t->env.graph->layer[p->op[w->op].layer].param[0];
   CT_TRY(
       s->see(s->ctx, param, copy, (int64_t)(v->bytes / sizeof *copy), ct_shape_count(&v->shape)));
 out:

@@ -210,8 +210,10 @@ static int visit_model(walk_t *w)
     int norm = g->layer[g->param[i].layer].ops->op == CT_OP_BNORM;
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
     if (!buffer || !norm || !last) continue;
-    CT_TRY(ct_text_format(name, sizeof name, "/model/%s.num_batches_tracked",
-                          g->layer[g->param[i].layer].name));
+    const char *dot = strrchr(g->param[i].name, '.');
+    int prefix = dot ? (int)(dot + 1 - g->param[i].name) : 0;
+    CT_TRY(ct_text_format(name, sizeof name, "/model/%.*snum_batches_tracked", prefix,
+                          g->param[i].name));
     int64_t *tracked = &t->tracked[g->param[i].layer];
     CT_TRY(visit_newer(w, name, *tracked, tracked));
   }

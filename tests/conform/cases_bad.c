@@ -72,6 +72,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     ct_op_desc_flat(d, kind, 100, CT_RULE_SGD, 2);
     break;
   case CT_OP_BNORM:
+  case CT_OP_OPERAND:
   case CT_OP_RELU:
   case CT_OP_ACT:
   case CT_OP_ADD:
@@ -155,6 +156,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_TOKENS, "N x D x H x W", d->x.ndim = 3)                                       \
   X(CT_OP_TOKENS, "1 + H W", d->y.dim[1] = 9)                                           \
   X(CT_OP_TOKENS, "1 + H W", d->y.dim[2] = 5)                                           \
+  X(CT_OP_OPERAND, "no input", d->passes |= CT_BWD_DATA)                                \
   X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                         \
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
   X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                \
@@ -164,7 +166,6 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_UPSAMPLE, "not a multiple", d->y.dim[3] = 8)                                  \
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
-  X(CT_OP_REORDER, "batch size", d->y.dim[0] = 4; d->y.dim[1] = 50)                     \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)         \
   X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                           \
   X(CT_OP_LOSS, "N x classes", d->x.ndim = 1)                                           \

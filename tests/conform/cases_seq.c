@@ -177,6 +177,17 @@ static int small_tokens(int i, op_case_t *out)
 
 const kind_cases_t cases_tokens = {.cases = {case_tokens}, .small = {small_tokens}};
 
+/* A parameter of any shape. */
+static int case_operand(int i, op_case_t *out)
+{
+  const ct_shape_t rows[] = {ct_shape(1, 1), ct_shape(3, 64, 1, 1), ct_shape(6, 1, 2, 3, 4, 5, 7)};
+  if (i >= COUNT(rows)) return 0;
+  case_start(out, CT_OP_OPERAND, &rows[i], &rows[i]);
+  return 1;
+}
+
+const kind_cases_t cases_operand = {.cases = {case_operand}, .small = {case_operand}};
+
 static int small_select(int i, op_case_t *out)
 {
   static const int row[4] = {2, 3, 4, -1};

@@ -283,7 +283,8 @@ static void dropout_follows_the_global_batch(void)
 
 static void allocates_nothing(const op_case_t *c)
 {
-  trial_t how = {"steady", CT_FWD | CT_BWD_DATA, 0, CT_PLAIN};
+  int back = c->desc.kind == CT_OP_OPERAND ? CT_BWD_PARAM : CT_BWD_DATA;
+  trial_t how = {"steady", CT_FWD | back, 0, CT_PLAIN};
   inputs_t in;
   rig_t r;
   inputs_open(&in, &c->desc, 1, c->data);
@@ -360,12 +361,12 @@ static void what_cannot_be_done_is_refused(void)
   char why[128] = "";
 
   case_conv(0, &c);
-  c.desc.x.dtype = c.desc.y.dtype = CT_F64;
+  ct_op_desc_type(&c.desc, CT_F64);
   CT_ASSERT_INT(tested.be->op->supports(tested.dev, &c.desc, why), 0);
   CU_ASSERT(strlen(why) > 0);
   CU_ASSERT(tested.be->op->prepare(tested.dev, &c.desc, NULL, &op, &info) != CT_OK);
   CU_ASSERT(op == NULL);
-  c.desc.x.dtype = c.desc.y.dtype = CT_F16;
+  ct_op_desc_type(&c.desc, CT_F16);
   if (!tested.be->op->supports(tested.dev, &c.desc, why)) CU_ASSERT(strstr(why, "float16") != NULL);
   tested.be->op->release(NULL);
 }

@@ -309,6 +309,11 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   case CT_OP_TOKENS:
     draw_tokens(d, c);
     return 1;
+  case CT_OP_OPERAND: {
+    ct_shape_t any = ct_shape(3, draw_channels(d), draw_size(d), draw_size(d));
+    start(c, kind, any, any);
+    return 1;
+  }
   case CT_OP_LOSS:
     draw_loss(d, c);
     return 1;
@@ -373,7 +378,7 @@ void draw_case(dice_t *dice, ct_op_kind_t kind, draw_t *out)
          !ct_op_check(&out->c.desc, why))
     ;
   ct_dtype_t type = dice_is(dice, 70) ? CT_F32 : dice_is(dice, 60) ? CT_BF16 : CT_F16;
-  if (kind != CT_OP_LOSS) out->c.desc.x.dtype = out->c.desc.y.dtype = type;
+  if (kind != CT_OP_LOSS) ct_op_desc_type(&out->c.desc, type);
   /* with reduced precision, rounding decides what ReLU6 cuts off */
   if (kind == CT_OP_BNORM && type != CT_F32 && out->c.desc.u.bnorm.relu)
     out->c.desc.u.bnorm.relu = 1;

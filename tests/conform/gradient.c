@@ -89,8 +89,10 @@ static void visit_all(probe_t *p, const outputs_t *g)
   const ct_op_desc_t *d = &p->rig.desc;
   int64_t n = ct_shape_count(&d->x);
 
-  visit(p, "dx", p->in.x, g ? g->dx : NULL, n);
+  int none = ct_op_is(d->kind, CT_KIND_INDEX) || d->kind == CT_OP_OPERAND;
+  visit(p, "dx", none ? NULL : p->in.x, g ? g->dx : NULL, n);
   visit(p, "dx2", p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL, second_count(d));
+  visit(p, "dx3", p->in.x3, g ? g->dx3 : NULL, third_count(d));
   visit(p, "dw[0]", p->in.w[0], g ? g->dw[0] : NULL, param_count(d, 0));
   visit(p, "dw[1]", p->in.w[1], g ? g->dw[1] : NULL, param_count(d, 1));
   for (int i = 2; i < 4 && d->kind != CT_OP_BNORM; i++)
@@ -127,6 +129,7 @@ void check_gradient(const op_case_t *c)
   char text[160];
 
   if (param_count(d, 0) == 0) how.passes = CT_FWD | CT_BWD_DATA;
+  if (d->kind == CT_OP_OPERAND) how.passes = CT_FWD | CT_BWD_PARAM;
   p.switches = ct_mem_array(p.count, 1, "test");
   inputs_open(&p.in, d, 3, c->data);
   outputs_open(&p.now, d);

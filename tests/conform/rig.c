@@ -182,7 +182,19 @@ ct_layout_t rig_layout(side_t *s, const ct_op_desc_t *d, ct_layout_t offered)
 {
   ct_op_desc_t o = *d;
   o.x.layout = offered;
+  o.x2.layout = o.x3.layout = offered;
   return s->be->op->wants(s->dev, &o);
+}
+
+/* Sets the layouts of the inputs as a plan does: an input with another number of dims than the
+ * output is plain. */
+static void set_layouts(ct_op_desc_t *d, ct_layout_t layout)
+{
+  ct_shape_t *in[] = {&d->x, &d->x2, &d->x3};
+  int free_shapes = ct_op_is(d->kind, CT_KIND_SHAPES);
+  d->x.layout = layout;
+  for (int i = 0; i < 3 && free_shapes; i++)
+    in[i]->layout = in[i]->ndim == d->y.ndim ? layout : CT_PLAIN;
 }
 
 static int prepare(rig_t *r)
@@ -196,7 +208,8 @@ static int prepare(rig_t *r)
   if (r->how.flags & RIG_LIKE) {
     ct_op_desc_t other = r->desc;
     ct_op_info_t info;
-    other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3;
+    if (r->desc.kind != CT_OP_OPERAND && !ct_op_is(r->desc.kind, CT_KIND_SHAPES))
+      other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3;
     CT_TRY(s->be->op->prepare(s->dev, &other, NULL, &r->like, &info));
     CT_TRY(s->be->op->prepare(s->dev, &r->desc, r->like, &r->op, &r->info));
     if (info.param_layout != r->info.param_layout ||
@@ -222,7 +235,10 @@ static int open_tensors(rig_t *r)
   CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
   ct_shape_t x2 = ct_op_second(d);
+  if (d->x2.ndim) x = d->x2.layout;
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
+  if (d->x3.ndim) CT_TRY(tensor_open(&r->x3, r->side, &d->x3, d->x3.layout));
+  if (d->x3.ndim) CT_TRY(tensor_open(&r->dx3, r->side, &d->x3, d->x3.layout));
   /* an addition has the same gradient for both inputs */
   if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && !ct_op_adds_second(d))
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
@@ -237,7 +253,7 @@ int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   r->how = *how;
   memcpy(&r->desc, d, sizeof *d);
   r->desc.passes = how->passes;
-  r->desc.x.layout = rig_layout(s, d, how->offered);
+  set_layouts(&r->desc, rig_layout(s, d, how->offered));
   r->args.scale = 1;
   return prepare(r);
 }
@@ -336,10 +352,12 @@ int rig_forward(rig_t *r, const inputs_t *in)
   block_spoil(&r->scratch);
   tensor_put(x, in->x);
   if (in->x2) tensor_put(&r->x2, in->x2);
+  if (in->x3) tensor_put(&r->x3, in->x3);
   CT_TRY(put_params(r, in));
   if (in->labels) loss_inputs_put(r, in);
   r->args.x = x->own.mem;
   r->args.x2 = r->x2.own.mem;
+  r->args.x3 = r->x3.own.mem;
   r->args.y = r->y.own.mem;
   r->args.dx = r->dx.own.mem;        /* a loss may run both passes at once */
   int empty = r->desc.x.dim[0] == 0; /* the op may have asked for 0 bytes */
@@ -363,7 +381,9 @@ int rig_backward(rig_t *r, const inputs_t *in)
   if (r->how.flags & RIG_JOINT && in->labels) return CT_OK; /* was part of the forward pass */
   block_spoil(&r->scratch);
   a->x = r->info.bwd_uses & CT_USES_X ? r->x.own.mem : unasked;
-  a->x2 = unasked;
+  int free_shapes = ct_op_is(r->desc.kind, CT_KIND_SHAPES) && r->info.bwd_uses & CT_USES_X;
+  a->x2 = free_shapes ? r->x2.own.mem : unasked;
+  a->x3 = free_shapes ? r->x3.own.mem : unasked;
   a->y = r->info.bwd_uses & CT_USES_Y ? r->y.own.mem : unasked;
   if (r->y.own.mem) tensor_put(&r->dy, in->dy);
   int adds_dx = (r->how.flags & RIG_ADD_DX) && r->info.adds_dx;
@@ -374,7 +394,8 @@ int rig_backward(rig_t *r, const inputs_t *in)
   a->dx = r->how.flags & RIG_INPLACE_BWD ? r->dy.own.mem : r->dx.own.mem;
   if (!(back & CT_BWD_DATA)) a->dx = unasked;
   a->dx2 = r->how.flags & RIG_NO_DX2 ? NULL : r->dx2.own.mem;
-  if (r->how.flags & RIG_NO_DX) a->dx = NULL;
+  if (r->how.flags & RIG_NO_DX || ct_op_is(r->desc.kind, CT_KIND_INDEX)) a->dx = NULL;
+  a->dx3 = r->dx3.own.mem;
   for (int i = 0; i < 4; i++)
     a->dw[i] = back & CT_BWD_PARAM && a->w[i] ? r->dw[i].mem : unasked;
   if (r->how.flags & RIG_STATS) return run(r, CT_BWD_STATS);
@@ -435,10 +456,12 @@ const char *rig_take(rig_t *r, outputs_t *out)
 
   if (r->y.own.mem && !tensor_take(&r->y, out->y)) return "y: padding not zero, or past its end";
   if (r->done & CT_BWD_DATA) {
-    if (!(r->how.flags & RIG_NO_DX) && !tensor_take(dx, out->dx))
-      return "dx: padding not zero, or past its end";
+    int has_dx = !(r->how.flags & RIG_NO_DX) && !ct_op_is(r->desc.kind, CT_KIND_INDEX);
+    if (has_dx && !tensor_take(dx, out->dx)) return "dx: padding not zero, or past its end";
     if (r->dx2.own.mem && !(r->how.flags & RIG_NO_DX2) && !tensor_take(&r->dx2, out->dx2))
       return "dx2: padding not zero, or past its end";
+    if (r->dx3.own.mem && !tensor_take(&r->dx3, out->dx3))
+      return "dx3: padding not zero, or past its end";
   }
   for (int i = 0; i < 2; i++) {
     int k = param_running(&r->desc, i);
@@ -468,6 +491,7 @@ const char *rig_inputs_changed(rig_t *r, const inputs_t *in)
   if (r->how.flags & RIG_INPLACE_FWD) return NULL;
   if (!is_same(&r->x, in->x)) return "x is changed";
   if (in->x2 && !is_same(&r->x2, in->x2)) return "x2 is changed";
+  if (in->x3 && !is_same(&r->x3, in->x3)) return "x3 is changed";
   if (back && !(r->how.flags & RIG_INPLACE_BWD) && !is_same(&r->dy, in->dy)) return "dy is changed";
   return NULL;
 }
@@ -475,7 +499,7 @@ const char *rig_inputs_changed(rig_t *r, const inputs_t *in)
 void rig_close(rig_t *r)
 {
   side_t *s = r->side;
-  tensor_t *tensors[] = {&r->x, &r->x2, &r->y, &r->dy, &r->dy2, &r->dx, &r->dx2};
+  tensor_t *tensors[] = {&r->x, &r->x2, &r->x3, &r->y, &r->dy, &r->dy2, &r->dx, &r->dx2, &r->dx3};
 
   for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
     tensor_close(tensors[i]);

@@ -61,7 +61,7 @@ typedef struct trial {
 
 /** Host inputs of an op; inputs that its kind does not have are NULL. */
 typedef struct inputs {
-  float *x, *x2, *dy, *dy2, *w[4];
+  float *x, *x2, *x3, *dy, *dy2, *w[4];
   int32_t *labels, *labels2; /**< labels2 and mix: only if the batch is a multiple of 3 */
   float *mix, *targets, *class_weight,
       *sample_weight; /**< inputs of a loss, even if it does not use them */
@@ -83,7 +83,7 @@ void inputs_close(inputs_t *in);
 
 /** Host results of an op. */
 typedef struct outputs {
-  float *y, *dx, *dx2, *dw[4], *running[2];
+  float *y, *dx, *dx2, *dx3, *dw[4], *running[2];
   ct_loss_t loss;
 } outputs_t;
 
@@ -100,6 +100,8 @@ int64_t normalised(const ct_op_desc_t *d, double *eps);
 int takes_x2(const ct_op_desc_t *d);
 /** Number of elements of x2. */
 int64_t second_count(const ct_op_desc_t *d);
+/** Number of elements of x3; 0: the op has none. */
+int64_t third_count(const ct_op_desc_t *d);
 
 /** An activation in an op's own layout and type. */
 typedef struct tensor {
@@ -121,7 +123,7 @@ typedef struct rig {
   ct_op_desc_t desc; /**< descriptor as prepared */
   ct_op_info_t info;
   ct_op_t *op, *like;
-  tensor_t x, x2, y, dy, dy2, dx, dx2;
+  tensor_t x, x2, x3, y, dy, dy2, dx, dx2, dx3;
   block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[6], stats;
   ct_loss_t *loss;
   int done;          /**< passes run since the last forward pass */

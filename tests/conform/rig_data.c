@@ -53,6 +53,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
   case CT_OP_FAKE_QUANT: /* its range */
     return param == 0 ? 2 : 0;
+  case CT_OP_OPERAND:
+    return param == 0 ? ct_shape_count(&d->y) : 0;
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
   case CT_OP_RELU: /* kinds without parameters; no `default`, so that the compiler warns about a
@@ -114,13 +116,27 @@ int takes_x2(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT ||
          (d->kind == CT_OP_BNORM && d->u.bnorm.add) || (d->kind == CT_OP_CONV && d->u.conv.add) ||
-         ct_op_adds_second(d);
+         ct_op_adds_second(d) || d->x2.ndim;
 }
 
 int64_t second_count(const ct_op_desc_t *d)
 {
   ct_shape_t x2 = ct_op_second(d);
   return ct_shape_count(&x2);
+}
+
+int64_t third_count(const ct_op_desc_t *d)
+{
+  return d->x3.ndim ? ct_shape_count(&d->x3) : 0;
+}
+
+/* Replaces values of x by drawn indices into the rows of x2, or of the parameter. */
+static void index_rows(const ct_op_desc_t *d, float *x, uint64_t seed)
+{
+  const ct_shape_t *table = d->x2.ndim ? &d->x2 : &d->y;
+  int64_t rows = d->x2.ndim ? table->dim[0] : param_count(d, 0) / table->dim[table->ndim - 1];
+  for (int64_t i = 0; i < ct_shape_count(&d->x); i++)
+    x[i] = (float)(ct_rng_u64(seed, CT_RNG_TEST, 98, (uint64_t)i) % (uint64_t)rows);
 }
 
 /* Triangular distribution on (-2.45, 2.45): variance 1, four values per random block. */
@@ -180,11 +196,14 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   memset(in, 0, sizeof *in);
   in->x = numbers(x, seed, 0, kind);
   if (kind == DATA_SPREAD) spread(in->x, x, seed);
+  if (ct_op_is(d->kind, CT_KIND_INDEX)) index_rows(d, in->x, seed);
   if (takes_x2(d)) in->x2 = numbers(second_count(d), seed, 1, kind);
+  if (d->x3.ndim) in->x3 = numbers(third_count(d), seed, 9, kind);
   in->dy = numbers(y, seed, 2, kind);
   in->dy2 = numbers(y, seed, 3, kind);
   round_to(d->x.dtype, in->x, x);
-  round_to(d->x.dtype, in->x2, second_count(d));
+  round_to(d->y.dtype, in->x2, takes_x2(d) ? second_count(d) : 0);
+  round_to(d->y.dtype, in->x3, third_count(d));
   round_to(d->y.dtype, in->dy, y);
   round_to(d->y.dtype, in->dy2, y);
   for (int i = 0; i < 4; i++) {
@@ -217,6 +236,7 @@ void inputs_close(inputs_t *in)
 {
   ct_mem_free(in->x);
   ct_mem_free(in->x2);
+  ct_mem_free(in->x3);
   ct_mem_free(in->dy);
   ct_mem_free(in->dy2);
   for (int i = 0; i < 4; i++)
@@ -233,6 +253,7 @@ void outputs_open(outputs_t *out, const ct_op_desc_t *d)
   out->y = host_array(y, sizeof *out->y);
   out->dx = host_array(x, sizeof *out->dx);
   out->dx2 = host_array(second_count(d), sizeof *out->dx2);
+  out->dx3 = host_array(third_count(d), sizeof *out->dx3);
   for (int i = 0; i < 4; i++)
     out->dw[i] = host_array(param_count(d, i), sizeof(float));
   for (int i = 0; i < 2; i++)
@@ -244,6 +265,7 @@ void outputs_close(outputs_t *out)
   ct_mem_free(out->y);
   ct_mem_free(out->dx);
   ct_mem_free(out->dx2);
+  ct_mem_free(out->dx3);
   for (int i = 0; i < 4; i++)
     ct_mem_free(out->dw[i]);
   for (int i = 0; i < 2; i++)

@@ -15,7 +15,7 @@ static void check_type(ct_dtype_t type, int step)
     char why[128];
     for (int l = 0; l < 4 && lists[l]; l++)
       for (int i = 0; lists[l](i, &c); i += step) {
-        c.desc.x.dtype = c.desc.y.dtype = type;
+        ct_op_desc_type(&c.desc, type);
         if (!c.big && tested.be->op->supports(tested.dev, &c.desc, why)) check_parity(&c);
       }
   }
@@ -47,7 +47,7 @@ void check_relu_keeps_nan(void)
     rig_t r;
     char text[160], why[128];
     rows[i / 2].next(rows[i / 2].i, &c);
-    c.desc.x.dtype = c.desc.y.dtype = i % 2 ? CT_BF16 : CT_F32;
+    ct_op_desc_type(&c.desc, i % 2 ? CT_BF16 : CT_F32);
     if (!tested.be->op->supports(tested.dev, &c.desc, why)) continue;
     inputs_open(&in, &c.desc, 1, c.data);
     outputs_open(&out, &c.desc);

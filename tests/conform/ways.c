@@ -30,7 +30,7 @@ static void try_cases(const cpu__algos_t *algos, ct_op_kind_t kind, next_case_t 
     if (c.desc.kind != kind || c.big) continue;
     if (kind == CT_OP_LINEAR) flatten(&c);
     for (int low = 0; low < 2; low++) {
-      c.desc.x.dtype = c.desc.y.dtype = low ? CT_BF16 : CT_F32;
+      ct_op_desc_type(&c.desc, low ? CT_BF16 : CT_F32);
       try_all(algos, &c, tally);
     }
   }
@@ -101,7 +101,7 @@ static void try_draw(int64_t i)
   char text[160];
   draw_case(&dice, kind, &w);
   if (w.c.desc.x.dim[0] == 0) w.c.desc.x.dim[0] = w.c.desc.y.dim[0] = 1; /* not empty */
-  if (w.c.desc.x.dtype == CT_F16) w.c.desc.x.dtype = w.c.desc.y.dtype = CT_BF16;
+  if (w.c.desc.x.dtype == CT_F16) ct_op_desc_type(&w.c.desc, CT_BF16);
   if (kind == CT_OP_LINEAR) flatten(&w.c);
   if (kind == CT_OP_CONV) w.c.desc.u.conv.add = 0;
   unsigned failed = draws_next(range.seed, i, ct_op_text(&w.c.desc, text, sizeof text));
@@ -164,7 +164,7 @@ static void check_window(const window_t *w, int refused)
     ct_op_desc_t d;
     char text[160];
     make_window(&d, w, length, space, at % 3);
-    d.x.dtype = d.y.dtype = i / 5 % 2 ? CT_BF16 : CT_F32;
+    ct_op_desc_type(&d, i / 5 % 2 ? CT_BF16 : CT_F32);
     const char *name = ct_op_text(&d, text, sizeof text);
     check(cpu__conv_overreaches(&d) == refused, "%s: refused: %d", name, !refused);
     count_ways(&d, &onednn, &others);

@@ -44,6 +44,7 @@ static inline ct_graph_t *empty(ct_shape_t input)
 {
   ct_graph_t *g = ct_mem_alloc(sizeof *g, "test");
   g->input = input;
+  g->input.batch = 1;
   return g;
 }
 

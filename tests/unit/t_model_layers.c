@@ -35,7 +35,7 @@ static void reads_layers(void)
     CT_ASSERT_INT(g->layer[i].in[1], expected[i].in[1]);
   }
   CT_ASSERT_TEXT(g->param[2].name, "conv2.weight");
-  CT_ASSERT_INT(layer(g, "conv2")->first_param, 2);
+  CT_ASSERT_INT(layer(g, "conv2")->param[0], 2);
   CT_ASSERT_INT(layer(g, "conv2")->params, 2);
   CT_ASSERT_INT(layer(g, "relu1")->params, 0);
   CT_ASSERT_INT(param(g, "linear1.weight")->count, 16 * 4 * 4 * 10);
@@ -127,7 +127,9 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- relu\n- add", CT_ERR_USAGE, "m.yaml:3: layer 'add1' (add): takes two inputs"},
       {"layers:\n- relu\n- relu:\n  from: [relu1, input]", CT_ERR_USAGE, "takes one input"},
       {"layers:\n- relu\n- add:\n  from: [relu1]", CT_ERR_USAGE,
-       "m.yaml:4: from: a list must have two names, not 1"},
+       "m.yaml:3: layer 'add1' (add): takes two inputs, but has one input"},
+      {"layers:\n- relu\n- add:\n  from: [relu1, relu1, relu1, relu1]", CT_ERR_USAGE,
+       "m.yaml:4: from: a list must have 1 to 3 names, not 4"},
       {"layers:\n- relu\n- flatten\n- linear: {out: 10}\n  from: input", CT_ERR_USAGE,
        "m.yaml:4: layer 'linear1' (linear): needs N x features, but its input is 1x3x8x8: put a "
        "`flatten`"},
@@ -181,7 +183,8 @@ static void wrong_families_are_refused(void)
        "m.yaml: model.input is 3x8x9, but samples are 3x8x8"},
       {"{family: mlp, input: [3, 8.5, 8]}", CT_ERR_USAGE,
        "must be integers of at least 1, not 8.5"},
-      {"{family: mlp, input: [1, 1, 1, 1, 8]}", CT_ERR_USAGE, "has 5 numbers, a sample up to 4"},
+      {"{family: mlp, input: [1, 1, 1, 1, 1, 1, 1, 8]}", CT_ERR_USAGE,
+       "has 8 numbers, a sample up to 7"},
       {"family: lenet", CT_ERR_USAGE,
        "m.yaml: model lenet for samples of 1x3x2: layer 'pool2' (maxpool)"},
   };
