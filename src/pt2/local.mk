@@ -1,0 +1,2 @@
+libctrain_a_SOURCES += \
+  %D%/ct_pt2.h
