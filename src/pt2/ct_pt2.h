@@ -1,8 +1,8 @@
 /** \file ct_pt2.h  Reads the graph of a .pt2 file, which torch.export.save() writes.  Layer 3.
  *
  * ct_pt2_open() gives the program as plain data: values, and nodes that make values of other
- * values, in an order in which they can run.  It reads the JSON text models/model.json, whose layout
- * is that of torch/_export/serde/schema.py, major version 8, and simplifies the program:
+ * values, in an order in which they can run.  It reads the JSON text models/model.json, whose
+ * layout is that of torch/_export/serde/schema.py, major version 8, and simplifies the program:
  *  - Subgraphs of torch.no_grad() and torch.autocast() become part of the graph.  The results of
  *    no_grad() pass through nodes aten.detach.default.
  *  - No node changes a value.  Nodes that do (aten.relu_, aten.copy_) become the nodes that make a

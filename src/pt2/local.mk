@@ -1,2 +1,17 @@
 libctrain_a_SOURCES += \
-  %D%/ct_pt2.h
+  %D%/args.c \
+  %D%/change.c \
+  %D%/ct_pt2.h \
+  %D%/data.c \
+  %D%/expr.c \
+  %D%/fold.c \
+  %D%/get.c \
+  %D%/graph.c \
+  %D%/live.c \
+  %D%/memory.c \
+  %D%/open.c \
+  %D%/pt2.h \
+  %D%/schema.c \
+  %D%/schemas.c \
+  %D%/signature.c
+EXTRA_DIST += %D%/make_schemas.py

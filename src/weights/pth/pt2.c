@@ -1,8 +1,9 @@
-/* The weights of a .pt2 archive, which torch.export.save() writes: a zip archive with one record
- * for each storage, and a list of the tensors as JSON. The layout is that of
+/* The tensors of a .pt2 archive, which torch.export.save() writes: a zip archive with one record
+ * for each storage, and lists of the tensors as JSON. The layout is that of
  * torch/export/pt2_archive and torch/_export/serde/schema.py, schema 8; it has no public
  * specification. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -12,13 +13,24 @@
 
 enum { MOST_LIST = 256 << 20 /* bytes */, MOST_MARK = 64 };
 
-/* torch's numbers of element types; CT_ELEMS: no other weight format has the type. */
+/* torch's numbers of element types. */
 static const struct {
   int number;
   ct_elem_t type;
-} types[] = {{1, CT_ELEM_U8},   {2, CT_ELEM_I8},    {3, CT_ELEM_I16},  {4, CT_ELEM_I32},
-             {5, CT_ELEM_I64},  {6, CT_ELEM_F16},   {7, CT_ELEM_F32},  {8, CT_ELEM_F64},
-             {10, CT_ELEM_C64}, {12, CT_ELEM_BOOL}, {13, CT_ELEM_BF16}};
+} types[] = {{1, CT_ELEM_U8},           {2, CT_ELEM_I8},       {3, CT_ELEM_I16},
+             {4, CT_ELEM_I32},          {5, CT_ELEM_I64},      {6, CT_ELEM_F16},
+             {7, CT_ELEM_F32},          {8, CT_ELEM_F64},      {10, CT_ELEM_C64},
+             {12, CT_ELEM_BOOL},        {13, CT_ELEM_BF16},    {28, CT_ELEM_U16},
+             {29, CT_ELEM_F8_E4M3},     {30, CT_ELEM_F8_E5M2}, {31, CT_ELEM_F8_E4M3FNUZ},
+             {32, CT_ELEM_F8_E5M2FNUZ}, {33, CT_ELEM_F8_E8M0}, {34, CT_ELEM_U32},
+             {35, CT_ELEM_U64}};
+
+ct_elem_t ct_pt2_list_type(int64_t number)
+{
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (types[i].number == number) return types[i].type;
+  return CT_ELEMS;
+}
 
 /* ---- records ---- */
 
@@ -61,9 +73,10 @@ out:
 
 /* ---- the list of weights ---- */
 
-int ct__pt2_open(ct_weights_t *w)
+int ct__pt2_open(ct_weights_t *w, ct_pt2_list_t which)
 {
-  static const char list[] = "data/weights/model_weights_config.json";
+  const char *list = which == CT_PT2_LIST_WEIGHTS ? "data/weights/model_weights_config.json"
+                                                  : "data/constants/model_constants_config.json";
   int rc = CT_OK;
   char *text = NULL;
   json_error_t bad;
@@ -157,9 +170,7 @@ static int take_one(ct_weights_t *w, const char *name, const json_t *item)
   const char *why = json_is_true(json_object_get(item, "use_pickle")) ? "stored as a pickle" : NULL;
   if (!ct_text_is_name(name))
     CT_FAIL(CT_ERR_FORMAT, "%s: the name of a tensor is not printable text", w->path);
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (json_integer_value(json_object_get(meta, "dtype")) == types[i].number)
-      t.type = types[i].type;
+  t.type = ct_pt2_list_type(json_integer_value(json_object_get(meta, "dtype")));
   if (!why && t.type == CT_ELEMS) why = "of a type that only PyTorch has";
   if (why) {
     if (w->unread++ < CT_NAMES_LISTED)
@@ -174,18 +185,121 @@ out:
   return rc;
 }
 
-int ct__pt2_take(ct_weights_t *w, const char *key)
+static int take_all(ct_weights_t *w)
 {
   int rc = CT_OK;
   const char *name;
   json_t *item, *config = json_object_get(w->json, "config");
+  json_object_foreach(config, name, item) CT_TRY(take_one(w, name, item));
+out:
+  return rc;
+}
+
+int ct__pt2_take(ct_weights_t *w, const char *key)
+{
+  int rc = CT_OK;
   if (key && *key && strcmp(key, "/") != 0)
     CT_FAIL(CT_ERR_FORMAT, "%s: has no dict '%s': a file of torch.export has one list of weights",
             w->path, key);
-  json_object_foreach(config, name, item) CT_TRY(take_one(w, name, item));
+  CT_TRY(take_all(w));
   if (!w->n && !w->unread)
     CT_FAIL(CT_ERR_FORMAT, "%s: program of torch.export that has no weights", w->path);
   CT_TRY(ct__pth_remark_unread(w));
 out:
   return rc;
+}
+
+/* ---- lists and programs, for src/pt2/ ---- */
+
+/* A tensor among those that are sorted by their memory. */
+typedef struct sorted {
+  const ct__pth_tensor_t *t;
+  int index;
+} sorted_t;
+
+static int sort_memory(const ct__pth_tensor_t *s, const ct__pth_tensor_t *t)
+{
+  if (s->storage != t->storage) return s->storage < t->storage ? -1 : 1;
+  if (s->offset != t->offset) return s->offset < t->offset ? -1 : 1;
+  if (s->type != t->type) return s->type < t->type ? -1 : 1;
+  if (s->ndim != t->ndim) return s->ndim < t->ndim ? -1 : 1;
+  for (int d = 0; d < 2 * s->ndim; d++) /* dims, then strides */
+    if (s->dim[d] != t->dim[d]) return s->dim[d] < t->dim[d] ? -1 : 1;
+  return 0;
+}
+
+static int sort_tensors(const void *a, const void *b)
+{
+  const sorted_t *s = a, *t = b;
+  int order = sort_memory(s->t, t->t);
+  return order ? order : s->index - t->index;
+}
+
+/* Finds the tensors that have the same memory: w->first. */
+static int find_tied(ct_weights_t *w)
+{
+  int rc = CT_OK;
+  sorted_t *list = ct_mem_array(w->n + 1, sizeof *list, "a list of tensors");
+  w->first = ct_mem_array(w->n + 1, sizeof *w->first, "a list of tensors");
+  if (!list || !w->first) CT_TRY(CT_ERR_NOMEM);
+  for (int i = 0; i < w->n; i++)
+    list[i] = (sorted_t){&w->tensor[i], i};
+  qsort(list, (size_t)w->n, sizeof *list, sort_tensors);
+  for (int64_t k = 0; k < w->n; k++) {
+    int same = k > 0 && sort_memory(list[k].t, list[k - 1].t) == 0;
+    w->first[list[k].index] = same ? w->first[list[k - 1].index] : list[k].index;
+  }
+out:
+  ct_mem_free(list);
+  return rc;
+}
+
+int ct_pt2_list_open(const char *path, ct_pt2_list_t which, ct_weights_t **out)
+{
+  int rc = CT_OK;
+  ct_weights_t *w = NULL;
+  *out = NULL;
+  CT_TRY(ct__pth_open_path(path, &w));
+  CT_TRY(ct__pth_open_format(w, which));
+  if (!w->json)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: has weights without a program: expected a file of torch.export.save()", path);
+  CT_TRY(take_all(w));
+  CT_TRY(find_tied(w));
+  CT_TRY(ct__pth_open_end(w));
+  *out = w;
+  w = NULL;
+out:
+  ct_weights_pth.close(w);
+  return rc;
+}
+
+int ct_pt2_list_program(const ct_weights_t *w, char **text, int64_t *bytes)
+{
+  int rc = CT_OK;
+  const ct_zip_record_t *r = NULL;
+  for (int64_t i = 0; i < w->zip.n; i++) {
+    const char *name = strchr(w->zip.record[i].name, '/');
+    size_t n = name ? strlen(name) : 0;
+    if (n < 14 || strncmp(name, "/models/", 8) != 0 || strcmp(name + n - 5, ".json") != 0) continue;
+    if (r)
+      CT_FAIL(CT_ERR_FORMAT,
+              "%s: has several programs, '%s' and '%s': save one by torch.export.save()", w->path,
+              r->name, w->zip.record[i].name);
+    r = &w->zip.record[i];
+  }
+  if (!r)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: has no program 'models/model.json': save it by torch.export.save() of PyTorch "
+            "2.9 or later",
+            w->path);
+  CT_TRY(ct__pth_record(w, r, MOST_LIST, text));
+  *bytes = r->bytes;
+out:
+  return rc;
+}
+
+int ct_pt2_list_first(const ct_weights_t *w, int i)
+{
+  return w->first[i];
 }

@@ -196,11 +196,11 @@ static int check_record(const ct_weights_t *w, const ct_zip_record_t *r)
   return rc;
 }
 
-static int open_zip(ct_weights_t *w)
+static int open_zip(ct_weights_t *w, ct_pt2_list_t which)
 {
   int rc = CT_OK;
   CT_TRY(ct_zip_open(w->fd, w->path, w->bytes, &w->zip));
-  if (ct__pt2_is(w)) return ct__pt2_open(w);
+  if (ct__pt2_is(w)) return ct__pt2_open(w, which);
   CT_TRY(find_folder(w));
   CT_TRY(check_order(w));
   CT_TRY(read_texts(w));
@@ -222,6 +222,7 @@ static void pth_close_file(ct_weights_t *w)
   ct_mem_free(w->tensor);
   ct_pickle_clear(&w->pickle);
   json_decref(w->json);
+  ct_mem_free(w->first);
   ct_zip_clear(&w->zip);
   ct_str_clear(&w->remark);
   ct_str_clear(&w->unread_list);
@@ -251,14 +252,14 @@ out:
   return rc;
 }
 
-static int open_format(ct_weights_t *w)
+int ct__pth_open_format(ct_weights_t *w, ct_pt2_list_t which)
 {
   int rc = CT_OK;
   unsigned char head[HEAD];
   int64_t n = w->bytes < HEAD ? w->bytes : HEAD;
   CT_TRY(ct_file_read_at(w->fd, w->path, 0, head, (size_t)n));
   if (n > 4 && ct_zip_u32(head) == CT_ZIP_LOCAL)
-    CT_TRY(open_zip(w));
+    CT_TRY(open_zip(w, which));
   else if (ct__pth_is_old(head, n))
     CT_TRY(ct__pth_open_old(w));
   else
@@ -267,7 +268,7 @@ out:
   return rc;
 }
 
-static int open_path(const char *path, ct_weights_t **out)
+int ct__pth_open_path(const char *path, ct_weights_t **out)
 {
   int rc = CT_OK;
   struct stat st;
@@ -289,21 +290,26 @@ out:
   return rc;
 }
 
+int ct__pth_open_end(ct_weights_t *w)
+{
+  w->sum = ct_mem_array(w->zip.n + 1, sizeof *w->sum, "checksums");
+  return w->sum ? CT_OK : CT_ERR_NOMEM;
+}
+
 static int pth_open_file(const char *path, const char *key, ct_weights_t **out)
 {
   int rc = CT_OK, dict;
   ct_weights_t *w = NULL;
   *out = NULL;
-  CT_TRY(open_path(path, &w));
-  CT_TRY(open_format(w));
+  CT_TRY(ct__pth_open_path(path, &w));
+  CT_TRY(ct__pth_open_format(w, CT_PT2_LIST_WEIGHTS));
   if (w->json) {
     CT_TRY(ct__pt2_take(w, key));
   } else {
     CT_TRY(ct__pth_choose(w, key, &dict));
     CT_TRY(take_tensors(w, dict));
   }
-  w->sum = ct_mem_array(w->zip.n + 1, sizeof *w->sum, "checksums");
-  if (!w->sum) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(ct__pth_open_end(w));
   *out = w;
   w = NULL;
 out:
@@ -315,8 +321,8 @@ static int list_parts(const char *path, ct_weights_parts_t *out)
 {
   int rc = CT_OK;
   ct_weights_t *w = NULL;
-  CT_TRY(open_path(path, &w));
-  CT_TRY(open_format(w));
+  CT_TRY(ct__pth_open_path(path, &w));
+  CT_TRY(ct__pth_open_format(w, CT_PT2_LIST_WEIGHTS));
   *out = (ct_weights_parts_t){0}; /* a .pt2 archive is not nested */
   if (!w->json) CT_TRY(ct__pth_parts(w, out));
 out:

@@ -5,6 +5,7 @@
 
 #include "weights/ct_weights.h"
 #include "weights/pth/ct_pickle.h"
+#include "weights/pth/ct_weights_pth.h"
 #include "weights/pth/ct_zip.h"
 
 enum { CT__PTH_DIMS = 64 /**< maximum dims of a tensor, as in PyTorch */ };
@@ -40,6 +41,7 @@ struct ct_weights {
   char *prefix;       /* "archive/data/" */
   ct_pickle_t pickle; /* needed for the names while the file is open */
   json_t *json;       /* the same of a .pt2 file: the list of its weights; else NULL */
+  int *first;         /* [n] of a .pt2 file: see ct_pt2_list_first() */
   ct__pth_tensor_t *tensor;
   int64_t n, cap;
   ct_str_t remark;
@@ -66,10 +68,18 @@ int ct__pth_remark_unread(ct_weights_t *w);
 
 /** Returns 1 if the records are those of torch.export.save() (.pt2). */
 int ct__pt2_is(const ct_weights_t *w);
-/** Local. Checks the version of a .pt2 file and reads the list of its weights into w->json. */
-int ct__pt2_open(ct_weights_t *w);
+/** Local. Checks the version of a .pt2 file and reads a list of its tensors into w->json. */
+int ct__pt2_open(ct_weights_t *w, ct_pt2_list_t which);
 /** Local. Appends all weights of a .pt2 file, which has no dict for a \a key to select. */
 int ct__pt2_take(ct_weights_t *w, const char *key);
+
+/** Local. Opens a file without reading it. */
+int ct__pth_open_path(const char *path, ct_weights_t **out);
+/** Local. Recognizes the format of an open file and reads its directory: w->json, the list \a which
+ * of a .pt2 file, or w->pickle. */
+int ct__pth_open_format(ct_weights_t *w, ct_pt2_list_t which);
+/** Local. The last step of opening a file, when its tensors are known. */
+int ct__pth_open_end(ct_weights_t *w);
 
 /** Local. Fills zip, prefix and pickle from a file of the legacy format, a sequence of
  * pickles. */
