@@ -8,10 +8,12 @@ libctrain_a_SOURCES += \
   %D%/get.c \
   %D%/graph.c \
   %D%/live.c \
+  %D%/make.c \
   %D%/memory.c \
   %D%/open.c \
   %D%/pt2.h \
   %D%/schema.c \
   %D%/schemas.c \
-  %D%/signature.c
+  %D%/signature.c \
+  %D%/view.c
 EXTRA_DIST += %D%/make_schemas.py

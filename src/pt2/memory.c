@@ -79,8 +79,14 @@ int ct__pt2_add_value(ct__pt2_t *p, const char *name, int *out)
   CT_TRY(ct_mem_grow((void **)&p->more, &p->more_cap, n + 1, sizeof *p->more));
   p->value[n] =
       (ct_pt2_value_t){.name = name, .type = CT_ELEMS, .node = -1, .tied = -1, .becomes = -1};
-  p->more[n] = (ct__pt2_more_t){
-      .view_of = -1, .maybe_of = -1, .root = n, .view_node = -1, .now = n, .item = -1};
+  p->more[n] = (ct__pt2_more_t){.view_of = -1,
+                                .root = n,
+                                .group = n,
+                                .born = -1,
+                                .suspect = -1,
+                                .view_node = -1,
+                                .now = n,
+                                .item = -1};
   p->g.value = p->value;
   p->g.values = n + 1;
   *out = n;

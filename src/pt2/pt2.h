@@ -22,20 +22,27 @@ typedef struct ct__pt2_block {
 
 /** What the passes need to know about a value, besides what is public. */
 typedef struct ct__pt2_more {
-  int packed;    /**< 1: row-major without gaps, according to the file */
-  int view_of;   /**< value whose memory it shares, one step up; -1: none, or unknown */
-  int maybe_of;  /**< value whose memory it may share: PyTorch decides by strides; -1: none */
+  int packed; /**< 1: row-major without gaps, according to the file */
+  int list;   /**< ct_pt2_list_t: the list of the file that it is in */
+  int item;   /**< index in this list; -1: none */
+
+  /* change.c: memory that values share, and changes of it */
+  int view_of;   /**< value whose memory it shares, one step up; -1: it has memory of its own */
+  int view_node; /**< index of the node that makes the view; -1: it is the same as view_of */
+  int part;      /**< which output of view_node it is */
   int root;      /**< the value at the end of view_of; itself if there is none */
-  int view_node; /**< index of the node that makes the view; -1: it is the same memory as view_of */
-  int part;      /**< number of the output of view_node */
-  int now;       /**< index of the value that it is now, because nodes changed it */
+  int now;       /**< index of the value that it has become by changes */
   int age;       /**< number of changes of its root that `now` includes */
-  int changes;   /**< a root: number of changes so far */
-  int list;      /**< ct_pt2_list_t: the list of the file that it is in */
-  int item;      /**< index in this list; -1: none */
+  int changes;   /**< of a root: number of changes so far */
+  int group;     /**< of a root: first root with which it may share memory, where PyTorch decides by
+                      strides */
+  int born;      /**< of a root: index of the node that made it, in the file's order; -1: input */
+  int suspect;   /**< of a group: root that was changed last; -1: none */
+  int suspect_at; /**< of a group: index of the node that did */
+
+  /* fold.c */
   double *data;  /**< numbers of a computed value; NULL: not computed */
   int64_t count; /**< number of them */
-  uint64_t along; /**< bits of the dims that have size 1 in place of n * N */
 } ct__pt2_more_t;
 
 typedef struct ct__pt2 {
@@ -122,6 +129,47 @@ extern const int ct__pt2_n_rows;
 
 /** Completes and sorts the arguments of a node by its op's schema, if the op is known. */
 int ct__pt2_complete(ct__pt2_t *p, ct_pt2_node_t *node);
+
+/** Returns the name of the first argument of an op; \a other if the op is not known. */
+const char *ct__pt2_first_name(ct__pt2_t *p, const char *op, const char *other);
+
+/* ---- making nodes (make.c) ---- */
+
+enum { CT__PT2_MAKE = 8 };
+
+/** A node that is being made.  A failure of a step is returned by the last one. */
+typedef struct ct__pt2_make {
+  ct_pt2_node_t node;
+  ct_pt2_arg_t arg[CT__PT2_MAKE];
+  int failed;
+} ct__pt2_make_t;
+
+/** Begins a node in the same module as another. */
+ct__pt2_make_t ct__pt2_make(const char *op, const ct_pt2_node_t *like);
+void ct__pt2_make_tensor(ct__pt2_t *p, ct__pt2_make_t *m, const char *name, int value);
+void ct__pt2_make_int(ct__pt2_t *p, ct__pt2_make_t *m, const char *name, int64_t n);
+/** A type, ct_elem_t. */
+void ct__pt2_make_type(ct__pt2_t *p, ct__pt2_make_t *m, const char *name, ct_elem_t type);
+void ct__pt2_make_dims(ct__pt2_t *p, ct__pt2_make_t *m, const char *name, const ct_pt2_dim_t *dim,
+                       int n);
+void ct__pt2_make_copy(ct__pt2_make_t *m, const char *name, const ct_pt2_arg_t *arg);
+/** Appends the node, which makes \a value. */
+int ct__pt2_make_end(ct__pt2_t *p, ct__pt2_make_t *m, int value);
+/** Appends a value of the shape of \a shape and the type of \a type. */
+int ct__pt2_new_value(ct__pt2_t *p, int name, int shape, int type, int *out);
+/** Appends a copy of a node whose first argument is the tensor \a first, and makes new values like
+ * its own. */
+int ct__pt2_make_again(ct__pt2_t *p, int node, int first, const int **out);
+
+/* ---- memory that values share (view.c) ---- */
+
+/** Finds out whether the outputs of a node share the memory of its first argument, \a of, or may
+ * do so, and records it.  \a at: index in the file's order. */
+void ct__pt2_share(ct__pt2_t *p, int node, int of, int at);
+/** Appends the nodes that put \a part, new content of the view \a view, back into the memory that
+ * it is a view of, which is \a whole now; *out: the result. */
+int ct__pt2_put_back(ct__pt2_t *p, const ct_pt2_node_t *user, int view, int whole, int part,
+                     int *out);
 
 /* ---- passes, in this order ---- */
 

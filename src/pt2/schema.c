@@ -138,6 +138,15 @@ static const ct_pt2_arg_t *schema_given(const ct_pt2_node_t *node, const char *n
   return NULL;
 }
 
+const char *ct__pt2_first_name(ct__pt2_t *p, const char *op, const char *other)
+{
+  const ct__pt2_row_t *row = schema_find(op);
+  slot_t slot;
+  if (!row) return other;
+  take_slot(row->args, &slot);
+  return ct__pt2_copy(p, slot.name);
+}
+
 int ct__pt2_complete(ct__pt2_t *p, ct_pt2_node_t *node)
 {
   int rc = CT_OK, n = 0;
