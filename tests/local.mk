@@ -65,6 +65,7 @@ shell_tests = \
   %D%/faults/walltime.test \
   %D%/fuzz/fuzz.test \
   %D%/golden/golden.test \
+  %D%/golden/ops.test \
   %D%/golden/runs.test \
   %D%/harness/lib.test \
   %D%/lint/circles.test \
@@ -137,6 +138,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_resize.py \
   %D%/golden/make_fake_quant.py \
   %D%/golden/make_loss.py \
+  %D%/golden/make_ops.py \
   %D%/golden/make_optim_golden.py \
   %D%/golden/make_pth.py \
   %D%/golden/make_runs.py \
