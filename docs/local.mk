@@ -87,6 +87,7 @@ contrib/completion/_ctrain-hpc: %D%/man/help.txt $(srcdir)/contrib/completion/ta
 EXTRA_DIST += contrib/apptainer/cpu.def contrib/apptainer/cuda.def contrib/module/ctrain-hpc.in \
   contrib/conda-forge/recipe.yaml contrib/conda-forge/variants.yaml \
   contrib/easybuild/ctrain-hpc-0.2.0-foss-2024a.eb contrib/easybuild/oneDNN-3.6-GCCcore-13.3.0.eb \
+  contrib/export_pt2.py \
   contrib/metrics2/metrics2 \
   contrib/spack/spack_repo/ctrain/repo.yaml \
   contrib/spack/spack_repo/ctrain/packages/ctrain_hpc/package.py \

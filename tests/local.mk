@@ -68,6 +68,7 @@ shell_tests = \
   %D%/golden/ops.test \
   %D%/golden/runs.test \
   %D%/harness/lib.test \
+  %D%/import/export.test \
   %D%/lint/circles.test \
   %D%/lint/format.test \
   %D%/lint/habits.test \
@@ -162,6 +163,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/lsan.supp \
   %D%/mpi/run_np.sh \
   %D%/mutants \
+  %D%/import/check_export.py \
   %D%/python/beside_torch.py \
   %D%/python/fake_mlflow.py \
   %D%/python/check_nets.py \
