@@ -1,0 +1,429 @@
+"""Trains models with ctrain-hpc from their .pt2 files and with PyTorch in float64, and compares all that both compute.
+
+    check_import.py CTRAIN [MODEL...] [--modes cpu,ref,ranks] [--all] [--steps N] [--keep DIR] [--mpiexec CMD]
+    check_import.py --list [--all]         the models (nets.py; --all: those of torchvision, timm, transformers too)
+    check_import.py CTRAIN --mistakes      the comparison itself: it must find wrong weights, gradients and statistics
+
+It prints TAP, a line for each model and mode.  A mode is a word of MODES: where the model is trained and how.
+
+For each model it writes net.pt2 (contrib/export_pt2.py), data of drawn numbers and a configuration; runs `train` for
+STEPS steps of SGD in a fixed order, `predict` on other samples with another batch, and `convert` to a .pth file, which
+must load with strict=True.  PyTorch does the same in float64 from the same float32 numbers; for several ranks or
+micro-batches it computes them one after another, each with batch statistics of its own.  Compared are
+
+    the loss of each step and of the evaluation, and the outputs of `predict` in eval mode;
+    all gradients of the first step (the optimizer's momentum buffers), by name;
+    all weights and buffers after the first and the last step, by name.
+
+How far apart they may be is not chosen by taste.  PyTorch in float64 is run again DRAWS times with noise: each number
+that an op of the forward pass, the backward pass or the optimizer computes, and each input and weight at the start, is
+multiplied by 1 + 2^-23 r, with r drawn from a normal distribution (2^-9 r for --modes bf16, whose draws include PyTorch's
+autocast to bfloat16).  Ops that only move or compare numbers get no noise.  The largest distance of a draw from the run
+without noise, for each tensor the largest over its elements, is the spread of the tensor.  The program may be FACTOR
+spreads away, and in addition the rounding of the numbers that it stores, 2^-23 of the largest.  A tensor whose gradient is zero
+but for rounding has such a spread, too.  The batches are those, out of SEEDS, for which the spread is smallest: where
+an input of a ReLU is near zero, noise decides between two gradients.
+"""
+import argparse
+import copy
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+import torch
+import torch.nn.functional as F
+import yaml
+from torch.utils._python_dispatch import TorchDispatchMode
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib"))
+import nets
+from export_pt2 import export
+
+STEPS, BATCH, EVAL_BATCH, EVAL_SAMPLES = 10, 6, 5, 7
+DRAWS, SEEDS, FACTOR, MOMENTUM = 5, 4, 8, 0.9
+# name: ranks, and what the configuration has besides
+MODES = {
+    "cpu": (1, {"device": "cpu"}),
+    "ref": (1, {"device": "ref"}),
+    "ranks": (3, {"device": "cpu"}),
+    "ref-ranks": (3, {"device": "ref"}),
+    "sync_bn": (3, {"device": "cpu", "train": {"sync_bn": "world"}}),
+    "accumulate": (1, {"device": "cpu", "train": {"accumulate": 2}}),
+    "zero": (3, {"device": "cpu", "parallel": {"zero": 1}}),
+    "resume": (1, {"device": "cpu"}),
+    "bf16": (1, {"device": "cpu", "train": {"amp": "bf16"}}),
+}
+
+
+class Refused(Exception):
+    """The program ends with an error: its message."""
+
+
+# ---- PyTorch ---------------------------------------------------------------------------------
+EXACT = set("""cat stack clone copy_ _to_copy where masked_fill index select_scatter slice_scatter embedding gather pad
+    constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d roll flip max min amax amin maximum minimum max_pool2d_with_indices max_pool3d_with_indices relu
+    relu_ threshold hardtanh hardtanh_ clamp clamp_ clamp_min clamp_max abs neg sign floor ceil round zeros ones full
+    empty zeros_like ones_like full_like empty_like new_zeros new_ones new_empty new_full arange fill_ zero_ scalar_tensor
+    eq ne lt le gt ge logical_and logical_or logical_not bitwise_not lift_fresh_copy lift_fresh _local_scalar_dense
+    repeat im2col pixel_shuffle pixel_unshuffle channel_shuffle split_with_sizes_copy triu tril masked_fill_
+    index_select empty_strided threshold_backward detach_ set_ resize_ random_ normal_ uniform_ linspace eye
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d adaptive_max_pool2d adaptive_max_pool3d""".split())
+
+
+class Noise(TorchDispatchMode):
+    """Multiplies what ops compute by 1 + size * r."""
+
+    def __init__(self, size, seed):
+        super().__init__()
+        self.size, self.random = size, torch.Generator().manual_seed(seed)
+
+    def factor(self, t):
+        return torch.randn(t.shape, generator=self.random, dtype=torch.float64).to(t.dtype).mul_(self.size).add_(1)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func._schema.name.split("::")[-1] in EXACT:
+            return out
+        for value, meant in zip(out if isinstance(out, (tuple, list)) else [out], func._schema.returns):
+            changed = meant.alias_info is None or meant.alias_info.is_write
+            if changed and isinstance(value, torch.Tensor) and value.is_floating_point():
+                value.mul_(self.factor(value))
+        return out
+
+
+def pieces(n, count):
+    """The program's parts of a batch: those of the ranks, or their micro-batches."""
+    each, more = divmod(n, count)
+    first = [each * i + min(i, more) for i in range(count + 1)]
+    return [slice(a, b) for a, b in zip(first, first[1:]) if b > a]
+
+
+class Reference:
+    """The training of a model in float64, as `ranks` ranks do it."""
+
+    def __init__(self, case, ranks=1, micro_batches=1, sync_bn=False):
+        self.case, self.parts, self.own = case, 1 if sync_bn else ranks * micro_batches, micro_batches
+
+    def forward(self, net, inputs, target, autocast):
+        """The loss; buffers are those of the first rank."""
+        total, n = 0, len(target)
+        for i, part in enumerate(pieces(n, self.parts)):
+            kept = [] if i < self.own else [(m, dict(m._buffers)) for m in net.modules() if m._buffers]
+            for m, buffers in kept:
+                m._buffers.update({k: None if b is None else b.clone() for k, b in buffers.items()})
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                out = net(*(x[part] for x in inputs))
+            out = out.float() if autocast else out
+            total = total + self.case.loss(out, target[part]) * (len(target[part]) / n)
+            for m, buffers in kept:
+                m._buffers.update(buffers)
+        return total
+
+    def run(self, data, steps, rate, size=0.0, seed=0, autocast=False):
+        """{quantity: array}; with noise of a size."""
+        dtype = torch.float32 if autocast else torch.float64
+        net = copy.deepcopy(self.case.net).to(dtype).train()
+        noise = Noise(size, seed)
+        rough = lambda t: t * noise.factor(t) if size and t.is_floating_point() else t
+        draw = lambda t: rough(t.to(dtype)) if t.is_floating_point() else t
+        inputs, target = [draw(x) for x in data.inputs], draw(data.target)
+        with torch.no_grad():
+            for t in net.parameters() if size else []:
+                t.copy_(rough(t))
+        out, buffers = {}, {}
+        with noise if size else open(os.devnull):
+            for step in range(steps):
+                part = slice(step * BATCH, (step + 1) * BATCH)
+                loss = self.forward(net, [x[part] for x in inputs], target[part], autocast)
+                net.zero_grad()
+                loss.backward()
+                out[f"loss of step {step + 1}"] = loss.detach()
+                with torch.no_grad():
+                    for k, p in net.named_parameters():
+                        g = torch.zeros_like(p) if p.grad is None else p.grad
+                        buffers[k] = g.clone() if step == 0 else buffers[k] * MOMENTUM + g
+                        p.sub_(buffers[k] * rate)
+                        if step == 0:
+                            out[f"gradient of {k}"] = g.clone()
+                if step in (0, steps - 1):
+                    out.update({f"{k} after step {step + 1}": v.clone() for k, v in net.state_dict().items()})
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                y = net.eval()(*(x[-EVAL_SAMPLES:] for x in inputs)).to(dtype)
+            out["outputs"], out["loss of the evaluation"] = self.case.outputs(y), self.case.loss(y, target[-EVAL_SAMPLES:])
+        return {k: v.detach().double().numpy() for k, v in out.items()}
+
+
+def far(a, b):
+    """The largest distance of elements; infinity where one is not a number."""
+    d = np.abs(np.asarray(a, "f8") - np.asarray(b, "f8")).max() if np.size(b) else 0.0
+    return float(d) if np.isfinite(d) else float("inf")
+
+
+def spreads(reference, data, steps, rate, want, size, draws, autocast=False):
+    runs = [reference.run(data, steps, rate, size, seed) for seed in range(1, draws + 1)]
+    runs += [reference.run(data, steps, rate, autocast=True)] if autocast else []
+    return {k: max(far(r[k], v) for r in runs) for k, v in want.items()}
+
+
+# ---- a model and its data --------------------------------------------------------------------
+class Data:
+    def __init__(self, case, steps, seed):
+        torch.manual_seed(seed)
+        n = steps * BATCH + EVAL_SAMPLES
+        self.inputs = [draw(n) for draw in case.draw]
+        with torch.no_grad():
+            y = copy.deepcopy(case.net).double().eval()(*(x.double() if x.is_floating_point() else x for x in self.inputs))
+        self.target = case.target(y)
+
+
+class Case:
+    """A model with what it is trained on: loss(output, target), target(output) drawn, outputs(output) of predict."""
+
+    def __init__(self, name, entry, seed=1):
+        torch.manual_seed(seed)
+        self.name, self.draw = name, entry.draw
+        self.net = nets.without_random(entry.make()).float()
+        for k, t in [*self.net.named_parameters(), *self.net.named_buffers()]:
+            if t.is_floating_point() and t.numel() > 1 and t.min() == t.max():  # ones and zeros: no two tensors are alike
+                t.data.add_(0.2 * torch.rand_like(t))
+        self.layers = entry.layers
+        self.classes = entry.classes
+        if self.classes:
+            self.loss, self.outputs = F.cross_entropy, lambda y: y.softmax(1)
+            self.target = lambda y: torch.arange(y.shape[0]) * 7 % self.classes
+        else:
+            self.loss, self.outputs = F.mse_loss, lambda y: y
+            self.target = lambda y: (y + y.std() * torch.randn_like(y)).float()
+
+    def rate(self, data):
+        """A learning rate with which the largest weight moves by a few percent of the largest in all steps."""
+        net = copy.deepcopy(self.net).double().train()
+        x = [x[:BATCH].double() if x.is_floating_point() else x[:BATCH] for x in data.inputs]
+        self.loss(net(*x), data.target[:BATCH]).backward()
+        pairs = [(p.detach().abs().max().item(), p.grad.abs().max().item()) for p in net.parameters() if p.grad is not None]
+        rate = 0.01 * max(p for p, g in pairs) / max(g for p, g in pairs)
+        return float(f"{rate:.3g}")
+
+
+def choose(case, reference, steps, size):
+    """Of SEEDS data sets the one with the smallest spread of two draws, its learning rate and its run."""
+    best = None
+    for seed in range(1, SEEDS + 1):
+        data = Data(case, steps, seed)
+        rate = case.rate(data)
+        want = reference.run(data, steps, rate)
+        spread = spreads(reference, data, steps, rate, want, size, 2)
+        worst = max(s / max(np.abs(want[k]).max(), 1e-3) for k, s in spread.items() if np.size(want[k]))
+        if best is None or worst < best[0]:
+            best = (worst, data, rate, want)
+    return best[1:]
+
+
+# ---- the program -----------------------------------------------------------------------------
+class Program:
+    def __init__(self, path, mpiexec, directory):
+        self.path, self.mpiexec, self.directory = path, mpiexec, directory
+
+    def run(self, ranks, *command):
+        launch = [*self.mpiexec, "-n", str(ranks)] if ranks > 1 else []
+        done = subprocess.run([*launch, self.path, *command, "--log", "error"], cwd=self.directory, capture_output=True,
+                              text=True, timeout=600)
+        if done.returncode:
+            raise Refused(f"{command[0]}: " + (done.stderr.strip()[-600:] or f"status {done.returncode}"))
+
+    def write(self, case, data, steps, rate, more):
+        """The .pt2 file, the weights, the data, and a configuration."""
+        at = lambda name: f"{self.directory}/{name}"
+        torch.save(case.net.state_dict(), at("init.pth"))
+        if case.layers is None:
+            export(copy.deepcopy(case.net), tuple(x[:3] for x in data.inputs), at("net.pt2"))
+        cut = steps * BATCH
+        names = ["images"] + [f"input{i}" for i in range(1, len(data.inputs))]
+        for name, part in (("train.h5", slice(0, cut)), ("val.h5", slice(cut, None))):
+            with h5py.File(at(name), "w") as h:
+                for array, x in zip(names, data.inputs):
+                    h[array] = x[part].numpy() if x.is_floating_point() else x[part].int().numpy()
+                    if x.dim() in (4, 5):
+                        h[array].attrs["layout"] = "NCHW" if x.dim() == 4 else "NCDHW"
+                h["labels"] = data.target[part].float().numpy() if not case.classes else data.target[part].int().numpy()
+        keys = {
+            "run": {"dir": "run", "log_every": 1},
+            "data": {"train": "train.h5", "val": "val.h5", "shuffle": False, "batch": BATCH, "eval_batch": EVAL_BATCH,
+                     **({"input": names, "join_inputs": False} if len(names) > 1 else {})},
+            "model": {"from": "net.pt2"} if case.layers is None else copy.deepcopy(case.layers),
+            "train": {"epochs": 1},
+            "loss": {"kind": "cross_entropy" if case.classes else "mse"},
+            "optim": {"kind": "sgd", "lr": rate, "momentum": MOMENTUM},
+            "eval": {"every_epochs": 0},
+            "checkpoint": {"every_epochs": 0, "every_steps": 1, "keep": 0},
+            "cpu": {"threads": 1},
+        }
+        if case.layers is not None:
+            keys["init"] = {"from": "init.pth"}
+            keys["model"].setdefault("classes", case.classes or data.target.shape[1])
+        for section, values in more.items():
+            keys[section] = {**keys.get(section, {}), **values} if isinstance(values, dict) else values
+        with open(at("c.yaml"), "w") as f:
+            yaml.safe_dump(keys, f, sort_keys=False)
+
+    def train(self, case, steps, ranks, resume):
+        """The quantities of Reference.run(), from the run's files."""
+        shutil.rmtree(f"{self.directory}/run", ignore_errors=True)
+        if resume:
+            self.run(ranks, "train", "c.yaml", "--set", f"train.steps={steps // 2}")
+        self.run(ranks, "train", "c.yaml")
+        out = {}
+        with open(f"{self.directory}/run/metrics.jsonl") as f:
+            for line in map(json.loads, f):
+                if line["event"] == "step":
+                    out[f"loss of step {line['step']}"] = line["loss"]
+        with open(f"{self.directory}/run/summary.json") as f:
+            out["loss of the evaluation"] = json.load(f)["val_loss"]
+        for step in (1, steps):
+            with h5py.File(f"{self.directory}/run/checkpoints/step-{step:08}.h5") as h:
+                stored = {}
+                h["model"].visititems(lambda k, v: stored.__setitem__(k, v[...]) if isinstance(v, h5py.Dataset) else None)
+                out.update({f"{k} after step {step}": v for k, v in stored.items()})
+                for k, _ in case.net.named_parameters() if step == 1 else []:
+                    if f"optim/momentum_buffer/{k}" in h:
+                        out[f"gradient of {k}"] = h[f"optim/momentum_buffer/{k}"][...]
+        self.run(ranks, "predict", "run", "--checkpoint", "latest", "--input", "val.h5", "--output", "out.h5")
+        with h5py.File(f"{self.directory}/out.h5") as h:
+            out["outputs"] = h["probabilities" if case.classes else "outputs"][...]
+        return out
+
+    def back(self, case, want, steps):
+        """The weights as a .pth file that PyTorch loads by name: what is wrong with it, or nothing."""
+        self.run(1, "convert", "run", "out.pth")
+        state = torch.load(f"{self.directory}/out.pth", weights_only=True)
+        try:
+            copy.deepcopy(case.net).load_state_dict(state, strict=True)
+        except RuntimeError as e:
+            return {"load_state_dict": str(e).split("\n")[1].strip()[:200]}
+        with h5py.File(f"{self.directory}/run/checkpoints/step-{steps:08}.h5") as h:
+            moved = [k for k, v in state.items() if f"model/{k}" in h and not np.array_equal(v.numpy(), h[f"model/{k}"][...])]
+        return {k: "not that of the checkpoint in out.pth" for k in moved}
+
+
+def differences(want, got, spread):
+    """{quantity: why}: what the program lacks, or where it is too far away; and the largest share of what is allowed."""
+    wrong, share = {}, 0.0
+    for k, v in want.items():
+        if k not in got:
+            tied = k.startswith("gradient of")  # of tied weights one name has the buffer
+            wrong.update({} if tied else {k: "missing"})
+            continue
+        value = np.asarray(got[k] if got[k] is not None else float("nan"), "f8")
+        if value.size != np.size(v):
+            wrong[k] = f"{value.shape} instead of {np.shape(v)}"
+            continue
+        allowed = FACTOR * spread[k] + 2.0**-23 * (np.abs(v).max() if np.size(v) else 0)
+        distance = far(value.reshape(np.shape(v)), v)
+        share = max(share, distance / allowed if allowed else float(distance > 0))
+        if not distance <= allowed:
+            wrong[k] = f"{distance:.3g} away, {allowed:.3g} allowed, {np.abs(v).max():.3g} the largest"
+    return wrong, share
+
+
+def compare(case, program, mode, steps):
+    """The differences of a model in a mode."""
+    ranks, more = MODES[mode]
+    low = mode == "bf16"
+    size = 2.0**-9 if low else 2.0**-23
+    micro_batches = more.get("train", {}).get("accumulate", 1)
+    reference = Reference(case, ranks, micro_batches, "sync_bn" in more.get("train", {}))
+    data, rate, want = choose(case, reference, steps, size)
+    spread = spreads(reference, data, steps, rate, want, size, DRAWS, low)
+    program.write(case, data, steps, rate, more)
+    got = program.train(case, steps, ranks, mode == "resume")
+    wrong, share = differences(want, got, spread)
+    wrong.update(program.back(case, want, steps))
+    return wrong, share, (want, got, spread)
+
+
+# ---- the comparison itself -------------------------------------------------------------------
+def find_mistakes(program, report):
+    """What is slightly wrong in one number must be found: 1e-3 of a gradient, 1e-4 of a weight, a loss, an output."""
+    case = Case("mistakes", nets.MISTAKES)
+    wrong, share, (want, got, spread) = compare(case, program, "cpu", STEPS)
+    report("the network without mistakes", wrong, share)
+    for k in want:
+        if not np.size(want[k]) or "num_batches" in k:
+            continue
+        bad = {q: np.array(v, "f8", copy=True) for q, v in got.items()}
+        place = np.unravel_index(np.abs(want[k]).argmax(), np.shape(want[k]))
+        bad[k][place] += (1e-3 if "gradient" in k else 1e-4) * max(np.abs(want[k]).max(), 1e-2)
+        found = differences(want, bad, spread)[0]
+        report(f"a mistake in {k}", {} if list(found) == [k] else {k: f"not found, but {found}"}, 0)
+    first = next(iter(case.net.state_dict()))
+    for name, change in (("a weight", {first: 1 + 1e-3}), ("another learning rate", None), ("another momentum", None)):
+        if change:
+            state = case.net.state_dict()
+            torch.save({k: v * change.get(k, 1) for k, v in state.items()}, f"{program.directory}/init.pth")
+        else:
+            torch.save(case.net.state_dict(), f"{program.directory}/init.pth")
+            with open(f"{program.directory}/c.yaml") as f:
+                keys = yaml.safe_load(f)
+            keys["optim"]["lr" if "rate" in name else "momentum"] *= 1.01
+            with open(f"{program.directory}/c.yaml", "w") as f:
+                yaml.safe_dump(keys, f)
+        found = differences(want, program.train(case, STEPS, 1, False), spread)[0]
+        report(f"the program has {name}", {} if found else {name: "not found"}, 0)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("program", nargs="?")
+    p.add_argument("models", nargs="*")
+    p.add_argument("--modes", default="cpu")
+    p.add_argument("--steps", type=int, default=STEPS)
+    p.add_argument("--all", action="store_true")
+    p.add_argument("--list", action="store_true")
+    p.add_argument("--mistakes", action="store_true")
+    p.add_argument("--mpiexec", default=os.environ.get("CT_MPIEXEC", "mpiexec"))
+    p.add_argument("--keep")
+    a = p.parse_args()
+    table = {**nets.MODELS, **(nets.others() if a.all else {})}
+    if a.list:
+        return print("\n".join(table))
+    torch.set_num_threads(1)
+    number = 0
+
+    def report(name, wrong, share):
+        nonlocal number
+        number += 1
+        for k, why in list(wrong.items())[:8]:
+            print(f"# {k}: {why}".replace("\n", " "))
+        if len(wrong) > 8:
+            print(f"# and {len(wrong) - 8} more")
+        print(f"{'not ok' if wrong else 'ok'} {number} - {name}" + (f" # {share:.2f} of what is allowed" if share else ""), flush=True)
+
+    for name in [] if a.mistakes else a.models or table:
+        for mode in a.modes.split(","):
+            directory = a.keep or tempfile.mkdtemp(dir=os.environ.get("TMPDIR"))
+            os.makedirs(directory, exist_ok=True)
+            share = 0
+            try:
+                case = Case(name, table[name])
+                wrong, share, _ = compare(case, Program(a.program, a.mpiexec.split(), directory), mode, a.steps)
+            except Refused as e:
+                wrong = {"refused": str(e)}
+            finally:
+                if not a.keep:
+                    shutil.rmtree(directory, ignore_errors=True)
+            report(f"{name}, {mode}", wrong, share)
+    if a.mistakes:
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as directory:
+            find_mistakes(Program(a.program, a.mpiexec.split(), directory), report)
+    print(f"1..{number}")
+
+
+if __name__ == "__main__":
+    main()
