@@ -1,0 +1,2 @@
+libctrain_a_SOURCES += \
+  %D%/ct_import.h
