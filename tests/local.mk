@@ -264,6 +264,7 @@ unit_tests = \
   %D%/unit/t_metrics \
   %D%/unit/t_model \
   %D%/unit/t_model_layers \
+  %D%/unit/t_model_shared \
   %D%/unit/t_model_seq \
   %D%/unit/t_names \
   %D%/unit/t_yaml \

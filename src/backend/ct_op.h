@@ -323,8 +323,8 @@ int64_t ct_op_concat_row(const ct_shape_t *s);
  * x2 is dy, and backward does not compute it. */
 int ct_op_adds_second(const ct_op_desc_t *d);
 /** Returns the shape of x2.  CT_KIND_SHAPES: that of the descriptor; CONCAT: the shape of x, but
- * with the channels that y has in addition to those of x; CONV, LINEAR: the shape of y; other kinds:
- * the shape of x. */
+ * with the channels that y has in addition to those of x; CONV, LINEAR: the shape of y; other
+ * kinds: the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  Checks kind, passes, types, ranges, and the shapes of x and y.  Returns 1 if the
  * descriptor is valid, else 0 with the reason in why.  Backends call this before they test their

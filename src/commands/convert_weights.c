@@ -24,10 +24,12 @@ typedef struct job {
   ct_weights_file_t file;
   const ct_weights_ops_t *to;
   ct_tensor_t *list; /* tensors to write; their names are owned */
+  int *from;         /* [n]: their numbers in the file */
   int n, changed;    /* changed: number of tensors whose type changes */
   int64_t bytes;
   ct_opt_texts_t rename;
   ct_str_t config;
+  ct_config_t model; /* the file's own configuration; zero: none */
 } job_t;
 
 const ct_weights_ops_t *ct_convert_format(const char *out)
@@ -81,12 +83,15 @@ static ct_elem_t type_written(const job_t *j, ct_elem_t e)
   return is_float(e) ? CT_ELEM_F32 : e;
 }
 
-static int add_tensor(job_t *j, int i, const char *prefix)
+/* Appends tensor i, with the name \a as; NULL: its own. */
+static int add_tensor(job_t *j, int i, const char *as, const char *prefix)
 {
   int rc = CT_OK;
-  ct_tensor_t *t = &j->list[i];
+  ct_tensor_t *t = &j->list[j->n];
   ct_str_t name = {0};
   j->file.ops->tensor(j->file.w, i, t);
+  j->from[j->n] = i;
+  if (as) t->name = as;
   if (ct_elem_bits(t->type) < 8)
     CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which no output format supports", j->in,
             t->name, ct_elem_name(t->type));
@@ -124,15 +129,64 @@ out:
   return rc;
 }
 
+/* Returns 1 for a constant of an imported model: it is not in state dicts. */
+static int is_constant(const job_t *j, const char *name)
+{
+  const ct_yaml_t *layers = j->model.model.layers;
+  for (const ct_yaml_t *n = layers ? layers->child : NULL; n; n = n->next) {
+    const ct_yaml_t *is = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "name") : NULL;
+    if (is && is->text && strcmp(is->text, name) == 0) return ct_yaml_find(n, "constant") != NULL;
+  }
+  return 0;
+}
+
+/* Appends tensor i again for each further name that state dicts have for it. */
+static int add_tied(job_t *j, int i, const char *prefix)
+{
+  int rc = CT_OK;
+  ct_tensor_t t;
+  ct_str_t other = {0};
+  const ct_opt_texts_t *tied = &j->model.model.tied;
+  j->file.ops->tensor(j->file.w, i, &t);
+  for (int k = 0; k < tied->n; k++) {
+    const char *at = strchr(tied->v[k], '=');
+    if (!at || strcmp(at + 1, t.name) != 0) continue;
+    ct_str_clear(&other);
+    CT_TRY(ct_str_add(&other, "%.*s", (int)(at - tied->v[k]), tied->v[k]));
+    CT_TRY(add_tensor(j, i, other.data, prefix));
+  }
+out:
+  ct_str_clear(&other);
+  return rc;
+}
+
+/* Reads the configuration of the file, which says what is no part of a state dict; a checkpoint
+ * keeps all. */
+static int read_own_config(job_t *j)
+{
+  const char *text = j->file.ops->text(j->file.w, "config");
+  if (!text || j->to == &ct_weights_hdf5) return CT_OK;
+  return ct_config_parse(&j->model, text, strlen(text), j->in, NULL, 0);
+}
+
 static int list_tensors(job_t *j, const ct_args_t *a)
 {
-  int rc = CT_OK, n = j->file.ops->count(j->file.w);
+  int rc = CT_OK, n = j->file.ops->count(j->file.w), most;
   const char *prefix = ct_args_get(a, "strip-prefix");
+  if (!prefix) prefix = "";
   CT_TRY(ct_convert_rules(a, &j->rename));
-  j->list = ct_mem_array(n, sizeof *j->list, "names of tensors");
-  CT_TRY(j->list ? CT_OK : CT_ERR_NOMEM);
-  for (int i = 0; i < n; i++)
-    CT_TRY(add_tensor(j, i, prefix ? prefix : ""));
+  CT_TRY(read_own_config(j));
+  most = n + j->model.model.tied.n;
+  j->list = ct_mem_array(most, sizeof *j->list, "names of tensors");
+  j->from = ct_mem_array(most, sizeof *j->from, "names of tensors");
+  CT_TRY(j->list && j->from ? CT_OK : CT_ERR_NOMEM);
+  for (int i = 0; i < n; i++) {
+    ct_tensor_t t;
+    j->file.ops->tensor(j->file.w, i, &t);
+    if (is_constant(j, t.name)) continue;
+    CT_TRY(add_tensor(j, i, NULL, prefix));
+    CT_TRY(add_tied(j, i, prefix));
+  }
   CT_TRY(check_names(j));
 out:
   return rc;
@@ -168,12 +222,13 @@ static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, 
 {
   int rc = CT_OK;
   ct_tensor_t t;
-  j->file.ops->tensor(j->file.w, i, &t);
+  int from = j->from[i];
+  j->file.ops->tensor(j->file.w, from, &t);
   int convert = j->list[i].type == CT_ELEM_F32 && t.type != CT_ELEM_F32;
   int64_t first = 0;
   do { /* also writes an empty tensor */
     int64_t n = t.count - first < PIECE ? t.count - first : PIECE;
-    CT_TRY(j->file.ops->read(j->file.w, i, first, n, piece));
+    CT_TRY(j->file.ops->read(j->file.w, from, first, n, piece));
     if (convert) ct_elem_floats(t.type, piece, n, floats);
     CT_TRY(j->to->put(o, i, first, n, convert ? (void *)floats : piece));
     ct_heartbeat_progress();
@@ -228,6 +283,8 @@ static void close_job(job_t *j)
   for (int i = 0; i < j->n; i++)
     ct_mem_free((char *)(uintptr_t)j->list[i].name);
   ct_mem_free(j->list);
+  ct_mem_free(j->from);
+  ct_config_clear(&j->model);
   ct_convert_rules_clear(&j->rename);
   ct_str_clear(&j->config);
   ct_weights_close(&j->file);

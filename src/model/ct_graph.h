@@ -61,6 +61,12 @@ typedef struct ct_param {
   int frozen;    /**< 1: not trained */
 } ct_param_t;
 
+/** A further name that state dicts have for a parameter. */
+typedef struct ct_tied {
+  char name[CT_NAME_MAX];
+  int param; /**< index in graph.param */
+} ct_tied_t;
+
 typedef struct ct_graph {
   ct_shape_t input;         /**< one sample: dim[0] = 1 */
   ct_inputs_t extra;        /**< its extra inputs */
@@ -71,6 +77,8 @@ typedef struct ct_graph {
   ct_param_t *param; /**< in layer order, as in a state dict */
   int params;
   int64_t param_cap;
+  ct_tied_t *tied;
+  int ties;
 } ct_graph_t;
 
 /** Values of the key `model.stem`, in the order of its words. */
@@ -90,6 +98,8 @@ typedef struct ct_model_opts {
   int64_t patch, dim, heads; /**< vit */
   int64_t mlp;               /**< vit; 0: 4 * dim */
   ct_yaml_t *layers;         /**< the list of layers, or NULL */
+  char *from;                /**< the .pt2 file that the layers come from; "": none */
+  ct_opt_texts_t tied;       /**< further names of parameters, "NAME=PARAMETER" */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 

@@ -332,6 +332,7 @@ void ct_graph_free(ct_graph_t *g)
     free_options(g->layer[i].ops, g->layer[i].opts);
   ct_mem_free(g->layer);
   ct_mem_free(g->param);
+  ct_mem_free(g->tied);
   ct_mem_free(g);
 }
 

@@ -43,6 +43,12 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_INT(ct_model_opts_t, mlp, "0", 0, 1 << 24,
                "hidden width of the MLP blocks (vit); 0: 4 * dim"),
     CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, in place of a family"),
+    CT_OPT_PATH(ct_model_opts_t, from, "", NULL,
+                "file of torch.export.save() (.pt2) to take layers and initial weights from, in "
+                "place of a family"),
+    CT_OPT_TEXTS(ct_model_opts_t, tied, "",
+                 "further names of parameters in state dicts, NAME=PARAMETER, such as "
+                 "[head.weight=tok.weight]; set by model.from"),
     CT_OPT_END};
 
 /* ---- the shape of a sample ---- */
@@ -265,6 +271,34 @@ out:
   return rc;
 }
 
+/* Reads "NAME=PARAMETER". */
+static int read_tie(const ct_graph_t *g, const char *text, ct_tied_t *out)
+{
+  int rc = CT_OK;
+  const char *at = strchr(text, '=');
+  if (!at || at == text || (size_t)(at - text) >= sizeof out->name)
+    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': expected NAME=PARAMETER", text);
+  memcpy(out->name, text, (size_t)(at - text));
+  out->param = ct_graph_find_param(g, at + 1);
+  if (out->param < 0)
+    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': the model has no parameter %s", text, at + 1);
+  if (ct_graph_find_param(g, out->name) >= 0)
+    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': %s is a parameter of its own", text, out->name);
+out:
+  return rc;
+}
+
+static int read_ties(ct_graph_t *g, const ct_opt_texts_t *tied)
+{
+  int rc = CT_OK;
+  g->tied = ct_mem_array(tied->n + 1, sizeof *g->tied, "names of parameters");
+  CT_TRY(g->tied ? CT_OK : CT_ERR_NOMEM);
+  for (; g->ties < tied->n; g->ties++)
+    CT_TRY(read_tie(g, tied->v[g->ties], &g->tied[g->ties]));
+out:
+  return rc;
+}
+
 static int graph_make_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes,
                             const char *where)
 {
@@ -305,6 +339,7 @@ int ct_graph_make(const ct_model_opts_t *o, const ct_shape_t *input, const ct_in
   for (int k = 0; k < g->extra.n; k++)
     g->extra.x[k].batch = 1;
   CT_TRY(as_usage(graph_make_build(g, o, classes, where)));
+  CT_TRY(read_ties(g, &o->tied));
   rc = check_inputs_read(g);
   if (rc != CT_OK && where) ct_err_prefix(rc, "%s: ", where);
   CT_TRY(rc);

@@ -209,18 +209,26 @@ out:
 
 /* ---- the list ---- */
 
-/* Refuses layers that nothing reads: their parameters would have no gradients. */
-static int check_used(const ct_graph_t *g, const ct_yaml_t *list, const char *where)
+static int is_used(const ct_graph_t *g, int layer)
+{
+  for (int j = layer + 1; j < g->layers; j++)
+    for (int k = 0; k < g->layer[j].inputs; k++)
+      if (g->layer[j].in[k] == layer) return 1;
+  return layer == g->layers - 1;
+}
+
+/* Refuses layers that nothing reads: their parameters would have no gradients.  A parameter or
+ * buffer may stand alone, to be kept for state dicts; it is not trained. */
+static int check_used(ct_graph_t *g, const ct_yaml_t *list, const char *where)
 {
   const ct_yaml_t *node = list->child;
-  for (int i = 0; i < g->layers - 1; i++, node = node->next) {
-    int used = 0;
-    for (int j = i + 1; j < g->layers; j++)
-      for (int k = 0; k < g->layer[j].inputs; k++)
-        used |= g->layer[j].in[k] == i;
-    if (!used)
-      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output",
-                     g->layer[i].name, g->layer[i].ops->kind);
+  for (int i = 0; i < g->layers; i++, node = node->next) {
+    const ct_layer_t *l = &g->layer[i];
+    if (is_used(g, i)) continue;
+    if (l->ops->op != CT_OP_OPERAND)
+      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output", l->name,
+                     l->ops->kind);
+    if (g->param[l->param[0]].uses == 1) g->param[l->param[0]].frozen = 1;
   }
   return CT_OK;
 }

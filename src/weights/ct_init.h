@@ -29,6 +29,7 @@ typedef struct ct_match {
   int taken;                /**< parameters and buffers that get a tensor of the file */
   int replaced;             /**< parameters and buffers selected by init.replace */
   int missing;              /**< parameters without a tensor */
+  int constants;            /**< constants without a tensor: state dicts do not have them */
   int misfits;              /**< parameters whose tensor has another shape */
   int unexpected;           /**< tensors without a parameter */
   ct_str_t lines[4];        /**< lists of names: missing, different shape, unexpected,

@@ -71,6 +71,14 @@ static int is_counter(const char *name)
          strcmp(name, "n_averaged") == 0;
 }
 
+/* Returns 1 for a second name of a parameter. */
+static int is_tied(const ct_graph_t *g, const char *name)
+{
+  for (int i = 0; i < g->ties; i++)
+    if (strcmp(g->tied[i].name, name) == 0) return 1;
+  return 0;
+}
+
 static int is_replaced(const ct_init_opts_t *o, const char *name)
 {
   for (int i = 0; i < o->replace.n; i++)
@@ -80,6 +88,7 @@ static int is_replaced(const ct_init_opts_t *o, const char *name)
 
 static int has_shape(const ct_tensor_t *t, const ct_shape_t *s)
 {
+  if (t->ndim == 0) return s->ndim == 1 && s->dim[0] == 1; /* a scalar */
   if (t->ndim != s->ndim) return 0;
   for (int i = 0; i < t->ndim; i++)
     if (t->dim[i] != s->dim[i]) return 0;
@@ -94,7 +103,7 @@ static int place(matcher_t *x, int i, const char *name)
   ct_match_t *m = x->m;
   x->f->ops->tensor(x->f->w, i, &t);
   int p = ct_graph_find_param(x->g, name);
-  if (p < 0 && is_counter(name)) return CT_OK;
+  if (p < 0 && (is_counter(name) || is_tied(x->g, name))) return CT_OK;
   if (is_replaced(x->o, name)) return CT_OK;
   if (p < 0) {
     m->unexpected++;
@@ -155,6 +164,10 @@ static int judge_param(matcher_t *x, int i)
   if (is_replaced(x->o, p->name)) {
     m->replaced++;
     return match_add(&m->lines[REPLACED], p->name, "");
+  }
+  if (m->from[i] < 0 && p->spec.buffer == CT_CONSTANT) {
+    m->constants++;
+    return CT_OK;
   }
   if (m->from[i] < 0) {
     m->missing++;
