@@ -79,38 +79,6 @@ out:
   return rc;
 }
 
-/* ---- arguments ---- */
-
-/* Replaces the values of the arguments by what they are now. */
-static int change_args(ct__pt2_t *p, ct_pt2_node_t *node)
-{
-  int rc = CT_OK, v;
-  ct_pt2_arg_t *list = NULL;
-  for (int a = 0; a < node->args; a++) {
-    int *own = NULL;
-    for (int k = 0; node->arg[a].tensor && k < node->arg[a].n; k++) {
-      if (node->arg[a].tensor[k] < 0) continue;
-      CT_TRY(change_now(p, node, node->arg[a].tensor[k], &v));
-      if (v == node->arg[a].tensor[k]) continue;
-      if (!list) {
-        list = ct__pt2_alloc(p, node->args, sizeof *list);
-        if (!list) CT_TRY(CT_ERR_NOMEM);
-        memcpy(list, node->arg, (size_t)node->args * sizeof *list);
-        node->arg = list;
-      }
-      if (!own) {
-        own = ct__pt2_alloc(p, list[a].n, sizeof *own);
-        if (!own) CT_TRY(CT_ERR_NOMEM);
-        memcpy(own, list[a].tensor, (size_t)list[a].n * sizeof *own);
-        list[a].tensor = own;
-      }
-      own[k] = v;
-    }
-  }
-out:
-  return rc;
-}
-
 /* ---- ops that change their first argument ---- */
 
 /* Whether an op changes its first argument: its name ends in '_', or is that of an operator such as
@@ -270,7 +238,7 @@ static int change_node(ct__pt2_t *p, const ct_pt2_node_t *file, int at)
   const char *mark;
   ct_pt2_node_t node = *file;
   int first = file->args > 0 && file->arg[0].kind == CT_PT2_TENSOR ? file->arg[0].tensor[0] : -1;
-  CT_TRY(change_args(p, &node));
+  CT_TRY(ct__pt2_set_tensors(p, &node, change_now));
   if (changes_first(&node, &mark)) return change_in_place(p, file, &node, mark, at);
   node.op = plain_name(node.op);
   for (int k = 0; k < node.outs; k++)

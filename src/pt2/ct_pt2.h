@@ -9,6 +9,8 @@
  *    new value (aten.relu), and later nodes use the new value.  A change of a part of a value
  *    becomes aten.slice_scatter or aten.select_scatter; views that are made before the change and
  *    used after it are made again.
+ *  - Nodes that return their argument (aten.contiguous, a slice that is everything) have no users:
+ *    those use the argument.
  *  - Whole numbers that PyTorch computes from shapes are resolved.
  *  - Arguments that the file leaves out have the values of PyTorch's schemas.
  *  - Values that depend neither on an input nor on a parameter are computed (kind CT_PT2_FOLDED).
@@ -63,7 +65,8 @@ typedef struct ct_pt2_value {
                      step, because a node changes it; -1: it stays.  Batch norm's statistics are
                      not marked: aten.batch_norm changes them */
   unsigned on; /**< CT_PT2_ON_... */
-  int uses;    /**< number of arguments of live nodes, and outputs, that are this value */
+  int uses;    /**< number of arguments of live nodes, and outputs, that are this value; a use of
+                     its shape alone does not count */
 } ct_pt2_value_t;
 
 typedef enum {

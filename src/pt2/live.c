@@ -53,9 +53,11 @@ static void mark_needed(ct__pt2_t *p)
     for (int k = 0; k < node->outs && !node->live; k++)
       node->live = node->out[k] >= 0 && p->value[node->out[k]].uses > 0;
     if (!node->live) continue;
-    for (int a = 0; a < node->args; a++)
+    for (int a = 0; a < node->args; a++) {
+      if (ct__pt2_shape_only(node, &node->arg[a])) continue;
       for (int k = 0; node->arg[a].tensor && k < node->arg[a].n; k++)
         if (node->arg[a].tensor[k] >= 0) p->value[node->arg[a].tensor[k]].uses++;
+    }
   }
 }
 

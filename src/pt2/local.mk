@@ -5,6 +5,10 @@ libctrain_a_SOURCES += \
   %D%/data.c \
   %D%/expr.c \
   %D%/fold.c \
+  %D%/fold.h \
+  %D%/fold_list.c \
+  %D%/fold_math.c \
+  %D%/fold_shape.c \
   %D%/get.c \
   %D%/graph.c \
   %D%/live.c \
@@ -15,5 +19,6 @@ libctrain_a_SOURCES += \
   %D%/schema.c \
   %D%/schemas.c \
   %D%/signature.c \
+  %D%/simplify.c \
   %D%/view.c
 EXTRA_DIST += %D%/make_schemas.py

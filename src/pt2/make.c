@@ -120,3 +120,41 @@ int ct__pt2_make_again(ct__pt2_t *p, int node, int first, const int **out)
 out:
   return rc;
 }
+
+/* Replaces the tensors of argument number a.  *list: a copy of the arguments, made when the first
+ * one changes. */
+static int set_tensor(ct__pt2_t *p, ct_pt2_node_t *node, int a, ct_pt2_arg_t **list,
+                      ct__pt2_get_t *get)
+{
+  int rc = CT_OK, v, *own = NULL;
+  for (int k = 0; node->arg[a].tensor && k < node->arg[a].n; k++) {
+    if (node->arg[a].tensor[k] < 0) continue;
+    CT_TRY(get(p, node, node->arg[a].tensor[k], &v));
+    if (v == node->arg[a].tensor[k]) continue;
+    if (!*list) {
+      *list = ct__pt2_alloc(p, node->args, sizeof **list);
+      if (!*list) CT_TRY(CT_ERR_NOMEM);
+      memcpy(*list, node->arg, (size_t)node->args * sizeof **list);
+      node->arg = *list;
+    }
+    if (!own) {
+      own = ct__pt2_alloc(p, node->arg[a].n, sizeof *own);
+      if (!own) CT_TRY(CT_ERR_NOMEM);
+      memcpy(own, node->arg[a].tensor, (size_t)node->arg[a].n * sizeof *own);
+      (*list)[a].tensor = own;
+    }
+    own[k] = v;
+  }
+out:
+  return rc;
+}
+
+int ct__pt2_set_tensors(ct__pt2_t *p, ct_pt2_node_t *node, ct__pt2_get_t *get)
+{
+  int rc = CT_OK;
+  ct_pt2_arg_t *list = NULL;
+  for (int a = 0; a < node->args; a++)
+    CT_TRY(set_tensor(p, node, a, &list, get));
+out:
+  return rc;
+}

@@ -83,6 +83,8 @@ int ct_pt2_open(const char *path, ct_pt2_t **out)
   CT_TRY(ct__pt2_connect(p));
   CT_TRY(ct__pt2_functional(p));
   CT_TRY(ct__pt2_mark_live(p));
+  CT_TRY(ct__pt2_simplify(p));
+  CT_TRY(ct__pt2_mark_live(p));
   CT_TRY(ct__pt2_fold(p));
   CT_TRY(ct__pt2_mark_live(p));
   CT_TRY(ct__pt2_check_shapes(p));

@@ -161,11 +161,19 @@ int ct__pt2_new_value(ct__pt2_t *p, int name, int shape, int type, int *out);
  * its own. */
 int ct__pt2_make_again(ct__pt2_t *p, int node, int first, const int **out);
 
+/** Finds the value that replaces another one as an argument of a node. */
+typedef int ct__pt2_get_t(ct__pt2_t *p, const ct_pt2_node_t *node, int v, int *out);
+/** Replaces all tensors among the arguments of a node. */
+int ct__pt2_set_tensors(ct__pt2_t *p, ct_pt2_node_t *node, ct__pt2_get_t *get);
+
 /* ---- memory that values share (view.c) ---- */
 
 /** Finds out whether the outputs of a node share the memory of its first argument, \a of, or may
  * do so, and records it.  \a at: index in the file's order. */
 void ct__pt2_share(ct__pt2_t *p, int node, int of, int at);
+/** Finds the order of the dims of an op such as transpose: dim i of its result is dim order[i] of
+ * its argument with n dims.  0: it is not valid. */
+int ct__pt2_permutation(const ct__pt2_t *p, const ct_pt2_node_t *view, int n, int *order);
 /** Appends the nodes that put \a part, new content of the view \a view, back into the memory that
  * it is a view of, which is \a whole now; *out: the result. */
 int ct__pt2_put_back(ct__pt2_t *p, const ct_pt2_node_t *user, int view, int whole, int part,
@@ -175,6 +183,8 @@ int ct__pt2_put_back(ct__pt2_t *p, const ct_pt2_node_t *user, int view, int whol
 
 /** Replaces nodes that change values (change.c). */
 int ct__pt2_functional(ct__pt2_t *p);
+/** Removes the uses of nodes that return their first argument (simplify.c). */
+int ct__pt2_simplify(ct__pt2_t *p);
 /** Sets node->live, value->uses and value->on (live.c). */
 int ct__pt2_mark_live(ct__pt2_t *p);
 /** Computes values that depend on nothing (fold.c). */

@@ -5,6 +5,8 @@
 
 #include "pt2/pt2.h"
 
+enum { MOST_PARTS = 4096 };
+
 typedef enum {
   VIEW_NONE,        /* memory of its own */
   VIEW_SAME,        /* the same tensor */
@@ -157,7 +159,7 @@ static int put_slice(ct__pt2_t *p, const ct_pt2_node_t *view, int k, int whole, 
   }
   for (int i = 0; i <= k && !ct_pt2_is(view, "aten.narrow"); i++) { /* behind the parts before */
     const ct_pt2_value_t *v = view->out[i] >= 0 ? &p->value[view->out[i]] : NULL;
-    if (!v || v->ndim != ndim || v->dim[dim].batch || end > INT64_MAX / 2)
+    if (!v || k > MOST_PARTS || v->ndim != ndim || v->dim[dim].batch || end > INT64_MAX / 2)
       return ct_pt2_refuse(&p->g, view, CT_ERR_UNSUP,
                            "a change of one of its parts is not "
                            "supported");
@@ -184,8 +186,7 @@ static int put_select(ct__pt2_t *p, const ct_pt2_node_t *view, int k, int whole,
   return ct__pt2_make_end(p, &m, to);
 }
 
-/* The order of the dims of a permuting op; 0: it cannot be read. */
-static int permutation(const ct__pt2_t *p, const ct_pt2_node_t *view, int n, int *order)
+int ct__pt2_permutation(const ct__pt2_t *p, const ct_pt2_node_t *view, int n, int *order)
 {
   const ct_pt2_arg_t *a = ct_pt2_arg(view, "dims");
   int64_t x = n - 2, y = n - 1; /* of mT, t */
@@ -228,7 +229,7 @@ static int put_permute(ct__pt2_t *p, const ct_pt2_node_t *view, int part, int to
   int order[CT__PT2_DIMS], n = p->value[part].ndim;
   ct_pt2_dim_t back[CT__PT2_DIMS] = {0};
   ct__pt2_make_t m = ct__pt2_make("aten.permute.default", view);
-  if (!permutation(p, view, n, order))
+  if (!ct__pt2_permutation(p, view, n, order))
     return ct_pt2_refuse(&p->g, view, CT_ERR_FORMAT, "the order of its dims is not valid");
   for (int i = 0; i < n; i++)
     back[order[i]].n = i;
