@@ -10,6 +10,9 @@
 #define CT__PT2_FOLD_H
 #include "pt2/pt2.h"
 
+/** Maximum elements of all results. */
+#define CT__FOLD_MOST ((int64_t)1 << 26)
+
 /** Numbers of a value: row-major, without gaps. */
 typedef struct ct__array {
   const double *x; /**< NULL: none */

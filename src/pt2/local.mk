@@ -6,6 +6,7 @@ libctrain_a_SOURCES += \
   %D%/expr.c \
   %D%/fold.c \
   %D%/fold.h \
+  %D%/fold_array.c \
   %D%/fold_list.c \
   %D%/fold_math.c \
   %D%/fold_shape.c \
@@ -14,6 +15,7 @@ libctrain_a_SOURCES += \
   %D%/live.c \
   %D%/make.c \
   %D%/memory.c \
+  %D%/names.c \
   %D%/open.c \
   %D%/pt2.h \
   %D%/schema.c \

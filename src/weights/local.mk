@@ -18,6 +18,7 @@ libctrain_a_SOURCES += \
   %D%/pth/legacy.c \
   %D%/pth/pickle.c \
   %D%/pth/pt2.c \
+  %D%/pth/pt2_list.c \
   %D%/pth/pth.c \
   %D%/pth/pth.h \
   %D%/pth/read.c \

@@ -72,6 +72,8 @@ int ct__pt2_is(const ct_weights_t *w);
 int ct__pt2_open(ct_weights_t *w, ct_pt2_list_t which);
 /** Local. Appends all weights of a .pt2 file, which has no dict for a \a key to select. */
 int ct__pt2_take(ct_weights_t *w, const char *key);
+/** Local. Appends all tensors of the list, which may be empty. */
+int ct__pt2_take_all(ct_weights_t *w);
 
 /** Local. Opens a file without reading it. */
 int ct__pth_open_path(const char *path, ct_weights_t **out);
