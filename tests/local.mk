@@ -69,6 +69,7 @@ shell_tests = \
   %D%/golden/runs.test \
   %D%/harness/lib.test \
   %D%/import/export.test \
+  %D%/import/import.test \
   %D%/lint/circles.test \
   %D%/lint/format.test \
   %D%/lint/habits.test \
@@ -164,6 +165,9 @@ EXTRA_DIST += $(shell_tests) \
   %D%/mpi/run_np.sh \
   %D%/mutants \
   %D%/import/check_export.py \
+  %D%/import/check_import.py \
+  %D%/import/nets.py %D%/import/nets_image.py %D%/import/nets_sequence.py \
+  %D%/import/nets_table.py \
   %D%/python/beside_torch.py \
   %D%/python/fake_mlflow.py \
   %D%/python/check_nets.py \

@@ -1,7 +1,8 @@
 """contrib/export_pt2.py: the batch is free, the names stay, outputs become tensors.
 
-    check_export.py CONTRIB DIR        prints TAP; leaves DIR/one.pt2 for the program to read
+check_export.py CONTRIB DIR        prints TAP; leaves DIR/one.pt2 for the program to read
 """
+
 import contextlib
 import io
 import sys
@@ -86,8 +87,7 @@ def check(path, kind, inputs, outputs, dropout=False):
         return False
     got = program.module()(*inputs)
     got = (got,) if isinstance(got, torch.Tensor) else got
-    return (len(got) == outputs and all(t.shape == (7, 4) for t in got)
-            and ("dropout" in str(program.graph)) == dropout)
+    return len(got) == outputs and all(t.shape == (7, 4) for t in got) and ("dropout" in str(program.graph)) == dropout
 
 
 if __name__ == "__main__":
