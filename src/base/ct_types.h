@@ -48,6 +48,7 @@ typedef struct ct_inputs {
   char name[CT_INPUTS_EXTRA][CT_INPUT_NAME]; /**< layers refer to it as input.NAME */
   ct_shape_t x[CT_INPUTS_EXTRA];             /**< of one sample: float32 plain, dim[0] == 1 */
 } ct_inputs_t;
+#define CT_TARGETS_MORE CT_INPUTS_EXTRA /**< targets of a sample after the first */
 /** Returns 1 if names and dims are equal. */
 int ct_inputs_same(const ct_inputs_t *a, const ct_inputs_t *b);
 /** Writes the names and shapes, "meta=16, wave=1x64", to buf (returned). */

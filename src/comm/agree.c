@@ -199,6 +199,18 @@ static void merge_times(const ct_step_status_t *a, ct_step_status_t *b)
   b->work_max = max_real(a->work_max, b->work_max);
 }
 
+static void merge_losses(const ct_step_status_t *a, ct_step_status_t *b)
+{
+  for (int k = 0; k < CT_STEP_LOSSES; k++) {
+    b->loss[k].sum += a->loss[k].sum;
+    b->loss[k].weight += a->loss[k].weight;
+    b->loss[k].abs_error += a->loss[k].abs_error;
+    b->loss[k].samples += a->loss[k].samples;
+    b->loss[k].top1 += a->loss[k].top1;
+    b->loss[k].top5 += a->loss[k].top5;
+  }
+}
+
 /* Merges two step statuses; an MPI_User_function. */
 static void agree_merge(void *in, void *io, int *n, MPI_Datatype *type)
 {
@@ -218,6 +230,7 @@ static void agree_merge(void *in, void *io, int *n, MPI_Datatype *type)
     b->top1 += a->top1;
     b->top5 += a->top5;
     b->skipped += a->skipped;
+    merge_losses(a, b);
     merge_times(a, b);
   }
 }

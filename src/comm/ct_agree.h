@@ -47,6 +47,13 @@ typedef void (*ct_agree_part_t)(void *ctx, int rank, const void *data, size_t by
 void ct_agree_each(const ct_topo_t *t, const void *mine, size_t bytes, ct_agree_part_t take,
                    void *ctx);
 
+enum { CT_STEP_LOSSES = 8 };
+/** Sums of one of several losses, as in ct_loss_t. */
+typedef struct ct_step_loss {
+  double sum, weight, abs_error;
+  int64_t samples, top1, top5;
+} ct_step_loss_t;
+
 /** Step status: what all ranks learn at the end of each step, in one small allreduce. */
 typedef struct ct_step_status {
   int64_t err;      /**< lowest code of all ranks */
@@ -55,7 +62,8 @@ typedef struct ct_step_status {
   double loss_sum;  /**< sums, as in ct_loss_t */
   double loss_weight, abs_error;
   int64_t samples, top1, top5;
-  int64_t skipped; /**< samples skipped because they could not be read (sum) */
+  ct_step_loss_t loss[CT_STEP_LOSSES]; /**< of each loss, if there are several: sums */
+  int64_t skipped;                     /**< samples skipped because they could not be read (sum) */
   /* time breakdown of the step so far: sums and maxima over the ranks */
   ct_step_times_t time_sum, time_max;
   double busy_max; /**< maximum of their busy times */

@@ -121,7 +121,7 @@ static int eval_sum_up(counting_t *c, ct_eval_result_t *out)
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
   ct_step_status_t w = {0};
-  ct_loss_report(&c->sum, &w);
+  ct_loss_report(&c->sum, 1, &w);
   CT_TRY(ct_step_agree(topo, &w));
   double n = w.samples ? (double)w.samples : 1;
   *out = (ct_eval_result_t){.loss = w.loss_weight > 0 ? w.loss_sum / w.loss_weight : NAN,

@@ -28,13 +28,14 @@
  *  - `weights`: the names of the layer's parameters, in their order, in place of its name and
  *    "weight", "bias", ….  A name that an earlier layer uses too is the same parameter.
  *
- * The last layer is the output and must have `classes` values per sample; every other layer must be
- * used. */
+ * The last layer is the output and must have `classes` values per sample, unless `model.outputs`
+ * names the layers that are outputs; every other layer must be used. */
 #ifndef CT_GRAPH_H
 #define CT_GRAPH_H
 #include "model/ct_layer.h"
 
 #define CT_NAME_MAX 96
+#define CT_OUTPUTS  8 /**< outputs of a model */
 
 typedef struct ct_layer {
   char name[CT_NAME_MAX]; /**< "layer1.0.conv1"; prefixes the names of its parameters */
@@ -79,6 +80,8 @@ typedef struct ct_graph {
   int64_t param_cap;
   ct_tied_t *tied;
   int ties;
+  int output[CT_OUTPUTS]; /**< numbers of the layers that are outputs; use ct_graph_output() */
+  int outputs;            /**< how many; 0: the last layer is the only one */
 } ct_graph_t;
 
 /** Values of the key `model.stem`, in the order of its words. */
@@ -100,6 +103,7 @@ typedef struct ct_model_opts {
   ct_yaml_t *layers;         /**< the list of layers, or NULL */
   char *from;                /**< the .pt2 file that the layers come from; "": none */
   ct_opt_texts_t tied;       /**< further names of parameters, "NAME=PARAMETER" */
+  ct_opt_texts_t outputs;    /**< names of the layers that are outputs; none: the last layer */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 
@@ -153,6 +157,13 @@ int ct_graph_matches(const char *pattern, const char *name);
  * parameters are frozen but whose running statistics are still updated.
  * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
+
+/** Returns the number of outputs, at least 1. */
+int ct_graph_outputs(const ct_graph_t *g);
+/** Returns the number of the layer that is output k. */
+int ct_graph_output(const ct_graph_t *g, int k);
+/** Returns 1 if the layer is an output. */
+int ct_graph_is_output(const ct_graph_t *g, int layer);
 
 /** Returns the index into g->extra for the entry \a in of ct_layer_t.in; -1: the entry refers to a
  * layer or to the network's input. */

@@ -78,15 +78,68 @@ void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
 {
   int rc = CT_OK;
-  const ct_layer_t *last = &g->layer[g->layers - 1];
+  const ct_layer_t *last = &g->layer[ct_graph_output(g, 0)];
   char shape[80];
-  int by_pixel = last->out.ndim > 3 && last->out.dim[1] == classes;
+  int by_pixel = last->out.ndim > 2 && last->out.dim[1] == classes;
+  if (ct_graph_outputs(g) > 1) return CT_OK; /* the losses say what each must be */
+  if (last->out.batch != 1)
+    CT_FAIL(CT_ERR_SHAPE, "the %s layer '%s' (%s) gives %s, whose first dim does not count samples",
+            g->outputs ? "output" : "last", last->name, last->ops->kind,
+            ct_shape_text(&last->out, shape, sizeof shape));
   if (ct_shape_sample(&last->out) != classes && !by_pixel)
     CT_FAIL(CT_ERR_SHAPE,
-            "the last layer '%s' (%s) gives %s, but the output must be %" PRId64
+            "the %s layer '%s' (%s) gives %s, but the output must be %" PRId64
             " values, one for each class or target, of a sample or of each of its pixels",
-            last->name, last->ops->kind, ct__graph_sample_text(&last->out, shape, sizeof shape),
-            classes);
+            g->outputs ? "output" : "last", last->name, last->ops->kind,
+            ct__graph_sample_text(&last->out, shape, sizeof shape), classes);
+out:
+  return rc;
+}
+
+int ct_graph_outputs(const ct_graph_t *g)
+{
+  return g->outputs ? g->outputs : 1;
+}
+
+int ct_graph_output(const ct_graph_t *g, int k)
+{
+  return g->outputs ? g->output[k] : g->layers - 1;
+}
+
+int ct_graph_is_output(const ct_graph_t *g, int layer)
+{
+  for (int k = 0; k < ct_graph_outputs(g); k++)
+    if (ct_graph_output(g, k) == layer) return 1;
+  return 0;
+}
+
+static int find_layer(const ct_graph_t *g, const char *name)
+{
+  for (int i = 0; i < g->layers; i++)
+    if (strcmp(g->layer[i].name, name) == 0) return i;
+  return -1;
+}
+
+int ct__graph_set_outputs(ct_graph_t *g, const ct_opt_texts_t *names)
+{
+  int rc = CT_OK;
+  char shape[80];
+  if (names->n > CT_OUTPUTS)
+    CT_FAIL(CT_ERR_USAGE, "model.outputs: %d names, where a model has up to %d outputs", names->n,
+            CT_OUTPUTS);
+  for (int k = 0; k < names->n; k++) {
+    int i = find_layer(g, names->v[k]);
+    if (i < 0) CT_FAIL(CT_ERR_USAGE, "model.outputs: no layer is called '%.80s'", names->v[k]);
+    for (int j = 0; j < k; j++)
+      if (g->output[j] == i)
+        CT_FAIL(CT_ERR_USAGE, "model.outputs: '%.80s' comes twice", names->v[k]);
+    if (g->layer[i].out.batch != 1)
+      CT_FAIL(CT_ERR_USAGE,
+              "model.outputs: '%.80s' gives %s, whose first dim does not count the samples",
+              names->v[k], ct_shape_text(&g->layer[i].out, shape, sizeof shape));
+    g->output[k] = i;
+  }
+  g->outputs = names->n;
 out:
   return rc;
 }
@@ -406,6 +459,8 @@ uint64_t ct_graph_hash(const ct_graph_t *g)
   uint64_t h = hash_shape(&g->input, 0);
   for (int i = 0; i < g->extra.n; i++)
     h = hash_shape(&g->extra.x[i], ct_hash_text(g->extra.name[i], h));
+  for (int k = 0; k < g->outputs; k++)
+    h = ct_hash_int(g->output[k], h);
   for (int i = 0; i < g->layers; i++) {
     const ct_layer_t *l = &g->layer[i];
     ct_op_desc_t d;

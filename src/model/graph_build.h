@@ -23,9 +23,15 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
                      void *opts, const int in[CT_OP_INPUTS], const char *const *names);
 /** Returns the names of a layer's parameters, for a copy of it in another graph. */
 void ct__graph_names(const ct_graph_t *g, const ct_layer_t *l, const char *names[CT_LAYER_PARAMS]);
-/** Appends the layers of a YAML list; the last one must have \a classes values per sample. */
-int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where);
-/** Returns CT_OK if the last layer has \a classes values per sample, in any shape. */
+/** Appends the layers of a YAML list and sets the outputs as ct__graph_set_outputs(); if there is
+ * only one, it must have \a classes values per sample. */
+int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, const ct_opt_texts_t *outputs,
+                   int64_t classes, const char *where);
+/** Sets the outputs from the names of layers; none: the last layer.  CT_ERR_USAGE: a name that no
+ * layer has, or that comes twice, or an output without a batch in front. */
+int ct__graph_set_outputs(ct_graph_t *g, const ct_opt_texts_t *names);
+/** Returns CT_OK if the only output has \a classes values per sample, in any shape, or if there are
+ * several outputs. */
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes);
 /** Writes the sample shape without N, "3x224x224", into buf; returns buf. */
 const char *ct__graph_sample_text(const ct_shape_t *s, char *buf, size_t cap);

@@ -29,7 +29,8 @@ static void count_uses(const folding_t *s)
   for (int i = 0; i < g->layers; i++)
     for (int k = 0; k < g->layer[i].inputs; k++)
       if (g->layer[i].in[k] >= 0) s->uses[g->layer[i].in[k]]++;
-  s->uses[g->layers - 1]++;
+  for (int k = 0; k < ct_graph_outputs(g); k++)
+    s->uses[ct_graph_output(g, k)]++;
 }
 
 /* Returns the layer into which batchnorm i is folded, or -1. */
@@ -110,6 +111,9 @@ static int fold(folding_t *s)
     s->to[i] = moved(s, g->layer[i].in[0]);
     *(g->layer[i].ops->op == CT_OP_DROPOUT ? &s->f->dropouts : &s->f->norms) += 1;
   }
+  for (int k = 0; k < g->outputs; k++)
+    s->f->graph->output[k] = s->to[g->output[k]];
+  s->f->graph->outputs = g->outputs;
 out:
   return rc;
 }

@@ -49,6 +49,9 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_TEXTS(ct_model_opts_t, tied, "",
                  "further names of parameters in state dicts, NAME=PARAMETER, such as "
                  "[head.weight=tok.weight]; set by model.from"),
+    CT_OPT_TEXTS(ct_model_opts_t, outputs, "",
+                 "names of the layers that are outputs, up to 8, such as [class, box]; empty: the "
+                 "last layer"),
     CT_OPT_END};
 
 /* ---- the shape of a sample ---- */
@@ -223,6 +226,7 @@ static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes
     CT_FAIL(CT_ERR_USAGE, "model.stem is given, but has no meaning with model.family %s", name);
   CT_TRY(check_depth(f, own.depth));
   rc = f->build(g, &own, classes);
+  if (rc == CT_OK) rc = ct__graph_set_outputs(g, &o->outputs);
   if (rc == CT_OK) rc = ct__graph_check_output(g, classes);
   if (rc != CT_OK)
     ct_err_prefix(rc, "model %s for samples of %s: ", f->name,
@@ -303,7 +307,7 @@ static int graph_make_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t cla
                             const char *where)
 {
   int rc, has_family = o->family && o->family[0];
-  if (o->layers && !has_family) return ct__graph_read(g, o->layers, classes, where);
+  if (o->layers && !has_family) return ct__graph_read(g, o->layers, &o->outputs, classes, where);
   if (o->layers)
     rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__, "model: give a family or layers, not both");
   else

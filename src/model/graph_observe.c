@@ -78,7 +78,7 @@ static int is_point(const ct_graph_t *g, int layer, int before)
 {
   int gemm, eight, only;
   readers(g, layer, &gemm, &eight, &only);
-  if (layer == g->layers - 1) return 0;
+  if (ct_graph_is_output(g, layer)) return 0;
   if (only >= 0 && is_clip(g, only) && !is_clip(g, layer)) return 0;
   if (is_choice(g, layer)) return !before && gemm;
   return gemm || (eight && computes_in_eight_bits(g, layer));
@@ -196,6 +196,9 @@ static int observe(observing_t *s)
   if (o->input == OWN) CT_TRY(add_point(s, "input", &s->input, &o->input));
   for (int i = 0; i < o->from->layers; i++)
     CT_TRY(copy_layer(s, i));
+  for (int k = 0; k < o->from->outputs; k++)
+    o->graph->output[k] = s->to[o->from->output[k]];
+  o->graph->outputs = o->from->outputs;
   share_points(o);
 out:
   return rc;

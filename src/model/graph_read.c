@@ -214,7 +214,7 @@ static int is_used(const ct_graph_t *g, int layer)
   for (int j = layer + 1; j < g->layers; j++)
     for (int k = 0; k < g->layer[j].inputs; k++)
       if (g->layer[j].in[k] == layer) return 1;
-  return layer == g->layers - 1;
+  return ct_graph_is_output(g, layer);
 }
 
 /* Refuses layers that nothing reads: their parameters would have no gradients.  A parameter or
@@ -226,8 +226,9 @@ static int check_used(ct_graph_t *g, const ct_yaml_t *list, const char *where)
     const ct_layer_t *l = &g->layer[i];
     if (is_used(g, i)) continue;
     if (l->ops->op != CT_OP_OPERAND)
-      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output", l->name,
-                     l->ops->kind);
+      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output%s",
+                     l->name, l->ops->kind,
+                     g->outputs ? ", and model.outputs does not name it" : "");
     if (g->param[l->param[0]].uses == 1) g->param[l->param[0]].frozen = 1;
   }
   return CT_OK;
@@ -244,7 +245,8 @@ int ct_layers_expand(ct_yaml_t *list)
   return ct_opt_expand(list, options_of);
 }
 
-int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const char *where)
+int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, const ct_opt_texts_t *outputs,
+                   int64_t classes, const char *where)
 {
   int rc = CT_OK, line = list->line;
   CT_TRY(ct_layers_expand((ct_yaml_t *)(uintptr_t)list)); /* expands abbreviations in place */
@@ -255,6 +257,8 @@ int ct__graph_read(ct_graph_t *g, const ct_yaml_t *list, int64_t classes, const 
     line = node->line;
     CT_TRY(read_layer(g, node, where));
   }
+  rc = ct__graph_set_outputs(g, outputs);
+  if (rc != CT_OK) return ct_err_location(rc, where, list->line);
   CT_TRY(check_used(g, list, where));
   rc = ct__graph_check_output(g, classes);
   if (rc != CT_OK) ct_err_location(rc, where, line);

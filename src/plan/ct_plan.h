@@ -40,6 +40,9 @@ typedef struct ct_plan_op {
   ct_op_desc_t desc;
   int layer;            /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
   int trained;          /**< 1: has trained parameters */
+  int head;             /**< LOSS: number of the loss that it computes; -1: none, it only states the
+                             layout of an output without a loss; 0 for other ops */
+  int output;           /**< LOSS: number of the output that it reads */
   int in[CT_OP_INPUTS]; /**< input values; -1: none */
   int out;              /**< output value */
   int saved;            /**< value for data saved for the backward pass, or -1 */
@@ -83,16 +86,32 @@ typedef struct ct_bucket {
   int after; /**< index into ct_plan_t.launch */
 } ct_bucket_t;
 
+/** One of the losses of a model. */
+typedef struct ct_head {
+  ct_loss_spec_t loss;
+  const char *name;          /**< borrowed; of the output, for people */
+  int output;                /**< number of the output of the graph that it is of */
+  int target;                /**< 0: the first target of the data; k: the k-th further one */
+  double weight;             /**< factor of this loss in the sum of the losses */
+  const float *class_weight; /**< borrowed; one for each class; NULL: 1 */
+} ct_head_t;
+typedef struct ct_heads {
+  ct_head_t of[CT_OUTPUTS];
+  int n;
+} ct_heads_t;
+
 /** Options of a plan. */
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
   int training;
-  int inference;      /**< not training: computes only the logits and needs no labels */
-  ct_dtype_t compute; /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
-  int sync_bn;        /**< training: batchnorms use the statistics of a group of ranks */
-  int bytes;          /**< 1: the input is uint8, and an op converts it to floats */
-  int channels_last;  /**< 1: the uint8 input is in CT_NHWC */
-  ct_loss_spec_t loss;
+  int inference;       /**< not training: computes only the logits and needs no labels */
+  ct_dtype_t compute;  /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
+  int sync_bn;         /**< training: batchnorms use the statistics of a group of ranks */
+  int bytes;           /**< 1: the input is uint8, and an op converts it to floats */
+  int channels_last;   /**< 1: the uint8 input is in CT_NHWC */
+  ct_loss_spec_t loss; /**< the loss of the first output ... */
+  ct_heads_t heads; /**< ... unless n > 0: the losses; an output has one at most.  Training leaves
+                            out layers that no loss needs, other plans compute all outputs */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
                                 ct_plan_make(); not for training.  NULL: no int8 */
 } ct_plan_opts_t;
@@ -109,10 +128,12 @@ typedef struct ct_plan {
   int values;
   ct_plan_launch_t *launch;
   int launches;
-  int loss_launch; /**< index of the launch of the loss; earlier launches are forward, later ones
-                      backward; inference, which has no loss: equal to `launches` */
+  int loss_launch; /**< index of the launch of the last loss; the losses come one after another,
+                      earlier launches are forward, later ones backward; inference, which has no
+                      loss: equal to `launches` */
   int input;       /**< value of the network's input */
-  int logits;      /**< value of the network's output */
+  int logits;      /**< value of the first output, or of the first that is computed */
+  int output[CT_OUTPUTS];     /**< values of the outputs, plain float32; -1: it is not computed */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   size_t arena_bytes;         /**< activations, gradients and saved data */
@@ -147,6 +168,13 @@ double ct_plan_launch_bytes(const ct_plan_t *p, int i);
  * launches of a training plan is trained_bytes. */
 size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int i);
 
+/** What a loss after the first reads. */
+typedef struct ct_head_bind {
+  const int32_t *labels, *labels2;
+  const float *mix, *targets, *class_weight; /**< as in ct_op_args_t */
+  float scale;                               /**< factor of the gradient */
+} ct_head_bind_t;
+
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {
   char *arena, *scratch;
@@ -161,11 +189,12 @@ typedef struct ct_bind {
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight; /**< as in ct_op_args_t */
   const float *weights;                      /**< ct_op_args_t.sample_weight */
-  ct_loss_t *loss;                           /**< staging memory */
+  ct_loss_t *loss;                           /**< staging memory: one for each loss */
   double *stats;                             /**< SyncBN: 2C + 1 numbers for the largest C */
   int keep_running;                          /**< 1: do not update running statistics */
-  float loss_scale; /**< factor of the gradient: loss scale / global batch */
-  uint64_t seed;    /**< dropout */
+  float loss_scale;                    /**< factor of the gradient: loss scale / global batch */
+  ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
+  uint64_t seed;                       /**< dropout */
   int64_t step, first;
 } ct_bind_t;
 
@@ -177,8 +206,11 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
  * nothing. */
 int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q);
 
-/** Local.  Prepares the loss of a training plan for \a n samples as a separate op, for callers that
- * concatenate the outputs of several plans.  The caller owns *op. */
+/** Pure.  Returns the losses of a plan's options: o->heads, or o->loss of the first output. */
+ct_heads_t ct_plan_heads(const ct_plan_opts_t *o);
+
+/** Local.  Prepares the only loss of a training plan for \a n samples as a separate op, for callers
+ * that concatenate the outputs of several plans.  The caller owns *op. */
 int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch);
 
 /** Returns the value that owns the memory of \a v: \a v itself, or the value whose memory \a v

@@ -1,4 +1,5 @@
-/* The launches in order: forward, the loss, backward.
+/* The launches in order: forward, the losses, backward.  Ops whose results no loss needs (in
+ * evaluation: no output) have no launches.
  *
  * A SyncBN has two launches in each direction: one computes the local sums, which the caller
  * all-reduces; the other does the rest.  The launches of SyncBNs are the same in every plan of a
@@ -19,6 +20,19 @@ typedef struct gradients {
   int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
   int *arena;     /* per shared parameter: the value of its gradient in the arena; 0: not written */
 } gradients_t;
+
+/* Returns 1 per value in a new array if an output needs it. */
+static int *find_needed(const ct_plan_t *p)
+{
+  int *needed = ct_mem_array(p->values, sizeof *needed, "plan");
+  for (int o = p->ops - 1; needed && o >= 0; o--) {
+    const ct_plan_op_t *op = &p->op[o];
+    if (op->desc.kind != CT_OP_LOSS && !needed[op->out]) continue;
+    for (int k = 0; k < CT_OP_INPUTS; k++)
+      if (op->in[k] >= 0) needed[op->in[k]] = 1;
+  }
+  return needed;
+}
 
 static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 {
@@ -58,18 +72,33 @@ static int add_stats(ct_plan_t *p, const ct_plan_launch_t *w, int pass)
 
 static int launches_forward(ct_plan_t *p)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, *needed = find_needed(p);
+  if (!needed) return CT_ERR_NOMEM;
   for (int i = 0; i < p->ops; i++) {
     ct_plan_launch_t w = launches_launch(i, CT_FWD);
     w.x = p->op[i].in[0];
     w.x2 = p->op[i].in[1];
     w.x3 = p->op[i].in[2];
     w.y = p->op[i].out;
+    if (w.y < 0 || !needed[w.y]) continue;
     if (p->op[i].desc.passes & CT_FWD_STATS) CT_TRY(add_stats(p, &w, CT_FWD_STATS));
-    if (i == p->ops - 1) p->loss_launch = p->launches;
-    if (i == p->ops - 1 && p->o.inference)
-      break; /* inference skips the loss, which was only needed
-                                                     for its preferred layout */
+    CT_TRY(add_launch(p, &w));
+  }
+out:
+  ct_mem_free(needed);
+  return rc;
+}
+
+/* Inference skips the losses, which were only needed for their preferred layout. */
+static int launches_losses(ct_plan_t *p)
+{
+  int rc = CT_OK;
+  p->loss_launch = p->launches;
+  for (int i = 0; i < p->ops && !p->o.inference; i++) {
+    ct_plan_launch_t w = launches_launch(i, CT_FWD);
+    if (p->op[i].desc.kind != CT_OP_LOSS || p->op[i].head < 0) continue;
+    w.x = p->op[i].in[0];
+    p->loss_launch = p->launches;
     CT_TRY(add_launch(p, &w));
   }
 out:
@@ -252,7 +281,7 @@ static int launches_backward(gradients_t *s, int o)
   const ct_op_desc_t d = p->op[o].desc;
   const int in[] = {p->op[o].in[0], p->op[o].in[1], p->op[o].in[2]};
   ct_plan_launch_t w = launches_launch(o, d.passes & ~(CT_FWD | CT_FWD_STATS));
-  if (!w.pass && !ct_op_adds_second(&d)) return CT_OK;
+  if (p->op[o].out < 0 || (!w.pass && !ct_op_adds_second(&d))) return CT_OK;
   CT_TRY(incoming(s, o, &dy, &dy2));
   if (dy < 0) return CT_OK; /* its output does not reach the loss */
   if (ct_op_adds_second(&d)) CT_TRY(give(s, in[1], dy));
@@ -281,24 +310,39 @@ out:
   return rc;
 }
 
+/* Makes the losses compute the gradients of outputs that trained parameters precede. */
+static int begin_backward(gradients_t *s)
+{
+  int rc = CT_OK, dx;
+  ct_plan_t *p = s->p;
+  for (int i = 0; i <= p->loss_launch; i++) {
+    const ct_plan_op_t *op = &p->op[p->launch[i].op];
+    if (op->desc.kind != CT_OP_LOSS || !p->value[op->in[0]].grad) continue;
+    ct_shape_t shape = op->desc.x;
+    int output = op->in[0];
+    CT_TRY(new_value(p, &shape, &dx));
+    p->launch[i].pass = CT_FWD | CT_BWD_DATA;
+    p->launch[i].dx = dx;
+    CT_TRY(give(s, output, dx));
+  }
+out:
+  return rc;
+}
+
 int ct__plan_launches(ct_plan_t *p)
 {
-  int rc = CT_OK, loss = p->ops - 1;
+  int rc = CT_OK, ops = p->ops;
   gradients_t s = {.p = p};
   CT_TRY(launches_forward(p));
+  CT_TRY(launches_losses(p));
   if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
   s.arena = ct_mem_array(p->graph->params + 1, sizeof *s.arena, "plan");
   CT_TRY(s.grad && s.arena ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     s.grad[i][0] = s.grad[i][1] = -1;
-  ct_plan_launch_t *w = &p->launch[p->loss_launch];
-  int dx;
-  CT_TRY(new_value(p, &p->op[loss].desc.x, &dx));
-  w->pass = CT_FWD | CT_BWD_DATA;
-  w->dx = dx;
-  CT_TRY(give(&s, p->logits, dx));
-  for (int o = loss - 1; o >= 0; o--)
+  CT_TRY(begin_backward(&s));
+  for (int o = ops - 1; o >= 0; o--)
     CT_TRY(launches_backward(&s, o));
 out:
   ct_mem_free(s.grad);

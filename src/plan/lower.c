@@ -15,7 +15,7 @@ typedef struct lowering {
   int input;  /* value that replaces the network's (first) input for its readers */
   int *value; /* per layer: the value of its output */
   int *maker; /* per layer: the op that makes this value, if it can still be fused into; -1: none */
-  int *uses;  /* per layer: number of its readers (the loss counts as one) */
+  int *uses;  /* per layer: number of its readers (as an output it has one more) */
   int *relu;  /* per layer: 1 = a max-pool that applies the ReLU before it */
 } lowering_t;
 
@@ -230,22 +230,50 @@ static void count_uses(lowering_t *lo)
   for (int i = 0; i < g->layers; i++)
     for (int k = 0; k < g->layer[i].inputs; k++)
       if (g->layer[i].in[k] >= 0) lo->uses[g->layer[i].in[k]]++;
-  lo->uses[g->layers - 1]++;
+  for (int k = 0; k < ct_graph_outputs(g); k++)
+    lo->uses[ct_graph_output(g, k)]++;
 }
 
-static int lower_loss(lowering_t *lo)
+/* Appends the op of a loss; \a head -1: of an output that has none, see ct_plan_op_t. */
+static int lower_loss(lowering_t *lo, int head, int output, const ct_loss_spec_t *loss)
 {
   ct_plan_t *p = lo->p;
-  ct_plan_op_t op = {.layer = -1, .saved = -1, .out = -1};
-  p->logits = lo->value[p->graph->layers - 1];
-  ct_shape_t x = p->graph->layer[p->graph->layers - 1].out;
+  int layer = ct_graph_output(p->graph, output);
+  ct_plan_op_t op = {.layer = -1,
+                     .saved = -1,
+                     .head = head,
+                     .output = output,
+                     .in = {lo->value[layer], -1, -1},
+                     .out = -1};
+  ct_shape_t x = p->graph->layer[layer].out;
   x.dim[0] = p->o.n;
+  x.batch = 0;
   ct_op_desc_init(&op.desc, CT_OP_LOSS, &x, &x);
   op.desc.training = p->o.training;
-  op.desc.u.loss = p->o.loss;
-  op.in[0] = p->logits;
-  op.in[1] = op.in[2] = -1;
+  op.desc.u.loss = *loss;
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
+}
+
+/* Appends the losses in their order, and outside of training the other outputs. */
+static int lower_losses(lowering_t *lo)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = lo->p;
+  const ct_loss_spec_t none = {.kind = CT_LOSS_MSE};
+  const ct_heads_t heads = ct_plan_heads(&p->o);
+  int has_loss[CT_OUTPUTS] = {0};
+  for (int k = 0; k < heads.n; k++) {
+    const ct_head_t *h = &heads.of[k];
+    if (h->output < 0 || h->output >= ct_graph_outputs(p->graph) || has_loss[h->output]++)
+      CT_FAIL(CT_ERR_ARG, "loss %d is of output %d, which does not exist or has a loss", k,
+              h->output);
+    CT_TRY(lower_loss(lo, k, h->output, &h->loss));
+  }
+  for (int k = 0; k < ct_graph_outputs(p->graph) && !p->o.training; k++)
+    if (!has_loss[k]) CT_TRY(lower_loss(lo, -1, k, &none));
+  ct__plan_note_outputs(p);
+out:
+  return rc;
 }
 
 int ct__plan_lower(ct_plan_t *p)
@@ -259,7 +287,7 @@ int ct__plan_lower(ct_plan_t *p)
   note_pair(&lo, -1, lo.input);
   for (int i = 0; i < n; i++)
     CT_TRY(lower_layer(&lo, i));
-  CT_TRY(lower_loss(&lo));
+  CT_TRY(lower_losses(&lo));
 out:
   ct_mem_free(tables);
   return rc;

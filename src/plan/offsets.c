@@ -36,7 +36,8 @@ static void life_times(ct_plan_t *p)
     for (int k = 0; k < CT_OP_PARAMS; k++)
       touch(p, w->dw[k], i);
   }
-  p->value[p->logits].last = p->launches - 1; /* predictions are read after the step */
+  for (int k = 0; k < CT_OUTPUTS; k++) /* predictions are read after the step */
+    if (p->output[k] >= 0) p->value[p->output[k]].last = p->launches - 1;
 }
 
 /* Lets \a to, written by launch i, take over the memory of \a from if \a from is not used later. */

@@ -35,6 +35,8 @@ int ct__plan_offsets(ct_plan_t *p);
  * deep neural net inference", 2020).  Offsets of blocks of 0 bytes are not set.  CT_ERR_NOMEM. */
 int ct__plan_fit(int n, const size_t bytes[], const int first[], const int last[], size_t offset[],
                  size_t *total);
+/** Pure.  Finds the values of the outputs again, after a pass that has inserted ops. */
+void ct__plan_note_outputs(ct_plan_t *p);
 /** Appends a value or op; returns its index, or -1 if out of memory. */
 int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad);
 int ct__plan_op(ct_plan_t *p, const ct_plan_op_t *op);

@@ -3,6 +3,28 @@
 #include "plan/passes.h"
 #include "base/ct_err.h"
 
+static int check_trained(const ct_plan_t *p)
+{
+  int rc = CT_OK, grad = !p->o.training;
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    grad |= p->output[k] >= 0 && p->value[p->output[k]].grad;
+  if (!grad) CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
+out:
+  return rc;
+}
+
+/* An output is read from the arena, in which the network's input is not. */
+static int check_outputs(const ct_plan_t *p)
+{
+  int rc = CT_OK;
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    if (p->output[k] >= 0 && p->value[p->output[k]].external)
+      CT_FAIL(CT_ERR_UNSUP, "output '%s' is an input of the network, unchanged",
+              p->graph->layer[ct_graph_output(p->graph, k)].name);
+out:
+  return rc;
+}
+
 int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out)
 {
@@ -13,11 +35,11 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
   p->be = be;
   p->dev = dev;
   CT_TRY(ct__plan_lower(p));
-  if (o->training && !p->value[p->logits].grad)
-    CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
+  CT_TRY(check_trained(p));
   CT_TRY(ct__plan_quantize(p));
   CT_TRY(ct__plan_precision(p));
   CT_TRY(ct__plan_prepare(p, like));
+  CT_TRY(check_outputs(p));
   CT_TRY(ct__plan_launches(p));
   CT_TRY(ct__plan_prepare_helpers(p));
   CT_TRY(ct__plan_offsets(p));

@@ -155,7 +155,7 @@ int ct__plan_precision(ct_plan_t *p)
   p->cap_ops = 0;
   for (int i = 0; i < n; i++)
     CT_TRY(retype_op(&c, &lowered[i], n - i));
-  p->logits = p->op[p->ops - 1].in[0];
+  ct__plan_note_outputs(p);
 out:
   if (p->op != lowered) ct_mem_free(lowered);
   ct_mem_free(c.cast);

@@ -222,7 +222,7 @@ int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like)
     p->layer_op[i] = -1;
   for (int i = 0; i < n; i++)
     CT_TRY(prepare_next(p, &lowered[i], n - i, alias, like));
-  p->logits = p->op[p->ops - 1].in[0];
+  ct__plan_note_outputs(p);
 out:
   ct_mem_free(alias);
   ct_mem_free(lowered);

@@ -31,6 +31,13 @@ static int can_do(const ct_plan_t *p, const ct_op_desc_t *d)
   return p->be->op->supports(p->dev, d, why);
 }
 
+static int is_output(const ct_plan_t *p, int value)
+{
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    if (p->output[k] == value) return 1;
+  return 0;
+}
+
 /* Returns 1 if it changed op->desc to int8. */
 static int choose_static(ct_plan_t *p, ct_plan_op_t *op)
 {
@@ -42,7 +49,7 @@ static int choose_static(ct_plan_t *p, ct_plan_op_t *op)
   d->q.x = p->value[op->in[0]].qp;
   if (op->in[1] >= 0) d->q.x2 = p->value[op->in[1]].qp;
   d->q.y = p->value[op->out].qp;
-  if (d->q.y.scale > 0 && op->out != p->logits) {
+  if (d->q.y.scale > 0 && !is_output(p, op->out)) {
     d->y.dtype = CT_U8;
     if (can_do(p, d)) return 1;
   }
@@ -124,7 +131,7 @@ int ct__plan_quantize(ct_plan_t *p)
   p->cap_ops = 0;
   for (int i = 0; i < n; i++)
     CT_TRY(retype(p, cast, &lowered[i]));
-  p->logits = p->op[p->ops - 1].in[0];
+  ct__plan_note_outputs(p);
 out:
   if (p->op != lowered) ct_mem_free(lowered);
   ct_mem_free(cast);

@@ -28,6 +28,20 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
   }
 }
 
+/* Sets what the loss of the op reads and writes. */
+static void bind_loss(const ct_plan_op_t *o, const ct_bind_t *b, ct_op_args_t *a)
+{
+  const ct_head_bind_t *h = &b->more[o->head > 0 ? o->head - 1 : 0];
+  if (b->loss) a->loss = b->loss + o->head;
+  if (!o->head) return;
+  a->labels = h->labels;
+  a->labels2 = h->labels2;
+  a->mix = h->mix;
+  a->targets = h->targets;
+  a->class_weight = h->class_weight;
+  a->scale = h->scale;
+}
+
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
   const ct_plan_launch_t *w = &p->launch[i];
@@ -55,13 +69,13 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .targets = b->targets,
       .class_weight = b->class_weight,
       .sample_weight = b->weights,
-      .loss = b->loss,
       .scale = b->loss_scale,
       .seed = b->seed,
       .step = b->step,
       .first = b->first,
   };
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
+  if (o->desc.kind == CT_OP_LOSS) bind_loss(o, b, &a);
   for (int k = 0; k < CT_OP_PARAMS; k++)
     if (w->dw[k] >= 0) a.dw[k] = run_at(p, b, w->dw[k]);
   double begin = ct_trace_now();

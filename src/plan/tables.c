@@ -36,6 +36,22 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o)
   return p;
 }
 
+ct_heads_t ct_plan_heads(const ct_plan_opts_t *o)
+{
+  if (o->heads.n) return o->heads;
+  return (ct_heads_t){.n = 1, .of = {{.loss = o->loss, .weight = 1}}};
+}
+
+void ct__plan_note_outputs(ct_plan_t *p)
+{
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    p->output[k] = -1;
+  for (int i = 0; i < p->ops; i++)
+    if (p->op[i].desc.kind == CT_OP_LOSS) p->output[p->op[i].output] = p->op[i].in[0];
+  for (int k = CT_OUTPUTS - 1; k >= 0; k--)
+    if (p->output[k] >= 0) p->logits = p->output[k];
+}
+
 int ct__plan_value(ct_plan_t *p, const ct_shape_t *shape, int grad)
 {
   if (ct_mem_grow((void **)&p->value, &p->cap_values, p->values + 1, sizeof *p->value)) return -1;

@@ -60,6 +60,7 @@ typedef struct ct_trainer_env {
   ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
   const float *class_weight; /**< [outputs]; NULL: 1 */
+  ct_heads_t heads;          /**< n > 0: the losses, in place of `loss` and `class_weight` */
   double bucket_mb;
   uint64_t seed;
   int max_batch;        /**< largest local batch of any rank in training, all micro-batches
@@ -178,8 +179,15 @@ int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                              int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx);
 /** Returns the minimum bytes per gradient bucket. */
 double ct_trainer_bucket_bytes(const ct_trainer_t *t);
-/** Local, Hot. Forward pass; adds the losses to *sum (inference: nothing is added). */
+/** Local, Hot. Forward pass; adds the first loss to *sum (inference: nothing is added). */
 int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum);
+/** Returns the losses; borrowed. */
+const ct_heads_t *ct_trainer_heads(const ct_trainer_t *t);
+/** Adds loss k of the last forward pass to *sum. */
+void ct_trainer_add_loss(const ct_trainer_t *t, int k, ct_loss_t *sum);
+/** Pure. Replaces loss_sum and loss_weight by those of the weighted sum of the losses, from sums
+ * over all ranks; does nothing if there is only one. */
+void ct_loss_combine(const ct_heads_t *heads, ct_step_status_t *status);
 /** Local. Forward pass of a model with fake-quantization observers (model/ct_observe.h). Calls \a
  * see for each observation point with the parameter that holds its range and \a padded elements, of
  * which \a count are values and the rest 0. \a see may abort with a code. */
@@ -187,8 +195,8 @@ int ct_trainer_observe(ct_trainer_t *t, const ct_batch_t *b,
                        int (*see)(void *ctx, int param, const float *x, int64_t padded,
                                   int64_t count),
                        void *ctx);
-/** Copies loss sums into a step status. */
-void ct_loss_report(const ct_loss_t *sum, ct_step_status_t *status);
+/** Copies the sums of n losses into a step status. */
+void ct_loss_report(const ct_loss_t sum[], int n, ct_step_status_t *status);
 /** Collective. Broadcasts parameters and buffers from rank 0: at the start, after restoring, and
  * (buffers only) before evaluation, as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
@@ -258,10 +266,12 @@ int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 /** Local. Overwrites one parameter or buffer from a host array in plain layout. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
-/** Returns the number of outputs per sample. */
+/** Returns the number of values per sample of the first output. */
 int64_t ct_trainer_outputs(const ct_trainer_t *t);
-/** Local. Copies this rank's logits of the last forward pass, n x classes. CT_ERR_ARG: no logits
- * are available. */
+/** Local. Copies this rank's values of output \a k of the last forward pass, n times its values per
+ * sample. CT_ERR_ARG: they are not available. */
+int ct_trainer_output(ct_trainer_t *t, int k, float *out);
+/** Local. ct_trainer_output() of the first output. */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
 
 #endif

@@ -67,7 +67,13 @@ static int dp_make(ct_trainer_t *t)
   int rc = CT_OK;
   const ct_trainer_env_t *e = &t->env;
   size_t mine = (size_t)e->max_batch * ct__memory_sample(e->graph);
-  size_t all = (size_t)e->max_batch * (size_t)e->topo->size * (size_t)t->outputs * sizeof(float);
+  size_t output = (size_t)ct_shape_sample(ct__memory_output(e, &t->heads.of[0])) * sizeof(float);
+  size_t all = (size_t)e->max_batch * (size_t)e->topo->size * output;
+  if (t->heads.n > 1)
+    return ct_err_set(
+        CT_ERR_USAGE, __FILE__, __LINE__,
+        "a list of losses needs parallel.mode ddp: with dp rank 0 computes one loss of "
+        "the whole batch");
   dp_t *d = t->strategy = ct_mem_alloc(sizeof *d, "the parameter server");
   if (!d) return CT_ERR_NOMEM;
   d->bytes = ct_mem_array(e->topo->size, sizeof *d->bytes, "the parameter server");

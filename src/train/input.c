@@ -42,6 +42,8 @@ static void list_arrays(const ct_batch_t *b, const void *out[CT_INPUT_ARRAYS])
   out[CT_INPUT_TARGETS] = b->targets;
   for (int k = 0; k < CT_INPUTS_EXTRA; k++)
     out[CT_INPUT_EXTRA + k] = b->extra[k];
+  for (int k = 0; k < CT_TARGETS_MORE; k++)
+    out[CT_INPUT_MORE + k] = b->more[k];
 }
 
 int ct_trainer_takes_bytes(const ct_backend_t *be, ct_dev_t *dev, const ct_dataset_t *d)
@@ -204,6 +206,19 @@ ct_prefetch_t ct_trainer_feed(ct_feed_t *f)
 
 /* ---- use ---- */
 
+/* Returns what a loss reads from the arrays of a batch. */
+static ct_head_bind_t bind_head(const ct_head_t *h, const void *const at[])
+{
+  int is_labels = h->loss.kind == CT_LOSS_CROSS_ENTROPY;
+  if (!h->target)
+    return (ct_head_bind_t){.labels = at[CT_INPUT_LABELS],
+                            .labels2 = at[CT_INPUT_LABELS2],
+                            .mix = at[CT_INPUT_MIX],
+                            .targets = at[CT_INPUT_TARGETS]};
+  const void *more = at[CT_INPUT_MORE + h->target - 1];
+  return (ct_head_bind_t){.labels = is_labels ? more : NULL, .targets = is_labels ? NULL : more};
+}
+
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                          int p)
 {
@@ -216,15 +231,18 @@ ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int trainin
     if (at[i] && !t->env.be->in_place) at[i] = t->input.slot[t->input.used].array[i];
     if (at[i]) at[i] = (const char *)at[i] + (size_t)first * bytes[i];
   }
+  const ct_head_bind_t head = bind_head(&t->heads.of[0], at);
+  for (int k = 1; k < t->heads.n; k++)
+    bind.more[k - 1] = bind_head(&t->heads.of[k], at);
   ct__step_bind_loss(t, p, &bind);
   bind.x = at[CT_INPUT_X];
   for (int k = 0; k < CT_INPUTS_EXTRA; k++)
     bind.extra[k] = at[CT_INPUT_EXTRA + k];
   bind.affine = t->input.affine[training];
-  bind.labels = at[CT_INPUT_LABELS];
-  bind.labels2 = at[CT_INPUT_LABELS2];
-  bind.mix = at[CT_INPUT_MIX];
+  bind.labels = head.labels;
+  bind.labels2 = head.labels2;
+  bind.mix = head.mix;
   bind.weights = at[CT_INPUT_WEIGHTS];
-  bind.targets = at[CT_INPUT_TARGETS];
+  bind.targets = head.targets;
   return bind;
 }

@@ -49,7 +49,8 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                           .sync_bn = e->training && statistics(e) > 0,
                           .bytes = bytes != NULL,
                           .channels_last = bytes && bytes->info.channels_last,
-                          .loss = e->loss};
+                          .loss = e->loss,
+                          .heads = e->heads};
 }
 
 int ct__memory_first(const ct_trainer_env_t *e)
@@ -97,9 +98,34 @@ void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *f
 
 /* ---- memory outside of plans ---- */
 
-static size_t output_bytes(const ct_graph_t *g)
+ct_heads_t ct__memory_heads(const ct_trainer_env_t *e)
 {
-  return (size_t)ct_shape_sample(&g->layer[g->layers - 1].out) * sizeof(float);
+  if (e->heads.n) return e->heads;
+  return (ct_heads_t){.n = 1,
+                      .of = {{.loss = e->loss, .weight = 1, .class_weight = e->class_weight}}};
+}
+
+const ct_shape_t *ct__memory_output(const ct_trainer_env_t *e, const ct_head_t *h)
+{
+  return &e->graph->layer[ct_graph_output(e->graph, h->output)].out;
+}
+
+static size_t output_bytes(const ct_trainer_env_t *e, const ct_head_t *h)
+{
+  return (size_t)ct_shape_sample(ct__memory_output(e, h)) * sizeof(float);
+}
+
+size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k)
+{
+  enum { LINE = 64 };
+  const ct_heads_t heads = ct__memory_heads(e);
+  size_t at = 0;
+  for (int i = 0; i < k && i < heads.n; i++) {
+    /* N x classes, or N x classes x pixels */
+    size_t bytes = (size_t)ct__memory_output(e, &heads.of[i])->dim[1] * sizeof(float);
+    if (heads.of[i].class_weight) at += heads.n == 1 ? bytes : (bytes + LINE - 1) / LINE * LINE;
+  }
+  return at;
 }
 
 size_t ct__memory_sample(const ct_graph_t *g)
@@ -115,15 +141,31 @@ int ct__memory_all_bytes(const ct_trainer_env_t *e)
   return (!e->training || e->bytes_of[1]) && (!e->max_eval || e->bytes_of[0]);
 }
 
+/* Losses of the same target are of outputs of the same size. */
+static void arrays_of_head(const ct_trainer_env_t *e, const ct_head_t *h, size_t size[])
+{
+  size_t labels = (size_t)ct_loss_pixels(&h->loss, ct__memory_output(e, h)) * sizeof(int32_t);
+  size_t values = output_bytes(e, h);
+  if (h->target) {
+    size[CT_INPUT_MORE + h->target - 1] = h->loss.kind == CT_LOSS_CROSS_ENTROPY ? labels : values;
+    return;
+  }
+  size[CT_INPUT_LABELS] = labels;
+  size[CT_INPUT_TARGETS] = values;
+}
+
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[])
 {
   size[CT_INPUT_X] = (size_t)ct_shape_sample(&e->graph->input) * (bytes ? 1 : sizeof(float));
-  const ct_shape_t *out = &e->graph->layer[e->graph->layers - 1].out;
-  size[CT_INPUT_LABELS] = (size_t)ct_loss_pixels(&e->loss, out) * sizeof(int32_t);
+  const ct_heads_t heads = ct__memory_heads(e);
+  for (int i = CT_INPUT_LABELS; i < CT_INPUT_ARRAYS; i++)
+    size[i] = 0;
+  size[CT_INPUT_LABELS] = sizeof(int32_t);
   size[CT_INPUT_LABELS2] = sizeof(int32_t);
   size[CT_INPUT_MIX] = sizeof(float);
-  size[CT_INPUT_WEIGHTS] = e->loss.sample_weighted ? sizeof(float) : 0;
-  size[CT_INPUT_TARGETS] = output_bytes(e->graph);
+  size[CT_INPUT_WEIGHTS] = heads.of[0].loss.sample_weighted ? sizeof(float) : 0;
+  for (int k = 0; k < heads.n; k++)
+    arrays_of_head(e, &heads.of[k], size);
   const ct_inputs_t *extra = &e->graph->extra;
   for (int k = 0; k < CT_INPUTS_EXTRA; k++)
     size[CT_INPUT_EXTRA + k] = k < extra->n ? ct_shape_bytes(&extra->x[k]) : 0;
@@ -148,7 +190,8 @@ static size_t channel_maps(const ct_trainer_env_t *e)
 /* This rank's inputs; on rank 0 also the outputs of the whole batch and their gradient. */
 static size_t dealt(const ct_trainer_env_t *e)
 {
-  size_t all = 2 * (size_t)whole(e) * output_bytes(e->graph);
+  const ct_heads_t heads = ct__memory_heads(e);
+  size_t all = 2 * (size_t)whole(e) * output_bytes(e, &heads.of[0]);
   if (!whole(e)) return 0;
   return (size_t)e->max_batch * ct__memory_sample(e->graph) + (e->topo->rank ? 0 : all);
 }
@@ -186,10 +229,7 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
-  /* N x classes, or N x classes x pixels */
-  if (e->class_weight)
-    bytes[CT_MEMORY_CLASS_WEIGHTS] =
-        (size_t)e->graph->layer[e->graph->layers - 1].out.dim[1] * sizeof *e->class_weight;
+  bytes[CT_MEMORY_CLASS_WEIGHTS] = ct__memory_class_weights(e, CT_OUTPUTS);
   if (e->training) of_training(e, m, bucket, buckets, bytes);
 }
 

@@ -226,16 +226,20 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
                      .first = first};
 }
 
-int ct_trainer_logits(ct_trainer_t *t, float *out)
+int ct_trainer_output(ct_trainer_t *t, int k, float *out)
 {
   int rc = CT_OK;
   const ct_plan_t *p = t->plans.last;
-  if (!p) CT_FAIL(CT_ERR_ARG, "no forward pass has computed logits yet");
-  /* the logits that the loss reads; the logits of the last layer may have another layout */
-  int logits = p->loss_launch < p->launches ? p->launch[p->loss_launch].x : p->logits;
-  size_t offset = p->value[ct_plan_root(p, logits)].offset;
-  CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[logits].bytes));
+  int output = p && k >= 0 && k < CT_OUTPUTS ? p->output[k] : -1;
+  if (output < 0) CT_FAIL(CT_ERR_ARG, "no forward pass has computed logits yet");
+  size_t offset = p->value[ct_plan_root(p, output)].offset;
+  CT_TRY(t->env.be->mem->copy(t->q, out, t->plans.arena + offset, p->value[output].bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;
+}
+
+int ct_trainer_logits(ct_trainer_t *t, float *out)
+{
+  return ct_trainer_output(t, 0, out);
 }

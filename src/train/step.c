@@ -1,7 +1,7 @@
 /* State of the steps in progress, for every strategy: the time breakdown; the first failure, which
- * all ranks learn through the step status; and the losses. Each micro-batch stores its own loss
- * sums; all are divided by a common divisor, on which the ranks agree if samples have different
- * weights.
+ * all ranks learn through the step status; and the losses. Each micro-batch stores its own sums of
+ * each loss; those of a loss are divided by a common divisor, on which the ranks agree if samples
+ * have different weights.
  *
  * With ct_trainer_lag() 1 a step is begun before the previous one is ended. Then all that the
  * device writes for the host exists twice and steps use it alternately, and the host waits for the
@@ -15,6 +15,13 @@
 #include "job/ct_stop.h"
 #include "plan/ct_loss.h"
 #include <math.h>
+#include <string.h>
+
+/* Bytes of the losses of a step. */
+static size_t losses_bytes(const ct_trainer_t *t)
+{
+  return (size_t)t->micro_batches * (size_t)t->heads.n * sizeof(ct_loss_t);
+}
 
 int ct__step_make(ct_trainer_t *t)
 {
@@ -22,17 +29,21 @@ int ct__step_make(ct_trainer_t *t)
   void *micro_batch_loss = NULL;
   char *weight = NULL;
   size_t bytes = t->need.bytes[CT_MEMORY_CLASS_WEIGHTS];
-  t->step.divisor = 1;
-  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING,
-                               2 * (size_t)t->micro_batches * sizeof(ct_loss_t),
-                               &micro_batch_loss));
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    t->step.divisor[k] = 1;
+  CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, 2 * losses_bytes(t), &micro_batch_loss));
   t->step.micro_batch_loss = micro_batch_loss;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_CLASS_WEIGHTS, &weight));
-  t->step.class_weight = (float *)weight;
+  t->step.class_weight = weight;
   for (int i = 0; i < 2; i++) /* a step needs no memory for them */
     CT_TRY(t->env.be->queue->mark(t->q, &t->step.begun[i].done));
   if (!bytes) return CT_OK;
-  CT_TRY(t->env.be->mem->copy(t->q, weight, t->env.class_weight, bytes));
+  for (int k = 0; k < t->heads.n; k++) {
+    const ct_head_t *h = &t->heads.of[k];
+    size_t own = (size_t)ct__memory_output(&t->env, h)->dim[1] * sizeof(float);
+    char *to = weight + ct__memory_class_weights(&t->env, k);
+    if (h->class_weight) CT_TRY(t->env.be->mem->copy(t->q, to, h->class_weight, own));
+  }
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;
@@ -45,9 +56,10 @@ void ct__step_free(ct_trainer_t *t)
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, t->step.micro_batch_loss);
 }
 
-static ct_loss_t *losses(const ct_trainer_t *t)
+/* Returns the losses of micro-batch p. */
+static ct_loss_t *losses(const ct_trainer_t *t, int p)
 {
-  return t->step.micro_batch_loss + t->step.slot * t->micro_batches;
+  return t->step.micro_batch_loss + (t->step.slot * t->micro_batches + p) * t->heads.n;
 }
 
 void ct__step_restart(ct_trainer_t *t)
@@ -64,8 +76,7 @@ void ct__step_clear(ct_trainer_t *t)
   s->now = s->own = CT_TIME_COMPUTE;
   s->since = ct_clock();
   s->failed = CT_OK;
-  for (int p = 0; p < t->micro_batches; p++)
-    losses(t)[p] = (ct_loss_t){0};
+  memset(losses(t, 0), 0, losses_bytes(t));
 }
 
 int ct__step_note(ct_trainer_t *t, int rc)
@@ -185,50 +196,79 @@ static void report_times(const ct_step_times_t *t, ct_step_status_t *status)
 
 /* ---- the losses ---- */
 
-static double weight_of(const ct_trainer_t *t, int32_t label)
+static double weight_of(const ct_head_t *h, int32_t label)
 {
-  const ct_loss_spec_t *l = &t->env.loss;
-  if (l->has_ignored && label == l->ignored) return 0;
-  return t->env.class_weight ? t->env.class_weight[label] : 1;
+  if (h->loss.has_ignored && label == h->loss.ignored) return 0;
+  return h->class_weight ? h->class_weight[label] : 1;
 }
 
-static int64_t pixels_of(const ct_trainer_t *t)
+static int64_t pixels_of(const ct_trainer_t *t, const ct_head_t *h)
 {
-  return ct_loss_pixels(&t->env.loss, &t->env.graph->layer[t->env.graph->layers - 1].out);
+  return ct_loss_pixels(&h->loss, ct__memory_output(&t->env, h));
 }
 
-/* Divisor of the loss: the number of samples or pixels over all ranks, or the sum of their weights.
- * If that sum is 0 the batch counts as nothing: its loss and gradients are 0, including those of
- * label smoothing, which involve all classes. PyTorch divides by 0 in this case. */
-static double find_divisor(ct_trainer_t *t, const ct_batch_t *b)
+/* Returns 1 if samples or pixels may count differently in a loss. */
+static int has_weights(const ct_head_t *h)
 {
-  const ct_loss_spec_t *l = &t->env.loss;
+  return h->loss.weighted || h->loss.has_ignored || h->loss.sample_weighted;
+}
+
+/* Returns the sum of the weights of this rank's samples or pixels in a loss. */
+static double sum_weights(const ct_trainer_t *t, const ct_head_t *h, const ct_batch_t *b)
+{
   double sum = 0;
-  int well = ct__step_is_well(t);
-  int64_t pixels = pixels_of(t);
-  if (!l->weighted && !l->has_ignored && !l->sample_weighted)
-    return well ? (double)(b->global * pixels) : 1;
-  for (int64_t i = 0; well && i < b->n * pixels; i++) {
-    double share = b->mix ? b->mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
-    double own = share * weight_of(t, b->labels[i]);
-    if (share < 1) own += (1 - share) * weight_of(t, b->labels2[i]);
+  int64_t pixels = pixels_of(t, h);
+  const float *mix = h->target ? NULL : b->mix;
+  const int32_t *labels = h->target ? b->more[h->target - 1] : b->labels;
+  if (h->loss.kind != CT_LOSS_CROSS_ENTROPY) labels = NULL;
+  for (int64_t i = 0; i < b->n * pixels; i++) {
+    double share = mix ? mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
+    double own = labels ? share * weight_of(h, labels[i]) : 1;
+    if (labels && share < 1) own += (1 - share) * weight_of(h, b->labels2[i]);
     sum += of_sample * own;
   }
-  ct__step_sum(t, &sum, 1, 0);
-  return sum > 0 ? sum : INFINITY;
+  return sum;
+}
+
+/* Divisors of the losses: the number of samples or pixels over all ranks, or the sum of their
+ * weights, on which the ranks agree in one message. If that sum is 0 the batch counts as nothing:
+ * its loss and gradients are 0, including those of label smoothing, which involve all classes.
+ * PyTorch divides by 0 in this case. */
+static void find_divisors(ct_trainer_t *t, const ct_batch_t *b)
+{
+  double sum[CT_OUTPUTS] = {0};
+  int any = 0, well = ct__step_is_well(t), n = t->heads.n;
+  const ct_head_t *h = t->heads.of;
+  for (int k = 0; k < n; k++) {
+    any |= has_weights(&h[k]);
+    if (well && has_weights(&h[k])) sum[k] = sum_weights(t, &h[k], b);
+  }
+  if (any) ct__step_sum(t, sum, n, 0);
+  for (int k = 0; k < n; k++) {
+    double all = well ? (double)(b->global * pixels_of(t, &h[k])) : 1;
+    t->step.divisor[k] = !has_weights(&h[k]) ? all : sum[k] > 0 ? sum[k] : INFINITY;
+  }
 }
 
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
 {
-  bind->class_weight = t->step.class_weight;
-  bind->loss = &losses(t)[p];
-  bind->loss_scale = (float)(ct_scaler_scale(&t->progress.scaler) / t->step.divisor);
+  double scale = ct_scaler_scale(&t->progress.scaler);
+  bind->loss = losses(t, p);
+  for (int k = 0; k < t->heads.n; k++) {
+    const ct_head_t *h = &t->heads.of[k];
+    const char *weight = t->step.class_weight;
+    if (weight) weight += ct__memory_class_weights(&t->env, k);
+    const float *class_weight = h->class_weight ? (const float *)(const void *)weight : NULL;
+    float own = (float)(scale * h->weight / t->step.divisor[k]);
+    *(k ? &bind->more[k - 1].scale : &bind->loss_scale) = own;
+    *(k ? &bind->more[k - 1].class_weight : &bind->class_weight) = class_weight;
+  }
 }
 
-void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum)
+void ct__step_add_loss(const ct_trainer_t *t, int k, ct_loss_t *sum)
 {
   for (int p = 0; p < t->micro_batches; p++) {
-    const ct_loss_t *l = &losses(t)[p];
+    const ct_loss_t *l = &losses(t, p)[k];
     sum->sum += l->sum;
     sum->weight += l->weight;
     sum->abs_error += l->abs_error;
@@ -252,14 +292,33 @@ static int check_loss(const ct_trainer_t *t, const ct__begun_t *b, double sum)
       (long long)b->sample + b->n - 1);
 }
 
-void ct_loss_report(const ct_loss_t *l, ct_step_status_t *status)
+void ct_loss_report(const ct_loss_t l[], int n, ct_step_status_t *status)
 {
+  for (int k = 0; n > 1 && k < n; k++)
+    status->loss[k] = (ct_step_loss_t){.sum = l[k].sum,
+                                       .weight = l[k].weight,
+                                       .abs_error = l[k].abs_error,
+                                       .samples = l[k].samples,
+                                       .top1 = l[k].top1,
+                                       .top5 = l[k].top5};
   status->loss_sum = l->sum;
   status->loss_weight = l->weight;
   status->abs_error = l->abs_error;
   status->samples = l->samples;
   status->top1 = l->top1;
   status->top5 = l->top5;
+}
+
+void ct_loss_combine(const ct_heads_t *heads, ct_step_status_t *status)
+{
+  double sum = 0;
+  if (heads->n < 2) return;
+  for (int k = 0; k < heads->n; k++) {
+    const ct_step_loss_t *l = &status->loss[k];
+    if (l->weight > 0) sum += heads->of[k].weight * (l->sum / l->weight);
+  }
+  status->loss_weight = (double)status->samples;
+  status->loss_sum = sum * status->loss_weight;
 }
 
 /* ---- start and end ---- */
@@ -272,7 +331,7 @@ void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_rep
   if (t->env.comm_ops->measure) t->env.comm_ops->measure(t->env.comm, t->step.slot);
   take_in(&t->step, report);
   ct__step_note(t, rc_in);
-  t->step.divisor = find_divisor(t, b);
+  find_divisors(t, b);
   report->samples = ct__step_is_well(t) ? b->global : 0;
 }
 
@@ -333,16 +392,19 @@ void ct__step_wait(ct_trainer_t *t)
 
 void ct__step_end(ct_trainer_t *t, ct_step_status_t *status)
 {
-  ct_loss_t all = {0};
+  ct_loss_t all[CT_OUTPUTS] = {{0}};
   const ct__begun_t *b = &t->step.begun[t->step.slot];
-  ct__step_add_loss(t, &all);
-  if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all.sum));
+  int by_sample = t->heads.n == 1 && pixels_of(t, &t->heads.of[0]) == 1;
+  for (int k = 0; k < t->heads.n; k++) {
+    ct__step_add_loss(t, k, &all[k]);
+    if (ct__step_is_well(t) && b->n) ct__step_note(t, check_loss(t, b, all[k].sum));
+  }
   *status = (ct_step_status_t){.err = ct__step_outcome(t),
                                .skipped = b->skipped,
                                .err_rank = t->env.topo->rank,
                                .stop = ct_stop_with_signal(status->stop, t->env.topo->rank)};
-  if (ct__step_is_well(t)) ct_loss_report(&all, status);
-  if (ct__step_is_well(t) && pixels_of(t) > 1) status->samples = b->n;
+  if (ct__step_is_well(t)) ct_loss_report(all, t->heads.n, status);
+  if (ct__step_is_well(t) && !by_sample) status->samples = b->n;
 }
 
 int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report)
@@ -351,6 +413,7 @@ int ct__step_over(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *r
   turn_to(s, CT_TIME_WORD);
   report_times(&s->times, status);
   int rc = ct_step_agree(t->env.topo, status);
+  ct_loss_combine(&t->heads, status);
   turn_to(s, CT_TIME_OTHER);
   s->ended = s->since;
   s->pending--;

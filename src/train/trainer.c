@@ -39,7 +39,8 @@ static ct_trainer_t *new_trainer(const ct_trainer_env_t *env)
   if (how->clip_p == 0) how->clip_p = 2;
   t->max_n = ct__memory_capacity(&t->env);
   t->micro_batches = ct__memory_micro_batches(&t->env, env->training);
-  t->outputs = ct_shape_sample(&env->graph->layer[env->graph->layers - 1].out);
+  t->outputs = ct_shape_sample(&env->graph->layer[ct_graph_output(env->graph, 0)].out);
+  t->heads = ct__memory_heads(env);
   return t;
 }
 
@@ -189,8 +190,18 @@ int ct_trainer_forward(ct_trainer_t *t, const ct_batch_t *b, ct_loss_t *sum)
   ct__input_prefetch(t);
   ct__step_note(t, t->env.be->queue->sync(t->q)); /* the caller may reuse its batch after the
                                                      return */
-  if (ct__step_is_well(t)) ct__step_add_loss(t, sum);
+  if (ct__step_is_well(t)) ct__step_add_loss(t, 0, sum);
   return ct__step_outcome(t);
+}
+
+void ct_trainer_add_loss(const ct_trainer_t *t, int k, ct_loss_t *sum)
+{
+  ct__step_add_loss(t, k, sum);
+}
+
+const ct_heads_t *ct_trainer_heads(const ct_trainer_t *t)
+{
+  return &t->heads;
 }
 
 /* ---- queries ---- */

@@ -38,6 +38,13 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
 /** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
  * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
+/** Returns the losses. */
+ct_heads_t ct__memory_heads(const ct_trainer_env_t *e);
+/** Returns the shape of the output that a loss is of, for one sample. */
+const ct_shape_t *ct__memory_output(const ct_trainer_env_t *e, const ct_head_t *h);
+/** Returns the offset of the class weights of loss k among those of all losses, in bytes; k: the
+ * number of losses: the size of all. */
+size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k);
 /** Returns the bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
 /** Returns 1 if all batches arrive as bytes, none as float32. */
@@ -164,8 +171,9 @@ enum {
   CT_INPUT_MIX,
   CT_INPUT_WEIGHTS,
   CT_INPUT_TARGETS,
-  CT_INPUT_EXTRA, /* first of the extra inputs */
-  CT_INPUT_ARRAYS = CT_INPUT_EXTRA + CT_INPUTS_EXTRA
+  CT_INPUT_EXTRA,                                   /* first of the extra inputs */
+  CT_INPUT_MORE = CT_INPUT_EXTRA + CT_INPUTS_EXTRA, /* first of the further targets */
+  CT_INPUT_ARRAYS = CT_INPUT_MORE + CT_TARGETS_MORE
 };
 
 /** Device buffers for one batch. */
@@ -298,9 +306,9 @@ typedef struct ct__step {
                             0: before the first step */
   int failed;            /**< first error code on this rank */
   ct_err_info_t failure; /**< error record of `failed` */
-  ct_loss_t *micro_batch_loss; /**< staging: [2][micro_batches], by slot: the losses */
-  float *class_weight;         /**< device */
-  double divisor;              /**< divisor of the loss sum */
+  ct_loss_t *micro_batch_loss; /**< staging: [2][micro_batches][losses], by slot */
+  char *class_weight;          /**< device: those of all losses */
+  double divisor[CT_OUTPUTS];  /**< per loss: divisor of its sum */
 } ct__step_t;
 
 int ct__step_make(ct_trainer_t *t);
@@ -309,8 +317,8 @@ void ct__step_free(ct_trainer_t *t);
 void ct__step_restart(ct_trainer_t *t);
 /** Sets the loss arguments of micro-batch p. */
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
-/** Adds the losses of all micro-batches to *sum. */
-void ct__step_add_loss(const ct_trainer_t *t, ct_loss_t *sum);
+/** Adds loss k of all micro-batches to *sum. */
+void ct__step_add_loss(const ct_trainer_t *t, int k, ct_loss_t *sum);
 /** Collective, Hot. \a rc_in: this rank's result so far. Computes the divisor of the losses. */
 void ct__step_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in, ct_step_report_t *report);
 /** Local, Hot, after all launches of the step were enqueued. Stores what ct__step_wait() needs. */
@@ -400,7 +408,8 @@ struct ct_trainer {
   ct_trainer_env_t env;
   ct_queue_t *q;
   int micro_batches; /**< micro-batches per local batch; at least 1 */
-  int64_t outputs;   /**< per sample */
+  int64_t outputs;   /**< values per sample of the first output */
+  ct_heads_t heads;  /**< the losses */
   int max_n;         /**< samples for which memory is allocated */
   ct_memory_t need;  /**< planned memory, without the memory of the plans */
 

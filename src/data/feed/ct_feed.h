@@ -34,8 +34,10 @@ typedef struct ct_batch {
   float *mix;       /**< mixup, cutmix: [n], weight of labels[i]; else NULL */
   float *weights;   /**< [n] sample weights; NULL: all are equal */
   float *targets;   /**< [n, K] if the data has real-valued targets; else NULL */
-  int64_t *ids;     /**< [n] sample numbers */
-  int skipped;      /**< number of samples that could not be read or decoded (ct_dataset_t.skip) */
+  void *more[CT_TARGETS_MORE]; /**< [n, …] of each further target: int32_t labels or float values,
+                                    as ct_dataset_t.more_labels says */
+  int64_t *ids;                /**< [n] sample numbers */
+  int skipped; /**< number of samples that could not be read or decoded (ct_dataset_t.skip) */
   ct_skip_t skip[CT_SKIPS_LOGGED]; /**< the first of these samples */
 } ct_batch_t;
 
