@@ -66,6 +66,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
   /* N x T x D -> N x D: one element of a sequence */                                             \
   X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
+  /* copies elements by a map of indices: permute, slice, pad, roll, expand, windows … */       \
+  X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \
   /* a parameter or buffer as the input of other ops; has no input */                             \
   X(OPERAND, operand, 0, 1, 0, 0, 0, 0, 0)                                                        \
   /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                           \
@@ -148,6 +150,15 @@ enum {
 #undef X
 };
 
+/** What STRIDED reads at an index outside of a dim of x. */
+typedef enum {
+  CT_EDGE_VALUE,     /**< a constant */
+  CT_EDGE_REFLECT,   /**< the element as far inside; the border is not repeated */
+  CT_EDGE_REPLICATE, /**< the nearest element */
+  CT_EDGE_WRAP,      /**< the index modulo the size */
+  CT_EDGE_COUNT
+} ct_edge_t;
+
 /** Options of a loss. */
 typedef struct ct_loss_spec {
   ct_loss_kind_t kind;
@@ -190,6 +201,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
+ *  STRIDED  x -> y                                dy -> dx
  *  OPERAND  w[0] [as y] -> y                     dy -> dw[0]; the descriptor's x is as y
  *  UPSAMPLE x -> y, its dims multiples of x's     dy -> dx
  *  REORDER  x -> y                                dy -> dx
@@ -279,6 +291,18 @@ typedef struct ct_op_desc {
     struct {
       int index; /**< from 0; -1: the last */
     } select;
+    struct {
+      /** The dims of x and y that the map is about, if they are not those of the shapes; in any
+       * case the same elements in the same order.  view_dims 0: as the shape */
+      int x_view_dims, y_view_dims;
+      int64_t x_view[CT_MAX_DIMS], y_view[CT_MAX_DIMS];
+      int from[CT_MAX_DIMS];     /**< per dim of y: the dim of x that it reads; -1: none */
+      int64_t step[CT_MAX_DIMS]; /**< per dim of y */
+      int64_t start[CT_MAX_DIMS]; /**< per dim of x: y at (i0, i1, …) reads the index start[s] + the
+                                       sum of step[d] * i_d over the dims d with from[d] == s */
+      int edge[CT_MAX_DIMS];      /**< ct_edge_t, per dim of x: indices outside of it */
+      double value;               /**< CT_EDGE_VALUE: the constant */
+    } strided;
     struct {
       int linear; /**< 1: torch.nn.functional.interpolate with align_corners = False; 0: nearest */
     } upsample;

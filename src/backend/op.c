@@ -273,6 +273,31 @@ static void put_pool(text_t *t, const ct_op_desc_t *d)
   put_word(t, d->u.pool.relu, "relu");
 }
 
+/* Appends the dims of x that the dims of y read, with their steps, "[0 2 1*-1 -]", and what is not
+ * the default. */
+static void put_strided(text_t *t, const ct_op_desc_t *d)
+{
+  static const char *const edges[] = {"value", "reflect", "replicate", "wrap"};
+  int n = d->u.strided.y_view_dims ? d->u.strided.y_view_dims : d->y.ndim;
+  int m = d->u.strided.x_view_dims ? d->u.strided.x_view_dims : d->x.ndim;
+  for (int i = 0; i < n; i++) {
+    op_put(t, "%s", i ? " " : " [");
+    if (d->u.strided.from[i] < 0)
+      op_put(t, "-");
+    else
+      op_put(t, "%d", d->u.strided.from[i]);
+    if (d->u.strided.from[i] >= 0 && d->u.strided.step[i] != 1)
+      op_put(t, "*%lld", (long long)d->u.strided.step[i]);
+  }
+  op_put(t, "]");
+  for (int s = 0; s < m; s++) {
+    long long start = (long long)d->u.strided.start[s];
+    if (start || d->u.strided.edge[s])
+      op_put(t, " %d:%lld %s", s, start, edges[d->u.strided.edge[s] & 3]);
+  }
+  if (d->u.strided.value != 0) op_put(t, " %g", d->u.strided.value);
+}
+
 static const char *rule_name(int rule)
 {
   static const char *const name[] = {
@@ -334,6 +359,9 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_SELECT:
     op_put(t, " %d", d->u.select.index);
+    break;
+  case CT_OP_STRIDED:
+    put_strided(t, d);
     break;
   case CT_OP_UPSAMPLE:
     put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");

@@ -250,6 +250,44 @@ static const char *check_operand(const ct_op_desc_t *d)
   return same_shape(d);
 }
 
+/* Checks a view: its elements are those of the shape. */
+static int is_view(int ndim, const int64_t *dim, const ct_shape_t *of)
+{
+  if (ndim == 0) return 1;
+  ct_shape_t view = ndim < 0 || ndim > CT_MAX_DIMS ? *of : ct_shape_dims(ndim, dim);
+  return ndim > 0 && ndim <= CT_MAX_DIMS && is_proper(&view) &&
+         ct_shape_count(&view) == ct_shape_count(of);
+}
+
+/* Checks the map; indices stay far below the limits of int64_t. */
+static const char *check_map(const ct_op_desc_t *d, int from_dims, int to_dims, const int64_t *to)
+{
+  const int64_t most = (int64_t)1 << 40;
+  for (int s = 0; s < from_dims; s++) {
+    if (d->u.strided.start[s] < -most || d->u.strided.start[s] > most)
+      return "a start is out of range";
+    if (d->u.strided.edge[s] < 0 || d->u.strided.edge[s] >= CT_EDGE_COUNT)
+      return "a dim has an unknown rule for its edges";
+  }
+  for (int i = 0; i < to_dims; i++) {
+    int64_t step = d->u.strided.step[i], size = to[i] > 0 ? to[i] : 1;
+    if (d->u.strided.from[i] < -1 || d->u.strided.from[i] >= from_dims)
+      return "a dim reads a dim that the input does not have";
+    if (step < -most / size || step > most / size) return "a step is out of range";
+  }
+  return NULL;
+}
+
+static const char *check_strided(const ct_op_desc_t *d)
+{
+  int m = d->u.strided.x_view_dims, n = d->u.strided.y_view_dims;
+  if (!is_view(m, d->u.strided.x_view, &d->x) || !is_view(n, d->u.strided.y_view, &d->y))
+    return "a view has other elements than its tensor";
+  if (ct_shape_count(&d->x) == 0 && ct_shape_count(&d->y) > 0) return "the input is empty";
+  if (d->u.strided.value != d->u.strided.value) return "the constant is not a number";
+  return check_map(d, m ? m : d->x.ndim, n ? n : d->y.ndim, n ? d->u.strided.y_view : d->y.dim);
+}
+
 static const char *check_upsample(const ct_op_desc_t *d)
 {
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)

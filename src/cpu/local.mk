@@ -29,7 +29,7 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
-  %D%/kern/operand.c %D%/kern/reorder.c %D%/kern/tokens.c %D%/kern/update.c
+  %D%/kern/operand.c %D%/kern/reorder.c %D%/kern/strided.c %D%/kern/strided_body.h %D%/kern/strided_sum.h %D%/kern/strided_sum.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \

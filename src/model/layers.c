@@ -21,6 +21,18 @@
   X(global_avgpool)   \
   X(adaptive_avgpool) \
   X(flatten)          \
+  X(reshape)          \
+  X(permute)          \
+  X(slice)            \
+  X(pad)              \
+  X(roll)             \
+  X(flip)             \
+  X(expand)           \
+  X(repeat)           \
+  X(pixel_shuffle)    \
+  X(pixel_unshuffle)  \
+  X(unfold)           \
+  X(windows)          \
   X(dropout)          \
   X(add)              \
   X(concat)           \

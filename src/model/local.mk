@@ -28,23 +28,31 @@ libctrain_a_SOURCES += \
   %D%/layer_adaptive_avgpool.c \
   %D%/layer_add.c \
   %D%/layer_attention.c \
+  %D%/layer_axes.c \
+  %D%/layer_axes.h \
   %D%/layer_batchnorm.c \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
   %D%/layer_dropout.c \
+  %D%/layer_expand.c \
   %D%/layer_fake_quant.c \
-  %D%/layer_flatten.c \
   %D%/layer_global_avgpool.c \
   %D%/layer_groupnorm.c \
   %D%/layer_layernorm.c \
   %D%/layer_linear.c \
   %D%/layer_lstm.c \
+  %D%/layer_pad.c \
+  %D%/layer_permute.c \
+  %D%/layer_pixel.c \
   %D%/layer_pool.c \
   %D%/layer_relu.c \
+  %D%/layer_reshape.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
+  %D%/layer_slice.c \
   %D%/layer_operand.c \
   %D%/layer_tokens.c \
+  %D%/layer_unfold.c \
   %D%/layer_upsample.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \

@@ -39,7 +39,8 @@ static int precision_choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype
   if (ct_op_is(op->desc.kind, CT_KIND_F32)) return CT_OK;
   if (op->out >= 0 && p->value[op->out].exact) return CT_OK;
   /* do not round data that is only moved */
-  if (op->desc.kind == CT_OP_REORDER && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
+  int moves = op->desc.kind == CT_OP_REORDER || op->desc.kind == CT_OP_STRIDED;
+  if (moves && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
   else if (ct_op_is(op->desc.kind, CT_KIND_GEMM))

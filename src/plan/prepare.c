@@ -1,6 +1,7 @@
 /* Prepares the ops in order: each op gets its input in its preferred layout (with a reorder before
  * it if necessary), is prepared, and determines the layout of its output. */
 #include "plan/passes.h"
+#include "backend/ct_strided.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -164,6 +165,14 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
   return own;
 }
 
+/* Returns 1 if the output of an op on a plain tensor is this tensor: flatten, reshape, and a
+ * permute that moves only dims of size 1. */
+static int is_itself(const ct_plan_op_t *op)
+{
+  if (op->desc.kind == CT_OP_STRIDED) return ct_strided_keeps(&op->desc);
+  return op->desc.kind == CT_OP_REORDER && !is_cast(op);
+}
+
 /* Prepares rest[0], the next of n ops.  alias[v]: the value that replaces v (flatten of a plain
  * tensor is the tensor itself). */
 static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alias,
@@ -175,7 +184,7 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   for (int k = 0; k < CT_OP_INPUTS; k++)
     if (op.in[k] >= 0) op.in[k] = alias[op.in[k]];
   int plain = op.in[0] >= 0 && p->value[op.in[0]].shape.layout == CT_PLAIN;
-  if (op.desc.kind == CT_OP_REORDER && plain && !is_cast(&op)) {
+  if (plain && is_itself(&op)) {
     alias[op.out] = op.in[0];
     return CT_OK;
   }

@@ -45,6 +45,13 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_SELECT:
     start(d, kind, sequence, ct_shape(2, 2, 8));
     break;
+  case CT_OP_STRIDED: /* flips the rows of images */
+    for (int i = 0; i < 4; i++) {
+      d->u.strided.from[i] = i;
+      d->u.strided.step[i] = i == 2 ? -1 : 1;
+    }
+    d->u.strided.start[2] = 4;
+    break;
   case CT_OP_UPSAMPLE:
     start(d, kind, half, ct_shape(4, 2, 4, 6, 9));
     break;
@@ -161,6 +168,15 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
   X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                \
   X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                               \
+  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = 4)                           \
+  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = -2)                          \
+  X(CT_OP_STRIDED, "edges", d->u.strided.edge[3] = CT_EDGE_COUNT)                       \
+  X(CT_OP_STRIDED, "step is out", d->u.strided.step[3] = (int64_t)1 << 62)              \
+  X(CT_OP_STRIDED, "start is out", d->u.strided.start[0] = -((int64_t)1 << 41))         \
+  X(CT_OP_STRIDED, "not a number", d->u.strided.value = NAN)                            \
+  X(CT_OP_STRIDED, "is empty", d->x.dim[0] = 0)                                         \
+  X(CT_OP_STRIDED, "other elements", d->u.strided.x_view_dims = 9)                      \
+  X(CT_OP_STRIDED, "other elements", d->u.strided.y_view_dims = 1)                      \
   X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                     \
   X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                     \
   X(CT_OP_UPSAMPLE, "not a multiple", d->y.dim[3] = 8)                                  \

@@ -229,6 +229,35 @@ static void draw_concat(dice_t *d, op_case_t *c)
   start(c, CT_OP_CONCAT, x, y);
 }
 
+/* Any map: dims of y read dims of x in any order, some with edges. */
+static void draw_strided(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = dice_is(d, 40) ? draw_image(d)
+                                : ct_shape((int)dice_throw(d, 1, 6), draw_batch(d), draw_size(d),
+                                           draw_size(d), draw_size(d), draw_size(d), draw_size(d));
+  ct_shape_t y = x;
+  int usual = dice_is(d, 60); /* each dim reads its own, with some changes */
+  if (!usual) y.ndim = (int)dice_throw(d, 1, 6);
+  start(c, CT_OP_STRIDED, x, y);
+  int order = (int)dice_throw(d, 0, 5);
+  for (int i = 0; i < y.ndim; i++) {
+    int from = usual && order > 1 ? i
+               : usual            ? (i + order) % x.ndim
+                                  : (int)dice_throw(d, -1, x.ndim - 1);
+    c->desc.u.strided.from[i] = from;
+    c->desc.u.strided.step[i] = dice_is(d, 80) ? 1 : dice_throw(d, -3, 3);
+    c->desc.y.dim[i] = from >= 0 && dice_is(d, 80) ? x.dim[from] : draw_size(d);
+    if (from >= 0 && c->desc.u.strided.step[i] < 0) c->desc.u.strided.start[from] = x.dim[from] - 1;
+  }
+  for (int s = 0; s < x.ndim; s++) {
+    if (x.dim[s] == 0) c->desc.y.dim[0] = 0;
+    c->desc.u.strided.edge[s] = (int)dice_throw(d, 0, CT_EDGE_COUNT - 1);
+    if (dice_is(d, 25)) c->desc.u.strided.start[s] += dice_throw(d, -4, 4);
+    if (s == 1 && dice_is(d, 10)) c->desc.u.strided.start[s] = 16 * dice_throw(d, 0, 2);
+  }
+  c->desc.u.strided.value = dice_is(d, 50) ? 0 : (double)dice_throw(d, -3, 3);
+}
+
 static void draw_upsample(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_image(d), y = x;
@@ -297,6 +326,9 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_CONCAT:
     draw_concat(d, c);
+    return 1;
+  case CT_OP_STRIDED:
+    draw_strided(d, c);
     return 1;
   case CT_OP_UPSAMPLE:
     draw_upsample(d, c);

@@ -65,6 +65,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_CONCAT:
   case CT_OP_DROPOUT:
   case CT_OP_SELECT:
+  case CT_OP_STRIDED:
   case CT_OP_UPSAMPLE:
   case CT_OP_REORDER:
   case CT_OP_LOSS:
