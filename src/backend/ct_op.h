@@ -37,6 +37,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   /* convolution (cross-correlation) over 2 or 3 dims; optional bias; optional ReLU in forward */ \
   X(CONV, conv, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,      \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
+  /* a convolution's backward pass to its data as a layer (transposed); optional bias */          \
+  X(CONVT, convt, CT_KIND_GEMM, 2, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)           \
   /* y = x w^T + b over the last dim; optional + x2, optional ReLU in forward */                  \
   X(LINEAR, linear, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,  \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
@@ -176,6 +178,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *
  *  kind     forward                               backward
  *  CONV     x, x2?, w[0] OIHW, w[1] bias -> y     x, dy, w -> dx, dw[0], dw[1]
+ *  CONVT    x, w[0] [in, out/groups, window],     x, dy, w -> dx, dw[0], dw[1]
+ *           w[1] bias -> y
  *  LINEAR   x [N,in], x2?, w[0] [out,in], w[1]    x, dy, w -> dx, dw[0], dw[1]
  *           -> y
  *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
@@ -243,7 +247,7 @@ typedef struct ct_op_desc {
                                                         W); dilate 1: not dilated */
       int groups, bias, relu;
       int add; /**< 1, only for inference: adds x2 (shape and layout of y) before the ReLU */
-    } conv;
+    } conv; /**< CONVT: of the convolution from y to x, and the bias of y; no ReLU, no addition */
     struct {
       int bias, relu;
       int add; /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
@@ -357,6 +361,15 @@ int ct_op_check(const ct_op_desc_t *d, char why[128]);
 /** Returns a bit set of CT_USES_X and CT_USES_Y: the tensors that the formulas of the requested
  * backward passes need.  A backend may need other tensors (ct_op_info_t.bwd_uses). */
 int ct_op_uses(const ct_op_desc_t *d);
+/** Returns the convolution whose backward pass to its data is the CONVT \a d, without a bias: from
+ * y to x, with the passes that \a d needs of it.  Its weight is that of \a d. */
+ct_op_desc_t ct_op_turned(const ct_op_desc_t *d);
+/** Returns the passes of ct_op_turned() that the passes \a pass of a CONVT run. */
+int ct_op_turned_pass(int pass);
+/** Makes an op over sequences N x C x L the same op over images N x C x 1 x L: backends have
+ * windows over two and three dims only.  For kinds with a window, and those that treat all pixels
+ * of a channel alike. */
+void ct_op_heighten(ct_op_desc_t *d);
 #define CT_OP_INPUTS 3 /**< maximum number of inputs of an op */
 #define CT_OP_PARAMS 4 /**< maximum number of trained parameters of an op */
 /** Returns the number of elements of trained parameter \a param, 0 … CT_OP_PARAMS - 1; 0: the op

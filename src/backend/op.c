@@ -46,6 +46,56 @@ int64_t ct_op_concat_row(const ct_shape_t *s)
   return n;
 }
 
+int ct_op_turned_pass(int pass)
+{
+  return (pass & CT_FWD ? CT_BWD_DATA : 0) | (pass & CT_BWD_DATA ? CT_FWD : 0) |
+         (pass & CT_BWD_PARAM);
+}
+
+ct_op_desc_t ct_op_turned(const ct_op_desc_t *d)
+{
+  ct_op_desc_t conv = *d;
+  conv.kind = CT_OP_CONV;
+  conv.passes = ct_op_turned_pass(d->passes);
+  copy_shape(&conv.x, &d->y);
+  copy_shape(&conv.y, &d->x);
+  conv.u.conv.bias = 0;
+  return conv;
+}
+
+/* Inserts a first dim into the values of a window. */
+static void heighten_window(int v[3], int first)
+{
+  v[1] = v[0];
+  v[0] = first;
+}
+
+static void heighten_shape(ct_shape_t *s)
+{
+  if (s->ndim != 3) return;
+  s->dim[3] = s->dim[2];
+  s->dim[2] = 1;
+  s->ndim = 4;
+}
+
+void ct_op_heighten(ct_op_desc_t *d)
+{
+  heighten_shape(&d->x);
+  heighten_shape(&d->y);
+  heighten_shape(&d->x2);
+  if (d->kind == CT_OP_CONV || d->kind == CT_OP_CONVT) {
+    heighten_window(d->u.conv.kernel, 1);
+    heighten_window(d->u.conv.stride, 1);
+    heighten_window(d->u.conv.pad, 0);
+    heighten_window(d->u.conv.dilate, 1);
+  }
+  if (d->kind == CT_OP_POOL && !d->u.pool.global && !d->u.pool.adaptive) {
+    heighten_window(d->u.pool.kernel, 1);
+    heighten_window(d->u.pool.stride, 1);
+    heighten_window(d->u.pool.pad, 0);
+  }
+}
+
 int ct_op_adds_second(const ct_op_desc_t *d)
 {
   return (d->kind == CT_OP_LINEAR && d->u.linear.add) ||
@@ -167,6 +217,9 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   switch (d->kind) {
   case CT_OP_CONV:
     if (param == 0) return d->y.dim[1] * (d->x.dim[1] / d->u.conv.groups) * taps(d);
+    return d->u.conv.bias ? d->y.dim[1] : 0;
+  case CT_OP_CONVT:
+    if (param == 0) return d->x.dim[1] * (d->y.dim[1] / d->u.conv.groups) * taps(d);
     return d->u.conv.bias ? d->y.dim[1] : 0;
   case CT_OP_LINEAR:
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
@@ -332,6 +385,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
 {
   switch (d->kind) {
   case CT_OP_CONV:
+  case CT_OP_CONVT:
     put_conv(t, d);
     break;
   case CT_OP_LINEAR:
@@ -434,6 +488,9 @@ static double forward_flops(const ct_op_desc_t *d)
   switch (d->kind) {
   case CT_OP_CONV:
     return 2 * y * (double)(d->x.dim[1] / d->u.conv.groups) *
+           window_size(d->u.conv.kernel, space(d));
+  case CT_OP_CONVT:
+    return 2 * x * (double)(d->y.dim[1] / d->u.conv.groups) *
            window_size(d->u.conv.kernel, space(d));
   case CT_OP_LINEAR:
     return 2 * y * wide;

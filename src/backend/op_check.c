@@ -116,6 +116,14 @@ static const char *check_conv(const ct_op_desc_t *d)
   return NULL;
 }
 
+static const char *check_convt(const ct_op_desc_t *d)
+{
+  ct_op_desc_t conv = ct_op_turned(d);
+
+  if (d->u.conv.relu || d->u.conv.add) return "a transposed convolution fuses nothing";
+  return check_conv(&conv);
+}
+
 static const char *check_linear(const ct_op_desc_t *d)
 {
   if (d->u.linear.add && ct_op_is_int8(d)) return "an int8 linear layer adds no second input";

@@ -30,6 +30,7 @@ typedef enum {
                          words of `choices`, which are not paths */
   CT_OPT_T_PATHS,   /**< ct_opt_texts_t: a scalar or a list of scalars, each expanded as a PATH */
   CT_OPT_T_FILES,   /**< ct_opt_files_t: a map of names (letters, digits, '_' and '-') to PATHS */
+  CT_OPT_T_SINGLE,  /**< int64_t[1]: a scalar, or a list of one */
   CT_OPT_T_PAIR,    /**< int64_t[2]: a scalar for both, or a list of two */
   CT_OPT_T_TRIPLE,  /**< int64_t[3]: a scalar for all, or a list of three */
   CT_OPT_T_NODE     /**< ct_yaml_t *, owned copy of any value, or NULL */
@@ -108,6 +109,10 @@ typedef struct ct_opt {
 #define CT_OPT_DOUBLES(T, f, def, help)                      \
   {                                                          \
 #    f, CT_OPT_T_DOUBLES, offsetof(T, f), def, 0, 0, 0, help \
+  }
+#define CT_OPT_SINGLE(T, f, def, lo, hi, help)                \
+  {                                                           \
+#    f, CT_OPT_T_SINGLE, offsetof(T, f), def, lo, hi, 0, help \
   }
 #define CT_OPT_PAIR(T, f, def, lo, hi, help)                \
   {                                                         \

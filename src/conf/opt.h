@@ -38,7 +38,7 @@ int ct__opt_is_plain(const ct_yaml_t *n);
 const char *ct__opt_choice(const char *choices, int i, int *len);
 /** Returns 1 if the text is one of the words of the row's `choices`. */
 int ct__opt_is_word(const ct_opt_t *row, const char *text);
-/** Returns the number of integers of a row of type PAIR or TRIPLE. */
+/** Returns the number of integers of a row of type SINGLE, PAIR or TRIPLE. */
 int ct__opt_numbers(const ct_opt_t *row);
 int ct__opt_has_range(const ct_opt_t *row);
 /** Writes the range of a row, "between 0 and 1" or "at least 1", to buf (returned). */

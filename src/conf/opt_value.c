@@ -365,16 +365,17 @@ out:
 
 int ct__opt_numbers(const ct_opt_t *row)
 {
-  return row->type == CT_OPT_T_PAIR ? 2 : 3;
+  return row->type == CT_OPT_T_SINGLE ? 1 : row->type == CT_OPT_T_PAIR ? 2 : 3;
 }
 
 static int take_ints(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int rc = CT_OK, is_list = n->kind == CT_YAML_LIST, count = ct__opt_numbers(at->row);
+  static const char *const want[] = {"an integer", "an integer or a list of two",
+                                     "an integer or a list of three"};
   int64_t v[3];
   if (n->kind == CT_YAML_MAP || (is_list && ct_yaml_count(n) != count))
-    return ct__opt_wrong_type(
-        at, n, count == 2 ? "an integer or a list of two" : "an integer or a list of three");
+    return ct__opt_wrong_type(at, n, want[count - 1]);
   const ct_yaml_t *item = is_list ? n->child : n;
   for (int i = 0; i < count; i++, item = is_list ? item->next : n)
     CT_TRY(take_int(at, item, &v[i]));
@@ -412,6 +413,7 @@ const ct__opt_type_t ct__opt_types[] = {
     [CT_OPT_T_CHOICE] = {NULL, sizeof(int), take_choice, NULL}, /* the help lists the words */
     [CT_OPT_T_TEXTS] = {"TEXT or LIST", sizeof(ct_opt_texts_t), take_texts, clear_texts},
     [CT_OPT_T_DOUBLES] = {"NUMBER or LIST", sizeof(ct_opt_doubles_t), take_doubles, clear_doubles},
+    [CT_OPT_T_SINGLE] = {"INTEGER", sizeof(int64_t), take_ints, NULL},
     [CT_OPT_T_PAIR] = {"INTEGER or PAIR", 2 * sizeof(int64_t), take_ints, NULL},
     [CT_OPT_T_TRIPLE] = {"INTEGER or TRIPLE", 3 * sizeof(int64_t), take_ints, NULL},
     [CT_OPT_T_PATH] = {"PATH", sizeof(char *), take_path, clear_text},

@@ -3,7 +3,7 @@ src/cpu/%.$(OBJEXT): CONTRACT =
 if HAVE_DNNL
 
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/team.h %D%/team.c %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h %D%/team.h %D%/team.c %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/convt.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
 # oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
@@ -29,6 +29,7 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
+  %D%/kern/channels.h %D%/kern/channels.c \
   %D%/kern/operand.c %D%/kern/reorder.c %D%/kern/strided.c %D%/kern/strided_body.h %D%/kern/strided_sum.h %D%/kern/strided_sum.c %D%/kern/tokens.c %D%/kern/update.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \

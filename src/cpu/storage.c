@@ -1,4 +1,4 @@
-/* Convolution and linear with bf16 activations, computed in float32.  The op wraps a float32 op:
+/* Convolutions and linear with bf16 activations, computed in float32.  The op wraps a float32 op:
  * inputs are converted to scratch before the wrapped op runs, outputs after it.  Weights, gradients
  * and sums are always float32. */
 #include "base/ct_err.h"
@@ -20,6 +20,7 @@ typedef struct storage {
 
 static const cpu__op_kind_t *inner_kind(const ct_op_desc_t *d)
 {
+  if (d->kind == CT_OP_CONVT) return &cpu__convt;
   return d->kind == CT_OP_CONV ? &cpu__conv : &cpu__linear;
 }
 
@@ -29,7 +30,7 @@ static ct_op_desc_t inner_desc(const ct_op_desc_t *d)
   inner.x.dtype = inner.y.dtype = CT_F32;
   if (d->kind == CT_OP_CONV)
     inner.u.conv.relu = 0;
-  else
+  else if (d->kind == CT_OP_LINEAR)
     inner.u.linear.relu = 0;
   return inner;
 }
@@ -53,7 +54,8 @@ static int storage_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   ct_op_desc_t inner = inner_desc(&op->desc);
   CT_TRY(cpu__op_new(inner_kind(&inner), op->dev, &inner,
                      like ? ((const storage_t *)like)->inner : NULL, &k->inner, info));
-  k->relu = op->desc.kind == CT_OP_CONV ? op->desc.u.conv.relu : op->desc.u.linear.relu;
+  if (op->desc.kind == CT_OP_CONV) k->relu = op->desc.u.conv.relu;
+  if (op->desc.kind == CT_OP_LINEAR) k->relu = op->desc.u.linear.relu;
   k->adds = op->desc.kind == CT_OP_CONV && op->desc.u.conv.add;
   k->nx = ct_shape_padded(&k->inner->desc.x);
   k->ny = ct_shape_padded(&k->inner->desc.y);

@@ -44,6 +44,7 @@ typedef struct ct_layer {
   int in[CT_OP_INPUTS]; /**< numbers of the input layers; -1: the network's input; less than -1:
                              an extra input, see ct_graph_extra(), or none */
   int inputs;           /**< how many */
+  int inserted;         /**< 1: made for the layer after it; the list of layers does not have it */
   ct_shape_t out;       /**< of one sample */
   int param[CT_LAYER_PARAMS]; /**< indexes in graph.param of the layer's parameters, by slot */
   int params;                 /**< how many */

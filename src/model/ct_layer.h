@@ -41,6 +41,9 @@ typedef struct ct_layer_ops {
   int general;          /**< 1: takes tensors whose batch is in any dims (ct_shape_t.batch), or in
                              none, and infer() sets out->batch; 0: the batch is dim 0 of all */
   ct_op_kind_t op;      /**< the one op of the layer */
+  /** Moves padding that the op does not have out of the options: writes the options of the `pad`
+   * layer that must come before the layer, or "". NULL: the kind has no such padding. */
+  int (*pads)(void *opts, const ct_shape_t *in, char *text, size_t cap);
   /** Computes the output shape from the input shapes in[0] … in[inputs - 1]; CT_ERR_SHAPE names the
    * mismatch.  NULL: the output has the shape of the input. */
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);

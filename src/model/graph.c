@@ -42,6 +42,11 @@ static const ct_shape_t *shape_of(const ct_graph_t *g, int in)
   return in < 0 ? &g->input : &g->layer[in].out;
 }
 
+const ct_shape_t *ct__graph_shape(const ct_graph_t *g, int in)
+{
+  return in >= g->layers || ct_graph_extra(in) >= g->extra.n ? NULL : shape_of(g, in);
+}
+
 /* Returns the shapes of the inputs of a layer for one sample; ndim of others is 0. */
 static void inputs_of(const ct_graph_t *g, const ct_layer_t *l, ct_shape_t in[CT_OP_INPUTS])
 {
@@ -144,7 +149,7 @@ out:
   return rc;
 }
 
-static void free_options(const ct_layer_ops_t *ops, void *opts)
+void ct__layer_options_free(const ct_layer_ops_t *ops, void *opts)
 {
   if (opts) ct_opt_clear(ops->opts, opts);
   ct_mem_free(opts);
@@ -162,7 +167,7 @@ int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const cha
   *out = opts;
   opts = NULL;
 out:
-  free_options(ops, opts);
+  ct__layer_options_free(ops, opts);
   return rc;
 }
 
@@ -318,7 +323,7 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
   opts = NULL;
   *id = g->layers++;
 out:
-  free_options(ops, opts);
+  ct__layer_options_free(ops, opts);
   if (rc != CT_OK) ct_err_prefix(rc, "layer '%.*s' (%s): ", MAX_NAME, name, ops->kind);
   return rc;
 }
@@ -382,7 +387,7 @@ void ct_graph_free(ct_graph_t *g)
 {
   if (!g) return;
   for (int i = 0; i < g->layers; i++)
-    free_options(g->layer[i].ops, g->layer[i].opts);
+    ct__layer_options_free(g->layer[i].ops, g->layer[i].opts);
   ct_mem_free(g->layer);
   ct_mem_free(g->param);
   ct_mem_free(g->tied);

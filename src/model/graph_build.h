@@ -15,6 +15,10 @@
  * file name for messages, or NULL. */
 int ct__layer_options(const ct_layer_ops_t *ops, const ct_yaml_t *map, const char *where,
                       void **out);
+/** Frees options that no graph owns; \a opts may be NULL. */
+void ct__layer_options_free(const ct_layer_ops_t *ops, void *opts);
+/** Returns the shape of input \a in of a layer, for one sample; NULL: there is no such layer. */
+const ct_shape_t *ct__graph_shape(const ct_graph_t *g, int in);
 /** Appends a layer like ct_graph_add(), with parsed options: the graph then owns the options, and
  * they are freed on failure.  \a in: the inputs, then CT__NO_INPUT.  \a names: of the parameters by
  * slot; a name that the graph has already is shared, NULL: as the kind says; or NULL.  Messages

@@ -188,6 +188,32 @@ static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *bu
   snprintf(buf, cap, "%s%d", ops->kind, n);
 }
 
+/* Appends the `pad` layer that a layer needs before it, if any, and makes it the layer's input. */
+static int add_pad(ct_graph_t *g, const item_t *it, void *opts, const char *where, int *in)
+{
+  int rc = CT_OK, id;
+  char text[200], name[CT_NAME_MAX];
+  const ct_shape_t *x = *in == CT__NO_INPUT ? NULL : ct__graph_shape(g, *in);
+  const ct_layer_ops_t *pad = ct_layer_find("pad");
+  ct_yaml_t *map = NULL;
+  void *values;
+  if (!it->ops->pads || !x) return CT_OK;
+  CT_TRY(it->ops->pads(opts, x, text, sizeof text));
+  if (!text[0]) return CT_OK;
+  if (!pad) CT_FAIL(CT_ERR_UNSUP, "this program has no `pad` layer for such a padding");
+  CT_TRY(ct_yaml_parse(text, strlen(text), "padding", &map));
+  CT_TRY(ct__layer_options(pad, map, where, &values));
+  number_name(g, pad, name, sizeof name);
+  if (it->name) CT_TRY(ct_text_format(name, sizeof name, "%s.pad", it->name));
+  CT_TRY(ct__graph_append(g, &id, name, pad, values, (const int[]){*in, CT__NO_INPUT, CT__NO_INPUT},
+                          NULL));
+  g->layer[id].inserted = 1;
+  *in = id;
+out:
+  ct_yaml_free(map);
+  return rc;
+}
+
 static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
 {
   int rc = CT_OK, id, in[CT_OP_INPUTS];
@@ -200,6 +226,11 @@ static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
   CT_TRY(read_inputs(g, &it, where, in));
   CT_TRY(read_names(&it, where, names));
   CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
+  rc = add_pad(g, &it, opts, where, &in[0]);
+  if (rc != CT_OK) {
+    ct__layer_options_free(it.ops, opts);
+    return ct_err_location(rc, where, node->line);
+  }
   if (!it.name) number_name(g, it.ops, name, sizeof name);
   rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in, names);
   if (rc != CT_OK) ct_err_location(rc, where, node->line);
@@ -222,11 +253,13 @@ static int is_used(const ct_graph_t *g, int layer)
 static int check_used(ct_graph_t *g, const ct_yaml_t *list, const char *where)
 {
   const ct_yaml_t *node = list->child;
-  for (int i = 0; i < g->layers; i++, node = node->next) {
+  for (int i = 0; i < g->layers; i++) {
     const ct_layer_t *l = &g->layer[i];
-    if (is_used(g, i)) continue;
+    const ct_yaml_t *at = node;
+    if (!l->inserted) node = node->next;
+    if (l->inserted || is_used(g, i)) continue;
     if (l->ops->op != CT_OP_OPERAND)
-      return fail_at(where, node->line, "layer '%s' (%s): no other layer uses its output%s",
+      return fail_at(where, at->line, "layer '%s' (%s): no other layer uses its output%s",
                      l->name, l->ops->kind,
                      g->outputs ? ", and model.outputs does not name it" : "");
     if (g->param[l->param[0]].uses == 1) g->param[l->param[0]].frozen = 1;

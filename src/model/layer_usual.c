@@ -12,9 +12,10 @@ int ct__layer_want_space(const ct_shape_t *in, int space)
 {
   int rc = CT_OK;
   char shape[80];
+  static const char *const what[] = {"sequences (N x C x L)", "images (N x C x H x W)",
+                                     "volumes (N x C x D x H x W)"};
   if (in->ndim != 2 + space)
-    CT_FAIL(CT_ERR_SHAPE, "needs %s, but its input is %s",
-            space == 2 ? "images (N x C x H x W)" : "volumes (N x C x D x H x W)",
+    CT_FAIL(CT_ERR_SHAPE, "needs %s, but its input is %s", what[space - 1],
             ct_shape_text(in, shape, sizeof shape));
 out:
   return rc;

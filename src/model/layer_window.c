@@ -1,4 +1,4 @@
-/* Output shapes of convolution and pooling windows in two and three dims, as in PyTorch. */
+/* Output shapes of convolution and pooling windows in one to three dims, as in PyTorch. */
 #include "model/layer_window.h"
 
 #include "base/ct_err.h"
@@ -27,6 +27,25 @@ int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, in
             size_text(w->space, span, spans, sizeof spans), ct_shape_text(in, shape, sizeof shape),
             size_text(w->space, w->padding, padding, sizeof padding));
   *out = ct_shape_dims(2 + w->space, dim);
+out:
+  return rc;
+}
+
+int ct__layer_window_sides(const ct_opt_doubles_t *padding, int space, int64_t before[3],
+                           int64_t after[3])
+{
+  int rc = CT_OK, n = padding->n, each = n == 2 * space && n != 1;
+  if (n != 1 && n != space && n != 2 * space)
+    CT_FAIL(CT_ERR_SHAPE,
+            "padding: expected one number, one for each of %d dims, or two for each, not %d", space,
+            n);
+  for (int i = 0; i < n; i++)
+    if (padding->v[i] != (double)(int64_t)padding->v[i])
+      CT_FAIL(CT_ERR_SHAPE, "padding: %g is not a whole number", padding->v[i]);
+  for (int i = 0; i < space; i++) {
+    before[i] = (int64_t)padding->v[n == 1 ? 0 : each ? 2 * i : i];
+    after[i] = each ? (int64_t)padding->v[2 * i + 1] : before[i];
+  }
 out:
   return rc;
 }

@@ -6,8 +6,12 @@
 
 /* One line per kind, in the order of the help. */
 #define KINDS(X)      \
+  X(conv1d)           \
   X(conv2d)           \
   X(conv3d)           \
+  X(conv_transpose1d) \
+  X(conv_transpose2d) \
+  X(conv_transpose3d) \
   X(linear)           \
   X(batchnorm)        \
   X(groupnorm)        \

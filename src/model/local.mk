@@ -33,6 +33,7 @@ libctrain_a_SOURCES += \
   %D%/layer_batchnorm.c \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
+  %D%/layer_conv_transpose.c \
   %D%/layer_dropout.c \
   %D%/layer_expand.c \
   %D%/layer_fake_quant.c \

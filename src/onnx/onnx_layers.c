@@ -52,6 +52,25 @@ static void conv(ct__onnx_t *o, const layer_t *l)
   ct__onnx_int(o, "group", d->u.conv.groups);
 }
 
+/* ONNX's output_padding makes the output as large as the op's. */
+static void convt(ct__onnx_t *o, const layer_t *l)
+{
+  const ct_op_desc_t *d = l->d;
+  int space = d->x.ndim - 2, extra[3] = {0};
+  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].param[0]].spec.shape;
+  const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
+  const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
+  for (int i = 0; i < space; i++)
+    extra[i] = (int)(d->y.dim[2 + i] - (d->x.dim[2 + i] - 1) * d->u.conv.stride[i] +
+                     2 * (int64_t)d->u.conv.pad[i] -
+                     (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) - 1);
+  ct__onnx_node(o, "ConvTranspose", OUT(l->y), IN(l->x, weight, bias));
+  onnx_layers_window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+  ints(o, "dilations", space, d->u.conv.dilate);
+  ints(o, "output_padding", space, extra);
+  ct__onnx_int(o, "group", d->u.conv.groups);
+}
+
 /* Adaptive average pooling, whose windows may overlap and differ in size: multiplies by an
  * averaging matrix over rows, and one over columns. */
 static const char *averages(ct__onnx_t *o, int id, const char *word, int64_t in, int64_t n,
@@ -427,22 +446,12 @@ static void select_place(ct__onnx_t *o, const layer_t *l)
 /* ---- the graph ---- */
 
 static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
-    [CT_OP_CONV] = conv,
-    [CT_OP_LINEAR] = linear,
-    [CT_OP_BNORM] = batchnorm,
-    [CT_OP_RELU] = relu,
-    [CT_OP_ACT] = act,
-    [CT_OP_POOL] = pool,
-    [CT_OP_ADD] = onnx_layers_add,
-    [CT_OP_CONCAT] = concat,
-    [CT_OP_LNORM] = layernorm,
-    [CT_OP_LSTM] = lstm,
-    [CT_OP_TOKENS] = tokens,
-    [CT_OP_SELECT] = select_place,
-    [CT_OP_UPSAMPLE] = upsample,
-    [CT_OP_ATTENTION] = attention,
-    [CT_OP_REORDER] = reorder,
-    [CT_OP_GNORM] = groupnorm,
+    [CT_OP_CONV] = conv,           [CT_OP_CONVT] = convt,         [CT_OP_LINEAR] = linear,
+    [CT_OP_BNORM] = batchnorm,     [CT_OP_RELU] = relu,           [CT_OP_ACT] = act,
+    [CT_OP_POOL] = pool,           [CT_OP_ADD] = onnx_layers_add, [CT_OP_CONCAT] = concat,
+    [CT_OP_LNORM] = layernorm,     [CT_OP_LSTM] = lstm,           [CT_OP_TOKENS] = tokens,
+    [CT_OP_SELECT] = select_place, [CT_OP_UPSAMPLE] = upsample,   [CT_OP_ATTENTION] = attention,
+    [CT_OP_REORDER] = reorder,     [CT_OP_GNORM] = groupnorm,
 };
 
 int ct_onnx_has(ct_op_kind_t kind)

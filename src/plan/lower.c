@@ -4,6 +4,8 @@
  *   - a residual add is fused into the batchnorm that feeds it, and if the backend supports it into
  *     a linear layer, and for inference into a convolution;
  *   - dropout is dropped outside training.
+ * Windows over sequences N x C x L become windows over images N x C x 1 x L, and so do the layers
+ * after them that treat all pixels alike; other layers read such a value as N x C x L again.
  * A uint8 input gets a conversion op first. */
 #include "plan/passes.h"
 #include "base/ct_err.h"
@@ -17,6 +19,8 @@ typedef struct lowering {
   int *maker; /* per layer: the op that makes this value, if it can still be fused into; -1: none */
   int *uses;  /* per layer: number of its readers (as an output it has one more) */
   int *relu;  /* per layer: 1 = a max-pool that applies the ReLU before it */
+  int *tall;  /* per layer: 1 = its value is an image of height 1 instead of a sequence */
+  int *flat;  /* per layer that is tall: its value as a sequence; 0: none yet */
 } lowering_t;
 
 static int value_of(const lowering_t *lo, int layer)
@@ -24,6 +28,39 @@ static int value_of(const lowering_t *lo, int layer)
   int k = ct_graph_extra(layer);
   if (k >= 0) return lo->p->extra[k];
   return layer < 0 ? lo->input : lo->value[layer];
+}
+
+static int is_tall(const lowering_t *lo, int layer)
+{
+  return layer >= 0 && lo->tall[layer];
+}
+
+/* Adds an op that makes value \a v the shape \a y; returns the new value, or -1. */
+static int reshaped(lowering_t *lo, int v, const ct_shape_t *y)
+{
+  ct_plan_t *p = lo->p;
+  ct_plan_op_t op = {.layer = -1, .saved = -1, .in = {v, -1, -1}};
+  ct_op_desc_init(&op.desc, CT_OP_REORDER, &p->value[v].shape, y);
+  op.desc.training = p->o.training;
+  op.out = ct__plan_value(p, y, p->value[v].grad);
+  if (op.out < 0 || ct__plan_op(p, &op) < 0) return -1;
+  p->value[op.out].qp = p->value[v].qp;
+  return op.out;
+}
+
+/* Returns the value of a layer as a sequence, or as an image if \a tall; -1: out of memory. */
+static int shaped(lowering_t *lo, int layer, int tall)
+{
+  int v = value_of(lo, layer);
+  ct_shape_t s = lo->p->value[v].shape;
+  if (is_tall(lo, layer) == tall) return v;
+  if (tall) {
+    ct_shape_t image = ct_shape(4, s.dim[0], s.dim[1], 1, s.dim[2]);
+    return reshaped(lo, v, &image);
+  }
+  ct_shape_t sequence = ct_shape(3, s.dim[0], s.dim[1], s.dim[3]);
+  if (!lo->flat[layer]) lo->flat[layer] = reshaped(lo, v, &sequence);
+  return lo->flat[layer];
 }
 
 /* Returns the op of \a layer if the layer's output has only one reader, else NULL. */
@@ -46,6 +83,7 @@ static void become(lowering_t *lo, int layer, int other)
   if (other >= 0) note_pair(lo, layer, lo->value[other]);
   lo->value[layer] = value_of(lo, other);
   lo->maker[layer] = other < 0 ? -1 : lo->maker[other];
+  lo->tall[layer] = is_tall(lo, other);
 }
 
 static int only_reader(const ct_graph_t *g, int layer)
@@ -140,7 +178,7 @@ static int fuse_add(lowering_t *lo, int i)
 {
   const ct_layer_t *l = &lo->p->graph->layer[i];
   int best = -1;
-  if (l->in[0] == l->in[1]) return 0;
+  if (l->in[0] == l->in[1] || is_tall(lo, l->in[0]) != is_tall(lo, l->in[1])) return 0;
   for (int k = 0; k < 2; k++) {
     ct_plan_op_t *op = fusable(lo, l->in[k]);
     const int *add = op ? adds(lo, op) : NULL;
@@ -169,6 +207,28 @@ static int has_trained(const ct_graph_t *g, int layer)
   return 0;
 }
 
+/* Returns 1 if a layer over sequences becomes one over images of height 1. */
+static int grows_tall(const lowering_t *lo, const ct_layer_t *l, const ct_op_desc_t *d)
+{
+  if (d->x.ndim != 3 || d->y.ndim != 3) return 0;
+  switch (d->kind) {
+  case CT_OP_CONV:
+  case CT_OP_CONVT:
+  case CT_OP_POOL:
+  case CT_OP_UPSAMPLE:
+    return 1;
+  case CT_OP_BNORM:
+  case CT_OP_GNORM:
+  case CT_OP_RELU:
+  case CT_OP_ACT:
+  case CT_OP_ADD:
+  case CT_OP_DROPOUT:
+    return is_tall(lo, l->in[0]);
+  default:
+    return 0;
+  }
+}
+
 static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
 {
   ct_plan_t *p = lo->p;
@@ -177,8 +237,12 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   op->saved = -1;
   op->trained = has_trained(p->graph, i);
   int grad = op->trained;
+  int tall = grows_tall(lo, l, &op->desc);
+  if (tall) ct_op_heighten(&op->desc);
+  lo->tall[i] = tall;
   for (int k = 0; k < CT_OP_INPUTS; k++) {
-    op->in[k] = k < l->inputs ? value_of(lo, l->in[k]) : -1;
+    op->in[k] = k < l->inputs ? shaped(lo, l->in[k], tall) : -1;
+    if (k < l->inputs && op->in[k] < 0) return CT_ERR_NOMEM;
     if (op->in[k] >= 0) grad |= p->value[op->in[k]].grad;
   }
   op->out = ct__plan_value(p, &op->desc.y, grad);
@@ -243,8 +307,9 @@ static int lower_loss(lowering_t *lo, int head, int output, const ct_loss_spec_t
                      .saved = -1,
                      .head = head,
                      .output = output,
-                     .in = {lo->value[layer], -1, -1},
+                     .in = {shaped(lo, layer, 0), -1, -1},
                      .out = -1};
+  if (op.in[0] < 0) return CT_ERR_NOMEM;
   ct_shape_t x = p->graph->layer[layer].out;
   x.dim[0] = p->o.n;
   x.batch = 0;
@@ -279,9 +344,16 @@ out:
 int ct__plan_lower(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->graph->layers;
-  int *tables = ct_mem_array(4 * (int64_t)n, sizeof *tables, "plan");
+  int *tables = ct_mem_array(6 * (int64_t)n, sizeof *tables, "plan");
   if (!tables) return CT_ERR_NOMEM;
-  lowering_t lo = {p, p->input, tables, tables + n, tables + 2 * n, tables + 3 * n};
+  lowering_t lo = {p,
+                   p->input,
+                   tables,
+                   tables + n,
+                   tables + 2 * n,
+                   tables + 3 * n,
+                   tables + 4 * n,
+                   tables + 5 * n};
   count_uses(&lo);
   CT_TRY(lower_bytes(&lo));
   note_pair(&lo, -1, lo.input);

@@ -102,8 +102,9 @@ static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
     op->desc.x.layout = want;
   }
   if (op->desc.kind == CT_OP_CONV) return CT_OK; /* the second input has the layout of its output */
+  ct_shape_t second = ct_op_second(&op->desc);
   if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
-    CT_TRY(reordered(p, op->in[1], &p->value[op->in[1]].shape, want, &op->in[1]));
+    CT_TRY(reordered(p, op->in[1], &second, want, &op->in[1]));
 out:
   return rc;
 }

@@ -21,6 +21,7 @@ typedef struct geometry {
   ct__ref_window_t w;
   int64_t in_plane, out_plane, taps;
   const ct_op_desc_t *d;
+  int x_bias; /* 1: w[1] is added to the gradient of x (transposed convolution) */
 } geometry_t;
 
 static geometry_t geometry(const ct_op_desc_t *d)
@@ -179,8 +180,10 @@ static void data_plane(const geometry_t *g, int64_t n, int64_t group, int64_t ic
   ct_dtype_t type = g->d->x.dtype;
   double *sum = a->scratch;
 
+  double start = g->x_bias ? ct__ref_weight(type, a->w[1], group * g->ic + ic) : 0;
+
   for (int64_t i = 0; i < g->in_plane; i++)
-    sum[i] = 0;
+    sum[i] = start;
   for (int64_t oc = 0; oc < g->oc; oc++) {
     for (int64_t t = 0; t < g->taps; t++) {
       tap_t k = tap(g, t);
@@ -267,6 +270,48 @@ static void conv_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 }
 
 const ct__ref_kind_t ct__ref_conv = {.run = conv_run, .needs = conv_needs, .reduced = 1};
+
+/* ---- transposed: the convolution's passes with x and y swapped ---- */
+
+static void sum_channels(const geometry_t *g, const void *dy, float *db)
+{
+  int64_t channels = g->d->x.dim[1];
+  for (int64_t c = 0; c < channels; c++) {
+    double sum = 0;
+    for (int64_t n = 0; n < g->n; n++) {
+      plane_t plane = x_plane(g, dy, n, c / g->ic, c % g->ic);
+      for (int64_t i = 0; i < g->in_plane; i++)
+        sum += get(&plane, i);
+    }
+    db[c] = (float)sum;
+  }
+}
+
+static int convt_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  ct_op_desc_t conv = ct_op_turned(d);
+  geometry_t g = geometry(&conv);
+  ct_op_args_t turned = *a;
+
+  g.x_bias = d->u.conv.bias;
+  turned.x = a->dy;
+  turned.dy = a->x;
+  turned.y = a->dx;
+  turned.dx = a->y;
+  if (a->pass & CT_FWD) all_data(&g, &turned);
+  if (a->pass & CT_BWD_DATA) all_forward(&g, &turned);
+  if (a->pass & CT_BWD_PARAM) all_param(&g, &turned);
+  if (a->pass & CT_BWD_PARAM && d->u.conv.bias) sum_channels(&g, a->dy, a->dw[1]);
+  return CT_OK;
+}
+
+static void convt_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  ct_op_desc_t conv = ct_op_turned(d);
+  conv_needs(&conv, info);
+}
+
+const ct__ref_kind_t ct__ref_convt = {.run = convt_run, .needs = convt_needs, .reduced = 1};
 
 /* ---- linear: over the last dim; the other dims are rows ---- */
 

@@ -119,6 +119,48 @@ static int small_conv(int i, op_case_t *out)
 const kind_cases_t cases_conv = {.cases = {case_conv, case_conv3},
                                  .small = {small_conv, small_conv3}};
 
+/* ---- transposed convolution: the convolutions above from y to x ---- */
+
+static void turn(op_case_t *out)
+{
+  ct_shape_t x = out->desc.y, y = out->desc.x;
+  out->desc.kind = CT_OP_CONVT;
+  out->desc.x = x;
+  out->desc.y = y;
+  out->desc.u.conv.relu = 0;
+}
+
+static int case_convt(int i, op_case_t *out)
+{
+  int more = case_conv(i, out);
+  if (more) turn(out);
+  return more;
+}
+
+static int case_convt3(int i, op_case_t *out)
+{
+  int more = case_conv3(i, out);
+  if (more) turn(out);
+  return more;
+}
+
+static int small_convt(int i, op_case_t *out)
+{
+  int more = small_conv(i, out);
+  if (more) turn(out);
+  return more;
+}
+
+static int small_convt3(int i, op_case_t *out)
+{
+  int more = small_conv3(i, out);
+  turn(out);
+  return more;
+}
+
+const kind_cases_t cases_convt = {.cases = {case_convt, case_convt3},
+                                  .small = {small_convt, small_convt3}};
+
 /* ---- linear ---- */
 
 /* steps 0: N x in; otherwise sequences of that many steps */

@@ -32,6 +32,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     make_window(d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
     d->u.conv.dilate[0] = d->u.conv.dilate[1] = d->u.conv.groups = 1;
     break;
+  case CT_OP_CONVT:
+    d->x = half;
+    make_window(d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+    d->u.conv.dilate[0] = d->u.conv.dilate[1] = d->u.conv.groups = 1;
+    break;
   case CT_OP_POOL:
     d->y = half;
     make_window(d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
@@ -119,6 +124,13 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONV, "at least 0", d->u.conv.pad[0] = -1)                                    \
   X(CT_OP_CONV, "output's size", d->y.dim[3] = 4)                                       \
   X(CT_OP_CONV, "inference only", d->u.conv.add = 1; d->passes |= CT_BWD_DATA)          \
+  X(CT_OP_CONVT, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                            \
+  X(CT_OP_CONVT, "batch size", d->y.dim[0] = 3)                                         \
+  X(CT_OP_CONVT, "groups", d->u.conv.groups = 3)                                        \
+  X(CT_OP_CONVT, "at least 1", d->u.conv.stride[0] = 0)                                 \
+  X(CT_OP_CONVT, "output's size", d->y.dim[3] = 7)                                      \
+  X(CT_OP_CONVT, "fuses nothing", d->u.conv.relu = 1)                                   \
+  X(CT_OP_CONVT, "fuses nothing", d->u.conv.add = 1)                                    \
   X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                            \
   X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                   \
   X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \

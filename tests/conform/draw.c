@@ -306,6 +306,18 @@ static void draw_loss(dice_t *d, op_case_t *c)
   c->data = dice_is(d, 50) ? DATA_TIES : DATA_RANDOM;
 }
 
+/* A drawn convolution from y to x. */
+static int draw_convt(dice_t *d, op_case_t *c)
+{
+  if (!draw_conv(d, c)) return 0;
+  ct_shape_t x = c->desc.y, y = c->desc.x;
+  c->desc.kind = CT_OP_CONVT;
+  c->desc.x = x;
+  c->desc.y = y;
+  c->desc.u.conv.relu = c->desc.u.conv.add = 0;
+  return 1;
+}
+
 /* ---- one case ---- */
 
 static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
@@ -313,6 +325,8 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   switch (kind) {
   case CT_OP_CONV:
     return draw_conv(d, c);
+  case CT_OP_CONVT:
+    return draw_convt(d, c);
   case CT_OP_POOL:
     return draw_pool(d, c);
   case CT_OP_LINEAR:

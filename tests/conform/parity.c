@@ -80,11 +80,16 @@ static int is_chain(const ct_op_desc_t *d)
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
 }
 
+static int is_product(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_CONV || d->kind == CT_OP_CONVT || d->kind == CT_OP_LINEAR;
+}
+
 /* Estimates the size of y without cancellation, from the number of terms of its sums. */
 static double size_of_y(const ct_op_desc_t *d, const inputs_t *in)
 {
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
-  int products = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR;
+  int products = is_product(d);
   double terms = products && y ? ct_op_flops(d, CT_FWD) / 2 / (double)y : 1;
   return x ? norm(in->x, NULL, x) * sqrt(terms * (double)y / (double)x) : 0;
 }
@@ -203,7 +208,7 @@ static void round_to(ct_dtype_t t, float *v, int64_t n)
 static void round_inputs(const ct_op_desc_t *d, inputs_t *in)
 {
   ct_shape_t second = ct_op_second(d);
-  int products = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR || is_chain(d);
+  int products = is_product(d) || is_chain(d);
 
   round_to(d->x.dtype, in->x, ct_shape_count(&d->x));
   round_to(d->y.dtype, in->x2, ct_shape_count(&second));

@@ -36,6 +36,11 @@ int64_t param_count(const ct_op_desc_t *d, int param)
       return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1] *
              (d->x.ndim == 5 ? d->u.conv.kernel[2] : 1);
     return param == 1 && d->u.conv.bias ? out : 0;
+  case CT_OP_CONVT:
+    if (param == 0)
+      return d->x.dim[1] * (out / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1] *
+             (d->x.ndim == 5 ? d->u.conv.kernel[2] : 1);
+    return param == 1 && d->u.conv.bias ? out : 0;
   case CT_OP_LINEAR:
     out = d->y.dim[d->y.ndim - 1];
     if (param == 0) return out * wide;

@@ -40,6 +40,41 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7, bias: false}\n",
      0,
      0},
+    {"transposed",
+     3,
+     {4, 5, 6},
+     "layers:\n"
+     "  - conv_transpose2d: {out: 6, kernel: [3, 4], stride: [2, 3], padding: [1, 2], "
+     "output_padding: [1, 0], dilation: [2, 1], groups: 2}\n"
+     "  - relu\n"
+     "  - conv_transpose2d: {out: 3, kernel: 2, stride: 2, bias: false}\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"transposed-volumes",
+     4,
+     {2, 3, 2, 4},
+     "layers:\n"
+     "  - conv_transpose3d: {out: 4, kernel: 2, stride: [1, 2, 2], output_padding: [0, 1, 0]}\n"
+     "  - global_avgpool\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"steps-1d",
+     2,
+     {4, 15},
+     "layers:\n"
+     "  - conv1d: {out: 6, kernel: 3, stride: 2, padding: 1, dilation: 2, groups: 2}\n"
+     "  - batchnorm\n"
+     "  - relu\n"
+     "  - conv_transpose1d: {out: 5, kernel: 4, stride: 3, padding: 1, output_padding: 2}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"windows-even",
      3,
      {3, 12, 8},

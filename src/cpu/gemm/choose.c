@@ -147,6 +147,20 @@ cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *l
   return chosen;
 }
 
+cpu__layouts_t cpu__best_for_y(const cpu__costs_t *c, ct_layout_t y, double *least)
+{
+  cpu__layouts_t chosen = {y, y};
+  *least = INFINITY;
+  for (int k = 0; k < 4; k++) {
+    cpu__layouts_t outer = {layouts[k], y};
+    double cost = choose_total(c, outer);
+    if (cost >= *least) continue;
+    *least = cost;
+    chosen = outer;
+  }
+  return chosen;
+}
+
 ct_layout_t cpu__best_x(const cpu__costs_t *c, ct_layout_t offered)
 {
   ct_layout_t chosen = offered;
@@ -154,6 +168,20 @@ ct_layout_t cpu__best_x(const cpu__costs_t *c, ct_layout_t offered)
   for (int k = 0; k < 4; k++) {
     cpu__best_layouts(c, layouts[k], &cost);
     if (layouts[k] != offered) cost += c->x * (c->passes & CT_BWD_DATA ? 2 : 1);
+    if (cost >= least) continue;
+    least = cost;
+    chosen = layouts[k];
+  }
+  return chosen;
+}
+
+ct_layout_t cpu__best_y(const cpu__costs_t *c, ct_layout_t offered)
+{
+  ct_layout_t chosen = offered;
+  double least = INFINITY, cost;
+  for (int k = 0; k < 4; k++) {
+    cpu__best_for_y(c, layouts[k], &cost);
+    if (layouts[k] != offered) cost += 2 * c->y;
     if (cost >= least) continue;
     least = cost;
     chosen = layouts[k];

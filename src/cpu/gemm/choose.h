@@ -42,9 +42,13 @@ cpu__choice_t cpu__choose(const cpu__costs_t *c, int i, cpu__layouts_t outer, un
 /** Returns the layout \a x and the best layout of y for it; *least: the cost of all passes with
  * these layouts. */
 cpu__layouts_t cpu__best_layouts(const cpu__costs_t *c, ct_layout_t x, double *least);
+/** As cpu__best_layouts(), for a given layout of y. */
+cpu__layouts_t cpu__best_for_y(const cpu__costs_t *c, ct_layout_t y, double *least);
 /** Returns the best layout of x if x exists in the layout \a offered, so that another layout costs
  * a reorder. */
 ct_layout_t cpu__best_x(const cpu__costs_t *c, ct_layout_t offered);
+/** As cpu__best_x() for y, which exists in the layout \a offered. */
+ct_layout_t cpu__best_y(const cpu__costs_t *c, ct_layout_t offered);
 /** Returns the cost of all passes with the best layouts of x and y. */
 double cpu__least_cost(const cpu__costs_t *c);
 

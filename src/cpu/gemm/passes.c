@@ -115,25 +115,34 @@ out:
   return rc;
 }
 
-int cpu__passes_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_desc_t *d,
-                        const ct_op_t *like, ct_op_info_t *info)
+int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layouts_t at,
+                           const ct_op_desc_t *d, const ct_op_t *like, ct_op_info_t *info)
 {
   int rc = CT_OK;
   cpu__passes_op_t *op = (cpu__passes_op_t *)head;
-  cpu__job_t job = {.dev = head->dev, .desc = d};
-  cpu__costs_t costs;
-  double cost;
-  CT_TRY(cpu__ask(algos, head->dev, d, &costs));
-  job.at = cpu__best_layouts(&costs, head->desc.x.layout, &cost);
+  cpu__job_t job = {.dev = head->dev, .desc = d, .at = at};
   op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
   if (like) CT_TRY(cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
   for (int i = 0; i < CPU__PASSES; i++)
-    if (costs.passes >> i & 1) CT_TRY(add_pass(op, &costs, i, job, info));
+    if (costs->passes >> i & 1) CT_TRY(add_pass(op, costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
   info->param_layout = ct_hash_int(info->param_bytes[1] > 0, cpu__md_hash(op->md[CPU__W]));
   info->y_layout = job.at.y;
+out:
+  return rc;
+}
+
+int cpu__passes_prepare(ct_op_t *head, const cpu__algos_t *algos, const ct_op_desc_t *d,
+                        const ct_op_t *like, ct_op_info_t *info)
+{
+  int rc = CT_OK;
+  cpu__costs_t costs;
+  double cost;
+  CT_TRY(cpu__ask(algos, head->dev, d, &costs));
+  cpu__layouts_t at = cpu__best_layouts(&costs, head->desc.x.layout, &cost);
+  CT_TRY(cpu__passes_prepare_at(head, &costs, at, d, like, info));
 out:
   return rc;
 }

@@ -30,6 +30,9 @@ typedef struct cpu__passes_op {
  * run with an empty batch only zeroes gradients. */
 int cpu__passes_prepare(ct_op_t *op, const cpu__algos_t *algos, const ct_op_desc_t *d,
                         const ct_op_t *like, ct_op_info_t *info);
+/** As cpu__passes_prepare() for given costs, with x and y in the layouts \a at. */
+int cpu__passes_prepare_at(ct_op_t *op, const cpu__costs_t *costs, cpu__layouts_t at,
+                           const ct_op_desc_t *d, const ct_op_t *like, ct_op_info_t *info);
 /** The entries run, clear, pack and unpack of cpu__op_kind_t. */
 int cpu__passes_run(ct_op_t *op, const ct_op_args_t *a);
 void cpu__passes_clear(ct_op_t *op);
