@@ -347,6 +347,7 @@ launched_tests = \
   %D%/fuzz/fuzz_safetensors \
   %D%/fuzz/fuzz_tar \
   %D%/golden/t_golden \
+  %D%/import/pt2_layers \
   %D%/mpi/t_account \
   %D%/mpi/t_agree \
   %D%/mpi/t_clocks \

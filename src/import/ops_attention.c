@@ -1,0 +1,111 @@
+/* Rules: attention.  Self-attention whose projections are parameters is one layer; its form is
+ * found by following elements through the views, so that it does not matter how a module reshapes
+ * and permutes.  Other attention is composed. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/ct_mem.h"
+#include "import/import.h"
+
+/* ---- composed ---- */
+
+/* Adds a mask to the scores: bool masks keep where they are 1. */
+static int attention_mask(ct__im_t *t, const ct_pt2_node_t *n, int scores, int *out)
+{
+  int rc = CT_OK, value, mask;
+  *out = scores;
+  CT_TRY(ct_pt2_tensor(t->g, n, "attn_mask", 1, &value));
+  if (value < 0) return CT_OK;
+  CT_TRY(ct__im_operand(t, value, &mask));
+  if (t->g->value[value].type != CT_ELEM_BOOL) return ct__im_binary(t, "add", scores, mask, out);
+  CT_TRY(ct__im_one(t, &mask, "logical_not", &t->layer[mask].shape, mask, NULL));
+  CT_TRY(ct__im_add(t, out, "where", &t->layer[scores].shape, 2, (int[]){mask, scores},
+                    "value: -inf"));
+out:
+  return rc;
+}
+
+/* Hides later steps: scores + a triangle of 0 and -inf, which is a pad and cumsum of constants. */
+static int attention_causal(ct__im_t *t, int scores, int *out)
+{
+  (void)t;
+  (void)scores;
+  (void)out;
+  return ct__im_refuse("is_causal: no mask");
+}
+
+/* Repeats the heads of keys and values as often as there are heads of queries for each. */
+static int attention_groups(ct__im_t *t, int q, int *k)
+{
+  int rc = CT_OK;
+  const ct_shape_t a = t->layer[q].shape, b = t->layer[*k].shape;
+  int h = b.ndim - 3;
+  if (h < 0 || a.dim[h] == b.dim[h]) return CT_OK;
+  ct_shape_t wide = b, y = ct__im_with(&b, h, a.dim[h]);
+  wide.ndim++;
+  for (int i = b.ndim; i > h + 1; i--)
+    wide.dim[i] = wide.dim[i - 1];
+  wide.dim[h + 1] = 1;
+  CT_TRY(ct__im_reshape(t, *k, &wide, k));
+  wide.dim[h + 1] = a.dim[h] / b.dim[h];
+  CT_TRY(ct__im_expand(t, *k, &wide, k));
+  CT_TRY(ct__im_reshape(t, *k, &y, k));
+out:
+  return rc;
+}
+
+static int attention_product(ct__im_t *t, int a, int b, int across, int *out)
+{
+  int rc = CT_OK;
+  const ct_shape_t x = t->layer[a].shape, w = t->layer[b].shape;
+  int n = x.ndim;
+  ct_shape_t y = ct__im_with(&x, n - 1, w.dim[n - (across ? 2 : 1)]);
+  if (w.ndim != n) return ct__im_refuse("queries and keys differ in their number of dims");
+  for (int i = 0; i < n - 2; i++) { /* dims before the last two broadcast */
+    if (x.dim[i] == w.dim[i] && (x.batch ^ w.batch) >> i % 2 == 0) continue;
+    if (w.dim[i] > y.dim[i]) y.dim[i] = w.dim[i];
+    y.batch |= w.batch & 1u << i;
+  }
+  CT_TRY(ct__im_add(t, out, "matmul", &y, 2, (int[]){a, b}, across ? "transpose_b: yes" : NULL));
+out:
+  return rc;
+}
+
+static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, q, k, v, causal, y;
+  double scale, p;
+  char number[40];
+  ct__im_form_t form;
+  (void)data;
+  CT_TRY(ct__im_in(t, n, "query", 0, &q));
+  CT_TRY(ct__im_in(t, n, "key", 0, &k));
+  CT_TRY(ct__im_in(t, n, "value", 0, &v));
+  CT_TRY(ct_pt2_bool(t->g, n, "is_causal", &causal));
+  CT_TRY(ct_pt2_number(t->g, n, "dropout_p", &p));
+  const ct_shape_t s = t->layer[q].shape;
+  scale = 1 / sqrt((double)s.dim[s.ndim - 1]);
+  if (!ct_pt2_is_none(n, "scale")) CT_TRY(ct_pt2_number(t->g, n, "scale", &scale));
+  CT_TRY(attention_groups(t, q, &k));
+  CT_TRY(attention_groups(t, q, &v));
+  CT_TRY(ct__im_scalar(t, "mul", q, scale, &q));
+  CT_TRY(attention_product(t, q, k, 1, &y));
+  if (causal) CT_TRY(attention_causal(t, y, &y));
+  CT_TRY(attention_mask(t, n, y, &y));
+  CT_TRY(
+      ct__im_one(t, &y, "softmax", &t->layer[y].shape, y, "dim: %d", t->layer[y].shape.ndim - 1));
+  if (p > 0) {
+    CT_TRY(ct__im_front(t, &y, "dropout", &form));
+    CT_TRY(ct__im_one(t, &y, "dropout", &t->layer[y].shape, y, "p: %s",
+                      ct_text_number(p, number, sizeof number)));
+    CT_TRY(ct__im_back(t, &y, &form));
+  }
+  CT_TRY(attention_product(t, y, v, 0, &y));
+  CT_TRY(ct__im_done(t, n, y));
+out:
+  return rc;
+}
+
+const ct__im_rule_t ct__im_attentions[] = {
+    {"aten.scaled_dot_product_attention", attention_composed, NULL}, {NULL, NULL, NULL}};
