@@ -51,6 +51,8 @@ from export_pt2 import export
 
 STEPS, BATCH, EVAL_BATCH, EVAL_SAMPLES = 10, 6, 5, 7
 DRAWS, SEEDS, FACTOR, MOMENTUM = 5, 4, 8, 0.9
+POOL = 2**17 - 1  # factors of noise
+LARGE = (3, 3, 1)  # steps, draws and data sets of large models
 # name: ranks, and what the configuration has besides
 MODES = {
     "cpu": (1, {"device": "cpu"}),
@@ -86,10 +88,15 @@ class Noise(TorchDispatchMode):
 
     def __init__(self, size, seed):
         super().__init__()
-        self.size, self.random = size, torch.Generator().manual_seed(seed)
+        self.random = torch.Generator().manual_seed(seed)
+        factors = torch.randn(POOL, generator=self.random, dtype=torch.float64).mul_(size).add_(1)
+        self.pool = torch.cat([factors, factors])  # drawing each number anew would take most of the time
 
     def factor(self, t):
-        return torch.randn(t.shape, generator=self.random, dtype=torch.float64).to(t.dtype).mul_(self.size).add_(1)
+        first = int(torch.randint(POOL, (), generator=self.random))
+        count = min(t.numel(), POOL)
+        part = self.pool[first : first + count].to(t.dtype)
+        return (part if count == t.numel() else part.repeat(-(-t.numel() // POOL))[: t.numel()]).view(t.shape)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -195,6 +202,9 @@ class Data:
         self.inputs = [draw(n) for draw in case.draw]
         with torch.no_grad():
             y = copy.deepcopy(case.net).eval()(*self.inputs)
+            again = [copy.deepcopy(case.net).train()(*self.inputs) for _ in range(2)]
+        if not torch.equal(*again):
+            raise ValueError(f"{case.name} draws random numbers in training, which the program draws otherwise")
         self.target = case.target(y)
 
 
@@ -204,6 +214,7 @@ class Case:
     def __init__(self, name, entry, seed=1):
         torch.manual_seed(seed)
         self.name, self.draw = name, entry.draw
+        self.steps, self.draws, self.seeds = LARGE if entry.large else (STEPS, DRAWS, SEEDS)
         self.net = nets.without_random(entry.make()).float()
         for k, t in [*self.net.named_parameters(), *self.net.named_buffers()]:
             if t.is_floating_point() and t.numel() > 1 and t.min() == t.max():  # ones and zeros: so no two are alike
@@ -239,7 +250,7 @@ def choose(case, reference, steps, size):
 
     A training that runs away multiplies the noise: the rate becomes smaller until the spread is below 100 times it."""
     best, rate = None, case.rate(Data(case, steps, 1))
-    for seed in range(1, SEEDS + 1):
+    for seed in range(1, case.seeds + 1):
         data = Data(case, steps, seed)
         for attempt in range(6):
             rate = float(f"{rate / 4 if attempt else rate:.3g}")
@@ -337,7 +348,7 @@ class Program:
             out["outputs"] = h["probabilities" if case.classes else "outputs"][...]
         return out
 
-    def back(self, case, want, steps):
+    def back(self, case, steps):
         """The weights as a .pth file that PyTorch loads by name: what is wrong with it, or nothing."""
         self.run(1, "convert", "run", "out.pth")
         state = torch.load(f"{self.directory}/out.pth", weights_only=True)
@@ -370,20 +381,37 @@ def differences(want, got, spread):
     return wrong, share
 
 
+class Expected:
+    """What PyTorch computes in a mode: the data, the learning rate, the numbers, and how far they may be away.
+
+    Modes whose numbers are the same share it."""
+
+    made = {}
+
+    def __init__(self, case, reference, steps, size, low):
+        self.data, self.rate, self.want = choose(case, reference, steps, size)
+        self.spread = spreads(reference, self.data, steps, self.rate, self.want, size, case.draws, low)
+
+    @classmethod
+    def get(cls, case, mode, steps):
+        ranks, more = MODES[mode]
+        train = more.get("train", {})
+        key = (ranks, train.get("accumulate", 1), "sync_bn" in train)
+        low = "amp" in train
+        if (case, key, low) not in cls.made:
+            cls.made = {k: v for k, v in cls.made.items() if k[0] is case}  # of one model at a time
+            cls.made[case, key, low] = cls(case, Reference(case, *key), steps, 2.0**-9 if low else 2.0**-23, low)
+        return cls.made[case, key, low]
+
+
 def compare(case, program, mode, steps):
     """The differences of a model in a mode."""
-    ranks, more = MODES[mode]
-    low = mode == "bf16"
-    size = 2.0**-9 if low else 2.0**-23
-    micro_batches = more.get("train", {}).get("accumulate", 1)
-    reference = Reference(case, ranks, micro_batches, "sync_bn" in more.get("train", {}))
-    data, rate, want = choose(case, reference, steps, size)
-    spread = spreads(reference, data, steps, rate, want, size, DRAWS, low)
-    program.write(case, data, steps, rate, more)
-    got = program.train(case, steps, ranks, mode == "resume")
-    wrong, share = differences(want, got, spread)
-    wrong.update(program.back(case, want, steps))
-    return wrong, share, (want, got, spread)
+    e = Expected.get(case, mode, steps)
+    program.write(case, e.data, steps, e.rate, MODES[mode][1])
+    got = program.train(case, steps, MODES[mode][0], mode == "resume")
+    wrong, share = differences(e.want, got, e.spread)
+    wrong.update(program.back(case, steps))
+    return wrong, share, (e.want, got, e.spread)
 
 
 # ---- the comparison itself -------------------------------------------------------------------
@@ -432,8 +460,9 @@ class Report:
         print(f"{'not ok' if wrong else 'ok'} {self.number} - {name}{words}", flush=True)
 
 
-def check(name, entry, mode, a, report):
+def check(case, mode, a, report):
     """One model in one mode."""
+    name = case.name
     if MODES[mode][0] > 1 and not a.mpiexec:
         return report(f"{name}, {mode}", {}, skip="no MPI launcher")
     directory = a.keep or tempfile.mkdtemp(dir=os.environ.get("TMPDIR"))
@@ -441,7 +470,7 @@ def check(name, entry, mode, a, report):
     share = 0
     try:
         program = Program(a.program, a.mpiexec.split(), directory)
-        wrong, share, _ = compare(Case(name, entry), program, mode, a.steps)
+        wrong, share, _ = compare(case, program, mode, a.steps or case.steps)
     except Refused as e:
         wrong = {"refused": str(e)}
     finally:
@@ -455,7 +484,7 @@ def main():
     p.add_argument("program", nargs="?")
     p.add_argument("models", nargs="*", help="all of nets.MODELS")
     p.add_argument("--modes", default="cpu", help=f"some of {','.join(MODES)}")
-    p.add_argument("--steps", type=int, default=STEPS)
+    p.add_argument("--steps", type=int, default=0, help=f"{STEPS}; {LARGE[0]} of large models")
     p.add_argument("--quick", action="store_true", help="only nets.QUICK")
     p.add_argument("--all", action="store_true", help="those of other packages, too")
     p.add_argument("--list", action="store_true")
@@ -470,8 +499,9 @@ def main():
     torch.set_num_threads(1)
     report = Report()
     for name in a.models or ([] if a.mistakes else usual):
+        case = Case(name, table[name])
         for mode in a.modes.split(","):
-            check(name, table[name], mode, a, report)
+            check(case, mode, a, report)
     if a.mistakes:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as directory:
             find_mistakes(Program(a.program, a.mpiexec.split(), directory), report)

@@ -14,10 +14,11 @@ class Entry:
 
     classes: of a cross-entropy, or 0 for squared errors.
     layers: the section `model` of a configuration that has the same layers; without it the .pt2 file is the model.
+    large: takes long; it is trained for a few steps.
     """
 
-    def __init__(self, make, *draw, classes=0, layers=None):
-        self.make, self.draw, self.classes, self.layers = make, draw, classes, layers
+    def __init__(self, make, *draw, classes=0, layers=None, large=False):
+        self.make, self.draw, self.classes, self.layers, self.large = make, draw, classes, layers, large
 
 
 def real(*shape):
@@ -54,8 +55,10 @@ def without_random(net):
             m.dropout = 0.0
         elif type(m).__name__ == "StochasticDepth":
             m.p = 0.0
-        elif type(m).__name__ == "DropPath":
+        elif type(m).__name__.endswith("DropPath"):
             m.drop_prob = 0.0
+        if hasattr(m, "drop_rate"):
+            m.drop_rate = 0.0
     return net
 
 
@@ -192,7 +195,48 @@ def torchvision(name, *shape, **options):
 
         return getattr(torchvision.models, name)(weights=None, num_classes=10, **options)
 
-    return Entry(make, real(*shape), classes=10)
+    return Entry(make, real(*shape), classes=10, large=True)
+
+
+def narrow(make, *shape):
+    """A class of torchvision.models with less depth and width than its named models have."""
+
+    def build():
+        import torchvision.models
+
+        return make(torchvision.models)
+
+    return Entry(build, real(*shape), classes=10, large=True)
+
+
+def bottleneck(m):
+    return m.ResNet(m.resnet.Bottleneck, [1, 1, 1, 1], 10, groups=4, width_per_group=8)
+
+
+def convnext(m):
+    sizes = [m.convnext.CNBlockConfig(16, 32, 1), m.convnext.CNBlockConfig(32, None, 2)]
+    return m.ConvNeXt(sizes, stochastic_depth_prob=0.1, num_classes=10)
+
+
+def swin(m):
+    return m.SwinTransformer([4, 4], 24, [2, 2], [2, 4], [4, 4], num_classes=10)
+
+
+def maxvit(m):
+    return m.MaxVit(
+        (64, 64),
+        stem_channels=16,
+        partition_size=4,
+        block_channels=[16, 32],
+        block_layers=[1, 1],
+        head_dim=8,
+        stochastic_depth_prob=0.1,
+        num_classes=10,
+    )
+
+
+def vision_transformer(m):
+    return m.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10)
 
 
 def timm(name, size=64, **options):
@@ -201,7 +245,16 @@ def timm(name, size=64, **options):
 
         return timm.create_model(name, pretrained=False, num_classes=10, **options)
 
-    return Entry(make, real(3, size, size), classes=10)
+    return Entry(make, real(3, size, size), classes=10, large=True)
+
+
+def timm_class(module, name, size=64, **options):
+    def make():
+        import importlib
+
+        return getattr(importlib.import_module("timm.models." + module), name)(num_classes=10, **options)
+
+    return Entry(make, real(3, size, size), classes=10, large=True)
 
 
 class Logits(nn.Module):
@@ -219,38 +272,35 @@ def transformers(model, config, draw, classes=0, call=None, **options):
 
         return Logits(getattr(transformers, model)(getattr(transformers, config)(**options)), **call or {})
 
-    return Entry(make, draw, classes=classes)
+    return Entry(make, draw, classes=classes, large=True)
 
 
 TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
 NO_DROPOUT = dict(attention_dropout=0.0)
 LANGUAGE = dict(call=dict(use_cache=False))
 OTHERS = {
-    "resnet18": torchvision("resnet18", 3, 64, 64),
-    "resnet50": torchvision("resnet50", 3, 64, 64),
-    "mobilenet_v2": torchvision("mobilenet_v2", 3, 64, 64),
-    "mobilenet_v3_small": torchvision("mobilenet_v3_small", 3, 64, 64),
-    "vgg11_bn": torchvision("vgg11_bn", 3, 32, 32),
+    "resnet18": torchvision("resnet18", 3, 32, 32),
+    "resnext": narrow(bottleneck, 3, 32, 32),
+    "mobilenet_v2": torchvision("mobilenet_v2", 3, 32, 32),
+    "mobilenet_v3_small": torchvision("mobilenet_v3_small", 3, 32, 32),
     "squeezenet1_1": torchvision("squeezenet1_1", 3, 64, 64),
-    "shufflenet_v2_x0_5": torchvision("shufflenet_v2_x0_5", 3, 64, 64),
-    "efficientnet_b0": torchvision("efficientnet_b0", 3, 64, 64),
-    "convnext_tiny": torchvision("convnext_tiny", 3, 64, 64),
-    "vit_b_32": torchvision("vit_b_32", 3, 64, 64, image_size=64),
-    "swin_t": torchvision("swin_t", 3, 64, 64),
-    "densenet121": torchvision("densenet121", 3, 64, 64),
-    "regnet_y_400mf": torchvision("regnet_y_400mf", 3, 64, 64),
-    "mnasnet0_5": torchvision("mnasnet0_5", 3, 64, 64),
-    "timm-mixer": timm("mixer_s32_224", img_size=64),
-    "timm-deit_tiny": timm("deit_tiny_patch16_224", img_size=64),
-    "timm-seresnet18": timm("seresnet18"),
-    "timm-eca_nfnet_l0": timm("eca_nfnet_l0"),
-    "timm-resnetv2": timm("resnetv2_50"),
-    "timm-ghostnet": timm("ghostnet_100"),
-    "timm-repvgg_a0": timm("repvgg_a0"),
-    "timm-poolformer": timm("poolformer_s12"),
+    "shufflenet_v2_x0_5": torchvision("shufflenet_v2_x0_5", 3, 32, 32),
+    "efficientnet_b0": torchvision("efficientnet_b0", 3, 32, 32),
+    "convnext": narrow(convnext, 3, 32, 32),
+    "vision_transformer": narrow(vision_transformer, 3, 32, 32),
+    "swin": narrow(swin, 3, 32, 32),
+    "maxvit": narrow(maxvit, 3, 64, 64),
+    "regnet_y_400mf": torchvision("regnet_y_400mf", 3, 32, 32),
+    "mnasnet0_5": torchvision("mnasnet0_5", 3, 32, 32),
+    "timm-mixer": timm_class("mlp_mixer", "MlpMixer", img_size=64, num_blocks=2, embed_dim=32),
+    "timm-deit_tiny": timm("deit_tiny_patch16_224", img_size=64, depth=2, embed_dim=48),
+    "timm-seresnet18": timm("seresnet18", 32, layers=(1, 1, 1, 1), channels=(16, 32, 64, 64)),
+    "timm-resnetv2": timm("resnetv2_50", layers=(1, 1, 1, 1), channels=(16, 32, 64, 64), stem_chs=16),
+    "timm-ghostnet": timm("ghostnet_050", 32),
+    "timm-lcnet": timm("lcnet_050", 32),
+    "timm-nf_regnet_b0": timm("nf_regnet_b0", 32),
     "timm-mobilevit": timm("mobilevit_xxs"),
-    "timm-xcit": timm("xcit_nano_12_p16_224", img_size=64),
-    "timm-gmlp": timm("gmlp_ti16_224", img_size=64),
+    "timm-xcit": timm("xcit_nano_12_p16_224", img_size=64, depth=2, embed_dim=32),
     "gpt2": transformers(
         "GPT2LMHeadModel",
         "GPT2Config",
@@ -307,6 +357,6 @@ def others():
     """Those whose package is there."""
     import importlib.util
 
-    packages = {"timm-": "timm", **{k: "torchvision" for k in list(OTHERS)[:14]}}
+    packages = {"timm-": "timm", **{k: "torchvision" for k in list(OTHERS)[:13]}}
     wanted = lambda name: next((p for k, p in packages.items() if name.startswith(k)), "transformers")
     return {k: v for k, v in OTHERS.items() if importlib.util.find_spec(wanted(k))}
