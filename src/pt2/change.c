@@ -81,22 +81,20 @@ out:
 
 /* ---- ops that change their first argument ---- */
 
-/* Whether an op changes its first argument: its name ends in '_', or is that of an operator such as
- * "__iand__".  *mark: the '_' of "relu_.default". */
+/* Whether an op changes its first argument: its name ends in '_', but not in "__".  *mark: the '_'
+ * of "relu_.default". */
 static int changes_first(const ct_pt2_node_t *node, const char **mark)
 {
   const char *dot = strncmp(node->op, "aten.", 5) == 0 ? strchr(node->op + 5, '.') : NULL;
   *mark = dot ? dot - 1 : NULL;
-  if (!dot || dot - node->op < 7 || dot[-1] != '_') return 0;
-  return dot[-2] != '_' || strncmp(node->op, "aten.__i", 8) == 0;
+  return dot && dot - node->op > 6 && dot[-1] == '_' && dot[-2] != '_';
 }
 
 static int changes_shape(const ct_pt2_node_t *node)
 {
-  static const char *const ops[] = {"aten.squeeze_", "aten.unsqueeze_",  "aten.transpose_",
-                                    "aten.t_",       "aten.swapaxes_",   "aten.swapdims_",
-                                    "aten.resize_",  "aten.resize_as_",  "aten.as_strided_",
-                                    "aten.set_",     "aten.__ilshift__", "aten.__irshift__"};
+  static const char *const ops[] = {
+      "aten.squeeze_",  "aten.unsqueeze_", "aten.transpose_", "aten.t_",          "aten.swapaxes_",
+      "aten.swapdims_", "aten.resize_",    "aten.resize_as_", "aten.as_strided_", "aten.set_"};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
     if (ct_pt2_is(node, ops[i])) return 1;
   return 0;
@@ -139,13 +137,7 @@ static const char *functional_name(ct__pt2_t *p, const char *op, const char *mar
   static const struct {
     const char *from, *to;
   } other[] = {{"aten.bernoulli_.float", "aten.bernoulli.p"},
-               {"aten.normal_.default", "aten.normal_functional.default"},
-               {"aten.__iand__.Tensor", "aten.bitwise_and.Tensor"},
-               {"aten.__ior__.Tensor", "aten.bitwise_or.Tensor"},
-               {"aten.__ixor__.Tensor", "aten.bitwise_xor.Tensor"},
-               {"aten.__iand__.Scalar", "aten.bitwise_and.Scalar"},
-               {"aten.__ior__.Scalar", "aten.bitwise_or.Scalar"},
-               {"aten.__ixor__.Scalar", "aten.bitwise_xor.Scalar"}};
+               {"aten.normal_.default", "aten.normal_functional.default"}};
   for (size_t i = 0; i < sizeof other / sizeof *other; i++)
     if (strcmp(op, other[i].from) == 0) return other[i].to;
   return ct__pt2_format(p, "%.*s%s", (int)(mark - op), op, mark + 1);
@@ -221,17 +213,6 @@ out:
 
 /* ---- the pass ---- */
 
-/* "aten.__and__" is the same as "aten.bitwise_and". */
-static const char *plain_name(const char *op)
-{
-  static const char *const names[][2] = {{"aten.__and__.Tensor", "aten.bitwise_and.Tensor"},
-                                         {"aten.__or__.Tensor", "aten.bitwise_or.Tensor"},
-                                         {"aten.__xor__.Tensor", "aten.bitwise_xor.Tensor"}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(op, names[i][0]) == 0) return names[i][1];
-  return op;
-}
-
 static int change_node(ct__pt2_t *p, const ct_pt2_node_t *file, int at)
 {
   int rc = CT_OK;
@@ -240,7 +221,6 @@ static int change_node(ct__pt2_t *p, const ct_pt2_node_t *file, int at)
   int first = file->args > 0 && file->arg[0].kind == CT_PT2_TENSOR ? file->arg[0].tensor[0] : -1;
   CT_TRY(ct__pt2_set_tensors(p, &node, change_now));
   if (changes_first(&node, &mark)) return change_in_place(p, file, &node, mark, at);
-  node.op = plain_name(node.op);
   for (int k = 0; k < node.outs; k++)
     if (node.out[k] >= 0) p->value[node.out[k]].node = p->g.nodes;
   CT_TRY(ct__pt2_add_node(p, &node));

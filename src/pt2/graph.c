@@ -99,6 +99,18 @@ out:
   return rc;
 }
 
+/* Python's operators on tensors have names of their own. */
+static const char *plain_name(const char *op)
+{
+  static const char *const names[][2] = {
+      {"aten.__and__.", "aten.bitwise_and."}, {"aten.__or__.", "aten.bitwise_or."},
+      {"aten.__xor__.", "aten.bitwise_xor."}, {"aten.__iand__.", "aten.bitwise_and_."},
+      {"aten.__ior__.", "aten.bitwise_or_."}, {"aten.__ixor__.", "aten.bitwise_xor_."}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(op, names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+  return NULL;
+}
+
 /* Sets the op's name and the module. */
 static int node_head(ct__pt2_t *p, const json_t *o, ct_pt2_node_t *node)
 {
@@ -108,7 +120,8 @@ static int node_head(ct__pt2_t *p, const json_t *o, ct_pt2_node_t *node)
   const char *op = json_string_value(target);
   if (!ct__pt2_is_name(target)) CT_TRY(ct__pt2_damaged(p, "expected the op of each node"));
   if (strncmp(op, prefix, strlen(prefix)) == 0) op += strlen(prefix);
-  node->op = ct__pt2_copy(p, op);
+  const char *plain = plain_name(op);
+  node->op = plain ? ct__pt2_format(p, "%s%s", plain, strrchr(op, '.') + 1) : ct__pt2_copy(p, op);
   if (!node->op) CT_TRY(CT_ERR_NOMEM);
   CT_TRY(graph_module(p, json_object_get(o, "metadata"), node));
 out:

@@ -32,6 +32,39 @@ static int tensor_of(const ct_pt2_node_t *node, const char *name)
   return a && a->kind == CT_PT2_TENSOR ? a->tensor[0] : -1;
 }
 
+static int same_number(const ct_pt2_arg_t *a, const ct_pt2_arg_t *b)
+{
+  if (!a || !b || a->kind != b->kind) return !a && !b;
+  return a->kind == CT_PT2_NONE || (a->kind == CT_PT2_INT && a->dim[0].n == b->dim[0].n &&
+                                    a->dim[0].batch == 0 && b->dim[0].batch == 0);
+}
+
+/* The node that made `whole`, if it put something into the part of it that `node` names, by
+ * slice_scatter or select_scatter; NULL: it did not. */
+static const ct_pt2_node_t *same_part(const ct__pt2_t *p, const ct_pt2_node_t *node, int whole)
+{
+  static const char *const names[] = {"dim", "start", "end", "step", "index"};
+  int select = ct_pt2_is(node, "aten.select") || ct_pt2_is(node, "aten.select_scatter");
+  int by = p->value[whole].node;
+  if (by < 0 || !ct_pt2_is(&p->node[by], select ? "aten.select_scatter" : "aten.slice_scatter"))
+    return NULL;
+  for (int i = 0; i < 5; i++)
+    if (!same_number(ct_pt2_arg(node, names[i]), ct_pt2_arg(&p->node[by], names[i]))) return NULL;
+  return &p->node[by];
+}
+
+/* The part that was put into a value and is read from it, or the value into which the same part was
+ * put before; -1: none. */
+static int equal_part(const ct__pt2_t *p, const ct_pt2_node_t *node, int whole)
+{
+  int reads = ct_pt2_is(node, "aten.slice") || ct_pt2_is(node, "aten.select");
+  int puts = ct_pt2_is(node, "aten.slice_scatter") || ct_pt2_is(node, "aten.select_scatter");
+  const ct_pt2_node_t *by = reads || puts ? same_part(p, node, whole) : NULL;
+  if (!by) return -1;
+  if (reads) return p->more[tensor_of(by, "src")].now;
+  return p->more[tensor_of(by, "src")].now == tensor_of(node, "src") ? whole : -1;
+}
+
 /* The value that the only output of a node is equal to; -1: none. */
 static int equal_value(const ct__pt2_t *p, const ct_pt2_node_t *node)
 {
@@ -48,6 +81,8 @@ static int equal_value(const ct__pt2_t *p, const ct_pt2_node_t *node)
   int x = node->args > 0 && node->arg[0].kind == CT_PT2_TENSOR ? node->arg[0].tensor[0] : -1;
   int y = node->outs == 1 ? node->out[0] : -1, src = tensor_of(node, "src");
   if (x < 0 || y < 0 || !node->known || p->value[x].type != p->value[y].type) return -1;
+  int part = equal_part(p, node, x);
+  if (part >= 0 && same_shape(p, part, y) && p->value[part].type == p->value[y].type) return part;
   if (ct_pt2_is(node, "aten.slice_scatter"))
     return src >= 0 && p->value[src].type == p->value[y].type && same_shape(p, src, y) &&
                    step_is_1(node)
