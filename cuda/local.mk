@@ -8,7 +8,7 @@ cuda_c = \
 # matrix products and the layers built on them
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
   %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
-  %D%/op_attention.c %D%/kernels/attention.h
+  %D%/op_attention.c %D%/op_matmul.c %D%/op_softmax.c %D%/op_reduce.c %D%/kernels/attention.h
 # RNNs of cuDNN
 cuda_c += %D%/rnn/rnn.h %D%/rnn/rnn_dnn.c %D%/conv/dnn_check.c %D%/library_handles.h
 # the NCCL communicator

@@ -384,6 +384,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases_bad.c \
   %D%/conform/cases_loss.c \
   %D%/conform/cases_norm.c \
+  %D%/conform/cases_reduce.c \
   %D%/conform/cases_seq.c \
   %D%/conform/cases_move.c \
   %D%/conform/cases_volume.c \

@@ -72,6 +72,12 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \
   /* a parameter or buffer as the input of other ops; has no input */                             \
   X(OPERAND, operand, 0, 1, 0, 0, 0, 0, 0)                                                        \
+  /* torch.matmul: products of the last two dims; the dims before them broadcast */               \
+  X(MATMUL, matmul, CT_KIND_GEMM | CT_KIND_SHAPES, 0, CT_USES_X, 0, CT_KIND_OWN, CT_KIND_OWN, 0)  \
+  /* softmax or its logarithm along a dim */                                                      \
+  X(SOFTMAX, softmax, 0, 0, CT_USES_Y, 0, 5, 4, 0)                                                \
+  /* sum, mean, maximum, … over dims; or the cumulative sum along one */                        \
+  X(REDUCE, reduce, 0, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                            \
   /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                           \
   X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                  \
   /* x in another layout, type (cast) or shape (flatten); CT_U8: image bytes to floats */         \
@@ -127,6 +133,28 @@ typedef enum {
 #undef X
 } ct_act_t;
 
+/** What CT_OP_REDUCE computes over some dims of x, named as in PyTorch: X(NAME, word, tensors that
+ * the gradient needs, operations per element). */
+#define CT_RED_LIST(X)                                                                       \
+  X(CT_RED_SUM, sum, 0, 1)                                                                   \
+  X(CT_RED_MEAN, mean, 0, 1)                                                                 \
+  X(CT_RED_AMAX, amax, CT_USES_X | CT_USES_Y, 1) /* equal values share the gradient */       \
+  X(CT_RED_AMIN, amin, CT_USES_X | CT_USES_Y, 1)                                             \
+  X(CT_RED_MAX, max, CT_USES_X | CT_USES_Y, 1) /* the first of equal values has it; 1 dim */ \
+  X(CT_RED_MIN, min, CT_USES_X | CT_USES_Y, 1)                                               \
+  X(CT_RED_PROD, prod, CT_USES_X, 1)                                                         \
+  X(CT_RED_NORM, norm, CT_USES_X | CT_USES_Y, 2) /* (sum of |x|^p)^(1/p) */                  \
+  X(CT_RED_VAR, var, CT_USES_X, 4)                                                           \
+  X(CT_RED_STD, std, CT_USES_X | CT_USES_Y, 4)                                               \
+  X(CT_RED_LOGSUMEXP, logsumexp, CT_USES_X | CT_USES_Y, 4)                                   \
+  X(CT_RED_CUMSUM, cumsum, 0, 1) /* y has the shape of x; 1 dim */
+
+typedef enum {
+#define X(name, ...) name,
+  CT_RED_LIST(X)
+#undef X
+} ct_reduction_t;
+
 /** Losses that average over the outputs of a sample; each output has a target or, with labels, its
  * one-hot value: X(NAME, word, description).  To add one: a row here and its formula in each
  * backend. */
@@ -148,6 +176,7 @@ typedef enum {
 enum {
 #define X(...) +1
   CT_ACT_COUNT = CT_ACT_LIST(X),
+  CT_RED_COUNT = 0 CT_RED_LIST(X),
   CT_LOSS_COUNT = 1 CT_POINT_LOSS_LIST(X)
 #undef X
 };
@@ -207,6 +236,11 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  STRIDED  x -> y                                dy -> dx
  *  OPERAND  w[0] [as y] -> y                     dy -> dw[0]; the descriptor's x is as y
+ *  MATMUL   x [.., m,k], x2 [.., k,n] -> y        x, x2, dy -> dx, dx2 (either may be NULL)
+ *           [.., m,n]; each x may be transposed
+ *  SOFTMAX  x -> y                                y, dy -> dx
+ *  REDUCE   x -> y, which has x's other dims;     dy (x, y) -> dx
+ *           a reduced dim is 1, or left out
  *  UPSAMPLE x -> y, its dims multiples of x's     dy -> dx
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
@@ -307,6 +341,17 @@ typedef struct ct_op_desc {
       int edge[CT_MAX_DIMS];      /**< ct_edge_t, per dim of x: indices outside of it */
       double value;               /**< CT_EDGE_VALUE: the constant */
     } strided;
+      int a_turned, b_turned; /**< 1: x is [.., k,m]; x2 is [.., n,k] */
+    } matmul;
+    struct {
+      int dim, log; /**< log 1: the logarithm of the softmax */
+    } softmax;
+    struct {
+      ct_reduction_t mode;
+      unsigned dims;     /**< bit i: over dim i of x */
+      double p;          /**< NORM: its order, above 0; infinity: the maximum norm */
+      double correction; /**< VAR, STD: the divisor is the number of values less this */
+    } reduce;
     struct {
       int linear; /**< 1: torch.nn.functional.interpolate with align_corners = False; 0: nearest */
     } upsample;
@@ -386,6 +431,15 @@ typedef struct ct_act_facts {
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
 /** Returns the name of a loss; "unknown" for an invalid kind. */
 const char *ct_loss_name(ct_loss_kind_t kind);
+/** Returns the name of a mode of REDUCE; "unknown" for an invalid one. */
+const char *ct_reduction_name(ct_reduction_t mode);
+/** Returns how many elements of x a REDUCE makes one of. */
+int64_t ct_op_reduced(const ct_op_desc_t *d);
+/** Returns dim \a i, counted from the last (0), of a shape with dims of 1 added in front. */
+static inline int64_t ct_dim_back(const ct_shape_t *s, int i)
+{
+  return i < s->ndim ? s->dim[s->ndim - 1 - i] : 1;
+}
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);

@@ -175,6 +175,44 @@ const char *ct_loss_name(ct_loss_kind_t kind)
   return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
 }
 
+const char *ct_reduction_name(ct_reduction_t mode)
+{
+  static const char *const name[] = {
+#define X(id, word, ...) #word,
+      CT_RED_LIST(X)
+#undef X
+  };
+  return (unsigned)mode < CT_RED_COUNT ? name[mode] : "unknown";
+}
+
+static int reduce_uses(ct_reduction_t mode)
+{
+  static const int uses[] = {
+#define X(id, word, needs, flops) needs,
+      CT_RED_LIST(X)
+#undef X
+  };
+  return uses[mode];
+}
+
+static int reduce_flops(ct_reduction_t mode)
+{
+  static const int each[] = {
+#define X(id, word, needs, flops) flops,
+      CT_RED_LIST(X)
+#undef X
+  };
+  return each[mode];
+}
+
+int64_t ct_op_reduced(const ct_op_desc_t *d)
+{
+  int64_t n = 1;
+  for (int i = 0; i < d->x.ndim; i++)
+    if (d->u.reduce.dims >> i & 1) n *= d->x.dim[i];
+  return n;
+}
+
 int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
@@ -195,6 +233,8 @@ int ct_op_uses(const ct_op_desc_t *d)
     return data && d->u.add.relu ? CT_USES_Y : 0;
   case CT_OP_ACT:
     return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
+  case CT_OP_REDUCE:
+    return data ? reduce_uses(d->u.reduce.mode) : 0;
   default:
     return (data ? f->data_uses : 0) | (param ? f->param_uses : 0);
   }
@@ -371,6 +411,35 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
 }
 
+static void put_matmul(text_t *t, const ct_op_desc_t *d)
+{
+  put_word(t, d->u.matmul.a_turned, "transposed a");
+  put_word(t, d->u.matmul.b_turned, "transposed b");
+}
+
+static void put_softmax(text_t *t, const ct_op_desc_t *d)
+{
+  op_put(t, " dim %d", d->u.softmax.dim);
+  put_word(t, d->u.softmax.log, "log");
+}
+
+static void put_linear(text_t *t, const ct_op_desc_t *d)
+{
+  put_word(t, d->u.linear.bias, "bias");
+  put_word(t, d->u.linear.add, "add");
+  put_word(t, d->u.linear.relu, "relu");
+}
+
+static void put_reduce(text_t *t, const ct_op_desc_t *d)
+{
+  ct_reduction_t mode = d->u.reduce.mode;
+  put_word(t, 1, ct_reduction_name(mode));
+  for (int i = 0, n = 0; i < d->x.ndim; i++)
+    if (d->u.reduce.dims >> i & 1) op_put(t, "%s%d", n++ ? "," : " dim ", i);
+  if (mode == CT_RED_NORM) op_put(t, " p%g", d->u.reduce.p);
+  if (mode == CT_RED_VAR || mode == CT_RED_STD) op_put(t, " correction %g", d->u.reduce.correction);
+}
+
 static int has_output(ct_op_kind_t kind)
 {
   return !ct_op_is(kind, CT_KIND_FLAT);
@@ -389,9 +458,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_conv(t, d);
     break;
   case CT_OP_LINEAR:
-    put_word(t, d->u.linear.bias, "bias");
-    put_word(t, d->u.linear.add, "add");
-    put_word(t, d->u.linear.relu, "relu");
+    put_linear(t, d);
     break;
   case CT_OP_BNORM:
     put_word(t, 1, d->training ? "training" : "inference");
@@ -416,6 +483,15 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_STRIDED:
     put_strided(t, d);
+    break;
+  case CT_OP_MATMUL:
+    put_matmul(t, d);
+    break;
+  case CT_OP_SOFTMAX:
+    put_softmax(t, d);
+    break;
+  case CT_OP_REDUCE:
+    put_reduce(t, d);
     break;
   case CT_OP_UPSAMPLE:
     put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
@@ -451,6 +527,7 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
 
   if (cap > 0) buf[0] = 0;
   op_put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
+  if (d->kind == CT_OP_MATMUL) op_put(&t, ", %s", ct_shape_text(&d->x2, y, sizeof y));
   if (has_output(d->kind)) op_put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);
   put_word(&t, d->q.dynamic, "dynamic int8");
@@ -510,6 +587,10 @@ static double forward_flops(const ct_op_desc_t *d)
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
+  case CT_OP_MATMUL:
+    return 2 * y * (double)ct_dim_back(&d->x, d->u.matmul.a_turned ? 1 : 0);
+  case CT_OP_REDUCE:
+    return reduce_flops(d->u.reduce.mode) * x;
   case CT_OP_UPSAMPLE: /* a multiply and an add per dim and neighbour */
     return d->u.upsample.linear ? 4 * space(d) * y : 0;
   default:
@@ -524,6 +605,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
 
   if (flops == CT_KIND_FWD) return forward_flops(d);
+  if (d->kind == CT_OP_MATMUL) return 2 * forward_flops(d);
   if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
     return forward_flops(d) - 4 * x * (double)d->x.dim[1];
   return flops * x;

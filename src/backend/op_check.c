@@ -282,6 +282,23 @@ static const char *check_map(const ct_op_desc_t *d, int from_dims, int to_dims, 
     if (d->u.strided.from[i] < -1 || d->u.strided.from[i] >= from_dims)
       return "a dim reads a dim that the input does not have";
     if (step < -most / size || step > most / size) return "a step is out of range";
+static const char *check_matmul(const ct_op_desc_t *d)
+{
+  const ct_shape_t *a = &d->x, *b = &d->x2, *y = &d->y;
+  int ta = d->u.matmul.a_turned, tb = d->u.matmul.b_turned;
+  int dims = a->ndim > b->ndim ? a->ndim : b->ndim;
+
+  if (a->ndim < 2 || b->ndim < 2) return "a matrix product takes two inputs of 2 dims or more";
+  if (y->ndim != dims) return "the output has other dims than the inputs";
+  if (ct_dim_back(a, ta ? 1 : 0) != ct_dim_back(b, tb ? 0 : 1))
+    return "the inner sizes of the matrices differ";
+  if (ct_dim_back(y, 1) != ct_dim_back(a, ta ? 0 : 1) ||
+      ct_dim_back(y, 0) != ct_dim_back(b, tb ? 1 : 0))
+    return "the output's size is not that of the product";
+  for (int i = 2; i < dims; i++) {
+    int64_t s = ct_dim_back(a, i), t = ct_dim_back(b, i);
+    if ((s != t && s != 1 && t != 1) || ct_dim_back(y, i) != (s == 1 ? t : s))
+      return "the dims before the matrices cannot be broadcast";
   }
   return NULL;
 }
@@ -294,6 +311,45 @@ static const char *check_strided(const ct_op_desc_t *d)
   if (ct_shape_count(&d->x) == 0 && ct_shape_count(&d->y) > 0) return "the input is empty";
   if (d->u.strided.value != d->u.strided.value) return "the constant is not a number";
   return check_map(d, m ? m : d->x.ndim, n ? n : d->y.ndim, n ? d->u.strided.y_view : d->y.dim);
+static const char *check_softmax(const ct_op_desc_t *d)
+{
+  int dim = d->u.softmax.dim;
+  return dim >= 0 && dim < d->x.ndim ? same_shape(d) : "there is no such dim";
+}
+
+/* Returns 1 if y has the dims of x without the reduced ones; if none is left, one dim of 1. */
+static int is_without(const ct_op_desc_t *d, unsigned dims)
+{
+  int n = 0;
+  for (int i = 0; i < d->x.ndim; i++)
+    if (!(dims >> i & 1) && (n >= d->y.ndim || d->x.dim[i] != d->y.dim[n++])) return 0;
+  return n == d->y.ndim || (n == 0 && d->y.ndim == 1 && d->y.dim[0] == 1);
+}
+
+static int is_kept(const ct_op_desc_t *d, unsigned dims)
+{
+  if (d->y.ndim != d->x.ndim) return 0;
+  for (int i = 0; i < d->x.ndim; i++)
+    if (d->y.dim[i] != (dims >> i & 1 ? 1 : d->x.dim[i])) return 0;
+  return 1;
+}
+
+static const char *check_reduce(const ct_op_desc_t *d)
+{
+  ct_reduction_t mode = d->u.reduce.mode;
+  unsigned dims = d->u.reduce.dims;
+  int one = mode == CT_RED_MAX || mode == CT_RED_MIN || mode == CT_RED_CUMSUM;
+
+  if ((unsigned)mode >= CT_RED_COUNT) return "unknown reduction";
+  if (!dims || dims >> d->x.ndim) return "there is no such dim";
+  if (one && dims & (dims - 1)) return "it works along one dim";
+  if (mode == CT_RED_CUMSUM) return same_shape(d);
+  if (mode == CT_RED_NORM && !(d->u.reduce.p > 0)) return "the order p is not above 0";
+  if ((mode == CT_RED_VAR || mode == CT_RED_STD) &&
+      !((double)ct_op_reduced(d) > d->u.reduce.correction))
+    return "it has fewer values than the correction";
+  return is_kept(d, dims) || is_without(d, dims) ? NULL
+                                                 : "the output's size is not what the dims leave";
 }
 
 static const char *check_upsample(const ct_op_desc_t *d)

@@ -152,7 +152,8 @@ static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const cpu__op_kind_t *kind = kinds[d->kind];
   if (ct_op_is_int8(d)) return cpu__int8_kind(d);
-  return d->x.dtype == CT_BF16 && kind->stores && kind->stores(dev, d) ? &cpu__storage : kind;
+  if (d->y.dtype != CT_BF16 || !kind->stores || !kind->stores(dev, d)) return kind;
+  return d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? &cpu__storage : &cpu__in_floats;
 }
 
 static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
@@ -162,6 +163,11 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   if (!kind) return d->x.layout; /* prepare will report the reason */
   if (kind->wants) return kind->wants(dev, d);
   return kind->plain ? CT_PLAIN : d->x.layout;
+}
+
+const cpu__op_kind_t *cpu__kind_of(ct_op_kind_t kind)
+{
+  return kinds[kind];
 }
 
 static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,

@@ -6,7 +6,8 @@
 extern const cpu__algos_t cpu__linear_algos;
 extern const cpu__algo_t cpu__linear_bf16;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
-extern const cpu__op_kind_t cpu__storage; /* wraps a convolution or linear op */
+extern const cpu__op_kind_t cpu__in_floats; /* wraps an op of another kind, float32 inside */
+extern const cpu__op_kind_t cpu__storage;   /* wraps a convolution or linear op */
 
 /** Local.  Creates and prepares an op of a kind; freed by cpu__op_free(), which accepts NULL. */
 int cpu__op_new(const cpu__op_kind_t *kind, ct_dev_t *dev, const ct_op_desc_t *d,

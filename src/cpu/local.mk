@@ -3,7 +3,20 @@ src/cpu/%.$(OBJEXT): CONTRACT =
 if HAVE_DNNL
 
 libctrain_a_SOURCES += \
-  %D%/ct_cpu.h %D%/team.h %D%/team.c %D%/kinds.h %D%/op.c %D%/backend.c %D%/storage.c %D%/convt.c %D%/linear.c %D%/linear_bf16.c %D%/lstm.c %D%/attention.c
+  %D%/ct_cpu.h \
+  %D%/team.h \
+  %D%/team.c \
+  %D%/kinds.h \
+  %D%/op.c \
+  %D%/backend.c \
+  %D%/storage.c \
+  %D%/convt.c \
+  %D%/linear.c \
+  %D%/linear_bf16.c \
+  %D%/lstm.c \
+  %D%/attention.c \
+  %D%/in_floats.c \
+  %D%/matmul.c
 # oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
@@ -29,14 +42,24 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
   %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
-  %D%/kern/channels.h %D%/kern/channels.c \
-  %D%/kern/operand.c %D%/kern/reorder.c %D%/kern/strided.c %D%/kern/strided_body.h %D%/kern/strided_sum.h %D%/kern/strided_sum.c %D%/kern/tokens.c %D%/kern/update.c
+  %D%/kern/channels.h \
+  %D%/kern/channels.c \
+  %D%/kern/operand.c \
+  %D%/kern/reorder.c \
+  %D%/kern/strided.c \
+  %D%/kern/strided_body.h \
+  %D%/kern/strided_sum.h \
+  %D%/kern/strided_sum.c \
+  %D%/kern/tokens.c \
+  %D%/kern/update.c \
+  %D%/kern/reduce.c \
+  %D%/kern/softmax.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \
   %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_depthwise.h \
   %D%/kern/body_dropout.h %D%/kern/body_elt.h \
-  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
+  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_reduce.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c

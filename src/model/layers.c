@@ -41,6 +41,21 @@
   X(add)              \
   X(concat)           \
   X(upsample)         \
+  X(matmul)           \
+  X(softmax)          \
+  X(log_softmax)      \
+  X(sum)              \
+  X(mean)             \
+  X(amax)             \
+  X(amin)             \
+  X(max)              \
+  X(min)              \
+  X(prod)             \
+  X(norm)             \
+  X(var)              \
+  X(std)              \
+  X(logsumexp)        \
+  X(cumsum)           \
   X(layernorm)        \
   X(attention)        \
   X(tokens)           \

@@ -34,6 +34,8 @@ libctrain_a_SOURCES += \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
   %D%/layer_conv_transpose.c \
+  %D%/layer_dims.c \
+  %D%/layer_dims.h \
   %D%/layer_dropout.c \
   %D%/layer_expand.c \
   %D%/layer_fake_quant.c \
@@ -46,6 +48,8 @@ libctrain_a_SOURCES += \
   %D%/layer_permute.c \
   %D%/layer_pixel.c \
   %D%/layer_pool.c \
+  %D%/layer_matmul.c \
+  %D%/layer_reduce.c \
   %D%/layer_relu.c \
   %D%/layer_reshape.c \
   %D%/layer_select.c \

@@ -57,6 +57,18 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     }
     d->u.strided.start[2] = 4;
     break;
+  case CT_OP_MATMUL:
+    start(d, kind, ct_shape(3, 2, 3, 4), ct_shape(3, 2, 3, 5));
+    d->x2 = ct_shape(2, 4, 5);
+    break;
+  case CT_OP_SOFTMAX:
+    d->u.softmax.dim = 1;
+    break;
+  case CT_OP_REDUCE:
+    start(d, kind, image, ct_shape(4, 2, 4, 1, 1));
+    d->u.reduce.dims = 12;
+    d->u.reduce.p = 2;
+    break;
   case CT_OP_UPSAMPLE:
     start(d, kind, half, ct_shape(4, 2, 4, 6, 9));
     break;
@@ -180,6 +192,23 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                          \
   X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                \
   X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                               \
+  X(CT_OP_MATMUL, "2 dims or more", d->x2.ndim = 1)                                         \
+  X(CT_OP_MATMUL, "other dims", d->y.ndim = 2)                                              \
+  X(CT_OP_MATMUL, "inner sizes", d->u.matmul.b_turned = 1)                                  \
+  X(CT_OP_MATMUL, "not that of the product", d->y.dim[2] = 4)                               \
+  X(CT_OP_MATMUL, "cannot be broadcast", d->y.dim[0] = 3)                                   \
+  X(CT_OP_MATMUL, "in type", d->x2.dtype = CT_BF16)                                         \
+  X(CT_OP_SOFTMAX, "no such dim", d->u.softmax.dim = 4)                                     \
+  X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                             \
+  X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)     \
+  X(CT_OP_REDUCE, "no such dim", d->u.reduce.dims = 0)                                      \
+  X(CT_OP_REDUCE, "no such dim", d->u.reduce.dims = 16)                                     \
+  X(CT_OP_REDUCE, "one dim", d->u.reduce.mode = CT_RED_MAX)                                 \
+  X(CT_OP_REDUCE, "in shape", d->u.reduce.mode = CT_RED_CUMSUM; d->u.reduce.dims = 4)       \
+  X(CT_OP_REDUCE, "order", d->u.reduce.mode = CT_RED_NORM; d->u.reduce.p = 0)               \
+  X(CT_OP_REDUCE, "correction", d->u.reduce.mode = CT_RED_VAR; d->u.reduce.correction = 25) \
+  X(CT_OP_REDUCE, "output's size", d->y.dim[1] = 5)                                         \
+  X(CT_OP_REDUCE, "output's size", d->y.ndim = 3)                                           \
   X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = 4)                           \
   X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = -2)                          \
   X(CT_OP_STRIDED, "edges", d->u.strided.edge[3] = CT_EDGE_COUNT)                       \

@@ -3,6 +3,7 @@
  * small, so that a hundred thousand take minutes. */
 #include "tests/conform/draw.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/ct_rng.h"
@@ -280,6 +281,69 @@ static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   if (kind == CT_OP_SELECT) c->desc.u.select.index = (int)dice_throw(d, -1, x.dim[1] - 1);
 }
 
+/* Leading dims of two matrices: equal, 1 in one of them, or missing in one. */
+static void draw_matmul(dice_t *d, op_case_t *c)
+{
+  ct_shape_t a = ct_shape((int)dice_throw(d, 2, 5), 1, 1, 1, 1, 1), b = a, y;
+  int64_t m = draw_size(d), n = draw_channels(d), k = draw_channels(d);
+  int ta = dice_is(d, 30), tb = dice_is(d, 40);
+  for (int i = 0; i < a.ndim - 2; i++) {
+    a.dim[i] = b.dim[i] = dice_throw(d, 1, 3);
+    if (dice_is(d, 25)) b.dim[i] = 1;
+    if (dice_is(d, 15)) a.dim[i] = 1;
+  }
+  int cut = dice_is(d, 40) ? (int)dice_throw(d, 0, a.ndim - 2) : 0;
+  b.ndim -= cut;
+  for (int i = 0; i < b.ndim; i++)
+    b.dim[i] = b.dim[i + cut];
+  a.dim[a.ndim - 2] = ta ? k : m;
+  a.dim[a.ndim - 1] = ta ? m : k;
+  b.dim[b.ndim - 2] = tb ? n : k;
+  b.dim[b.ndim - 1] = tb ? k : n;
+  y = a;
+  for (int i = 0; i < a.ndim - 2; i++)
+    if (i >= cut && b.dim[i - cut] > 1) y.dim[i] = b.dim[i - cut];
+  y.dim[a.ndim - 2] = m;
+  y.dim[a.ndim - 1] = n;
+  start(c, CT_OP_MATMUL, a, y);
+  c->desc.x2 = b;
+  c->desc.u.matmul.a_turned = ta;
+  c->desc.u.matmul.b_turned = tb;
+}
+
+static void draw_softmax(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = draw_any(d);
+  start(c, CT_OP_SOFTMAX, x, x);
+  c->desc.u.softmax.dim = (int)dice_throw(d, 0, x.ndim - 1);
+  c->desc.u.softmax.log = dice_is(d, 40);
+}
+
+static void draw_reduce(dice_t *d, op_case_t *c)
+{
+  static const double p[] = {1, 2, INFINITY, 3};
+  ct_shape_t x = draw_any(d), y = x;
+  ct_reduction_t mode = (ct_reduction_t)dice_throw(d, 0, CT_RED_COUNT - 1);
+  int one = mode == CT_RED_MAX || mode == CT_RED_MIN || mode == CT_RED_CUMSUM;
+  unsigned dims = (unsigned)dice_throw(d, 1, (1 << x.ndim) - 1);
+  int keep = dice_is(d, 50), n = 0;
+  if (x.dim[0] == 0) x.dim[0] = y.dim[0] = 2;
+  if (one) dims = 1u << dice_throw(d, 0, x.ndim - 1);
+  for (int i = 0; i < x.ndim && mode != CT_RED_CUMSUM; i++) {
+    if (dims >> i & 1 && !keep) continue;
+    y.dim[n++] = dims >> i & 1 ? 1 : x.dim[i];
+  }
+  y.ndim = mode == CT_RED_CUMSUM ? x.ndim : n;
+  if (y.ndim == 0) y = ct_shape(1, 1);
+  start(c, CT_OP_REDUCE, x, y);
+  c->desc.u.reduce.mode = mode;
+  c->desc.u.reduce.dims = dims;
+  c->desc.u.reduce.p = p[dice_throw(d, 0, 3)];
+  c->desc.u.reduce.correction = dice_is(d, 50);
+  int ties = mode >= CT_RED_AMAX && mode <= CT_RED_MIN;
+  c->data = ties || (mode == CT_RED_NORM && isinf(c->desc.u.reduce.p)) ? DATA_TIES : DATA_RANDOM;
+}
+
 static void draw_tokens(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = ct_shape(4, draw_batch(d), draw_channels(d), draw_size(d), draw_size(d));
@@ -354,6 +418,15 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_TOKENS:
     draw_tokens(d, c);
+    return 1;
+  case CT_OP_MATMUL:
+    draw_matmul(d, c);
+    return 1;
+  case CT_OP_SOFTMAX:
+    draw_softmax(d, c);
+    return 1;
+  case CT_OP_REDUCE:
+    draw_reduce(d, c);
     return 1;
   case CT_OP_OPERAND: {
     ct_shape_t any = ct_shape(3, draw_channels(d), draw_size(d), draw_size(d));

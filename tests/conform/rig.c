@@ -208,8 +208,9 @@ static int prepare(rig_t *r)
   if (r->how.flags & RIG_LIKE) {
     ct_op_desc_t other = r->desc;
     ct_op_info_t info;
-    int own = r->desc.kind == CT_OP_OPERAND || r->desc.kind == CT_OP_STRIDED;
-    if (!own && !ct_op_is(r->desc.kind, CT_KIND_SHAPES))
+    ct_op_kind_t kind = r->desc.kind;
+    int own = kind == CT_OP_OPERAND || kind == CT_OP_STRIDED || kind == CT_OP_REDUCE;
+    if (!own && !ct_op_is(kind, CT_KIND_SHAPES))
       other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3;
     CT_TRY(s->be->op->prepare(s->dev, &other, NULL, &r->like, &info));
     CT_TRY(s->be->op->prepare(s->dev, &r->desc, r->like, &r->op, &r->info));

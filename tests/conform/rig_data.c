@@ -71,6 +71,9 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_DROPOUT:
   case CT_OP_SELECT:
   case CT_OP_STRIDED:
+  case CT_OP_MATMUL:
+  case CT_OP_SOFTMAX:
+  case CT_OP_REDUCE:
   case CT_OP_UPSAMPLE:
   case CT_OP_REORDER:
   case CT_OP_LOSS:

@@ -23,6 +23,7 @@
 #  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_bf16_, isa)
 #else
 #  include "cpu/kern/body_softmax.h"
+#  include "cpu/kern/body_reduce.h"
 #  include "cpu/kern/body_update.h"
 #  include "cpu/kern/body_seq.h"
 #  include "cpu/kern/body_loss.h"
@@ -55,6 +56,13 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .exp_sum_columns = exp_sum_columns,
     .exp_scaled_columns = exp_scaled_columns,
     .exp_scaled = exp_scaled,
+    .reduce_row = reduce_row,
+    .reduce_columns = reduce_columns,
+    .slopes = slopes,
+    .soft_row = soft_row,
+    .soft_columns = soft_columns,
+    .soft_row_bwd = soft_row_bwd,
+    .soft_columns_bwd = soft_columns_bwd,
     .powers = powers,
     .norm_sums = norm_sums,
     .update = update,

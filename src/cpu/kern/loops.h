@@ -125,6 +125,33 @@ typedef struct cpu__act {
   float alpha;
 } cpu__act_t;
 
+/** A sum over elements x, with a shift s and an order p; or another combination. */
+typedef enum {
+  CPU__SUM,             /**< of x */
+  CPU__SUM_SQUARES,     /**< of (x - s)^2 */
+  CPU__SUM_SIZES,       /**< of |x| */
+  CPU__SUM_POWERS,      /**< of |x|^p */
+  CPU__SUM_EXPS,        /**< of exp(x - s); all x <= s */
+  CPU__SUM_EQUAL,       /**< number of x == s */
+  CPU__SUM_EQUAL_SIZES, /**< number of |x| == s */
+  CPU__MOST,            /**< largest x; NaN if one is NaN, as the next two */
+  CPU__LEAST,           /**< smallest x */
+  CPU__LARGEST,         /**< largest |x| */
+  CPU__PRODUCT          /**< of all x that are not 0 */
+} cpu__sum_t;
+
+/** The gradient of an element x, with coefficients a and m and an order p. */
+typedef enum {
+  CPU__SLOPE_FILL,       /**< a */
+  CPU__SLOPE_LINE,       /**< a (x - m) */
+  CPU__SLOPE_SIGN,       /**< a sign(x) */
+  CPU__SLOPE_EQUAL,      /**< a if x == m */
+  CPU__SLOPE_EQUAL_SIZE, /**< a sign(x) if |x| == m */
+  CPU__SLOPE_EXP,        /**< a exp(x - m) */
+  CPU__SLOPE_POWER,      /**< a sign(x) (|x| / m)^(p - 1); 0 at 0 */
+  CPU__SLOPE_QUOTIENT    /**< a / x; m at 0 */
+} cpu__slope_t;
+
 typedef struct cpu__loops {
   int width; /**< elements per vector */
 
@@ -182,6 +209,23 @@ typedef struct cpu__loops {
                           float *sum);
   void (*exp_scaled_columns)(int64_t count, int64_t apart, int64_t n, const float *x,
                              const float *shift, const float *factor, float *dx);
+
+  /** Returns a sum over a row. */
+  double (*reduce_row)(cpu__sum_t what, int64_t n, const float *x, float shift, float p);
+  /** Adds the sums over `rows` elements of n columns to sums[n]; shift has a value per column. */
+  void (*reduce_columns)(cpu__sum_t what, int64_t rows, int64_t apart, int64_t n, const float *x,
+                         const float *shift, float p, double *sums);
+  /** Computes the gradients of n elements x of a row; `each`: a and m have a value per element,
+   * else one. */
+  void (*slopes)(cpu__slope_t what, int64_t n, const float *x, const float *a, const float *m,
+                 int each, float p, float *dx);
+  /** Compute the softmax, or its logarithm, of a row or of n columns, and the gradients. */
+  void (*soft_row)(int log_of, int64_t count, const float *x, float *y);
+  void (*soft_columns)(int log_of, int64_t count, int64_t apart, int64_t n, const float *x,
+                       float *y);
+  void (*soft_row_bwd)(int log_of, int64_t count, const float *y, const float *dy, float *dx);
+  void (*soft_columns_bwd)(int log_of, int64_t count, int64_t apart, int64_t n, const float *y,
+                           const float *dy, float *dx);
 
   /** Returns the sum of |g * scale|^p; p infinite: the largest |g * scale|.  The result is infinite
    * or NaN if an element is. */

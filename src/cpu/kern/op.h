@@ -65,7 +65,7 @@ struct cpu__op_kind {
    * do */
   int (*prepare)(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info);
   /* returns 1 if a bf16 op runs faster in float32 on converted copies of its activations
-   * (storage.c); must not depend on the batch size.  NULL: never */
+   * (storage.c, in_floats.c); must not depend on the batch size.  NULL: never */
   int (*stores)(ct_dev_t *dev, const ct_op_desc_t *d);
   /* Hot.  runs the op; synchronous */
   int (*run)(ct_op_t *op, const ct_op_args_t *a);
@@ -82,6 +82,15 @@ struct cpu__op_kind {
 CT_OP_LIST(X)
 #undef X
 
+/** The value of cpu__op_kind.stores of kinds that compute in float32 only. */
+static inline int cpu__always(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  (void)d;
+  return 1;
+}
+/** Returns the table of a kind. */
+const cpu__op_kind_t *cpu__kind_of(ct_op_kind_t kind);
 /** Computes y = x + x2, then optional ReLU; all tensors have the same layout.  x2 may be NULL, y
  * may equal x or x2. */
 void cpu__add_of(const ct_dev_t *dev, const ct_shape_t *s, const void *x, const void *x2, void *y,
