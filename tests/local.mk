@@ -154,6 +154,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/runs.gold \
   %D%/golden/inputs.gold %D%/golden/measures.gold %D%/golden/make_measures.py %D%/golden/places.gold \
   %D%/golden/make_inputs.py %D%/golden/make_places.py \
+  %D%/golden/outputs.gold %D%/golden/make_outputs.py \
   %D%/golden/tied.safetensors \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \

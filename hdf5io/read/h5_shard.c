@@ -268,8 +268,10 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   s->enumerated = class == H5T_ENUM && !s->by_pixel;
   if (!is_real && class != H5T_INTEGER && !s->enumerated) CT_TRY(refuse_target(s, name, type));
   if (is_real && !s->by_pixel) CT_TRY(count_targets(s, name, dims, ndim));
-  if (!is_real && !s->by_pixel && !is_single(dims, ndim))
+  int several = !is_real && !s->by_pixel && !is_single(dims, ndim);
+  if (several && (!spec->places || class != H5T_INTEGER))
     CT_TRY(refuse_integers(s, name, dims, ndim));
+  s->by_pixel |= several;
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
             (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);

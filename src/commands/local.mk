@@ -12,6 +12,8 @@ libctrain_a_SOURCES += \
   %D%/pack.c \
   %D%/predict.c \
   %D%/predict_output.c \
+  %D%/predict_several.c \
+  %D%/predict_several.h \
   %D%/quantize.c \
   %D%/report.c \
   %D%/scale.c \

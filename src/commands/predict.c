@@ -7,6 +7,7 @@
 
 #include "setup/ct_builtin.h"
 #include "commands/ct_commands.h"
+#include "commands/predict_several.h"
 #include "setup/ct_model_file.h"
 #include "setup/ct_predictor.h"
 #include "base/ct_err.h"
@@ -95,11 +96,30 @@ static void free_input(ct_opt_texts_t *list)
 
 /* ---- the command ---- */
 
+/* The output of rank 0, of a model with one output or with several; both NULL on other ranks. */
+typedef struct out {
+  ct_predict_out_t *one;
+  ct__outputs_t *several;
+} out_t;
+
+static int open_out(const ct_setup_t *s, const ct_predict_style_t *style, out_t *out)
+{
+  if (s->topo->rank) return CT_OK;
+  if (ct_graph_outputs(s->graph) > 1) return ct__outputs_open(s, style, &out->several);
+  return ct_predict_out_open(s, style, &out->one);
+}
+
+static int commit(const out_t *out)
+{
+  if (out->several) return ct__outputs_commit(out->several);
+  return out->one ? ct_predict_out_commit(out->one) : CT_OK;
+}
+
 /* Fails if samples were skipped: the exit status must show that predictions are missing. */
-static int check_lost(const ct_predict_out_t *out)
+static int check_lost(const out_t *out)
 {
   int rc = CT_OK;
-  long long lost = ct_predict_out_lost(out);
+  long long lost = out->one ? ct_predict_out_lost(out->one) : ct__outputs_lost(out->several);
   if (lost)
     CT_FAIL(CT_ERR_DATA,
             "predict: %lld sample%s could not be read and %s left out; all others are "
@@ -112,19 +132,21 @@ out:
 static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
 {
   int rc = CT_OK;
-  ct_predict_out_t *out = NULL;
-  if (s->topo->rank == 0) rc = ct_predict_out_open(s, style, &out);
-  CT_TRY(ct_agree(s->topo, rc));
-  ct_predict_to_t to = {ct_predict_out_take, out};
+  out_t out = {0};
+  CT_TRY_ALL(s->topo, open_out(s, style, &out));
+  ct_predict_to_t to = {ct_predict_out_take, out.one};
+  if (out.several) to = (ct_predict_to_t){ct__outputs_take, out.several};
   rc = ct_predict(s->trainer, &s->val, s->cfg.data.eval_batch, (int)s->cfg.data.workers, &to);
-  int64_t unread = out && ct_app_unread(); /* a closed pipe does not count as a failure */
+  int64_t unread =
+      !s->topo->rank && ct_app_unread(); /* a closed pipe does not count as a failure */
   ct_agree_sum(s->topo, &unread, 1);
   if (unread) rc = CT_OK;
   if (rc != CT_OK || unread) goto out;
-  CT_TRY_ALL(s->topo, out ? ct_predict_out_commit(out) : CT_OK);
-  CT_TRY_ALL(s->topo, out ? check_lost(out) : CT_OK);
+  CT_TRY_ALL(s->topo, commit(&out));
+  CT_TRY_ALL(s->topo, s->topo->rank ? CT_OK : check_lost(&out));
 out:
-  ct_predict_out_close(out);
+  ct_predict_out_close(out.one);
+  ct__outputs_close(out.several);
   return rc;
 }
 

@@ -146,7 +146,7 @@ static int is_folder(const char *output)
 static int open_out(ct_predict_out_t *p)
 {
   int rc = CT_OK;
-  const ct_loss_opts_t *loss = &p->s->cfg.loss;
+  const ct_loss_opts_t *loss = &p->s->cfg.losses.of[0];
   p->loss = (ct_loss_kind_t)loss->kind;
   p->pixels = p->s->val.pixels > 1 ? p->s->val.pixels : 1;
   p->outputs = ct_trainer_outputs(p->s->trainer) / p->pixels;

@@ -45,12 +45,17 @@ out:
 static int loss(const ct_config_t *c, ct_str_t *t)
 {
   int rc = CT_OK;
-  const ct_loss_opts_t *o = &c->loss;
-  CT_TRY(ct_str_add(t, "  %-14s %s", "loss", word(ct_loss_rows, "kind", o->kind)));
-  if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
-  if (o->class_weights.n) CT_TRY(ct_str_add(t, ", weighted classes"));
-  if (o->ignore_index[0]) CT_TRY(ct_str_add(t, ", label %s ignored", o->ignore_index));
-  CT_TRY(ct_str_add(t, "\n"));
+  for (int k = 0; k < c->losses.n; k++) {
+    const ct_loss_opts_t *o = &c->losses.of[k];
+    CT_TRY(ct_str_add(t, "  %-14s %s", k ? "" : "loss", word(ct_loss_rows, "kind", o->kind)));
+    if (o->output[0]) CT_TRY(ct_str_add(t, " of %s", o->output));
+    if (o->target[0]) CT_TRY(ct_str_add(t, " against %s", o->target));
+    if (o->weight != 1) CT_TRY(ct_str_add(t, ", weight %g", o->weight));
+    if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
+    if (o->class_weights.n) CT_TRY(ct_str_add(t, ", weighted classes"));
+    if (o->ignore_index[0]) CT_TRY(ct_str_add(t, ", label %s ignored", o->ignore_index));
+    CT_TRY(ct_str_add(t, "\n"));
+  }
 out:
   return rc;
 }

@@ -13,7 +13,7 @@ typedef struct ct_data_opts {
   ct_opt_texts_t train;   /**< files or globs, or "synthetic" */
   ct_opt_texts_t val;     /**< files or globs, or "synthetic" */
   ct_opt_texts_t input;   /**< names of arrays */
-  ct_opt_texts_t target;  /**< names of arrays, which are concatenated */
+  ct_opt_texts_t target;  /**< names of arrays, which are concatenated, or one for each loss */
   int join_inputs;        /**< 1: inputs that differ in channels alone are concatenated */
   char *weight;           /**< name of the array of sample weights; "": none */
   int64_t batch;          /**< global batch */
@@ -73,6 +73,14 @@ typedef struct ct_transforms ct_transforms_t;
 /** Appends the help text of all transforms to \a out. */
 int ct_transforms_help(ct_str_t *out);
 
+/** How a further target is read. */
+typedef struct ct_more_as {
+  int labels;      /**< 1: class labels; 0: real values */
+  int64_t classes; /**< labels must lie in [0, classes); 0: any label of at least 0 is valid */
+  int has_ignored; /**< 1: the label `ignored` is valid too */
+  int64_t ignored;
+} ct_more_as_t;
+
 /** An opened data set. */
 typedef struct ct_dataset {
   int64_t
@@ -80,10 +88,12 @@ typedef struct ct_dataset {
   const ct_reader_ops_t *ops;
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
-  ct_shape_t x;                /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
-  ct_inputs_t extra;           /**< extra inputs of the model, which are not transformed */
-  ct_affine_t affine;          /**< applied in the conversion to float32 */
-  ct_transforms_t *transforms; /**< owned: applied after the conversion; NULL: none */
+  ct_shape_t x;      /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
+  ct_inputs_t extra; /**< extra inputs of the model, which are not transformed */
+  ct_inputs_t more;  /**< further targets, which are not transformed */
+  ct_more_as_t more_as[CT_TARGETS_MORE]; /**< set by the caller; all zero: real values */
+  ct_affine_t affine;                    /**< applied in the conversion to float32 */
+  ct_transforms_t *transforms;           /**< owned: applied after the conversion; NULL: none */
   struct ct__decode_time
       *decode_time; /**< owned: decode-time transforms of encoded samples; info.x is the
                                   shape after them; NULL: none */
@@ -132,6 +142,10 @@ int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], floa
 /** Hot.  Reads extra input k (info.extra.x[k]) of n samples as stored.  Errors are those of the
  * reader's read(). */
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
+/** Hot.  Reads further target k (info.more.x[k]) of n samples as stored. */
+int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *y);
+/** Returns 1 if a stored type is of integers, which can be class labels. */
+int ct_dataset_is_whole(ct_dtype_t t);
 /** Local.  Lists the blocks of the data set's samples, for the sampler; *out is freed by the
  * caller. CT_ERR_NOMEM */
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out);

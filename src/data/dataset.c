@@ -27,9 +27,11 @@ const ct_opt_t ct_data_rows[] = {
                  "extra inputs, which layers read by from: input.NAME"),
     CT_OPT_BOOL(ct_data_opts_t, join_inputs, "true",
                 "false: each array of data.input is a separate input"),
-    CT_OPT_TEXTS(ct_data_opts_t, target, "labels",
-                 "name of the array of labels, real-valued targets, or dense targets (a label or "
-                 "value for each pixel or voxel); several arrays of targets are concatenated"),
+    CT_OPT_TEXTS(
+        ct_data_opts_t, target, "labels",
+        "name of the array of labels, real-valued targets, or dense targets (a label or "
+        "value for each pixel or voxel); several arrays of targets are concatenated, or with a "
+        "list of losses one for each"),
     CT_OPT_TEXT(ct_data_opts_t, weight, "",
                 "name of the array of sample weights: a factor of the loss for each sample; empty: "
                 "all are equal"),
@@ -246,9 +248,22 @@ out:
   return rc;
 }
 
-static int is_integer(ct_dtype_t t)
+int ct_dataset_is_whole(ct_dtype_t t)
 {
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
+}
+
+/* Plans integers for the places of a sample, which transforms leave as they are. */
+static int set_places(ct_dataset_t *d)
+{
+  int64_t places = ct_shape_sample(&d->info.dense_target);
+  d->dense_target = d->info.dense_target;
+  d->dense_target.dtype = CT_F32;
+  d->dense_target.layout = CT_PLAIN;
+  d->pixels = d->by_class ? places : 1;
+  d->classes = d->by_class ? d->info.classes : places;
+  if (!d->by_class) d->info.targets = places;
+  return CT_OK;
 }
 
 /* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
@@ -264,7 +279,8 @@ static int set_dense_target(ct_dataset_t *d, int values, const char *where)
   if (!ct__convert_can(d->info.dense_target.dtype))
     CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
             ct_dtype_name(d->info.dense_target.dtype));
-  d->by_class = is_integer(d->info.dense_target.dtype) && !values;
+  d->by_class = ct_dataset_is_whole(d->info.dense_target.dtype) && !values;
+  if (d->info.by_place) return set_places(d);
   d->dense_target = d->x;
   d->dense_target.dim[1] = d->info.dense_target.dim[1];
   if (d->by_class && d->dense_target.dim[1] != 1)
@@ -301,6 +317,43 @@ out:
   return rc;
 }
 
+/* Returns 1 if a target has a value for each pixel of a sample. */
+static int has_pixels(const ct_shape_t *y, const ct_shape_t *x)
+{
+  int space = x->ndim - 2, same = space > 1 && y->ndim > space;
+  for (int i = 0; same && i < space; i++)
+    same = y->dim[y->ndim - 1 - i] == x->dim[x->ndim - 1 - i];
+  return same;
+}
+
+/* Further targets are only converted. */
+static int set_more(ct_dataset_t *d, const char *where)
+{
+  int rc = CT_OK;
+  d->more = d->info.more;
+  for (int k = 0; k < d->more.n; k++) {
+    ct_shape_t *y = &d->more.x[k];
+    const char *name = d->more.name[k];
+    if (!ct__convert_can(y->dtype))
+      CT_FAIL(CT_ERR_UNSUP, "data.target: array '%s' holds %s, which cannot be trained on", name,
+              ct_dtype_name(y->dtype));
+    if (ct__transforms_mixes(d->transforms))
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: transforms: mixup and cutmix mix the first target alone, but here there is '%s' "
+              "too",
+              where, name);
+    if (d->transforms && has_pixels(y, &d->info.x))
+      CT_FAIL(CT_ERR_USAGE,
+              "%s: transforms move the pixels of samples and of the first target alone, but '%s' "
+              "has a value for each pixel too",
+              where, name);
+    y->dtype = CT_F32;
+    y->layout = CT_PLAIN;
+  }
+out:
+  return rc;
+}
+
 int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
                     const ct_transforms_opts_t *transforms, const char *where, ct_dataset_t *out)
 {
@@ -324,6 +377,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   if (d.info.dense_target.ndim)
     CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
   CT_TRY(set_extra(&d, where));
+  CT_TRY(set_more(&d, where));
   CT_TRY(fit_samples(&d, where));
   CT_TRY(ct__decode_time_take(&d.transforms, &d.info, &d.decode_time));
   d.reduces = transforms && transforms->training && !transforms->exact_decode;
@@ -346,6 +400,11 @@ void ct_dataset_close(ct_dataset_t *d)
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
 {
   return ct__parts_extra(d->reader, k, n, index, x);
+}
+
+int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *y)
+{
+  return ct__parts_more(d->reader, k, n, index, y);
 }
 
 int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], float *weights)

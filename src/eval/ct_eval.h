@@ -4,6 +4,13 @@
 #include "eval/ct_eval_metrics.h"
 #include "train/ct_trainer.h"
 
+/** Result of one of several losses. */
+typedef struct ct_eval_part {
+  const char *name; /**< borrowed from the trainer's losses: of its output */
+  double loss, top1, top5, mae;
+  int regression; /**< 1: not cross-entropy: top1 and top5 are undefined; 0: mae is undefined */
+} ct_eval_part_t;
+
 typedef struct ct_eval_result {
   double loss;
   double top1, top5; /**< fraction of samples whose label is the most likely class, or among
@@ -12,9 +19,12 @@ typedef struct ct_eval_result {
   int regression;    /**< 1: real-valued targets; top1 and top5 are undefined */
   int64_t pixels;    /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
-  ct_prf_t macro; /**< means over the classes; NaN: not measured */
-  double auc;     /**< area under the ROC curve; NaN: not measured */
-  double r2;      /**< coefficient of determination; NaN: not measured */
+  ct_prf_t macro;                  /**< means over the classes; NaN: not measured */
+  double auc;                      /**< area under the ROC curve; NaN: not measured */
+  double r2;                       /**< coefficient of determination; NaN: not measured */
+  ct_eval_part_t part[CT_OUTPUTS]; /**< the losses, if there are several; then `loss` is their
+                                        weighted sum, and top1, top5 and mae are of the first */
+  int parts;
 } ct_eval_result_t;
 
 /** One of eval.sets. */

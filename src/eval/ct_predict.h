@@ -6,9 +6,9 @@
 
 /** Receives the outputs on rank 0, in the order of the samples, each sample once. */
 typedef struct ct_predict_to {
-  /** Local.  Takes the outputs [n][outputs of the model] of n samples from \a first on; lost[n]: 1
-   * for samples that could not be read (ct_dataset_t.skip), whose outputs are undefined.  An error
-   * code ends the prediction. */
+  /** Local.  Takes the outputs [n][values of all outputs, in their order] of n samples from
+   * \a first on; lost[n]: 1 for samples that could not be read (ct_dataset_t.skip), whose outputs
+   * are undefined.  An error code ends the prediction. */
   int (*take)(void *ctx, int64_t first, int64_t n, const float *outputs, const char *lost);
   void *ctx;
 } ct_predict_to_t;

@@ -18,8 +18,8 @@ typedef struct counting {
   ct_eval_want_t want;
   ct__ranking_t ranking;
   const ct_dataset_t *data;
-  float *logits; /* of a batch; NULL: not needed */
-  ct_loss_t sum;
+  float *logits;             /* of a batch; NULL: not needed */
+  ct_loss_t sum[CT_OUTPUTS]; /* per loss */
 } counting_t;
 
 static void count_classes(counting_t *c, const ct_batch_t *b)
@@ -35,7 +35,7 @@ static void count_classes(counting_t *c, const ct_batch_t *b)
 static int count_outputs(counting_t *c, const ct_batch_t *b)
 {
   int rc = CT_OK;
-  CT_TRY(ct_trainer_logits(c->t, c->logits));
+  CT_TRY(ct_trainer_output(c->t, ct_trainer_heads(c->t)->of[0].output, c->logits));
   if (c->want.confusion) count_classes(c, b);
   ct__ranking_batch(&c->ranking, b, c->logits, c->data->has_ignored, c->data->ignored);
 out:
@@ -76,7 +76,9 @@ static int count_batch(counting_t *c)
   const ct_batch_t *b;
   ct_heartbeat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
-  if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum));
+  if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum[0]));
+  for (int k = 1; b && b->n && k < ct_trainer_heads(c->t)->n; k++)
+    ct_trainer_add_loss(c->t, k, &c->sum[k]);
   if (b && b->n && c->logits) CT_TRY(count_outputs(c, b));
 out:
   return rc;
@@ -116,24 +118,46 @@ out:
   return rc;
 }
 
+static void sum_up_parts(const ct_heads_t *heads, const ct_step_status_t *w, ct_eval_result_t *out)
+{
+  out->parts = heads->n > 1 ? heads->n : 0;
+  for (int k = 0; k < out->parts; k++) {
+    const ct_step_loss_t *l = &w->loss[k];
+    double n = l->samples ? (double)l->samples : 1;
+    out->part[k] = (ct_eval_part_t){.name = heads->of[k].name,
+                                    .loss = l->weight > 0 ? l->sum / l->weight : NAN,
+                                    .top1 = (double)l->top1 / n,
+                                    .top5 = (double)l->top5 / n,
+                                    .mae = l->abs_error / n,
+                                    .regression = heads->of[k].loss.kind != CT_LOSS_CROSS_ENTROPY};
+  }
+}
+
 static int eval_sum_up(counting_t *c, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   const ct_topo_t *topo = ct_trainer_topo(c->t);
   ct_step_status_t w = {0};
-  ct_loss_report(&c->sum, 1, &w);
+  const ct_heads_t *heads = ct_trainer_heads(c->t);
+  ct_loss_report(c->sum, heads->n, &w);
   CT_TRY(ct_step_agree(topo, &w));
+  const ct_step_status_t of_first = w;
+  if (heads->n > 1) w.samples = c->data->info.samples;
+  ct_loss_combine(heads, &w);
+  w.samples = of_first.samples;
   double n = w.samples ? (double)w.samples : 1;
   *out = (ct_eval_result_t){.loss = w.loss_weight > 0 ? w.loss_sum / w.loss_weight : NAN,
                             .top1 = (double)w.top1 / n,
                             .top5 = (double)w.top5 / n,
                             .mae = w.abs_error / n,
                             .regression = c->data->info.targets > 0,
-                            .samples = c->data->pixels > 1 ? c->data->info.samples : w.samples,
+                            .samples = c->data->pixels > 1 || heads->n > 1 ? c->data->info.samples
+                                                                           : w.samples,
                             .pixels = c->data->pixels,
                             .macro = {NAN, NAN, NAN},
                             .auc = NAN,
                             .r2 = NAN};
+  sum_up_parts(heads, &w, out);
   CT_TRY(eval_measure(c, topo, out));
 out:
   return rc;

@@ -18,9 +18,10 @@ typedef struct predicting {
   ct_sampler_t in_order;
   ct_feed_t *feed;
   int skip;        /* ct_dataset_t.skip */
-  int64_t outputs; /* per sample */
+  int64_t outputs; /* values per sample of all outputs together */
   int64_t most;    /* samples of the largest local batch */
   float *mine;     /* [most, outputs] */
+  float *part;     /* [most, values of one output]; NULL: there is only one */
   float *all;      /* rank 0: the outputs of every rank */
   char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
   ct_skip_t *why;  /* [CT_SKIPS_LOGGED], on rank 0 also of every rank: why the samples could not be
@@ -41,10 +42,12 @@ static int open_buffers(predicting_t *p, int workers, const ct_dataset_t *d)
   CT_TRY(ct_feed_open(d, &p->in_order, &o, &p->feed));
   int64_t blocks = p->topo->rank == 0 ? p->topo->size : 0;
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
+  int several = ct_trainer_output_count(p->t) > 1;
+  if (several) p->part = ct_mem_array(p->most * p->outputs, sizeof *p->part, "an output");
   p->all = ct_mem_array(blocks * p->most * p->outputs + 1, sizeof *p->all, "the outputs");
   p->lost = ct_mem_array((blocks + 1) * (p->most + 1), 1, "the samples that are lost");
   p->why = ct_mem_array((blocks + 1) * CT_SKIPS_LOGGED, sizeof *p->why, "why samples are lost");
-  CT_TRY(p->mine && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(p->mine && (p->part || !several) && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
 out:
   return rc;
 }
@@ -84,6 +87,23 @@ static int next_batch(predicting_t *p, const ct_batch_t **b)
   return rc;
 }
 
+/* Copies the outputs of n samples, those of a sample one after another. */
+static int take_outputs(predicting_t *p, int64_t n)
+{
+  int rc = CT_OK, parts = ct_trainer_output_count(p->t);
+  float *to = p->mine;
+  if (parts == 1) return ct_trainer_logits(p->t, p->mine);
+  for (int k = 0; k < parts; k++) {
+    int64_t values = ct_trainer_output_values(p->t, k);
+    CT_TRY(ct_trainer_output(p->t, k, p->part));
+    for (int64_t i = 0; i < n; i++)
+      memcpy(to + i * p->outputs, p->part + i * values, (size_t)values * sizeof *to);
+    to += values;
+  }
+out:
+  return rc;
+}
+
 /* Reads and evaluates this rank's part of the next batch. */
 static int predict_forward(predicting_t *p)
 {
@@ -95,7 +115,7 @@ static int predict_forward(predicting_t *p)
   note_lost(p, b);
   if (!b || !b->n) goto out;
   CT_TRY(ct_trainer_forward(p->t, b, &none));
-  CT_TRY(ct_trainer_logits(p->t, p->mine));
+  CT_TRY(take_outputs(p, b->n));
 out:
   return rc;
 }
@@ -135,6 +155,14 @@ out:
   return rc;
 }
 
+static int64_t all_values(const ct_trainer_t *t)
+{
+  int64_t sum = 0;
+  for (int k = 0; k < ct_trainer_output_count(t); k++)
+    sum += ct_trainer_output_values(t, k);
+  return sum;
+}
+
 int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                const ct_predict_to_t *to)
 {
@@ -143,10 +171,11 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
                     .to = to,
                     .skip = d->skip,
                     .in_order = {.samples = d->info.samples, .batch = batch},
-                    .outputs = ct_trainer_outputs(t)};
+                    .outputs = all_values(t)};
   int rc = predict_all(&p, open_buffers(&p, workers, d));
   ct_feed_close(p.feed);
   ct_mem_free(p.mine);
+  ct_mem_free(p.part);
   ct_mem_free(p.all);
   ct_mem_free(p.lost);
   ct_mem_free(p.why);

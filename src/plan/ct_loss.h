@@ -12,8 +12,41 @@ typedef struct ct_loss_opts {
   double label_smoothing;
   ct_opt_doubles_t class_weights; /**< none: all 1 */
   char *ignore_index;             /**< "": none */
+  char *output;                   /**< name of the layer; "": the output at the loss's place */
+  char *target;                   /**< name of the array; "": the one at the loss's place */
+  double weight;                  /**< factor in the sum of the losses */
+  ct_yaml_t *list; /**< list of losses, each a map of the keys above; NULL: one loss */
 } ct_loss_opts_t;
 extern const ct_opt_t ct_loss_rows[];
+
+/** The losses of section `loss`. */
+typedef struct ct_losses {
+  ct_loss_opts_t of[CT_OUTPUTS]; /**< their `list` is NULL */
+  int n;
+  int apart; /**< 1: each target of the data is one by itself; 0: they are joined */
+} ct_losses_t;
+
+/** Local.  Changes a list in place of the section into the key `list` of a map.  \a root: the whole
+ * configuration. */
+int ct_loss_expand(ct_yaml_t *root);
+/** Local.  Reads the losses from the section.  \a where: file name for messages.  CT_ERR_USAGE: the
+ * list is not one of maps, or other keys are given besides it. */
+int ct_losses_read(const ct_loss_opts_t *o, const char *where, ct_losses_t *out);
+/** Frees the contents, which may be all zero. */
+void ct_losses_clear(ct_losses_t *l);
+
+/** The targets that losses read. */
+typedef struct ct_loss_targets {
+  ct_opt_texts_t names;   /**< in the order of their first use; the texts are borrowed */
+  char *name[CT_OUTPUTS]; /**< memory of `names` */
+  int of[CT_OUTPUTS];     /**< per loss: its target in `names` */
+} ct_loss_targets_t;
+/** Pure.  Finds the targets of losses among data.target.  *out must not move.  CT_ERR_USAGE: a loss
+ * names a target that data.target does not, or has none. */
+int ct_losses_targets(const ct_losses_t *l, const ct_opt_texts_t *targets, ct_loss_targets_t *out);
+/** Pure.  Finds the number of the output of each loss.  CT_ERR_USAGE: a loss names an output that
+ * the model does not have, or two losses are of one output. */
+int ct_losses_outputs(const ct_losses_t *l, const ct_graph_t *g, int out[CT_OUTPUTS]);
 
 /** Converts options to the description of the op.  \a has_targets: the data has real-valued
  * targets; if not, MSE, L1 and BCE use labels as one-hot.  CT_ERR_USAGE names the key: an option
@@ -28,6 +61,9 @@ int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
  * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels);
+/** ct_loss_check() for the output \a layer of the graph. */
+int ct_loss_check_layer(const ct_loss_opts_t *o, const ct_layer_t *layer, int64_t outputs,
+                        int64_t targets, int64_t pixels);
 /** Returns the number of labels per sample that the loss needs for outputs of this shape. */
 int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Writes the class weights of the op into out[o->class_weights.n]; returns their number, which may

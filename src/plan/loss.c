@@ -3,8 +3,10 @@
 #include "plan/ct_loss.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 #include "base/ct_text.h"
 
 #define ALSO(id, word, what)           "|" #word
@@ -19,6 +21,17 @@ const ct_opt_t ct_loss_rows[] = {
                    "cross_entropy: weight of each class, in the order of labels; empty: all 1"),
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
                 "cross_entropy: samples with this label are ignored, such as -100; empty: none"),
+    CT_OPT_TEXT(ct_loss_opts_t, output, "",
+                "name of the layer in model.outputs; empty: the first output, in a list the one at "
+                "the loss's place"),
+    CT_OPT_TEXT(ct_loss_opts_t, target, "",
+                "name of the array in data.target; empty: the first, or the only one; in a list "
+                "the one at the loss's place"),
+    CT_OPT_DOUBLE(ct_loss_opts_t, weight, "1", 0, 1e30, "factor of the loss in the sum of losses"),
+    CT_OPT_NODE(
+        ct_loss_opts_t, list,
+        "losses of several outputs, each a map of the keys above; `loss: [{...}, {...}]` is "
+        "the short form"),
     CT_OPT_END};
 
 /* Refuses options that only cross-entropy has. */
@@ -99,10 +112,15 @@ out:
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels)
 {
+  return ct_loss_check_layer(o, &g->layer[ct_graph_output(g, 0)], outputs, targets, pixels);
+}
+
+int ct_loss_check_layer(const ct_loss_opts_t *o, const ct_layer_t *last, int64_t outputs,
+                        int64_t targets, int64_t pixels)
+{
   int rc = CT_OK, is_xent = o->kind == CT_LOSS_CROSS_ENTROPY;
   ct_loss_spec_t spec;
   char shape[80];
-  const ct_layer_t *last = &g->layer[g->layers - 1];
   CT_TRY(ct_loss_spec(o, targets > 0, &spec));
   CT_TRY(ct_loss_check_targets(o, targets));
   if (targets && ct_shape_sample(&last->out) != targets)
@@ -116,8 +134,12 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
   if (is_xent && ct_loss_pixels(&spec, &last->out) != pixels)
     CT_FAIL(CT_ERR_USAGE,
             "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
-            " labels, one per pixel: the output must have the same height and width",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels);
+            " labels, one per pixel: the output must have %s",
+            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels,
+            last->out.ndim > 3
+                ? "the same height and width"
+                : "N x classes x places, and y.argmax(1) in NumPy makes one label of "
+                  "a one-hot row");
   if (!is_xent && pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label per pixel",
             ct_loss_name((ct_loss_kind_t)o->kind));
@@ -131,4 +153,152 @@ int ct_loss_class_weights(const ct_loss_opts_t *o, float *out)
   for (int i = 0; i < o->class_weights.n; i++)
     out[i] = (float)o->class_weights.v[i];
   return o->class_weights.n;
+}
+
+/* ---- several losses ---- */
+
+int ct_loss_expand(ct_yaml_t *root)
+{
+  ct_yaml_t *list = ct_yaml_find(root, "loss");
+  if (!list || list->kind != CT_YAML_LIST) return CT_OK;
+  ct_yaml_t *map = ct_yaml_new(CT_YAML_MAP, "loss", NULL);
+  char *key = ct_mem_strdup("list");
+  if (!map || !key) {
+    ct_yaml_free(map);
+    ct_mem_free(key);
+    return CT_ERR_NOMEM;
+  }
+  ct_yaml_unlink(root, list);
+  map->line = list->line;
+  ct_mem_free(list->key);
+  list->key = key;
+  ct_yaml_append(map, list);
+  ct_yaml_append(root, map);
+  return CT_OK;
+}
+
+/* Returns the key of the section that is given besides a list, or NULL. */
+static const char *besides(const ct_loss_opts_t *o)
+{
+  return o->kind                   ? "kind"
+         : o->label_smoothing != 0 ? "label_smoothing"
+         : o->class_weights.n      ? "class_weights"
+         : o->ignore_index[0]      ? "ignore_index"
+         : o->output[0]            ? "output"
+         : o->target[0]            ? "target"
+         : o->weight != 1          ? "weight"
+                                   : NULL;
+}
+
+static int read_one(const ct_yaml_t *map, const char *where, ct_losses_t *out)
+{
+  int rc = CT_OK;
+  ct_loss_opts_t *o = &out->of[out->n];
+  CT_TRY(ct_opt_defaults(ct_loss_rows, o));
+  out->n++;
+  CT_TRY(ct_opt_read(ct_loss_rows, o, map, where, "loss", NULL));
+  if (o->list) CT_FAIL(CT_ERR_USAGE, "%s: loss: a list of losses within another", where);
+  out->apart |= o->target[0] != '\0';
+out:
+  return rc;
+}
+
+int ct_losses_read(const ct_loss_opts_t *o, const char *where, ct_losses_t *out)
+{
+  int rc = CT_OK;
+  const ct_yaml_t *list = o->list;
+  ct_yaml_t *one = list ? NULL : ct_opt_dump(ct_loss_rows, o, NULL);
+  *out = (ct_losses_t){.apart = list != NULL};
+  if (!list) {
+    CT_TRY(one ? read_one(one, where, out) : CT_ERR_NOMEM);
+    goto out;
+  }
+  if (besides(o))
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: loss.%s is given besides a list of losses: each loss of the list has this key",
+            where, besides(o));
+  if (list->kind != CT_YAML_LIST || !list->child)
+    CT_FAIL(CT_ERR_USAGE, "%s:%d: loss: expected a list of losses, such as [{kind: mse}]", where,
+            list->line);
+  for (const ct_yaml_t *n = list->child; n; n = n->next) {
+    if (n->kind != CT_YAML_MAP)
+      CT_FAIL(CT_ERR_USAGE, "%s:%d: loss: expected a map such as {kind: mse, output: box}", where,
+              n->line);
+    if (out->n == CT_OUTPUTS)
+      CT_FAIL(CT_ERR_USAGE, "%s:%d: loss: more than %d losses", where, n->line, CT_OUTPUTS);
+    CT_TRY(read_one(n, where, out));
+  }
+out:
+  ct_yaml_free(one);
+  if (rc != CT_OK) ct_losses_clear(out);
+  return rc;
+}
+
+void ct_losses_clear(ct_losses_t *l)
+{
+  for (int k = 0; k < l->n; k++)
+    ct_opt_clear(ct_loss_rows, &l->of[k]);
+  *l = (ct_losses_t){0};
+}
+
+static int find_name(const ct_opt_texts_t *list, const char *name)
+{
+  for (int i = 0; i < list->n; i++)
+    if (strcmp(list->v[i], name) == 0) return i;
+  return -1;
+}
+
+int ct_losses_targets(const ct_losses_t *l, const ct_opt_texts_t *targets, ct_loss_targets_t *out)
+{
+  int rc = CT_OK;
+  *out = (ct_loss_targets_t){.names.v = out->name};
+  for (int k = 0; k < l->n && targets->n && targets->v[0][0]; k++) {
+    const char *name = l->of[k].target;
+    int i = *name ? find_name(targets, name) : targets->n == 1 ? 0 : k;
+    if (i < 0)
+      CT_FAIL(CT_ERR_USAGE, "loss.target: '%.80s' is not in data.target, which names '%.80s'%s",
+              name, targets->v[0], targets->n > 1 ? " and others" : "");
+    if (i >= targets->n)
+      CT_FAIL(CT_ERR_USAGE,
+              "loss %d has no target: data.target names %d arrays; add one, or the key target",
+              k + 1, targets->n);
+    int have = find_name(&out->names, targets->v[i]);
+    if (have < 0) out->name[have = out->names.n++] = targets->v[i];
+    out->of[k] = have;
+  }
+out:
+  return rc;
+}
+
+static int find_output(const ct_graph_t *g, const char *name)
+{
+  for (int k = 0; k < ct_graph_outputs(g); k++)
+    if (strcmp(g->layer[ct_graph_output(g, k)].name, name) == 0) return k;
+  return -1;
+}
+
+int ct_losses_outputs(const ct_losses_t *l, const ct_graph_t *g, int out[CT_OUTPUTS])
+{
+  int rc = CT_OK, outputs = ct_graph_outputs(g);
+  for (int k = 0; k < l->n; k++) {
+    const char *name = l->of[k].output;
+    out[k] = *name ? find_output(g, name) : k;
+    if (out[k] < 0)
+      CT_FAIL(CT_ERR_USAGE,
+              "loss.output: '%.80s' is not an output: model.outputs names them, now the first is "
+              "'%s'",
+              name, g->layer[ct_graph_output(g, 0)].name);
+    if (out[k] >= outputs)
+      CT_FAIL(CT_ERR_USAGE,
+              "there are %d losses, but the model has %d output%s: name them in model.outputs",
+              l->n, outputs, outputs == 1 ? "" : "s");
+    if (l->n > 1 && strcmp(g->layer[ct_graph_output(g, out[k])].name, "scale") == 0)
+      CT_FAIL(CT_ERR_USAGE, "an output must not be called 'scale': metrics.jsonl has a loss_scale");
+    for (int j = 0; j < k; j++)
+      if (out[j] == out[k])
+        CT_FAIL(CT_ERR_USAGE, "losses %d and %d are both of output '%s'", j + 1, k + 1,
+                g->layer[ct_graph_output(g, out[k])].name);
+  }
+out:
+  return rc;
 }

@@ -38,6 +38,24 @@ static void group_rates(const ct__lines_t *l, const ct_schedule_point_t *point)
   ct_metrics_json(l->o->metrics, "lr_groups", rates);
 }
 
+/* Writes NAME_OUTPUT, a metric of one of several losses. */
+static void part_num(ct_metrics_t *m, const char *name, const char *output, double value)
+{
+  char key[CT_NAME_MAX + 16];
+  snprintf(key, sizeof key, "%s_%s", name, output);
+  ct_metrics_num(m, key, value);
+}
+
+static void step_losses(const ct__lines_t *l, const ct_step_status_t *w)
+{
+  const ct_heads_t *heads = ct_trainer_heads(l->t);
+  for (int k = 0; heads->n > 1 && k < heads->n; k++) {
+    const ct_step_loss_t *one = &w->loss[k];
+    part_num(l->o->metrics, "loss", heads->of[k].name,
+             one->weight > 0 ? one->sum / one->weight : 0);
+  }
+}
+
 static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                      const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
@@ -46,6 +64,7 @@ static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_ste
   ct_metrics_int(m, "step", at->step);
   ct_metrics_int(m, "epoch", ct__progress_line_epoch(at));
   ct_metrics_num(m, "loss", w->loss_weight > 0 ? w->loss_sum / w->loss_weight : 0);
+  step_losses(l, w);
   ct_metrics_num(m, "lr", ct_trainer_lr(l->t, point));
   group_rates(l, point);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
@@ -89,6 +108,31 @@ static void lines_measure(ct_metrics_t *m, const char *name, double value)
   if (!isnan(value)) ct_metrics_num(m, name, value);
 }
 
+static void eval_parts(ct_metrics_t *m, const ct_eval_result_t *e)
+{
+  for (int k = 0; k < e->parts; k++) {
+    const ct_eval_part_t *p = &e->part[k];
+    part_num(m, "loss", p->name, p->loss);
+    if (p->regression) {
+      part_num(m, "mae", p->name, p->mae);
+    } else {
+      part_num(m, "top1", p->name, p->top1);
+      part_num(m, "top5", p->name, p->top5);
+    }
+  }
+}
+
+/* Appends "  cls: loss 0.1  top-1 0.9" of each of several losses. */
+static size_t parts_text(const ct_eval_result_t *e, char *text, size_t n, size_t cap)
+{
+  for (int k = 0; k < e->parts && n < cap; k++) {
+    const ct_eval_part_t *p = &e->part[k];
+    n += (size_t)snprintf(text + n, cap - n, "  %s: loss %.4f  %s %.4f", p->name, p->loss,
+                          p->regression ? "mae" : "top-1", p->regression ? p->mae : p->top1);
+  }
+  return n;
+}
+
 /* Writes the `eval` line of a data set; \a set: NULL for data.val. */
 static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *set,
                      const ct_eval_result_t *e)
@@ -99,9 +143,10 @@ static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *
   ct_metrics_int(m, "epoch", ct__progress_line_epoch(at));
   ct_metrics_int(m, "step", at->step);
   ct_metrics_num(m, "loss", e->loss);
-  if (!e->regression) ct_metrics_num(m, "top1", e->top1);
-  if (!e->regression) ct_metrics_num(m, "top5", e->top5);
-  if (e->regression || e->mae > 0) ct_metrics_num(m, "mae", e->mae);
+  eval_parts(m, e);
+  if (!e->parts && !e->regression) ct_metrics_num(m, "top1", e->top1);
+  if (!e->parts && !e->regression) ct_metrics_num(m, "top5", e->top5);
+  if (!e->parts && (e->regression || e->mae > 0)) ct_metrics_num(m, "mae", e->mae);
   lines_measure(m, "precision", e->macro.precision);
   lines_measure(m, "recall", e->macro.recall);
   lines_measure(m, "f1", e->macro.f1);
@@ -118,9 +163,12 @@ static void log_line(const ct__lines_t *l, const char *where, const char *set,
 {
   const ct_scores_t scores = e ? ct_eval_scores(e) : (ct_scores_t){0};
   const ct_opt_texts_t *named = &l->o->eval->metrics;
-  char text[400];
+  char text[1200];
   size_t n = (size_t)snprintf(text, sizeof text, "%s", where);
-  if (e && e->regression)
+  if (e && e->parts) {
+    n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f", set, e->loss);
+    n = parts_text(e, text, n, sizeof text);
+  } else if (e && e->regression)
     n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  mae %.4f", set, e->loss,
                           e->mae);
   else if (e)

@@ -103,6 +103,7 @@ static void *values_of(const ct_config_t *c, const section_t *s)
 
 void ct_config_clear(ct_config_t *c)
 {
+  ct_losses_clear(&c->losses);
   ct_opt_clear(root_rows, c);
   for (const section_t *s = sections; s->name; s++)
     ct_opt_clear(s->rows, values_of(c, s));
@@ -193,6 +194,7 @@ static int read_tree(ct_config_t *c, const ct_yaml_t *root)
     CT_TRY(ct_opt_defaults(s->rows, values));
     CT_TRY(ct_opt_read(s->rows, values, ct_yaml_find(root, s->name), c->where, s->name, NULL));
   }
+  CT_TRY(ct_losses_read(&c->loss, c->where, &c->losses));
   CT_TRY(ct_transforms_expand(c->transforms));
   CT_TRY(ct_transforms_expand(c->val_transforms));
   CT_TRY(ct_layers_expand(c->model.layers));
@@ -209,6 +211,7 @@ int ct__config_take(ct_config_t *c, ct_yaml_t *root, const char *where, const ch
   for (int i = 0; i < sets; i++)
     CT_TRY(apply_set(root, set[i]));
   CT_TRY(ct__config_drop_foreign(root, where));
+  CT_TRY(ct_loss_expand(root));
   CT_TRY(read_tree(c, root));
 out:
   if (rc != CT_OK) ct_config_clear(c);

@@ -101,6 +101,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   int rc = CT_OK;
   ct_step_opts_t step_opts;
   ct_loss_spec_t loss;
+  ct_loss_targets_t targets;
   ct_trace_steps_t trace;
   CT_TRY(ct_step_opts_make(&c->parallel, &c->train, ranks, &step_opts));
   if (c->data.batch > MAX_BATCH)
@@ -110,7 +111,9 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   if (with_loss && (c->data.target.n == 0 || !c->data.target.v[0][0]))
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");
-  CT_TRY(ct_loss_spec(&c->loss, 0, &loss));
+  for (int k = 0; k < c->losses.n; k++)
+    CT_TRY(ct_loss_spec(&c->losses.of[k], 0, &loss));
+  CT_TRY(ct_losses_targets(&c->losses, &c->data.target, &targets));
   CT_TRY(ct_init_check(&c->init));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
@@ -153,7 +156,10 @@ static int check_score(const ct_config_t *c, const char *key, int kind, int has_
   if (kind == CT_SCORE_R2 && !has_targets)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is r2, which is of real-valued targets, but the data has labels",
             c->where, key);
-  if (kind == CT_SCORE_MAE && c->loss.kind == CT_LOSS_CROSS_ENTROPY)
+  if (c->losses.n > 1 && kind != CT_SCORE_OFF && kind != CT_SCORE_LOSS)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of one loss: with a list of losses take loss",
+            c->where, key, ct_score_word(kind));
+  if (kind == CT_SCORE_MAE && c->losses.of[0].kind == CT_LOSS_CROSS_ENTROPY)
     CT_FAIL(CT_ERR_USAGE,
             "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
             c->where, key);

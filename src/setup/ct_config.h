@@ -61,7 +61,8 @@ typedef struct ct_config {
   ct_eval_opts_t eval;
   ct_optim_opts_t optim;
   ct_schedule_opts_t schedule;
-  ct_loss_opts_t loss;
+  ct_loss_opts_t loss; /**< the section as it is written; what it means is in losses */
+  ct_losses_t losses;
   ct_ckpt_opts_t checkpoint;
   ct_log_opts_t log;
   ct_job_opts_t job;

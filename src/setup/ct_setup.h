@@ -154,6 +154,21 @@ int ct_setup_model(ct_setup_t *s);
 /** Local.  Freezes the parameters that `train.freeze` selects.  Warns of batchnorms in the frozen
  * part that still update running statistics. */
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g);
+
+/* ---- the losses (losses.c) ---- */
+
+/** Local.  Sets the targets of a reader.  *targets must outlive the opening of the reader. */
+int ct_setup_targets(const ct_config_t *c, ct_loss_targets_t *targets, ct_reader_spec_t *spec);
+/** Local.  Notes in an opened data set how the losses read its targets.  CT_ERR_USAGE: real numbers
+ * for cross_entropy. */
+int ct_setup_note_targets(const ct_config_t *c, ct_dataset_t *d);
+/** Local.  Checks the losses against the outputs of the model and the targets of the data, and sets
+ * the ranges of labels.  CT_ERR_USAGE names the loss. */
+int ct_setup_check_losses(const ct_config_t *c, const ct_graph_t *g, ct_dataset_t *d);
+/** Local.  Freezes the parameters of layers that no loss needs, and warns of them. */
+int ct_setup_freeze_unused(const ct_config_t *c, ct_graph_t *g);
+/** Local.  Sets env->heads. */
+int ct_setup_heads(ct_setup_t *s, ct_trainer_env_t *env);
 /** Local.  With train.qat, replaces s->graph by the graph with fake-quantization observers. */
 int ct_setup_observe(ct_setup_t *s);
 

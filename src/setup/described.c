@@ -30,7 +30,7 @@ int ct_setup_without_device(ct_setup_t *s, const char *path, const ct_args_t *a)
       ct_graph_make(&c->model, &s->data.x, &s->data.extra, c->model.classes, c->where, &s->graph));
   const char *remark = ct_model_remark(&c->model, &s->data.x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
-  CT_TRY(ct_loss_check(&c->loss, s->graph, c->model.classes, s->data.info.targets, s->data.pixels));
+  CT_TRY(ct_setup_check_losses(c, s->graph, &s->data));
   CT_TRY(ct_setup_freeze(c, s->graph));
   CT_TRY(ct_setup_observe(s));
 out:

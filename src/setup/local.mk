@@ -22,6 +22,7 @@ libctrain_a_SOURCES += \
   %D%/eval.c \
   %D%/gradient_messages.c \
   %D%/init.c \
+  %D%/losses.c \
   %D%/model_file.c \
   %D%/model_path.c \
   %D%/order.c \

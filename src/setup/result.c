@@ -24,11 +24,44 @@ static int has_mae(const ct_eval_result_t *e)
   return e->regression || e->mae > 0;
 }
 
+static void add_part_score(json_t *o, const char *name, const char *output, double value)
+{
+  char key[CT_NAME_MAX + 16];
+  snprintf(key, sizeof key, "%s_%s", name, output);
+  json_object_set_new(o, key, ct_json_number(value));
+}
+
+/* Adds the scores of one of several losses. */
+static void add_part(json_t *o, const ct_eval_part_t *p)
+{
+  add_part_score(o, "loss", p->name, p->loss);
+  if (!p->regression) add_part_score(o, "top1", p->name, p->top1);
+  if (!p->regression) add_part_score(o, "top5", p->name, p->top5);
+  if (p->regression) add_part_score(o, "mae", p->name, p->mae);
+}
+
+/* Appends a line for each of several losses. */
+static int parts_text(const ct_eval_result_t *e, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int k = 0; k < e->parts; k++) {
+    const ct_eval_part_t *p = &e->part[k];
+    CT_TRY(ct_str_add(out, "  %-17s loss %.4f", p->name, p->loss));
+    CT_TRY(p->regression ? ct_str_add(out, "  mae %.4f\n", p->mae)
+                         : ct_str_add(out, "  top-1 %.4f  top-5 %.4f\n", p->top1, p->top5));
+  }
+out:
+  return rc;
+}
+
 /* Adds the scores to an object; \a o may be NULL. */
 static void add_scores(json_t *o, const ct_eval_result_t *e)
 {
   int evaluated = e->samples > 0;
   if (!o) return;
+  for (int k = 0; k < e->parts; k++)
+    add_part(o, &e->part[k]);
+  if (e->parts) return;
   if (!e->regression) json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
   if (!e->regression) json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
   if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
@@ -76,11 +109,13 @@ int ct_result_set(const ct_eval_set_t *set, ct_str_t *out)
   int rc = CT_OK;
   const ct_eval_result_t *e = &set->last;
   CT_TRY(ct_str_add(out, "  %-17s loss %.4f", set->name, e->loss));
-  if (!e->regression) CT_TRY(ct_str_add(out, "  top-1 %.4f  top-5 %.4f", e->top1, e->top5));
-  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae %.4f", e->mae));
+  if (!e->parts && !e->regression)
+    CT_TRY(ct_str_add(out, "  top-1 %.4f  top-5 %.4f", e->top1, e->top5));
+  if (!e->parts && has_mae(e)) CT_TRY(ct_str_add(out, "  mae %.4f", e->mae));
   if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc %.4f", e->auc));
   if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2 %.4f", e->r2));
   CT_TRY(ct_str_add(out, "  of %" PRId64 "\n", e->samples));
+  CT_TRY(parts_text(e, out));
 out:
   return rc;
 }
@@ -127,11 +162,12 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
 {
   int rc = CT_OK;
   CT_TRY(ct_str_add(out, "  validation loss   %.4f\n", e->loss));
-  if (!e->regression) {
+  CT_TRY(parts_text(e, out));
+  if (!e->parts && !e->regression) {
     CT_TRY(ct_str_add(out, "  top-1             %.4f\n", e->top1));
     CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
   }
-  if (has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
+  if (!e->parts && has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
   if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc               %.4f\n", e->auc));
   if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2                %.4f\n", e->r2));
   CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));

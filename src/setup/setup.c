@@ -228,18 +228,6 @@ out:
 
 /* ---- data ---- */
 
-/* The label that the loss ignores (loss.ignore_index) may lie outside the range of classes. */
-static int allow_ignored(const ct_loss_opts_t *o, ct_dataset_t *d)
-{
-  int rc = CT_OK;
-  ct_loss_spec_t loss;
-  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &loss));
-  d->has_ignored = loss.has_ignored;
-  d->ignored = loss.ignored;
-out:
-  return rc;
-}
-
 /* The facts about a data set that rank 0 broadcasts. */
 typedef struct known {
   int64_t reader; /* index into ct_builtin_readers; -1: not known yet */
@@ -253,11 +241,13 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   int rc = CT_OK;
   int64_t shape[CT_MAX_DIMS - 1];
   ct_reader_spec_t spec;
+  ct_loss_targets_t targets;
   int training = files == &c->data.train;
   uint64_t seed = (uint64_t)c->run.seed + !training;           /* validation gets other synthetic
                                                                   samples than training */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
+  CT_TRY(ct_setup_targets(c, &targets, &spec));
   if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
   spec.known = known->n ? known->bytes : NULL;
@@ -265,11 +255,11 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   ct_transforms_opts_t transforms = {.list = c->transforms,
                                      .val_list = c->val_transforms,
                                      .training = training,
-                                     .values = c->loss.kind != CT_LOSS_CROSS_ENTROPY,
+                                     .values = c->losses.of[0].kind != CT_LOSS_CROSS_ENTROPY,
                                      .exact_decode = c->data.exact_decode};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
   CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
-  CT_TRY(allow_ignored(&c->loss, out));
+  CT_TRY(ct_setup_note_targets(c, out));
   out->readahead = c->data.readahead;
 out:
   return rc;
@@ -285,7 +275,9 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
 {
   int rc = CT_OK, by_class = d->dense_target.ndim && d->by_class;
   const char *file = d->ops->file(d->reader, 0);
-  CT_TRY(ct_loss_check_targets(&c->loss, d->dense_target.ndim ? 0 : d->info.targets));
+  CT_TRY(ct_loss_check_targets(&c->losses.of[0], d->dense_target.ndim ? 0 : d->info.targets));
+  if (!c->model.classes && !d->classes && c->losses.n > 1 && by_class)
+    c->model.classes = 1; /* the outputs say how many there are */
   if (!c->model.classes && !d->classes && by_class)
     CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': the "
                           "classes of per-pixel labels are not counted");
@@ -367,6 +359,9 @@ static int check_alike(const ct_dataset_t *a, const char *a_key, const ct_datase
   if (!ct_inputs_same(&a->extra, &b->extra))
     CT_FAIL(CT_ERR_SHAPE, "extra inputs of %s are [%s], but those of %s are [%s]", a_key,
             ct_inputs_text(&a->extra, x, sizeof x), b_key, ct_inputs_text(&b->extra, y, sizeof y));
+  if (!ct_inputs_same(&a->more, &b->more))
+    CT_FAIL(CT_ERR_SHAPE, "further targets of %s are [%s], but those of %s are [%s]", a_key,
+            ct_inputs_text(&a->more, x, sizeof x), b_key, ct_inputs_text(&b->more, y, sizeof y));
   if (a->info.targets != b->info.targets)
     CT_FAIL(CT_ERR_FORMAT,
             "samples of %s have %" PRId64 " targets, but those of %s %" PRId64 " (0: labels)",
@@ -415,8 +410,9 @@ out:
 
 int ct_setup_freeze(const ct_config_t *c, ct_graph_t *g)
 {
-  int rc = CT_OK, updating = 0;
+  int rc = ct_setup_freeze_unused(c, g), updating = 0;
   const ct_train_opts_t *t = &c->train;
+  if (rc != CT_OK) return rc;
   if (t->freeze.n == 0 && !t->freeze_bn) return CT_OK;
   rc = ct_graph_freeze(g, &t->freeze, t->freeze_bn, &updating);
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
@@ -440,6 +436,18 @@ out:
   return rc;
 }
 
+/* Checks the losses against all data sets. */
+static int check_losses(ct_setup_t *s)
+{
+  int rc = CT_OK;
+  if (s->data.info.samples) CT_TRY(ct_setup_check_losses(&s->cfg, s->graph, &s->data));
+  if (s->val.info.samples) CT_TRY(ct_setup_check_losses(&s->cfg, s->graph, &s->val));
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+    CT_TRY(ct_setup_check_losses(&s->cfg, s->graph, &s->set[i]));
+out:
+  return rc;
+}
+
 int ct_setup_model(ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -451,18 +459,18 @@ int ct_setup_model(ct_setup_t *s)
   const char *remark = ct_model_remark(&s->cfg.model, &d->x);
   if (remark) ct_log(CT_LOG_INFO, "%s", remark);
   CT_TRY_ALL(s->topo, ct_model_note_input(&s->cfg.model, &d->x, &d->extra));
-  const ct_shape_t *last = &s->graph->layer[s->graph->layers - 1].out;
-  if (d == &s->val && d->info.unlabelled && s->cfg.loss.kind == CT_LOSS_CROSS_ENTROPY &&
-      last->ndim > 2 && last->dim[1] == outputs)
+  const ct_shape_t *last = &s->graph->layer[ct_graph_output(s->graph, 0)].out;
+  int several = ct_graph_outputs(s->graph) > 1;
+  if (d == &s->val && d->info.unlabelled && !several &&
+      s->cfg.losses.of[0].kind == CT_LOSS_CROSS_ENTROPY && last->ndim > 2 &&
+      last->dim[1] == outputs)
     s->val.pixels = ct_shape_sample(last) / outputs;
-  if (d->info.unlabelled && ct_shape_sample(last) != outputs * d->pixels)
+  if (d->info.unlabelled && !several && ct_shape_sample(last) != outputs * d->pixels)
     CT_FAIL(CT_ERR_UNSUP,
             "%s: the model gives %" PRId64 " outputs per pixel, but predictions are of whole "
             "samples; convert writes such a model to ONNX",
             s->cfg.where, outputs);
-  rc = ct_loss_check(&s->cfg.loss, s->graph, outputs, d->info.targets, d->pixels);
-  if (rc != CT_OK) rc = ct_err_prefix(rc, "%s: ", s->cfg.where);
-  CT_TRY_ALL(s->topo, rc);
+  CT_TRY_ALL(s->topo, check_losses(s));
   if (s->data.info.samples) /* only if a model is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY_ALL(s->topo, ct_setup_observe(s));
@@ -489,24 +497,6 @@ static int largest_eval_batch(const ct_setup_t *s)
     most = share > most ? share : most;
   }
   return most;
-}
-
-static int set_loss(ct_setup_t *s, ct_trainer_env_t *env)
-{
-  int rc = CT_OK;
-  const ct_loss_opts_t *o = &s->cfg.loss;
-  const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
-  CT_TRY(ct_loss_spec(o, d->info.targets > 0, &env->loss));
-  env->loss.sample_weighted = d->info.weighted;
-  if (!env->loss.weighted) return CT_OK;
-  if (!s->class_weight)
-    s->class_weight =
-        ct_mem_array(o->class_weights.n, sizeof *s->class_weight, "the weights of the classes");
-  if (!s->class_weight) return CT_ERR_NOMEM;
-  ct_loss_class_weights(o, s->class_weight);
-  env->class_weight = s->class_weight;
-out:
-  return rc;
 }
 
 static int64_t repeat_batch(const ct_setup_t *s)
@@ -547,7 +537,7 @@ int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env
   /* eval.sets may have other stored types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
     env->bytes_of[0] = &s->val;
-  return set_loss(s, env);
+  return ct_setup_heads(s, env);
 }
 
 int ct_setup_trainer(ct_setup_t *s, int training)

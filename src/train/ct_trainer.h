@@ -268,6 +268,9 @@ int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
 /** Returns the number of values per sample of the first output. */
 int64_t ct_trainer_outputs(const ct_trainer_t *t);
+/** Returns the number of outputs, and the number of values per sample of output \a k. */
+int ct_trainer_output_count(const ct_trainer_t *t);
+int64_t ct_trainer_output_values(const ct_trainer_t *t, int k);
 /** Local. Copies this rank's values of output \a k of the last forward pass, n times its values per
  * sample. CT_ERR_ARG: they are not available. */
 int ct_trainer_output(ct_trainer_t *t, int k, float *out);

@@ -263,3 +263,13 @@ int64_t ct_trainer_outputs(const ct_trainer_t *t)
 {
   return t->outputs;
 }
+
+int ct_trainer_output_count(const ct_trainer_t *t)
+{
+  return ct_graph_outputs(t->env.graph);
+}
+
+int64_t ct_trainer_output_values(const ct_trainer_t *t, int k)
+{
+  return ct_shape_sample(&t->env.graph->layer[ct_graph_output(t->env.graph, k)].out);
+}

@@ -44,19 +44,26 @@ static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const
   return CT_OK;
 }
 
-static int batch_check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+static int check_label(const ct_dataset_t *d, const ct_more_as_t *as, int64_t id, int64_t label)
 {
   int rc = CT_OK;
-  int64_t classes = d->classes > 0 ? d->classes : INT32_MAX;
+  int64_t classes = as->classes > 0 ? as->classes : INT32_MAX;
   int is_class = label >= 0 && label < classes;
-  if (is_class || (d->has_ignored && label == d->ignored)) return CT_OK;
-  if (d->classes == 0)
+  if (is_class || (as->has_ignored && label == as->ignored)) return CT_OK;
+  if (as->classes == 0)
     CT_FAIL(CT_ERR_DATA, "label %lld is not a class number (classes count from 0)",
             (long long)label);
   CT_FAIL(CT_ERR_DATA, "label %lld is not in 0 to %lld (%lld classes)", (long long)label,
-          (long long)d->classes - 1, (long long)d->classes);
+          (long long)as->classes - 1, (long long)as->classes);
 out:
   return at_sample(d, id, rc);
+}
+
+static int batch_check_label(const ct_dataset_t *d, int64_t id, int64_t label)
+{
+  const ct_more_as_t as = {
+      .classes = d->classes, .has_ignored = d->has_ignored, .ignored = d->ignored};
+  return check_label(d, &as, id, label);
 }
 
 /* Returns the address of the label or targets of the i-th of the samples that are read together. */
@@ -210,18 +217,19 @@ static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
   int rc = CT_OK, bad;
   const ct_dataset_t *d = m->data;
   const ct_shape_t *stored = &d->info.dense_target;
+  const ct_transforms_t *transforms = d->info.by_place ? NULL : d->transforms;
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
   for (int i = 0; i < b->n; i++) {
     const char *from = (const char *)m->dense_targets + (size_t)i * bytes;
     float *dense_target = d->by_class ? m->dense_target : b->targets + i * d->info.targets;
     float *converted =
-        d->transforms ? ct__transforms_start(d->transforms, m->work, dense_target) : dense_target;
+        transforms ? ct__transforms_start(transforms, m->work, dense_target) : dense_target;
     if (!batch_convert(&m->as_dense_target, stored, 1, from, converted, &bad))
       return at_sample(d, b->ids[i],
                        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                                   "its targets hold a value that is not finite"));
-    if (d->transforms)
-      ct__transforms_run_dense_target(d->transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
+    if (transforms)
+      ct__transforms_run_dense_target(transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
                                       dense_target);
     if (d->by_class) CT_TRY(take_labels(d, b->ids[i], dense_target, b->labels + i * d->pixels));
   }
@@ -262,6 +270,31 @@ out:
   return rc;
 }
 
+/* Reads a further target and converts it to int32 labels or float32 values. */
+static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
+{
+  int rc = CT_OK, bad;
+  const ct_dataset_t *d = m->data;
+  const ct_shape_t *stored = &d->info.more.x[k];
+  const ct_more_as_t *how = &d->more_as[k];
+  const ct_dataset_t as = {.info = {.x = *stored}, .affine = {.channels = 1, .a = {1}}};
+  int64_t values = ct_shape_sample(stored);
+  int32_t *labels = b->more[k];
+  const char *from = m->stored_extra;
+  CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_extra));
+  for (int64_t i = 0; how->labels && i < b->n * values; i++, from += ct_dtype_size(stored->dtype)) {
+    int64_t label = ct_dtype_whole(stored->dtype, from);
+    CT_TRY(check_label(d, how, b->ids[i / values], label));
+    labels[i] = (int32_t)label;
+  }
+  if (how->labels || batch_convert(&as, stored, b->n, from, b->more[k], &bad)) goto out;
+  rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                  "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
+  return at_sample(d, b->ids[bad], rc);
+out:
+  return rc;
+}
+
 /* Reads the samples b->ids. */
 static int batch_make(ct__make_t *m, ct_batch_t *b)
 {
@@ -276,6 +309,8 @@ static int batch_make(ct__make_t *m, ct_batch_t *b)
   for (int k = 0; k < d->extra.n; k++)
     CT_TRY(make_extra(m, b, k));
   CT_TRY(take_dense_targets(m, b));
+  for (int k = 0; k < d->more.n; k++)
+    CT_TRY(make_more(m, b, k));
   if (d->info.weighted) CT_TRY(ct__parts_weights(d->reader, b->n, b->ids, b->weights));
   if (ct__transforms_mixes(d->transforms)) CT_TRY(mix_samples(m, b));
 out:
@@ -325,13 +360,11 @@ static int alloc_dense_targets(ct__make_t *m, int64_t n)
   return m->dense_targets && m->dense_target ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Returns the bytes of a sample of the largest extra input. */
-static int64_t most_of_extra(const ct_dataset_t *d)
+/* Returns the bytes of a sample of the largest of some arrays, or \a most. */
+static int64_t largest_of(const ct_inputs_t *list, int64_t most)
 {
-  int64_t most = 0;
-  for (int k = 0; k < d->info.extra.n; k++) {
-    const ct_shape_t *x = &d->info.extra.x[k];
-    int64_t bytes = ct_shape_sample(x) * (int64_t)ct_dtype_size(x->dtype);
+  for (int k = 0; k < list->n; k++) {
+    int64_t bytes = ct_shape_sample(&list->x[k]) * (int64_t)ct_dtype_size(list->x[k].dtype);
     if (bytes > most) most = bytes;
   }
   return most;
@@ -348,9 +381,9 @@ int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *s
   if (!direct)
     m->stored = ct_mem_array(d->info.varies ? 1 : n, stored, "the stored samples of a batch");
   if (!direct && !m->stored) return CT_ERR_NOMEM;
-  if (d->extra.n)
-    m->stored_extra = ct_mem_array(n, most_of_extra(d), "the extra inputs of a batch");
-  if (d->extra.n && !m->stored_extra) return CT_ERR_NOMEM;
+  int64_t most = largest_of(&d->info.more, largest_of(&d->info.extra, 0));
+  if (most) m->stored_extra = ct_mem_array(n, most, "the other arrays of a batch");
+  if (most && !m->stored_extra) return CT_ERR_NOMEM;
   if (t) m->work = ct_mem_array(ct__transforms_workspace(t), sizeof *m->work, "the transforms");
   if (t && !m->work) return CT_ERR_NOMEM;
   if (d->dense_target.ndim) return alloc_dense_targets(m, n);

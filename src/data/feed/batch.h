@@ -17,7 +17,7 @@ typedef struct ct__make {
   void *dense_targets; /**< dense targets as stored; NULL if the data has none */
   ct_dataset_t as_dense_target; /**< how dense targets are converted */
   float *dense_target;          /**< one dense target, transformed */
-  void *stored_extra;           /**< an extra input as stored */
+  void *stored_extra;           /**< an extra input or a further target as stored */
   int64_t *labels;              /**< labels as stored; NULL if the data has targets */
   float *work;                  /**< workspace of the transforms */
   ct__encoded_t encoded;        /**< for samples that are decoded here */

@@ -171,6 +171,9 @@ static int alloc_batch(ct_feed_t *f, int64_t n, ct_batch_t *b)
   for (int k = 0; k < f->data->extra.n; k++)
     CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->extra.x[k]) * sizeof *b->extra[k],
                        (void **)&b->extra[k]));
+  for (int k = 0; k < f->data->more.n; k++)
+    CT_TRY(alloc_array(f, n, (size_t)ct_shape_sample(&f->data->more.x[k]) * sizeof(float),
+                       &b->more[k]));
   size_t labels = (size_t)f->data->pixels * sizeof *b->labels;
   CT_TRY(alloc_array(f, n, labels, (void **)&b->labels));
   if (f->data->info.weighted) CT_TRY(alloc_array(f, n, sizeof *b->weights, (void **)&b->weights));
@@ -190,6 +193,8 @@ static void free_batch(const ct_feed_t *f, ct_batch_t *b)
     f->mem.release(f->mem.ctx, arrays[i]);
   for (int k = 0; k < CT_INPUTS_EXTRA; k++)
     f->mem.release(f->mem.ctx, b->extra[k]);
+  for (int k = 0; k < CT_TARGETS_MORE; k++)
+    f->mem.release(f->mem.ctx, b->more[k]);
   ct_mem_free(b->ids);
 }
 

@@ -27,6 +27,10 @@ static ct_batch_t one_of(const ct_dataset_t *d, const ct_batch_t *b, int i)
   if (b->mix) one.mix += i;
   if (b->weights) one.weights += i;
   if (b->targets) one.targets += i * d->info.targets;
+  for (int k = 0; k < d->extra.n; k++)
+    one.extra[k] += i * ct_shape_sample(&d->extra.x[k]);
+  for (int k = 0; k < d->more.n; k++)
+    one.more[k] = (float *)one.more[k] + i * ct_shape_sample(&d->more.x[k]);
   return one;
 }
 

@@ -51,6 +51,10 @@ typedef struct ct_reader_info {
   ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
   int extra_last[CT_INPUTS_EXTRA]; /**< 1: it is stored H W C */
+  ct_inputs_t more; /**< further targets, which read() does not read: the stored shape of one sample
+                       of each */
+  int by_place;     /**< 1: the dense target holds integers, one for each place of a sequence or of
+                       another shape than the samples, and is not transformed */
   char seen[200];   /**< how the dims of stored samples were interpreted, for messages; "": no
                        remark */
   int doubtful;     /**< 1: the channels may also come last */
@@ -85,10 +89,14 @@ typedef struct ct_reader_spec {
                                        only this one */
   const ct_opt_texts_t *targets_of; /**< all names of targets, of which `target` is the first; NULL:
                                        only this one */
-  int apart;                        /**< 1: inputs are not concatenated with the first one */
-  const char *weight;               /**< name of the array of sample weights; "" or NULL: none */
-  int as_stored;     /**< 1: CF attributes of packed and missing numbers are ignored */
-  int fills_missing; /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
+  int targets_apart; /**< 1: targets after the first are further targets (info.more); 0: they are
+                        concatenated with it */
+  int places; /**< 1: integer targets may have another shape than the samples: a label for each
+                 place (info.by_place) */
+  int apart;  /**< 1: inputs are not concatenated with the first one */
+  const char *weight; /**< name of the array of sample weights; "" or NULL: none */
+  int as_stored;      /**< 1: CF attributes of packed and missing numbers are ignored */
+  int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
   int values;            /**< 1: integers of a dense target are values, not classes */
   int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay

@@ -13,8 +13,8 @@ enum { PARTS = 32 };
 static const char magic[8] = "ctparts";
 
 /* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
- * cannot be concatenated with it. */
-typedef enum { INPUT, EXTRA, TARGET, DENSE_TARGET, WEIGHT } role_t;
+ * cannot be concatenated with it. FURTHER: a target after the first, with targets_apart. */
+typedef enum { INPUT, EXTRA, TARGET, DENSE_TARGET, FURTHER, WEIGHT } role_t;
 
 typedef struct part {
   role_t role;
@@ -66,11 +66,14 @@ static int list_parts(ct_reader_t *r, const ct_reader_spec_t *spec, int by_pixel
   CT_TRY(multi_array_add(r, INPUT, spec->input));
   for (int i = 1; several(spec->inputs) && i < spec->inputs->n; i++)
     CT_TRY(multi_array_add(r, INPUT, spec->inputs->v[i]));
-  for (int i = 0; several(spec->targets_of) && i < spec->targets_of->n; i++)
+  int apart = spec->targets_apart;
+  for (int i = 0; several(spec->targets_of) && !apart && i < spec->targets_of->n; i++)
     CT_TRY(multi_array_add(r, TARGET, spec->targets_of->v[i]));
   if (by_pixel) CT_TRY(multi_array_add(r, DENSE_TARGET, spec->target));
+  for (int i = 1; several(spec->targets_of) && apart && i < spec->targets_of->n; i++)
+    CT_TRY(multi_array_add(r, FURTHER, spec->targets_of->v[i]));
   if (spec->weight && spec->weight[0]) CT_TRY(multi_array_add(r, WEIGHT, spec->weight));
-  r->with_target = !by_pixel && !several(spec->targets_of);
+  r->with_target = !by_pixel && (apart || !several(spec->targets_of));
 out:
   return rc;
 }
@@ -115,6 +118,10 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   if (i > 0) own.shape = NULL;
   own.classes_of_pixels = p->role == DENSE_TARGET && !spec->values;
   if (p->role == DENSE_TARGET) own.layout = r->part[0].info->channels_last ? 2 : 1;
+  if (p->role == FURTHER) {
+    own.classes_of_pixels = 1;
+    own.layout = 1;
+  }
   own.known = NULL;
   own.known_bytes = 0;
   if (is_known(spec)) CT_TRY(take_known(spec, at, &own));
@@ -167,6 +174,24 @@ out:
   return rc;
 }
 
+static int check_further(ct_reader_t *r, part_t *p)
+{
+  int rc = CT_OK;
+  ct_inputs_t *more = &r->info.more;
+  if (more->n == CT_TARGETS_MORE)
+    CT_FAIL(CT_ERR_USAGE, "data.target: more than %d arrays", CT_TARGETS_MORE + 1);
+  if (p->info->varies)
+    CT_FAIL(CT_ERR_UNSUP, "data.target: the values of '%s' differ in number between samples",
+            p->name);
+  if (strlen(p->name) >= CT_INPUT_NAME)
+    CT_FAIL(CT_ERR_USAGE, "data.target: the name '%.80s' has more than %d characters", p->name,
+            CT_INPUT_NAME - 1);
+  strcpy(more->name[more->n], p->name);
+  more->x[more->n++] = p->info->x;
+out:
+  return rc;
+}
+
 static int check_input(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
@@ -207,8 +232,13 @@ out:
   return rc;
 }
 
+static int is_real(ct_dtype_t t)
+{
+  return t == CT_F32 || t == CT_F64 || t == CT_F16 || t == CT_BF16;
+}
+
 /* Checks that a dense target has the pixels or voxels of the input.  For volumes, an array of 4
- * dims looks like images with channels. */
+ * dims looks like images with channels.  Integers of another shape are labels of places. */
 static int check_dense_target(ct_reader_t *r, part_t *p)
 {
   int rc = CT_OK;
@@ -224,6 +254,11 @@ static int check_dense_target(ct_reader_t *r, part_t *p)
   int fits = x.ndim == in->ndim;
   for (int i = 2; i < x.ndim; i++)
     fits &= x.dim[i] == in->dim[i];
+  if (!fits && !is_real(x.dtype)) {
+    r->info.by_place = 1;
+    x = p->info->x;
+    fits = 1;
+  }
   if (!fits)
     CT_FAIL(CT_ERR_FORMAT, "data.target: array '%s' is of %s, which does not fit samples of %s",
             p->name, ct_shape_text(&p->info->x, a, sizeof a), ct_shape_text(in, b, sizeof b));
@@ -238,6 +273,7 @@ static int check_part(ct_reader_t *r, int i)
   static int (*const check[])(ct_reader_t * r, part_t * p) = {[INPUT] = check_input,
                                                               [TARGET] = check_target,
                                                               [DENSE_TARGET] = check_dense_target,
+                                                              [FURTHER] = check_further,
                                                               [WEIGHT] = check_weight};
   int rc = CT_OK;
   part_t *p = &r->part[i];
@@ -453,6 +489,14 @@ int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x
     if (r->part[p].role == EXTRA && k-- == 0)
       return r->ops->read(r->part[p].reader, n, index, x, NULL);
   return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "the extra input does not exist");
+}
+
+int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *y)
+{
+  for (int p = 0; p < r->parts; p++)
+    if (r->part[p].role == FURTHER && k-- == 0)
+      return r->ops->read(r->part[p].reader, n, index, y, NULL);
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "the further target does not exist");
 }
 
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights)

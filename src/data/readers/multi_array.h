@@ -8,8 +8,9 @@
 #include "data/readers/ct_reader.h"
 
 /** Combines the readers of its parts.  Inputs that differ in channels alone are concatenated along
- * the channels, several targets are concatenated; other inputs are extra inputs (info->extra).
- * Opened by ct__parts_open(). */
+ * the channels, several targets are concatenated, unless spec->targets_apart makes them further
+ * targets (info->more); other inputs are extra inputs (info->extra).  Opened by
+ * ct__parts_open(). */
 extern const ct_reader_ops_t ct__reader_parts;
 
 /** Returns 1 if the options require several arrays: more than one input or target, or weights; also
@@ -22,6 +23,8 @@ int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int
                    ct_reader_t **out);
 /** Hot.  Reads extra input k (info->extra.x[k]) of n samples, as stored. */
 int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
+/** Hot.  Reads further target k (info->more.x[k]) of n samples, as stored. */
+int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *y);
 /** Hot.  Reads the weights of n samples; requires info->weighted.  CT_ERR_DATA: a weight is
  * negative or not finite. */
 int ct__parts_weights(ct_reader_t *r, int n, const int64_t index[], float *weights);
