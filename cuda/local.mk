@@ -42,6 +42,7 @@ cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \
   %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/concat.h %D%/op_concat.c %D%/op_tokens.c \
   %D%/op_operand.c \
   %D%/op_strided.c \
+  %D%/op_expr.c \
   %D%/kernels/upsample.h %D%/op_upsample.c
 cuda_c += %D%/kernels/fake_quant.h %D%/op_fake_quant.c
 cuda_cu += %D%/kernels/fake_quant.cu %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/concat.cu %D%/kernels/upsample.cu

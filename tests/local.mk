@@ -383,6 +383,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases.c \
   %D%/conform/cases.h \
   %D%/conform/cases_bad.c \
+  %D%/conform/cases_expr.c \
   %D%/conform/cases_loss.c \
   %D%/conform/cases_norm.c \
   %D%/conform/cases_reduce.c \

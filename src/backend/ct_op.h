@@ -5,6 +5,7 @@
  * by a test. */
 #ifndef CT_OP_H
 #define CT_OP_H
+#include "backend/ct_expr.h"
 #include "backend/ct_int8.h"
 #include "base/ct_types.h"
 
@@ -48,6 +49,9 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(RELU, relu, CT_KIND_INT8, 0, CT_USES_Y, 0, 1, CT_KIND_FWD, 0)                                 \
   /* other activation functions */                                                                \
   X(ACT, act, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                       \
+  /* any other elementwise functions of up to three inputs, broadcast to y (ct_expr.h) */         \
+  X(EXPR, expr, CT_KIND_SHAPES, 1, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_FWD,            \
+    CT_KIND_FWD)                                                                                  \
   /* max (saves the arg-max; optional ReLU) or average over windows, or global average */         \
   X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)             \
   /* x + x2, then ReLU (optional) */                                                              \
@@ -56,6 +60,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(CONCAT, concat, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                             \
   /* x * mask / (1 - p) */                                                                        \
   X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                              \
+  /* random numbers; has no input */                                                              \
+  X(RANDOM, random, 0, 0, 0, 0, 0, 0, 0)                                                          \
   /* layer normalisation over the last dim */                                                     \
   X(LNORM, lnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
   /* group normalisation: per sample over groups of channels and all pixels */                    \
@@ -155,6 +161,14 @@ typedef enum {
 #undef X
 } ct_reduction_t;
 
+/** The distributions of CT_OP_RANDOM. */
+typedef enum {
+  CT_RANDOM_NORMAL,  /**< mean 0, variance 1 */
+  CT_RANDOM_UNIFORM, /**< in [0, 1) */
+  CT_RANDOM_BERNOULLI,
+  CT_RANDOM_COUNT
+} ct_random_t;
+
 /** Losses that average over the outputs of a sample; each output has a target or, with labels, its
  * one-hot value: X(NAME, word, description).  To add one: a row here and its formula in each
  * backend. */
@@ -217,10 +231,13 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           stats, x, … -> y                      stats, x, … -> dx, dx2?
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
  *  ACT      x -> y                                x or y, dy -> dx
+ *  EXPR     x, x2?, x3?, w[0] [as x2] -> y        x, x2?, x3?, dy (+ dy2), w -> dx, dx2, dx3 (each
+ *                                                 may be NULL), dw[0]
  *  POOL     x -> y                                dy (+ dy2), saved -> dx
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
+ *  RANDOM   -> y                                  -; the descriptor's x is as y
  *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy (dx_add), w -> dx, dw[0], dw[1]
  *  GNORM    x, w[0] weight, w[1] bias (affine)    x, dy (+ dy2), w -> dx, dw[0], dw[1]
  *           -> y
@@ -297,6 +314,7 @@ typedef struct ct_op_desc {
       ct_act_t kind;
       double alpha; /**< CT_ALPHA_… */
     } act;
+    ct_expr_t expr;
     struct {
       int kernel[3], stride[3], pad[3]; /**< as in conv */
       int average;                      /**< 0: max */
@@ -313,7 +331,15 @@ typedef struct ct_op_desc {
     struct {
       double p;       /**< probability to drop */
       uint32_t layer; /**< layer number, which selects the stream of random numbers */
+      int rows;       /**< x has so many rows (dim 0) per sample; 0: 1 */
+      int whole;      /**< 1: drops whole rows */
     } dropout;
+    struct {
+      ct_random_t kind;
+      double p;       /**< BERNOULLI: probability of 1 */
+      uint32_t layer; /**< as in dropout */
+      int rows;       /**< as in dropout; 0: 1 */
+    } random;
     struct {
       double eps;
     } lnorm;
@@ -341,6 +367,7 @@ typedef struct ct_op_desc {
       int edge[CT_MAX_DIMS];      /**< ct_edge_t, per dim of x: indices outside of it */
       double value;               /**< CT_EDGE_VALUE: the constant */
     } strided;
+    struct {
       int a_turned, b_turned; /**< 1: x is [.., k,m]; x2 is [.., n,k] */
     } matmul;
     struct {
@@ -440,6 +467,8 @@ static inline int64_t ct_dim_back(const ct_shape_t *s, int i)
 {
   return i < s->ndim ? s->dim[s->ndim - 1 - i] : 1;
 }
+/** Returns the name of a distribution; "unknown" for an invalid one. */
+const char *ct_random_name(ct_random_t kind);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/ct_backend.h"
+#include "backend/ct_expr_view.h"
 #include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
@@ -213,10 +214,25 @@ int64_t ct_op_reduced(const ct_op_desc_t *d)
   return n;
 }
 
+const char *ct_random_name(ct_random_t kind)
+{
+  static const char *const name[] = {"normal", "uniform", "bernoulli"};
+  return (unsigned)kind < CT_RANDOM_COUNT ? name[kind] : "unknown";
+}
+
 int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
   return ct_shape_sample(&d->x) / d->x.dim[1];
+}
+
+/* Returns CT_USES_X if a backward pass reads an input or the weight. */
+static int expr_uses(const ct_op_desc_t *d)
+{
+  unsigned inputs = d->passes & CT_BWD_DATA ? (1u << ct_expr_inputs(d)) - 1 : 0;
+  if (d->u.expr.weight) inputs = (inputs & ~2u) | (d->passes & CT_BWD_PARAM ? 2u : 0);
+  uint32_t read = ct_expr_need(&d->u.expr, inputs).value & ((1u << CT_EXPR_INPUTS) - 1);
+  return read ? CT_USES_X : 0;
 }
 
 int ct_op_uses(const ct_op_desc_t *d)
@@ -231,6 +247,8 @@ int ct_op_uses(const ct_op_desc_t *d)
            (back && d->u.bnorm.relu ? CT_USES_Y : 0);
   case CT_OP_ADD:
     return data && d->u.add.relu ? CT_USES_Y : 0;
+  case CT_OP_EXPR:
+    return expr_uses(d);
   case CT_OP_ACT:
     return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
   case CT_OP_REDUCE:
@@ -273,6 +291,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
   case CT_OP_OPERAND:
     return ct_shape_count(&d->y);
+  case CT_OP_EXPR:
+    return d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
   case CT_OP_TOKENS:
     return param == 0 ? out : ct_shape_sample(&d->y);
   default: /* one per channel */
@@ -450,6 +470,25 @@ static int dtypes_shown(const ct_op_desc_t *d)
   return d->x.dtype != CT_F32 || (has_output(d->kind) && d->y.dtype != CT_F32);
 }
 
+/* The other inputs and the functions of an elementwise op: " with 64x1x1 sigmoid mul". */
+static void put_expr(text_t *t, const ct_op_desc_t *d)
+{
+  char shape[64];
+  for (int k = 1; k < ct_expr_inputs(d); k++)
+    op_put(t, "%s%s", k == 1 ? " with " : ", ",
+           ct_shape_text(ct_expr_shape(d, k), shape, sizeof shape));
+  for (int i = 0; i < d->u.expr.steps && i < CT_EXPR_STEPS; i++)
+    put_word(t, 1, ct_fn_facts_of(d->u.expr.step[i].fn)->name);
+}
+
+/* The details of kinds with one number or word. */
+static void put_detail(text_t *t, const ct_op_desc_t *d)
+{
+  if (d->kind == CT_OP_SELECT) op_put(t, " %d", d->u.select.index);
+  if (d->kind == CT_OP_UPSAMPLE) put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
+  if (d->kind == CT_OP_RANDOM) put_word(t, 1, ct_random_name(d->u.random.kind));
+}
+
 static void put_details(text_t *t, const ct_op_desc_t *d)
 {
   switch (d->kind) {
@@ -470,6 +509,9 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_word(t, 1, ct_act_facts_of(d->u.act.kind)->name);
     if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) op_put(t, " %g", d->u.act.alpha);
     break;
+  case CT_OP_EXPR:
+    put_expr(t, d);
+    break;
   case CT_OP_GNORM:
     op_put(t, " g%d", d->u.gnorm.groups);
     put_word(t, d->u.gnorm.affine, "affine");
@@ -477,9 +519,6 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_ATTENTION:
     op_put(t, " %d heads", d->u.attention.heads);
     put_word(t, d->u.attention.add, "add");
-    break;
-  case CT_OP_SELECT:
-    op_put(t, " %d", d->u.select.index);
     break;
   case CT_OP_STRIDED:
     put_strided(t, d);
@@ -493,9 +532,6 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_REDUCE:
     put_reduce(t, d);
     break;
-  case CT_OP_UPSAMPLE:
-    put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
-    break;
   case CT_OP_LOSS:
     put_loss(t, &d->u.loss);
     break;
@@ -507,6 +543,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_DROPOUT:
     op_put(t, " p%g", d->training ? d->u.dropout.p : 0.0);
+    put_word(t, d->u.dropout.whole, "rows");
     break;
   case CT_OP_REORDER:
     op_put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));
@@ -515,7 +552,8 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_UPDATE:
     put_word(t, 1, rule_name(d->u.update.rule));
     break;
-  default: /* fully described by its shapes */
+  default:
+    put_detail(t, d);
     break;
   }
 }
@@ -577,6 +615,8 @@ static double forward_flops(const ct_op_desc_t *d)
     return 8 * x * wide + 4 * x * length;
   case CT_OP_ACT:
     return ct_act_facts_of(d->u.act.kind)->flops * x;
+  case CT_OP_EXPR:
+    return ct_expr_flops(&d->u.expr) * y;
   case CT_OP_TOKENS:
     return y;
   case CT_OP_BNORM:

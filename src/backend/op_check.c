@@ -1,5 +1,6 @@
 /* Validity checks of op descriptors, the same for all backends.  A backend only adds its own limits
  * (types, layouts, sizes), so an invalid descriptor gives the same message everywhere. */
+#include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 
@@ -156,7 +157,44 @@ static const char *check_fake_quant(const ct_op_desc_t *d)
 
 static const char *check_dropout(const ct_op_desc_t *d)
 {
+  int rows = d->u.dropout.rows;
+  if (rows < 0 || (rows > 1 && d->x.dim[0] % rows)) return "its rows are not those of samples";
   return d->u.dropout.p >= 0 && d->u.dropout.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
+}
+
+static const char *check_random(const ct_op_desc_t *d)
+{
+  int rows = d->u.random.rows;
+  if (d->passes != CT_FWD) return "random numbers have no gradient";
+  if ((unsigned)d->u.random.kind >= CT_RANDOM_COUNT) return "unknown distribution";
+  if (rows < 0 || (rows > 1 && d->x.dim[0] % rows)) return "its rows are not those of samples";
+  return d->u.random.p >= 0 && d->u.random.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
+}
+
+/* Returns the size of the dim of an input that is dim i of y. */
+static int64_t size_at(const ct_shape_t *s, const ct_shape_t *y, int i)
+{
+  int at = i - (y->ndim - s->ndim);
+  return at < 0 ? 1 : s->dim[at];
+}
+
+static const char *check_expr(const ct_op_desc_t *d)
+{
+  if (d->x3.ndim && !d->x2.ndim) return "it has a third input, but no second one";
+  if (d->u.expr.weight && !d->x2.ndim) return "its weight has no shape";
+  if (d->passes & CT_BWD_PARAM && !d->u.expr.weight) return "it has no parameter";
+  for (int i = 0; i < d->y.ndim; i++) {
+    int64_t size = 1;
+    for (int k = 0; k < ct_expr_inputs(d); k++) {
+      const ct_shape_t *s = ct_expr_shape(d, k);
+      int64_t own = size_at(s, &d->y, i);
+      if (s->ndim > d->y.ndim || (own != 1 && own != d->y.dim[i]))
+        return "an input does not fit the output";
+      if (own != 1) size = own;
+    }
+    if (size != d->y.dim[i]) return "the output is larger than its inputs";
+  }
+  return ct_expr_check(&d->u.expr, ct_expr_inputs(d));
 }
 
 static const char *check_act(const ct_op_desc_t *d)
@@ -282,6 +320,20 @@ static const char *check_map(const ct_op_desc_t *d, int from_dims, int to_dims, 
     if (d->u.strided.from[i] < -1 || d->u.strided.from[i] >= from_dims)
       return "a dim reads a dim that the input does not have";
     if (step < -most / size || step > most / size) return "a step is out of range";
+  }
+  return NULL;
+}
+
+static const char *check_strided(const ct_op_desc_t *d)
+{
+  int m = d->u.strided.x_view_dims, n = d->u.strided.y_view_dims;
+  if (!is_view(m, d->u.strided.x_view, &d->x) || !is_view(n, d->u.strided.y_view, &d->y))
+    return "a view has other elements than its tensor";
+  if (ct_shape_count(&d->x) == 0 && ct_shape_count(&d->y) > 0) return "the input is empty";
+  if (d->u.strided.value != d->u.strided.value) return "the constant is not a number";
+  return check_map(d, m ? m : d->x.ndim, n ? n : d->y.ndim, n ? d->u.strided.y_view : d->y.dim);
+}
+
 static const char *check_matmul(const ct_op_desc_t *d)
 {
   const ct_shape_t *a = &d->x, *b = &d->x2, *y = &d->y;
@@ -303,14 +355,6 @@ static const char *check_matmul(const ct_op_desc_t *d)
   return NULL;
 }
 
-static const char *check_strided(const ct_op_desc_t *d)
-{
-  int m = d->u.strided.x_view_dims, n = d->u.strided.y_view_dims;
-  if (!is_view(m, d->u.strided.x_view, &d->x) || !is_view(n, d->u.strided.y_view, &d->y))
-    return "a view has other elements than its tensor";
-  if (ct_shape_count(&d->x) == 0 && ct_shape_count(&d->y) > 0) return "the input is empty";
-  if (d->u.strided.value != d->u.strided.value) return "the constant is not a number";
-  return check_map(d, m ? m : d->x.ndim, n ? n : d->y.ndim, n ? d->u.strided.y_view : d->y.dim);
 static const char *check_softmax(const ct_op_desc_t *d)
 {
   int dim = d->u.softmax.dim;

@@ -41,7 +41,13 @@ libctrain_a_SOURCES += \
 # other kernels: ops, …
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
-  %D%/kern/dropout.c %D%/kern/elt.c %D%/kern/fake_quant.c %D%/kern/gnorm.c %D%/kern/lnorm.c %D%/kern/loss.c %D%/kern/pool.c \
+  %D%/kern/dropout.c \
+  %D%/kern/elt.c \
+  %D%/kern/fake_quant.c \
+  %D%/kern/gnorm.c \
+  %D%/kern/lnorm.c \
+  %D%/kern/loss.c \
+  %D%/kern/pool.c \
   %D%/kern/channels.h \
   %D%/kern/channels.c \
   %D%/kern/operand.c \
@@ -53,13 +59,23 @@ libctrain_a_SOURCES += \
   %D%/kern/tokens.c \
   %D%/kern/update.c \
   %D%/kern/reduce.c \
-  %D%/kern/softmax.c
+  %D%/kern/softmax.c \
+  %D%/kern/random.c \
+  %D%/kern/expr.c \
+  %D%/kern/expr_reduce.c \
+  %D%/kern/expr.h
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \
   %D%/kern/body_act.h %D%/kern/body_bnorm.h %D%/kern/body_cast.h %D%/kern/body_depthwise.h \
-  %D%/kern/body_dropout.h %D%/kern/body_elt.h \
-  %D%/kern/body_loss.h %D%/kern/body_pool.h %D%/kern/body_reduce.h %D%/kern/body_seq.h %D%/kern/body_softmax.h \
+  %D%/kern/body_dropout.h \
+  %D%/kern/body_elt.h \
+  %D%/kern/body_loss.h \
+  %D%/kern/body_pool.h \
+  %D%/kern/body_reduce.h \
+  %D%/kern/body_seq.h \
+  %D%/kern/body_softmax.h \
+  %D%/kern/body_expr.h \
   %D%/kern/body_update.h \
   %D%/kern/isa_scalar.c %D%/kern/isa_portable.c %D%/kern/isa_avx2.c %D%/kern/isa_avx512.c \
   %D%/kern/bf16_scalar.c %D%/kern/bf16_portable.c %D%/kern/bf16_avx2.c %D%/kern/bf16_avx512.c

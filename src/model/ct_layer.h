@@ -44,6 +44,10 @@ typedef struct ct_layer_ops {
   /** Moves padding that the op does not have out of the options: writes the options of the `pad`
    * layer that must come before the layer, or "". NULL: the kind has no such padding. */
   int (*pads)(void *opts, const ct_shape_t *in, char *text, size_t cap);
+  /** Returns the op of a layer whose op depends on its options or on its inputs in[] (ndim 0: it
+   * has no such input); `op` is then the one by which other modules know the kind.  NULL: it is
+   * `op`. */
+  ct_op_kind_t (*choose)(const void *opts, const ct_shape_t *in);
   /** Computes the output shape from the input shapes in[0] … in[inputs - 1]; CT_ERR_SHAPE names the
    * mismatch.  NULL: the output has the shape of the input. */
   int (*infer)(const void *opts, const ct_shape_t *in, ct_shape_t *out);

@@ -69,15 +69,21 @@ void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
   const ct_layer_t *l = &g->layer[layer];
   ct_shape_t in[CT_OP_INPUTS], out = of_batch(l->out, n);
   inputs_of(g, l, in);
+  ct_op_kind_t kind = l->ops->choose ? l->ops->choose(l->opts, in) : l->ops->op;
   for (int i = 0; i < l->inputs; i++)
     in[i] = of_batch(in[i], n);
-  ct_op_desc_init(d, l->ops->op, l->inputs ? &in[0] : &out, &out);
+  ct_op_desc_init(d, kind, l->inputs ? &in[0] : &out, &out);
   if (ct_op_is(d->kind, CT_KIND_SHAPES))
     ct_op_desc_more(d, l->inputs > 1 ? &in[1] : NULL, l->inputs > 2 ? &in[2] : NULL);
   if (l->ops->attributes) l->ops->attributes(l->opts, d);
-  if (d->kind == CT_OP_DROPOUT)
-    d->u.dropout.layer = (uint32_t)layer; /* selects the layer's own
-                                                                         mask */
+  int rows = l->out.dim[0] > 1 ? (int)l->out.dim[0] : 0;
+  if (d->kind == CT_OP_DROPOUT) {
+    d->u.dropout.layer = (uint32_t)layer; /* selects the layer's own mask */
+    d->u.dropout.rows = rows;
+  } else if (d->kind == CT_OP_RANDOM) {
+    d->u.random.layer = (uint32_t)layer;
+    d->u.random.rows = rows;
+  }
 }
 
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes)

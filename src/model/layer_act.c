@@ -28,6 +28,7 @@ static const ct_opt_t tanh_rows[] = {
                                            .opts_bytes = bytes,    \
                                            .opts = rows,           \
                                            .inputs = 1,            \
+                                           .general = 1,           \
                                            .op = CT_OP_ACT,        \
                                            .attributes = attributes_##word};
 

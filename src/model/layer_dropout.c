@@ -1,6 +1,9 @@
-/* torch.nn.Dropout: x * mask / (1 - p) in training.  The mask depends on element, step and layer
- * number only, so it is identical for any number of ranks. */
+/* torch.nn.Dropout: x * mask / (1 - p) in training; and torchvision.ops.StochasticDepth, which
+ * drops whole rows.  The mask depends on element, step and layer number only, so it is identical
+ * for any number of ranks. */
 #include "model/layer_usual.h"
+
+#include "base/ct_err.h"
 
 typedef struct {
   double p;
@@ -8,11 +11,34 @@ typedef struct {
 
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(dropout_t, p, "0.5", 0, 0.999, "probability to drop a value"), CT_OPT_END};
+static const ct_opt_t path_rows[] = {
+    CT_OPT_DOUBLE(dropout_t, p, NULL, 0, 0.999, "probability to drop a sample"), CT_OPT_END};
+
+/* The mask is numbered by samples, so they must be the first dim. */
+static int dropout_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  char shape[80];
+  (void)opts;
+  if (in->batch != 1)
+    CT_FAIL(CT_ERR_SHAPE,
+            "the batch is not the first dim of its input, %s: put a `permute` layer before it",
+            ct__layer_shape_text(in, shape, sizeof shape));
+  *out = *in;
+out:
+  return rc;
+}
 
 static void dropout_attributes(const void *opts, ct_op_desc_t *d)
 {
   const dropout_t *o = opts;
   d->u.dropout.p = o->p;
+}
+
+static void drop_path_attributes(const void *opts, ct_op_desc_t *d)
+{
+  dropout_attributes(opts, d);
+  d->u.dropout.whole = 1;
 }
 
 const ct_layer_ops_t ct__layer_dropout = {
@@ -21,6 +47,20 @@ const ct_layer_ops_t ct__layer_dropout = {
     .opts_bytes = sizeof(dropout_t),
     .opts = rows,
     .inputs = 1,
+    .general = 1,
+    .infer = dropout_infer,
     .op = CT_OP_DROPOUT,
     .attributes = dropout_attributes,
+};
+
+const ct_layer_ops_t ct__layer_drop_path = {
+    .kind = "drop_path",
+    .help = "drops whole samples at random in training (stochastic depth)",
+    .opts_bytes = sizeof(dropout_t),
+    .opts = path_rows,
+    .inputs = 1,
+    .general = 1,
+    .infer = dropout_infer,
+    .op = CT_OP_DROPOUT,
+    .attributes = drop_path_attributes,
 };

@@ -7,5 +7,6 @@ const ct_layer_ops_t ct__layer_relu = {
     .help = "max(x, 0)",
     .opts = ct__layer_no_options,
     .inputs = 1,
+    .general = 1,
     .op = CT_OP_RELU,
 };

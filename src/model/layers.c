@@ -38,7 +38,67 @@
   X(unfold)           \
   X(windows)          \
   X(dropout)          \
+  X(drop_path)        \
   X(add)              \
+  X(sub)              \
+  X(mul)              \
+  X(div)              \
+  X(pow)              \
+  X(minimum)          \
+  X(maximum)          \
+  X(eq)               \
+  X(ne)               \
+  X(lt)               \
+  X(le)               \
+  X(gt)               \
+  X(ge)               \
+  X(logical_and)      \
+  X(logical_or)       \
+  X(atan2)            \
+  X(fmod)             \
+  X(where)            \
+  X(exp)              \
+  X(expm1)            \
+  X(log)              \
+  X(log1p)            \
+  X(sin)              \
+  X(cos)              \
+  X(tan)              \
+  X(asin)             \
+  X(acos)             \
+  X(atan)             \
+  X(sinh)             \
+  X(cosh)             \
+  X(sqrt)             \
+  X(rsqrt)            \
+  X(abs)              \
+  X(neg)              \
+  X(reciprocal)       \
+  X(square)           \
+  X(sign)             \
+  X(floor)            \
+  X(ceil)             \
+  X(round)            \
+  X(erf)              \
+  X(logical_not)      \
+  X(softplus)         \
+  X(elu)              \
+  X(celu)             \
+  X(selu)             \
+  X(mish)             \
+  X(hardswish)        \
+  X(hardsigmoid)      \
+  X(hardtanh)         \
+  X(clamp)            \
+  X(gelu_tanh)        \
+  X(logsigmoid)       \
+  X(softsign)         \
+  X(tanhshrink)       \
+  X(hardshrink)       \
+  X(softshrink)       \
+  X(threshold)        \
+  X(prelu)            \
+  X(random)           \
   X(concat)           \
   X(upsample)         \
   X(matmul)           \

@@ -26,7 +26,6 @@ libctrain_a_SOURCES += \
   %D%/graph_summary.c \
   %D%/layer_act.c \
   %D%/layer_adaptive_avgpool.c \
-  %D%/layer_add.c \
   %D%/layer_attention.c \
   %D%/layer_axes.c \
   %D%/layer_axes.h \
@@ -38,6 +37,7 @@ libctrain_a_SOURCES += \
   %D%/layer_dims.h \
   %D%/layer_dropout.c \
   %D%/layer_expand.c \
+  %D%/layer_elementwise.c \
   %D%/layer_fake_quant.c \
   %D%/layer_global_avgpool.c \
   %D%/layer_groupnorm.c \
@@ -50,6 +50,8 @@ libctrain_a_SOURCES += \
   %D%/layer_pool.c \
   %D%/layer_matmul.c \
   %D%/layer_reduce.c \
+  %D%/layer_prelu.c \
+  %D%/layer_random.c \
   %D%/layer_relu.c \
   %D%/layer_reshape.c \
   %D%/layer_select.c \
@@ -58,6 +60,7 @@ libctrain_a_SOURCES += \
   %D%/layer_operand.c \
   %D%/layer_tokens.c \
   %D%/layer_unfold.c \
+  %D%/layer_unary.c \
   %D%/layer_upsample.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \

@@ -98,7 +98,7 @@ static int retype(ct_plan_t *p, int *cast, const ct_plan_op_t *lowered)
   } else if (x == CT_F32 && choose_static(p, &op)) {
     x = CT_U8;
   }
-  for (int k = 0; k < 2; k++)
+  for (int k = 0; k < CT_OP_INPUTS; k++)
     if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, cast, x, &op.in[k]));
   if (op.out >= 0) {
     p->value[op.out].shape.dtype = op.desc.y.dtype;

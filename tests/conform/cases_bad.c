@@ -80,6 +80,10 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     start(d, kind, sequence, sequence);
     d->u.attention.heads = 2;
     break;
+  case CT_OP_EXPR:
+    d->x2 = ct_shape(3, 4, 1, 1);
+    ct_expr_step(&d->u.expr, CT_FN_MUL, 0, ct_expr_step(&d->u.expr, CT_FN_SIGMOID, 1, 0, 0), 0);
+    break;
   case CT_OP_GNORM:
     d->u.gnorm.groups = 2;
     d->u.gnorm.affine = 1;
@@ -101,6 +105,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_ACT:
   case CT_OP_ADD:
   case CT_OP_DROPOUT:
+  case CT_OP_RANDOM:
   case CT_OP_LNORM:
   case CT_OP_FAKE_QUANT:
   case CT_OP_COUNT:
@@ -171,6 +176,26 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                      \
   X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                         \
+  X(CT_OP_DROPOUT, "of samples", d->u.dropout.rows = 4)                                 \
+  X(CT_OP_RANDOM, "no gradient", d->passes |= CT_BWD_DATA)                              \
+  X(CT_OP_RANDOM, "distribution", d->u.random.kind = CT_RANDOM_COUNT)                   \
+  X(CT_OP_RANDOM, "0 to 1", d->u.random.p = -1)                                         \
+  X(CT_OP_EXPR, "does not fit", d->x2.dim[0] = 3)                                       \
+  X(CT_OP_EXPR, "does not fit", d->x2 = ct_shape(5, 1, 1, 4, 5, 5))                     \
+  X(CT_OP_EXPR, "larger than", (d->x.dim[0] = 1, d->y.dim[0] = 2))                      \
+  X(CT_OP_EXPR, "second one", (d->x2.ndim = 0, d->x3 = ct_shape(1, 5)))                 \
+  X(CT_OP_EXPR, "differ in type", d->x2.dtype = CT_BF16)                                \
+  X(CT_OP_EXPR, "no shape", (d->u.expr.weight = 1, d->x2.ndim = 0))                     \
+  X(CT_OP_EXPR, "no parameter", d->passes |= CT_BWD_PARAM)                              \
+  X(CT_OP_EXPR, "1 to 16 steps", d->u.expr.steps = 0)                                   \
+  X(CT_OP_EXPR, "0 to 8", d->u.expr.consts = 9)                                         \
+  X(CT_OP_EXPR, "unknown function", d->u.expr.step[0].fn = CT_FN_COUNT)                 \
+  X(CT_OP_EXPR, "input that is missing", d->u.expr.step[0].of[0] = 2)                   \
+  X(CT_OP_EXPR, "constant that is missing", d->u.expr.step[0].of[0] = CT_EXPR_CONST)    \
+  X(CT_OP_EXPR, "a later one", d->u.expr.step[0].of[0] = CT_EXPR_STEP)                  \
+  X(CT_OP_EXPR, "not a constant", d->u.expr.step[1].fn = CT_FN_ELU)                     \
+  X(CT_OP_EXPR, "is not used", d->u.expr.step[1].of[1] = 1)                             \
+  X(CT_OP_EXPR, "is not used", d->u.expr.step[0].of[0] = 0)                             \
   X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                 \
   X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                           \
   X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                            \

@@ -188,6 +188,7 @@ static int passes_of(const ct_op_desc_t *d)
 {
   if (d->kind == CT_OP_CONV && d->u.conv.add) return CT_FWD;
   if (d->kind == CT_OP_OPERAND) return CT_FWD | CT_BWD_PARAM;
+  if (d->kind == CT_OP_RANDOM) return CT_FWD;
   return ct_op_param_count(d, 0) > 0 ? ALL : CT_FWD | CT_BWD_DATA;
 }
 
@@ -211,7 +212,7 @@ static void round_inputs(const ct_op_desc_t *d, inputs_t *in)
   int products = is_product(d) || is_chain(d);
 
   round_to(d->x.dtype, in->x, ct_shape_count(&d->x));
-  round_to(d->y.dtype, in->x2, ct_shape_count(&second));
+  if (in->x2) round_to(d->y.dtype, in->x2, ct_shape_count(&second));
   round_to(d->y.dtype, in->x3, third_count(d));
   round_to(d->x.dtype, in->dy, ct_shape_count(&d->y));
   round_to(d->x.dtype, in->dy2, ct_shape_count(&d->y));

@@ -60,6 +60,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? 2 : 0;
   case CT_OP_OPERAND:
     return param == 0 ? ct_shape_count(&d->y) : 0;
+  case CT_OP_EXPR:
+    return param == 0 && d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
   case CT_OP_RELU: /* kinds without parameters; no `default`, so that the compiler warns about a
@@ -69,6 +71,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_ADD:
   case CT_OP_CONCAT:
   case CT_OP_DROPOUT:
+  case CT_OP_RANDOM:
   case CT_OP_SELECT:
   case CT_OP_STRIDED:
   case CT_OP_MATMUL:
@@ -125,7 +128,7 @@ int takes_x2(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT ||
          (d->kind == CT_OP_BNORM && d->u.bnorm.add) || (d->kind == CT_OP_CONV && d->u.conv.add) ||
-         ct_op_adds_second(d) || d->x2.ndim;
+         ct_op_adds_second(d) || (d->x2.ndim && !(d->kind == CT_OP_EXPR && d->u.expr.weight));
 }
 
 int64_t second_count(const ct_op_desc_t *d)

@@ -57,3 +57,14 @@ static void drop(const ct_dropout_t *d, int64_t position, int64_t first, int64_t
     count -= n;
   }
 }
+
+static void scale(float factor, int64_t count, const void *in, void *out)
+{
+  int64_t i = 0, end = whole(count);
+  mask_t kept = splat(factor) != 0;
+
+  for (; i < end; i += CPU__VW)
+    put(out, i, keep(kept, get(in, i, CPU__VW) * factor), CPU__VW, 0);
+  if (i < count)
+    put(out, i, keep(kept, get(in, i, (int)(count - i)) * factor), (int)(count - i), 0);
+}

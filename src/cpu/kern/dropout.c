@@ -5,9 +5,10 @@
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
-/* Processes one group of channels of one image, channel by channel; padding becomes 0. */
+/* Processes one group of channels of one image, channel by channel; padding becomes 0.  first:
+ * index of the image's first element in its sample. */
 static void drop_group(const ct_op_t *op, const ct_dropout_t *drop, const cpu__view_t *v,
-                       int64_t position, int64_t group, const void *in, void *out)
+                       int64_t position, int64_t first, int64_t group, const void *in, void *out)
 {
   ct_dtype_t t = op->desc.x.dtype;
   size_t size = ct_dtype_size(t);
@@ -16,13 +17,21 @@ static void drop_group(const ct_op_t *op, const ct_dropout_t *drop, const cpu__v
     int64_t c = group * v->lanes + lane;
     if (c < v->c) {
       cpu__loops(op->dev, t)
-          ->drop(drop, position, c * v->inner, v->inner, v->lanes, cpu__at(in, lane, t),
+          ->drop(drop, position, first + c * v->inner, v->inner, v->lanes, cpu__at(in, lane, t),
                  cpu__at(out, lane, t));
     } else {
       for (int64_t i = 0; i < v->inner; i++)
         memset(cpu__at(out, i * v->lanes + lane, t), 0, size);
     }
   }
+}
+
+/* Returns the factor of a whole row. */
+static float factor_of_row(const ct_dropout_t *drop, int64_t position, int64_t row)
+{
+  float factor[CT_DROPOUT_BLOCK];
+  ct_dropout_factors(drop, position, row / CT_DROPOUT_BLOCK, factor);
+  return factor[row % CT_DROPOUT_BLOCK];
 }
 
 static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
@@ -36,11 +45,18 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
     v.inner *= v.groups;
     v.groups = v.c = 1;
   }
-  int64_t tasks = v.n * v.groups, size = v.inner * v.lanes;
+  int64_t tasks = v.n * v.groups, size = v.inner * v.lanes, row = ct_shape_sample(&d->x);
+  int64_t rows = d->u.dropout.rows > 1 ? d->u.dropout.rows : 1;
 #pragma omp parallel for if (tasks * size > CPU__PARALLEL_MIN) schedule(static)
-  for (int64_t i = 0; i < tasks; i++)
-    drop_group(op, &drop, &v, a->first + i / v.groups, i % v.groups, cpu__at(in, i * size, t),
-               cpu__at(out, i * size, t));
+  for (int64_t i = 0; i < tasks; i++) {
+    const void *from = cpu__at(in, i * size, t);
+    void *to = cpu__at(out, i * size, t);
+    int64_t image = i / v.groups, position = a->first + image / rows, at = image % rows;
+    if (d->u.dropout.whole)
+      cpu__loops(op->dev, t)->scale(factor_of_row(&drop, position, at), size, from, to);
+    else
+      drop_group(op, &drop, &v, position, at * row, i % v.groups, from, to);
+  }
 }
 
 /* Runs a pass: applies dropout in training, copies in evaluation. */

@@ -27,6 +27,7 @@
 #  include "cpu/kern/body_update.h"
 #  include "cpu/kern/body_seq.h"
 #  include "cpu/kern/body_loss.h"
+#  include "cpu/kern/body_expr.h"
 #  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_, isa)
 #endif
 #define CPU__PASTE(a, b) a##b
@@ -46,12 +47,16 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .depthwise = depthwise,
     .depthwise_grad = depthwise_grad,
     .drop = drop,
+    .scale = scale,
     .act = act,
     .act_bwd = act_bwd,
 #ifdef CPU__BF16
     .to_floats = to_floats,
     .from_floats = from_floats,
 #else
+    .fn = fn,
+    .fn_grad = fn_grad,
+    .block_sum = block_sum,
     .exp_sum = exp_sum,
     .exp_sum_columns = exp_sum_columns,
     .exp_scaled_columns = exp_scaled_columns,

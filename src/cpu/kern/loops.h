@@ -152,6 +152,13 @@ typedef enum {
   CPU__SLOPE_QUOTIENT    /**< a / x; m at 0 */
 } cpu__slope_t;
 
+/** An operand of a step of an elementwise program: a block of floats, or (step 0) a vector of
+ * CPU__LANES_MAX equal floats. */
+typedef struct cpu__lane {
+  const float *p;
+  int64_t step;
+} cpu__lane_t;
+
 typedef struct cpu__loops {
   int width; /**< elements per vector */
 
@@ -191,6 +198,9 @@ typedef struct cpu__loops {
   void (*drop)(const ct_dropout_t *d, int64_t position, int64_t first, int64_t count, int64_t step,
                const void *in, void *out);
 
+  /** Computes out = in * factor; 0 if the factor is 0. */
+  void (*scale)(float factor, int64_t count, const void *in, void *out);
+
   void (*act)(cpu__act_t f, int64_t count, const void *x, void *y);
   /** Computes dx = (dy + dy2) * f'(x) from v, which is x or y, as CT_ACT_LIST requires; dy2 may be
    * NULL. */
@@ -198,6 +208,14 @@ typedef struct cpu__loops {
                   void *dx);
 
   /* ---- only in the tables for float32 ---- */
+
+  /** Computes a function of up to three operands; those that it lacks may be any readable ones.
+   * count is a multiple of CPU__LANES_MAX, here and in the next one. */
+  void (*fn)(ct_fn_t fn, int64_t count, const cpu__lane_t of[3], float *out);
+  /** Computes the gradient of operand k from the operands, the result (of[3]) and its gradient
+   * (of[4]); adds it to out if `add` is set. */
+  void (*fn_grad)(ct_fn_t fn, int k, int64_t count, const cpu__lane_t of[5], float *out, int add);
+  float (*block_sum)(int64_t count, const float *x);
 
   /** Computes the largest x, and the sum of exp(x - largest). */
   void (*exp_sum)(int64_t count, const float *x, float *largest, float *sum);
