@@ -15,7 +15,7 @@
 
 /** A layer of the list. */
 typedef struct ct__im_layer {
-  const char *kind; /**< "": an input of the model; NULL: not translated */
+  const char *kind; /**< "": an input of the model; NULL: not translated; CT__IM_DRAW */
   const char *opts; /**< in YAML's flow style without braces */
   const char *text; /**< of an input: its name in the layers; not translated: the reason */
   ct_shape_t shape; /**< of one sample, with its batch bits; a scalar is {1} */
@@ -26,6 +26,8 @@ typedef struct ct__im_layer {
   int weight[CT_LAYER_PARAMS];         /**< values of the program, or -1 */
   const char *suffix[CT_LAYER_PARAMS]; /**< usual ends of the names of the parameters */
   int value;                           /**< parameter, buffer, constant: the value; else -1 */
+  const float *data;                   /**< of a constant that was made here */
+  double number;                       /**< of a draw: the share of samples that are kept */
   int node;                            /**< the node that it belongs to; -1: none */
   int live;                            /**< an output needs it */
   const char *name;
@@ -35,7 +37,16 @@ typedef struct ct__im_layer {
 typedef struct ct__im_block ct__im_block_t;
 
 /** What a value is used as; bits. */
-enum { CT__IM_LINEAR = 1, CT__IM_CONV = 2, CT__IM_EMBEDDING = 4, CT__IM_OPERAND = 8 };
+enum {
+  CT__IM_LINEAR = 1,
+  CT__IM_CONV = 2,
+  CT__IM_EMBEDDING = 4,
+  CT__IM_RNN = 8,
+  CT__IM_OPERAND = 16
+};
+
+/** A kind that no list of layers has: random numbers, one per sample, that may become drop_path. */
+#define CT__IM_DRAW "random numbers"
 
 /** What is known about a value of the program. */
 typedef struct ct__im_value {
@@ -57,7 +68,7 @@ typedef struct ct_import {
   ct_import_input_t *input;
   ct_import_output_t *output;
   ct_import_constant_t *constant;
-  int *constant_value; /**< [constants]: values of the program */
+  int *constant_layer; /**< [constants]: their layers */
   ct_import_state_t *state;
   int constants, states;
   ct_import_facts_t facts;
@@ -117,6 +128,11 @@ int ct__im_shape(const ct__im_t *t, int value, ct_shape_t *out);
 int ct__im_operand(ct__im_t *t, int value, int *layer);
 /** Returns the layer of an argument that is a tensor; with \a may_be_none, -1 for None. */
 int ct__im_in(ct__im_t *t, const ct_pt2_node_t *n, const char *name, int may_be_none, int *layer);
+/** Makes a constant; \a data lives as long as the translation. */
+int ct__im_constant(ct__im_t *t, const ct_shape_t *shape, const float *data, int *layer);
+/** Reads a constant that may be expanded: *shape is the shape before that, with as many dims as the
+ * value.  CT_ERR_UNSUP: not a constant. */
+int ct__im_numbers(ct__im_t *t, int value, ct_shape_t *shape, const double **data);
 /** Returns 1 and the number if all elements of a constant are equal. */
 int ct__im_uniform(ct__im_t *t, int value, double *number);
 /** Returns 1 if the value is a parameter that all its users use in that role, so that it can be a
@@ -152,6 +168,8 @@ int ct__im_permute(ct__im_t *t, int x, const int *dims, int *out);
 /** Takes elements start, start + step, … below \a end of a dim; both count from 0. */
 int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step, int *out);
 int ct__im_expand(ct__im_t *t, int x, const ct_shape_t *shape, int *out);
+/** Takes the elements of a dim by their indices, which count from 0. */
+int ct__im_take(ct__im_t *t, int x, int dim, int64_t n, const int64_t *index, int *out);
 /** Concatenates along a dim. */
 int ct__im_concat(ct__im_t *t, int n, const int *x, int dim, int *out);
 /** Returns a shape without the dims of \a bits, or with 1 in place of them. */
@@ -194,6 +212,11 @@ void ct__im_mark(ct__im_t *t);
 /** CT_ERR_UNSUP with a list of the ops that are needed and not translated; CT_OK if there are none.
  */
 int ct__im_check(const ct__im_t *t);
+/** Translates a node that has draws among its inputs: *done is 1 if it is part of a drop path; else
+ * the draws have become random layers. */
+int ct__im_match_drop_path(ct__im_t *t, const ct_pt2_node_t *n, int *done);
+/** Makes a draw for each sample: of share \a keep, or uniform in [0, 1) if it is negative. */
+int ct__im_draw(ct__im_t *t, const ct_shape_t *shape, double keep, int *out);
 /** Tries to make an attention layer of the output projection of an attention: \a n, a linear;
  * *done is 1 if it did. */
 int ct__im_match_attention(ct__im_t *t, const ct_pt2_node_t *n, int *done);

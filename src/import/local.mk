@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/import.h \
   %D%/layer.c \
   %D%/match_attention.c \
+  %D%/match_drop_path.c \
   %D%/open.c \
   %D%/ops_arithmetic.c \
   %D%/ops_attention.c \

@@ -133,14 +133,14 @@ out:
 static int open_constants(ct__im_t *t)
 {
   t->constant = ct__im_alloc(t, t->layers, sizeof *t->constant);
-  t->constant_value = ct__im_alloc(t, t->layers, sizeof *t->constant_value);
-  if (!t->constant || !t->constant_value) return CT_ERR_NOMEM;
+  t->constant_layer = ct__im_alloc(t, t->layers, sizeof *t->constant_layer);
+  if (!t->constant || !t->constant_layer) return CT_ERR_NOMEM;
   for (int i = 0; i < t->layers; i++) {
     const ct__im_layer_t *l = &t->layer[i];
-    if (!l->live || l->value < 0 || strcmp(l->kind, "constant") != 0) continue;
-    t->constant_value[t->constants] = l->value;
+    if (!l->live || !ct__im_is(t, i, "constant")) continue;
+    t->constant_layer[t->constants] = i;
     t->constant[t->constants++] = (ct_import_constant_t){l->name, l->shape};
-    t->facts.folded += t->g->value[l->value].kind == CT_PT2_FOLDED;
+    t->facts.folded += l->data || t->g->value[l->value].kind == CT_PT2_FOLDED;
   }
   return CT_OK;
 }
@@ -278,7 +278,10 @@ const ct_import_constant_t *ct_import_constant(const ct_import_t *im, int i)
 
 int ct_import_read(const ct_import_t *im, int i, float *to)
 {
-  return ct_pt2_floats(im->g, im->constant_value[i], to);
+  const ct__im_layer_t *l = &im->layer[im->constant_layer[i]];
+  if (!l->data) return ct_pt2_floats(im->g, l->value, to);
+  memcpy(to, l->data, (size_t)ct_shape_count(&l->shape) * sizeof *to);
+  return CT_OK;
 }
 
 int ct_import_states(const ct_import_t *im)

@@ -137,9 +137,6 @@ static int arithmetic_mul(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   }
   if (a.layer >= 0 && b.layer >= 0 && arithmetic_is_silu(t, a.layer, b.layer))
     CT_TRY(ct__im_one(t, &y, "silu", &t->layer[a.layer].shape, a.layer, NULL));
-  else if (a.layer >= 0 && b.layer >= 0 && ct__im_is(t, b.layer, "drop_path"))
-    CT_TRY(ct__im_one(t, &y, "drop_path", &t->layer[a.layer].shape, a.layer, "%s",
-                      t->layer[b.layer].opts));
   else
     CT_TRY(arithmetic_pair(t, "mul", a, b, &y));
   CT_TRY(arithmetic_finish(t, n, y));
@@ -191,10 +188,7 @@ static int arithmetic_div(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(arithmetic_operand(t, n, "other", &b));
   if (!mode && !ct_pt2_is_none(n, "rounding_mode"))
     CT_TRY(ct_pt2_text(t->g, n, "rounding_mode", &mode));
-  if (a.layer >= 0 && b.layer < 0 && ct__im_is(t, a.layer, "drop_path"))
-    y = a.layer; /* drop_path divides by the share of kept samples itself */
-  else
-    CT_TRY(arithmetic_pair(t, "div", a, b, &y));
+  CT_TRY(arithmetic_pair(t, "div", a, b, &y));
   if (mode && strcmp(mode, "floor") == 0)
     CT_TRY(ct__im_one(t, &y, "floor", &t->layer[y].shape, y, NULL));
   else if (mode)

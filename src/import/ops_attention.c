@@ -26,13 +26,27 @@ out:
   return rc;
 }
 
-/* Hides later steps: scores + a triangle of 0 and -inf, which is a pad and cumsum of constants. */
+/* Hides later steps: -inf where a step would see one after it. */
 static int attention_causal(ct__im_t *t, int scores, int *out)
 {
-  (void)t;
-  (void)scores;
-  (void)out;
-  return ct__im_refuse("is_causal: no mask");
+  int rc = CT_OK, mask;
+  const ct_shape_t s = t->layer[scores].shape;
+  int64_t rows = s.dim[s.ndim - 2], columns = s.dim[s.ndim - 1];
+  ct_shape_t square = ct_shape(2, rows, columns);
+  float *data = ct__im_alloc(t, rows * columns, sizeof *data);
+  if (!data) return CT_ERR_NOMEM;
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = i + 1; j < columns; j++)
+      data[i * columns + j] = 1;
+  for (int i = 0; i < t->layers; i++) /* all blocks have the same mask */
+    if (t->layer[i].data && ct__im_is(t, i, "constant") &&
+        ct__im_same(&t->layer[i].shape, &square) &&
+        memcmp(t->layer[i].data, data, (size_t)(rows * columns) * sizeof *data) == 0)
+      return ct__im_add(t, out, "where", &s, 2, (int[]){i, scores}, "value: -inf");
+  CT_TRY(ct__im_constant(t, &square, data, &mask));
+  CT_TRY(ct__im_add(t, out, "where", &s, 2, (int[]){mask, scores}, "value: -inf"));
+out:
+  return rc;
 }
 
 /* Repeats the heads of keys and values as often as there are heads of queries for each. */

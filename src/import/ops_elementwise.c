@@ -16,6 +16,19 @@ out:
   return rc;
 }
 
+/* No gradient passes to parameters. */
+static int elementwise_detach(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, x, from;
+  CT_TRY(ct_pt2_tensor(t->g, n, n->arg[0].name, 0, &from));
+  if (!(t->g->value[from].on & CT_PT2_ON_PARAMETER)) return elementwise_same(t, n, data);
+  CT_TRY(ct__im_operand(t, from, &x));
+  CT_TRY(ct__im_one(t, &x, "detach", &t->layer[x].shape, x, NULL));
+  CT_TRY(ct__im_done(t, n, x));
+out:
+  return rc;
+}
+
 /* A layer without options; data: its kind. */
 static int elementwise_plain(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
@@ -257,7 +270,7 @@ static int elementwise_not(ct__im_t *t, const ct_pt2_node_t *n, const void *data
 
 const ct__im_rule_t ct__im_elementwise[] = {SAME("contiguous"),
                                             SAME("clone"),
-                                            SAME("detach"),
+                                            {"aten.detach", elementwise_detach, NULL},
                                             SAME("alias"),
                                             SAME("positive"),
                                             SAME("lift_fresh_copy"),

@@ -36,16 +36,17 @@ out:
   return rc;
 }
 
-/* Swaps two dims; data: "t" has none as arguments. */
+/* Swaps two dims; data: the names of their arguments, or NULL: the op has none. */
 static int view_transpose(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, a = 0, b = 1, dims[CT_MAX_DIMS];
+  const char *const *arg = data;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
   int ndim = t->layer[x].shape.ndim;
-  if (data && ndim > 2) return ct__im_refuse("of a tensor of %d dims", ndim);
-  if (data && ndim < 2) return ct__im_done(t, n, x);
-  if (!data) CT_TRY(ct__im_dim(t, n, "dim0", ndim, &a));
-  if (!data) CT_TRY(ct__im_dim(t, n, "dim1", ndim, &b));
+  if (!arg && ndim > 2) return ct__im_refuse("of a tensor of %d dims", ndim);
+  if (!arg && ndim < 2) return ct__im_done(t, n, x);
+  if (arg) CT_TRY(ct__im_dim(t, n, arg[0], ndim, &a));
+  if (arg) CT_TRY(ct__im_dim(t, n, arg[1], ndim, &b));
   for (int i = 0; i < ndim; i++)
     dims[i] = i == a ? b : i == b ? a : i;
   CT_TRY(ct__im_permute(t, x, dims, &x));
@@ -436,6 +437,8 @@ out:
   return rc;
 }
 
+static const char *const dims[2] = {"dim0", "dim1"}, *const axes[2] = {"axis0", "axis1"};
+
 #define RESHAPE(op)                \
   {                                \
     "aten." op, view_reshape, NULL \
@@ -457,10 +460,11 @@ const ct__im_rule_t ct__im_views[] = {RESHAPE("view"),
                                       RESHAPE("_reshape_alias"),
                                       RESHAPE("ravel"),
                                       {"aten.permute", view_permute, NULL},
-                                      {"aten.transpose", view_transpose, NULL},
-                                      {"aten.swapaxes", view_transpose, NULL},
-                                      {"aten.t", view_transpose, "t"},
-                                      {"aten.numpy_T", view_transpose, "t"},
+                                      {"aten.transpose", view_transpose, dims},
+                                      {"aten.swapaxes", view_transpose, axes},
+                                      {"aten.swapdims", view_transpose, dims},
+                                      {"aten.t", view_transpose, NULL},
+                                      {"aten.numpy_T", view_transpose, NULL},
                                       {"aten.movedim", view_movedim, NULL},
                                       {"aten.expand", view_expand, NULL},
                                       {"aten.expand_as", view_expand, NULL},

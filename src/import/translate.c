@@ -21,12 +21,13 @@ static const ct__im_rule_t *translate_find(const ct_pt2_node_t *n)
 
 /* ---- arguments ---- */
 
-/* Collects the layers of a node's tensors that are made already; *broken: one of them is not
- * translated. */
-static int translate_inputs(ct__im_t *t, const ct_pt2_node_t *n, int *list, int cap, int *broken)
+/* Collects the layers of a node's tensors that are made already.  *broken: one of them is not
+ * translated; *draws: one of them is a draw. */
+static int translate_inputs(ct__im_t *t, const ct_pt2_node_t *n, int *list, int cap, int *broken,
+                            int *draws)
 {
   int count = 0;
-  *broken = 0;
+  *broken = *draws = 0;
   for (int i = 0; i < n->args; i++) {
     const ct_pt2_arg_t *a = &n->arg[i];
     if (a->kind != CT_PT2_TENSOR && a->kind != CT_PT2_TENSORS) continue;
@@ -35,6 +36,7 @@ static int translate_inputs(ct__im_t *t, const ct_pt2_node_t *n, int *list, int 
       if (layer < 0) continue;
       if (count < cap) list[count++] = layer;
       *broken |= t->layer[layer].kind == NULL;
+      *draws |= ct__im_is(t, layer, CT__IM_DRAW);
     }
   }
   return count;
@@ -44,9 +46,9 @@ static int translate_inputs(ct__im_t *t, const ct_pt2_node_t *n, int *list, int 
 static int translate_break(ct__im_t *t, const ct_pt2_node_t *n, const char *text)
 {
   enum { MOST = 64 };
-  int rc = CT_OK, in[MOST], broken, layer;
+  int rc = CT_OK, in[MOST], broken, draws, layer;
   ct_shape_t none = ct_shape(1, 1);
-  int ins = translate_inputs(t, n, in, MOST, &broken);
+  int ins = translate_inputs(t, n, in, MOST, &broken, &draws);
   CT_TRY(ct__im_add(t, &layer, NULL, &none, ins, in, NULL));
   t->layer[layer].text = ct__im_format(t, "%s", text);
   if (!t->layer[layer].text) return CT_ERR_NOMEM;
@@ -68,13 +70,14 @@ static const char *translate_reason(const ct__im_t *t, const ct_pt2_node_t *n)
 
 static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
 {
-  int rc, broken, none;
-  translate_inputs(t, n, &none, 0, &broken);
+  int rc, broken, draws, done = 0, none;
+  translate_inputs(t, n, &none, 0, &broken, &draws);
   if (broken) return translate_break(t, n, "");
   const ct__im_rule_t *rule = translate_find(n);
   if (!rule) return translate_break(t, n, "there is no layer for it");
   int before = t->layers;
-  rc = rule->fn(t, n, rule->data);
+  rc = draws ? ct__im_match_drop_path(t, n, &done) : CT_OK;
+  if (rc == CT_OK && !done) rc = rule->fn(t, n, rule->data);
   if (rc == CT_ERR_UNSUP) return translate_break(t, n, translate_reason(t, n));
   t->facts.composed += t->layers - before > 1;
   return rc;
@@ -82,7 +85,14 @@ static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
 
 /* ---- roles of parameters ---- */
 
-static unsigned translate_role(const ct_pt2_node_t *n, const char *arg)
+/* Returns 1 if the indices of an embedding depend on the inputs of the model. */
+static int translate_reads_input(const ct__im_t *t, const ct_pt2_node_t *n)
+{
+  const ct_pt2_arg_t *a = ct_pt2_arg(n, "indices");
+  return a && a->kind == CT_PT2_TENSOR && t->g->value[a->tensor[0]].on & CT_PT2_ON_INPUT;
+}
+
+static unsigned translate_role(const ct__im_t *t, const ct_pt2_node_t *n, const char *arg)
 {
   static const struct {
     const char *op;
@@ -91,7 +101,12 @@ static unsigned translate_role(const ct_pt2_node_t *n, const char *arg)
                {"aten.conv1d", CT__IM_CONV},           {"aten.conv2d", CT__IM_CONV},
                {"aten.conv3d", CT__IM_CONV},           {"aten.conv_transpose1d", CT__IM_CONV},
                {"aten.conv_transpose2d", CT__IM_CONV}, {"aten.conv_transpose3d", CT__IM_CONV}};
+  static const char *const rnn[] = {"params", "w_ih", "w_hh", "b_ih", "b_hh"};
+  for (size_t i = 0; i < sizeof rnn / sizeof rnn[0]; i++)
+    if (strcmp(arg, rnn[i]) == 0) return CT__IM_RNN;
   if (strcmp(arg, "weight") != 0 && strcmp(arg, "bias") != 0) return CT__IM_OPERAND;
+  /* the rows of a table at constant places are computed from the table as a tensor */
+  if (ct_pt2_is(n, "aten.embedding") && !translate_reads_input(t, n)) return CT__IM_OPERAND;
   for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
     if (ct_pt2_is(n, roles[i].op)) return roles[i].role;
   return CT__IM_OPERAND;
@@ -106,7 +121,7 @@ static void translate_roles(ct__im_t *t)
       if (a->kind != CT_PT2_TENSOR && a->kind != CT_PT2_TENSORS) continue;
       for (int j = 0; j < a->n; j++)
         if (a->tensor[j] >= 0)
-          t->value[ct__im_root(t, a->tensor[j])].roles |= translate_role(n, a->name);
+          t->value[ct__im_root(t, a->tensor[j])].roles |= translate_role(t, n, a->name);
     }
   }
 }

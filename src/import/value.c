@@ -112,8 +112,20 @@ out:
   return rc;
 }
 
+/* Returns what a value was expanded from. */
+static int value_unexpanded(const ct__im_t *t, int value)
+{
+  for (;;) {
+    const ct_pt2_value_t *v = &t->g->value[value];
+    const ct_pt2_node_t *n = v->kind == CT_PT2_NODE && v->node >= 0 ? &t->g->node[v->node] : NULL;
+    if (!n || !(ct_pt2_is(n, "aten.expand") || ct_pt2_is(n, "aten.expand_as"))) return value;
+    value = n->arg[0].tensor[0];
+  }
+}
+
 int ct__im_uniform(ct__im_t *t, int value, double *number)
 {
+  value = value_unexpanded(t, value);
   const ct_pt2_value_t *v = &t->g->value[value];
   int64_t count = ct_pt2_count(v);
   *number = 0;
@@ -123,6 +135,40 @@ int ct__im_uniform(ct__im_t *t, int value, double *number)
   if (t->value[value].uniform < 0 && value_read(t, value, count) != CT_OK) return 0;
   *number = t->value[value].number;
   return t->value[value].uniform == 1;
+}
+
+int ct__im_constant(ct__im_t *t, const ct_shape_t *shape, const float *data, int *layer)
+{
+  int rc = CT_OK;
+  int64_t dim[CT_MAX_DIMS];
+  memcpy(dim, shape->dim, sizeof dim);
+  const char *list = ct__im_list(t, shape->ndim, dim, 0);
+  if (!list) return CT_ERR_NOMEM;
+  CT_TRY(ct__im_add(t, layer, "constant", shape, 0, NULL, "shape: %s", list));
+  t->layer[*layer].data = data;
+out:
+  return rc;
+}
+
+int ct__im_numbers(ct__im_t *t, int value, ct_shape_t *shape, const double **data)
+{
+  int rc = CT_OK, base = value_unexpanded(t, value), ndim = t->g->value[value].ndim;
+  const ct_pt2_value_t *v = &t->g->value[base];
+  double *to;
+  if (v->kind == CT_PT2_NODE || v->kind == CT_PT2_INPUT || v->kind == CT_PT2_PARAMETER)
+    return ct__im_refuse("its indices are not constant");
+  CT_TRY(ct__im_shape(t, base, shape));
+  to = ct__im_alloc(t, ct_shape_count(shape), sizeof *to);
+  if (!to) return CT_ERR_NOMEM;
+  CT_TRY(ct_pt2_doubles(t->g, base, to));
+  *data = to;
+  while (shape->ndim < ndim) {
+    memmove(shape->dim + 1, shape->dim, (size_t)shape->ndim * sizeof *shape->dim);
+    shape->dim[0] = 1;
+    shape->ndim++;
+  }
+out:
+  return rc;
 }
 
 int ct__im_owned(const ct__im_t *t, int value, unsigned role)

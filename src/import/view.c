@@ -131,9 +131,28 @@ out:
   return rc;
 }
 
+/* If a slice of a concat lies in one of its inputs, it becomes a slice of this input. */
+static void view_find_part(const ct__im_t *t, int *x, int dim, int64_t *start, int64_t *end)
+{
+  while (ct__im_is(t, *x, "concat") && t->layer[*x].perm[0] == dim) {
+    const int *in = t->layer[*x].in;
+    int64_t first = t->layer[in[0]].shape.dim[dim];
+    if (*start >= first) {
+      *x = in[1];
+      *start -= first;
+      *end -= first;
+    } else if (*end <= first) {
+      *x = in[0];
+    } else {
+      return;
+    }
+  }
+}
+
 int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step, int *out)
 {
   int rc = CT_OK;
+  view_find_part(t, &x, dim, &start, &end);
   const ct_shape_t *from = &t->layer[x].shape;
   *out = x;
   if (start == 0 && end >= from->dim[dim] && step == 1) return CT_OK;
@@ -164,6 +183,45 @@ int ct__im_expand(ct__im_t *t, int x, const ct_shape_t *shape, int *out)
   dims = ct__im_dims(t, &s);
   if (!dims) return CT_ERR_NOMEM;
   CT_TRY(ct__im_one(t, out, "expand", &s, x, "shape: %s", dims));
+out:
+  return rc;
+}
+
+/* Returns 1 if the indices are start, start + step, ... */
+static int view_is_range(int64_t n, const int64_t *index, int64_t *step)
+{
+  *step = n > 1 ? index[1] - index[0] : 1;
+  for (int64_t i = 1; i < n; i++)
+    if (index[i] - index[i - 1] != *step) return 0;
+  return *step >= 1;
+}
+
+int ct__im_take(ct__im_t *t, int x, int dim, int64_t n, const int64_t *index, int *out)
+{
+  int rc = CT_OK, dims[CT_MAX_DIMS], back[CT_MAX_DIMS], ids, pair[2];
+  int64_t step;
+  const ct_shape_t s = t->layer[x].shape;
+  for (int64_t i = 0; i < n; i++)
+    if (index[i] < 0 || index[i] >= s.dim[dim]) return ct__im_refuse("an index is out of range");
+  if (s.batch >> dim & 1) return ct__im_refuse("takes samples of the batch by their indices");
+  if (view_is_range(n, index, &step))
+    return ct__im_slice(t, x, dim, index[0], index[n - 1] + 1, step, out);
+  float *data = ct__im_alloc(t, n, sizeof *data);
+  if (!data) return CT_ERR_NOMEM;
+  for (int64_t i = 0; i < n; i++)
+    data[i] = (float)index[i];
+  ct_shape_t list = ct_shape(1, n);
+  CT_TRY(ct__im_constant(t, &list, data, &ids));
+  for (int i = 0; i < s.ndim; i++) {
+    dims[i] = i == 0 ? dim : i <= dim ? i - 1 : i;
+    back[dims[i]] = i;
+  }
+  CT_TRY(ct__im_permute(t, x, dims, &x));
+  ct_shape_t y = ct__im_with(&t->layer[x].shape, 0, n);
+  pair[0] = x;
+  pair[1] = ids;
+  CT_TRY(ct__im_add(t, &x, "rows", &y, 2, pair, NULL));
+  CT_TRY(ct__im_permute(t, x, back, out));
 out:
   return rc;
 }
@@ -234,7 +292,7 @@ int ct__im_front(ct__im_t *t, int *x, const char *kind, ct__im_form_t *form)
   for (int i = 0; i < CT_MAX_DIMS; i++)
     form->perm[i] = i;
   if (view_is_general(kind) || s->batch == 1) return CT_OK;
-  if (!s->batch) return ct__im_refuse("has no input that depends on the batch");
+  if (!s->batch) return CT_OK;
   while (!(s->batch >> first & 1))
     first++;
   if (s->batch >> first != 1) return ct__im_refuse("has a batch in more than one dim");
