@@ -4,6 +4,7 @@ libctrain_a_SOURCES += \
   %D%/layer.c \
   %D%/match_attention.c \
   %D%/match_drop_path.c \
+  %D%/match_tokens.c \
   %D%/open.c \
   %D%/ops_arithmetic.c \
   %D%/ops_attention.c \

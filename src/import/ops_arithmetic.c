@@ -170,7 +170,12 @@ static int arithmetic_sum(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   operand_t *scaled = reverse ? &a : &b;
   scaled->number *= alpha;
   if (scaled->layer >= 0) CT_TRY(ct__im_scalar(t, "mul", scaled->layer, alpha, &scaled->layer));
-  if (reverse)
+  y = -1;
+  if (strcmp(data, "add") == 0 && a.layer >= 0 && b.layer >= 0)
+    CT_TRY(ct__im_match_tokens(t, a.layer, b.layer, &y));
+  if (y >= 0)
+    rc = CT_OK;
+  else if (reverse)
     CT_TRY(arithmetic_pair(t, "sub", b, a, &y));
   else
     CT_TRY(arithmetic_pair(t, data, a, b, &y));

@@ -2,12 +2,14 @@
  *
  *     pt2_layers FILE.pt2            the layers as YAML, inputs and outputs as comments
  *     pt2_layers --graph FILE.pt2    builds the graph, too, and prints its layers and shapes
- *     pt2_layers --quiet FILE.pt2... a line for each file: "ok NAME" or "not ok NAME: MESSAGE" */
+ *     pt2_layers --quiet FILE.pt2... a line for each file: "ok NAME" or "not ok NAME: MESSAGE"
+ *     pt2_layers --constants DIR FILE.pt2  writes each constant to DIR/NAME as float32, too */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include "import/ct_import.h"
 #include "model/ct_graph.h"
 
@@ -72,12 +74,40 @@ static void print_graph(const ct_graph_t *g)
   }
 }
 
-static int run(const char *path, int quiet, int graph)
+static int write_constants(const ct_import_t *im, const char *dir)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  float *data = NULL;
+  FILE *f = NULL;
+  for (int i = 0; i < ct_import_constants(im); i++) {
+    const ct_import_constant_t *c = ct_import_constant(im, i);
+    int64_t n = ct_shape_count(&c->shape);
+    data = ct_mem_array(n, sizeof *data, "a constant");
+    if (!data) return CT_ERR_NOMEM;
+    CT_TRY(ct_import_read(im, i, data));
+    CT_TRY(ct_path_join(path, sizeof path, dir, c->name));
+    f = fopen(path, "wb");
+    if (!f || fwrite(data, sizeof *data, (size_t)n, f) != (size_t)n)
+      CT_FAIL(CT_ERR_IO, "%s could not be written", path);
+    fclose(f);
+    f = NULL;
+    ct_mem_free(data);
+    data = NULL;
+  }
+out:
+  if (f) fclose(f);
+  ct_mem_free(data);
+  return rc;
+}
+
+static int run(const char *path, int quiet, int graph, const char *constants)
 {
   int rc = CT_OK;
   ct_import_t *im = NULL;
   ct_graph_t *g = NULL;
   rc = ct_import_open(path, &im);
+  if (rc == CT_OK && constants) rc = write_constants(im, constants);
   if (rc == CT_OK && !quiet) print_list(im);
   if (rc == CT_OK && graph) rc = make_graph(im, &g);
   if (rc == CT_OK && graph && !quiet) print_graph(g);
@@ -93,13 +123,16 @@ static int run(const char *path, int quiet, int graph)
 int main(int argc, char **argv)
 {
   int failed = 0, quiet = 0, graph = 0;
+  const char *constants = NULL;
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--quiet") == 0) {
       quiet = 1;
     } else if (strcmp(argv[i], "--graph") == 0) {
       graph = 1;
+    } else if (strcmp(argv[i], "--constants") == 0 && i + 1 < argc) {
+      constants = argv[++i];
     } else {
-      failed |= run(argv[i], quiet, graph);
+      failed |= run(argv[i], quiet, graph, constants);
     }
   }
   return failed;
