@@ -217,8 +217,7 @@ int ct__im_check(const ct__im_t *t);
 int ct__im_match_drop_path(ct__im_t *t, const ct_pt2_node_t *n, int *done);
 /** Makes a draw for each sample: of share \a keep, or uniform in [0, 1) if it is negative. */
 int ct__im_draw(ct__im_t *t, const ct_shape_t *shape, double keep, int *out);
-/** Makes a layer tokens of x + places, if x is a class token and the pixels of an image; *out is -1 if
- * not. */
+/** Makes tokens of x + places if x is a class token and an image's pixels; else *out is -1. */
 int ct__im_match_tokens(ct__im_t *t, int x, int places, int *out);
 /** Tries to make an attention layer of the output projection of an attention: \a n, a linear;
  * *done is 1 if it did. */

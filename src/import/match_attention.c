@@ -195,7 +195,7 @@ static void att_trace(const ct__im_t *t, int value, chain_t *c)
   c->root = -1;
 }
 
-/* Sends numbers from the root through all views.  0: a view is not known; else *out is allocated. */
+/* Sends numbers from the root through all views.  Returns 1, and out->v is allocated; or 0. */
 static int att_send(const ct__im_t *t, const chain_t *c, places_t *out)
 {
   places_t x;
