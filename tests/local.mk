@@ -19,7 +19,7 @@ shell_tests = \
   %D%/cli/doctor.test \
   %D%/cli/encoded.test %D%/cli/environment.test %D%/cli/eval.test \
   %D%/cli/examples.test \
-  %D%/cli/order.test \
+  %D%/cli/outputs.test %D%/cli/order.test \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
   %D%/cli/inspect.test \
@@ -286,6 +286,7 @@ unit_tests = \
   %D%/unit/t_lr_range \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
+  %D%/unit/t_outputs \
   %D%/unit/t_pack_input \
   %D%/unit/t_network \
   %D%/unit/t_newer \

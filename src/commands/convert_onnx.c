@@ -124,19 +124,25 @@ static int get(void *ctx, int param, float *out)
 
 static int convert_onnx_tell(const model_t *m, const char *file)
 {
-  char line[CT_PATH_MAX + 1000], shape[80], outputs[80], extra[600] = ""; /* shape without the
-                                                                            batch dimension */
-  ct_shape_t out = m->graph->layer[m->graph->layers - 1].out;
-  if (ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
+  char line[CT_PATH_MAX + 2000], shape[80], outputs[1000] = "", extra[600] = ""; /* shapes without
+                                                                                    the batch */
   for (int k = 0; k < m->graph->extra.n; k++) {
     size_t n = strlen(extra);
     ct_text_fit(extra + n, sizeof extra - n, ", input.%s N x %s", m->graph->extra.name[k],
                 ct_shape_text(&m->graph->extra.x[k], shape, sizeof shape) + 2);
   }
-  ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s, output N x %s, %" PRId64 " weights%s\n",
-              file, ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, extra,
-              ct_shape_text(&out, outputs, sizeof outputs) + 2, ct_graph_count(m->graph),
-              m->quantized ? ", int8" : "");
+  for (int k = 0; k < ct_graph_outputs(m->graph); k++) {
+    size_t n = strlen(outputs);
+    const ct_layer_t *l = &m->graph->layer[ct_graph_output(m->graph, k)];
+    int several = ct_graph_outputs(m->graph) > 1;
+    ct_shape_t out = l->out;
+    if (!several && ct_shape_sample(&out) == out.dim[1]) out.ndim = 2;
+    ct_text_fit(outputs + n, sizeof outputs - n, ", output%s%s N x %s", several ? "." : "",
+                several ? l->name : "", ct_shape_text(&out, shape, sizeof shape) + 2);
+  }
+  ct_text_fit(line, sizeof line, "%s: ONNX, input N x %s%s%s, %" PRId64 " weights%s\n", file,
+              ct_shape_text(&m->graph->input, shape, sizeof shape) + 2, extra, outputs,
+              ct_graph_count(m->graph), m->quantized ? ", int8" : "");
   return ct_app_print(line);
 }
 

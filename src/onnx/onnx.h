@@ -124,6 +124,11 @@ const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x);
 
 /* ---- layers: onnx_layers.c ---- */
 
+/** Pure. Returns 1 if an output keeps its dims; 0: it is N x classes. */
+int ct__onnx_is_whole(const ct_graph_t *g, const ct_shape_t *out);
+/** Pure. Writes the name of output k: "output", or of several "output.NAME"; returns buf. */
+const char *ct__onnx_output(const ct_graph_t *g, int k, char *buf, size_t cap);
+
 /** Translates a whole graph into nodes and tensors. o->g must be set; free with
  * ct__onnx_clear(). */
 int ct__onnx_layers(ct__onnx_t *o);

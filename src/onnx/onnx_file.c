@@ -104,14 +104,18 @@ static void value(ct_proto_t *p, int field, const char *name, int ndim, const in
 static void graph_head(writer_t *w)
 {
   const ct_graph_t *g = w->words.g;
-  const ct_shape_t *last = &g->layer[g->layers - 1].out;
-  const int64_t flat[2] = {1, last->dim[1]};
-  int by_pixel = ct_shape_sample(last) != last->dim[1];
   ct_proto_text(&w->graph, GRAPH_NAME, "model");
   value(&w->graph, GRAPH_INPUT, "input", g->input.ndim, g->input.dim);
   for (int k = 0; k < g->extra.n; k++)
     value(&w->graph, GRAPH_INPUT, w->words.extra[k], g->extra.x[k].ndim, g->extra.x[k].dim);
-  value(&w->graph, GRAPH_OUTPUT, "output", by_pixel ? last->ndim : 2, by_pixel ? last->dim : flat);
+  for (int k = 0; k < ct_graph_outputs(g); k++) {
+    char name[CT_NAME_MAX + 16];
+    const ct_shape_t *out = &g->layer[ct_graph_output(g, k)].out;
+    const int64_t flat[2] = {1, out->dim[1]};
+    int whole = ct__onnx_is_whole(g, out);
+    value(&w->graph, GRAPH_OUTPUT, ct__onnx_output(g, k, name, sizeof name), whole ? out->ndim : 2,
+          whole ? out->dim : flat);
+  }
 }
 
 /* ---- tensors ---- */

@@ -3,6 +3,7 @@
 #include "onnx/onnx.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -487,6 +488,29 @@ out:
   return rc;
 }
 
+int ct__onnx_is_whole(const ct_graph_t *g, const ct_shape_t *out)
+{
+  return ct_graph_outputs(g) > 1 || ct_shape_sample(out) != out->dim[1];
+}
+
+const char *ct__onnx_output(const ct_graph_t *g, int k, char *buf, size_t cap)
+{
+  int several = ct_graph_outputs(g) > 1;
+  snprintf(buf, cap, "output%s%s", several ? "." : "",
+           several ? g->layer[ct_graph_output(g, k)].name : "");
+  return buf;
+}
+
+static void add_output(ct__onnx_t *o, int k)
+{
+  char name[CT_NAME_MAX + 16];
+  int layer = ct_graph_output(o->g, k), whole = ct__onnx_is_whole(o->g, &o->g->layer[layer].out);
+  ct__onnx_node(o, whole ? "Identity" : "Flatten", OUT(ct__onnx_output(o->g, k, name, sizeof name)),
+                IN(output_of(o, layer)));
+  if (!whole) ct__onnx_int(o, "axis", 1);
+  ct__onnx_end(o);
+}
+
 int ct__onnx_layers(ct__onnx_t *o)
 {
   int rc = CT_OK;
@@ -498,13 +522,8 @@ int ct__onnx_layers(ct__onnx_t *o)
     CT_TRY(ct_text_format(o->extra[k], sizeof o->extra[k], "input.%s", o->g->extra.name[k]));
   for (int i = 0; i < o->g->layers; i++)
     CT_TRY(add_layer(o, i));
-  /* the output is N x classes even if the last layer leaves dims of 1 */
-  const ct_shape_t *last = &o->g->layer[o->g->layers - 1].out;
-  int by_pixel = ct_shape_sample(last) != last->dim[1];
-  ct__onnx_node(o, by_pixel ? "Identity" : "Flatten", OUT("output"),
-                IN(output_of(o, o->g->layers - 1)));
-  if (!by_pixel) ct__onnx_int(o, "axis", 1);
-  ct__onnx_end(o);
+  for (int k = 0; k < ct_graph_outputs(o->g); k++)
+    add_output(o, k);
   CT_TRY(ct_proto_done(&o->nodes));
 out:
   return rc;

@@ -61,9 +61,10 @@ int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
  * pixels). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels);
-/** ct_loss_check() for the output \a layer of the graph. */
-int ct_loss_check_layer(const ct_loss_opts_t *o, const ct_layer_t *layer, int64_t outputs,
-                        int64_t targets, int64_t pixels);
+/** ct_loss_check() for the output \a layer of the graph; \a what: "the last layer", or what else it
+ * is called in messages. */
+int ct_loss_check_layer(const ct_loss_opts_t *o, const char *what, const ct_layer_t *layer,
+                        int64_t outputs, int64_t targets, int64_t pixels);
 /** Returns the number of labels per sample that the loss needs for outputs of this shape. */
 int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Writes the class weights of the op into out[o->class_weights.n]; returns their number, which may

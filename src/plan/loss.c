@@ -112,11 +112,12 @@ out:
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels)
 {
-  return ct_loss_check_layer(o, &g->layer[ct_graph_output(g, 0)], outputs, targets, pixels);
+  const char *what = g->outputs ? "output" : "the last layer";
+  return ct_loss_check_layer(o, what, &g->layer[ct_graph_output(g, 0)], outputs, targets, pixels);
 }
 
-int ct_loss_check_layer(const ct_loss_opts_t *o, const ct_layer_t *last, int64_t outputs,
-                        int64_t targets, int64_t pixels)
+int ct_loss_check_layer(const ct_loss_opts_t *o, const char *what, const ct_layer_t *last,
+                        int64_t outputs, int64_t targets, int64_t pixels)
 {
   int rc = CT_OK, is_xent = o->kind == CT_LOSS_CROSS_ENTROPY;
   ct_loss_spec_t spec;
@@ -124,22 +125,22 @@ int ct_loss_check_layer(const ct_loss_opts_t *o, const ct_layer_t *last, int64_t
   CT_TRY(ct_loss_spec(o, targets > 0, &spec));
   CT_TRY(ct_loss_check_targets(o, targets));
   if (targets && ct_shape_sample(&last->out) != targets)
-    CT_FAIL(CT_ERR_USAGE, "the last layer '%s' (%s) gives %s, but a sample has %" PRId64 " targets",
+    CT_FAIL(CT_ERR_USAGE, "%s '%s' (%s) gives %s, but a sample has %" PRId64 " targets", what,
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), targets);
   if (is_xent && pixels == 1 && last->out.ndim != 2)
     CT_FAIL(CT_ERR_USAGE,
-            "the last layer '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
+            "%s '%s' (%s) gives %s, but cross_entropy (loss.kind) is of N x "
             "classes: end with flatten or linear",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));
+            what, last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape));
   if (is_xent && ct_loss_pixels(&spec, &last->out) != pixels)
-    CT_FAIL(CT_ERR_USAGE,
-            "the last layer '%s' (%s) gives %s, but a sample has %" PRId64
-            " labels, one per pixel: the output must have %s",
-            last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels,
-            last->out.ndim > 3
-                ? "the same height and width"
-                : "N x classes x places, and y.argmax(1) in NumPy makes one label of "
-                  "a one-hot row");
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "%s '%s' (%s) gives %s, but a sample has %" PRId64
+        " labels, one per pixel: the output must have %s",
+        what, last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels,
+        last->out.ndim > 3 ? "the same height and width"
+                           : "N x classes x places, and y.argmax(1) in NumPy makes one label of "
+                             "a one-hot row");
   if (!is_xent && pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label per pixel",
             ct_loss_name((ct_loss_kind_t)o->kind));

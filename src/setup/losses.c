@@ -76,7 +76,8 @@ static int check_loss(const ct_config_t *c, const ct_graph_t *g, const ct_loss_o
     pixels = is_xent ? values : 1;
     d->more_as[target - 1].classes = classes;
   }
-  CT_TRY(ct_loss_check_layer(o, layer, classes, targets, pixels));
+  const char *what = g->outputs ? "output" : "the last layer";
+  CT_TRY(ct_loss_check_layer(o, what, layer, classes, targets, pixels));
   if (target || !is_xent || !has_several(c, g)) goto out;
   if (classes < c->model.classes)
     CT_FAIL(CT_ERR_USAGE,
