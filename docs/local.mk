@@ -9,6 +9,7 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FOR
   %D%/gpu.md \
   %D%/install.md \
   %D%/metrics.md \
+  %D%/import.md \
   %D%/models.md \
   %D%/recipes.md \
   %D%/release.md \
@@ -40,6 +41,7 @@ man1_MANS = \
   %D%/man/ctrain-hpc-demo.1 \
   %D%/man/ctrain-hpc-doctor.1 \
   %D%/man/ctrain-hpc-eval.1 \
+  %D%/man/ctrain-hpc-import.1 \
   %D%/man/ctrain-hpc-inspect.1 \
   %D%/man/ctrain-hpc-pack.1 \
   %D%/man/ctrain-hpc-predict.1 \

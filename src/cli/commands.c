@@ -96,6 +96,8 @@ static const ct_flag_t inspect_flags[] = {
     {"key", "NAME", "dict of a nested file, such as model or state.ema"},
     {"json", NULL, "as JSON"},
     {0}};
+static const ct_flag_t import_flags[] = {
+    {"check", "FILE", "compare the program's weights with this file's (.pth, ...), by name"}, {0}};
 static const ct_flag_t convert_flags[] = {
     CT_RUN_FLAG,
     {"key", "NAME", "dict of a nested file, such as model or state.ema"},
@@ -192,6 +194,8 @@ const ct_command_t ct_commands[] = {
      pack_flags, ct_cmd_pack, NULL, NULL},
     {"inspect", "FILE", "Lists the contents of a checkpoint, safetensors, .pth or HDF5 file", 1, 1,
      0, 0, inspect_flags, ct_cmd_inspect, NULL, NULL},
+    {"import", "FILE.pt2", "Shows the layers that a program of torch.export becomes", 1, 1, 0, 0,
+     import_flags, ct_cmd_import, NULL, NULL},
     {"convert", "IN OUT", "Converts a model file to another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL, NULL},
     {"report", "STUDY|RUN [...]", "Writes an HTML page about scaling studies or training runs", 1,

@@ -8,6 +8,7 @@ libctrain_a_SOURCES += \
   %D%/ct_commands.h \
   %D%/doctor.c \
   %D%/eval.c \
+  %D%/import.c \
   %D%/inspect.c \
   %D%/pack.c \
   %D%/predict.c \

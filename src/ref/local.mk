@@ -10,6 +10,4 @@ libctrain_a_SOURCES += \
   %D%/ref_upsample.c \
   %D%/ref_matmul.c \
   %D%/ref_reduce.c
-libctrain_a_SOURCES += %D%/ref_act.c %D%/ref_window.c %D%/ref_int8.c
-  %D%/ref_lstm.c %D%/ref_operand.c %D%/ref_attention.c %D%/ref_seq.c %D%/ref_upsample.c
 libctrain_a_SOURCES += %D%/ref_act.c %D%/ref_expr.c %D%/ref_window.c %D%/ref_int8.c

@@ -148,6 +148,12 @@ int64_t ct_setup_order_hash(const ct_sampler_t *s);
 
 /* ---- model ---- */
 
+/** Local; on rank 0, before the configuration is sent to the others.  Replaces `model.from` by the
+ * layers of that file.  CT_ERR_USAGE: the file cannot be read or translated; the message lists the
+ * ops that are not supported. */
+int ct_setup_import(ct_config_t *c);
+/** Rank 0 reads the constants of an imported model from `model.from`; all ranks load them. */
+int ct_setup_constants(ct_setup_t *s);
 /** Builds the graph for the shapes of the open data set, then freezes parameters and adds observers
  * as the configuration says.  Fails if ranks have different models. */
 int ct_setup_model(ct_setup_t *s);

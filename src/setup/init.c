@@ -34,6 +34,7 @@ int ct_setup_init(ct_setup_t *s)
   int rc = CT_OK;
   ct_weights_file_t f = {0};
   ct_match_t m = {0};
+  CT_TRY(ct_setup_constants(s));
   if (!s->cfg.init.from[0]) return CT_OK;
   ct_heartbeat_at("reading the initial weights", -1);
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? open_weights(s, &f, &m) : CT_OK);

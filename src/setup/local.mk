@@ -21,6 +21,7 @@ libctrain_a_SOURCES += \
   %D%/described.c \
   %D%/eval.c \
   %D%/gradient_messages.c \
+  %D%/import.c \
   %D%/init.c \
   %D%/losses.c \
   %D%/model_file.c \

@@ -229,6 +229,9 @@ int ct_model_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
   }
   CT_TRY(ct_setup_trainer(s, 0));
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? ct_model_match(s, key, w, &m) : CT_OK);
+  int64_t constants = m.constants; /* a state dict has none */
+  ct_agree_sum(s->topo, &constants, 1);
+  if (constants) CT_TRY(ct_setup_constants(s));
   CT_TRY(ct_trainer_load(s->trainer, w, m.from));
 out:
   ct_match_clear(&m);
