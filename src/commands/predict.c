@@ -96,6 +96,13 @@ static void free_input(ct_opt_texts_t *list)
 
 /* ---- the command ---- */
 
+/* Returns 1 if the only output has more values than classes or targets: values at places. */
+static int is_field(const ct_setup_t *s)
+{
+  const ct_layer_t *l = &s->graph->layer[ct_graph_output(s->graph, 0)];
+  return s->val.pixels < 2 && ct_shape_sample(&l->out) != s->cfg.model.classes;
+}
+
 /* The output of rank 0, of a model with one output or with several; both NULL on other ranks. */
 typedef struct out {
   ct_predict_out_t *one;
@@ -105,7 +112,8 @@ typedef struct out {
 static int open_out(const ct_setup_t *s, const ct_predict_style_t *style, out_t *out)
 {
   if (s->topo->rank) return CT_OK;
-  if (ct_graph_outputs(s->graph) > 1) return ct__outputs_open(s, style, &out->several);
+  if (ct_graph_outputs(s->graph) > 1 || is_field(s))
+    return ct__outputs_open(s, style, &out->several);
   return ct_predict_out_open(s, style, &out->one);
 }
 

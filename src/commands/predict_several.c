@@ -1,4 +1,4 @@
-/* Predictions of models with several outputs: for each output its values (probabilities where the
+/* Predictions of models with several outputs, or with an output that is a field: for each output its values (probabilities where the
  * loss is cross-entropy), and the most likely class of those with cross-entropy. */
 #include "commands/predict_several.h"
 
@@ -71,12 +71,11 @@ static int check_style(const ct__outputs_t *p)
   const ct_predict_style_t *o = &p->style;
   if (o->output && !p->h5 && !p->csv)
     CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: its name must end in .h5 or .csv, as the model has several "
-            "outputs",
+            "predict: --output %s: its name must end in .h5 or .csv for the outputs of this model",
             o->output);
   if (o->names || o->top > 1)
-    CT_FAIL(CT_ERR_USAGE, "predict: --%s is for models with one output, this one has %d",
-            o->names ? "names" : "top", p->parts);
+    CT_FAIL(CT_ERR_USAGE, "predict: --%s is for models with one class per sample",
+            o->names ? "names" : "top");
 out:
   return rc;
 }
@@ -238,14 +237,15 @@ static int put_part(const ct__outputs_t *p, const part_t *o, const ct_store_ops_
   ct_shape_t values = o->shape, class = o->shape;
   values.dim[0] = class.dim[0] = p->samples;
   values.batch = class.batch = 0;
-  CT_TRY(ct_text_format(name, sizeof name, "/outputs/%s", o->name));
+  const char *of = p->parts > 1 ? o->name : "", *slash = p->parts > 1 ? "/" : "";
+  CT_TRY(ct_text_format(name, sizeof name, "/outputs%s%s", slash, of));
   CT_TRY(ops->put(store, name, &values, o->all));
   if (!o->places) return CT_OK;
   class.dtype = CT_I64;
   class.ndim--;
   for (int i = 1; i < CT_MAX_DIMS; i++)
     class.dim[i] = i < class.ndim ? o->shape.dim[i + 1] : 1;
-  CT_TRY(ct_text_format(name, sizeof name, "/class/%s", o->name));
+  CT_TRY(ct_text_format(name, sizeof name, "/class%s%s", slash, of));
   CT_TRY(ops->put(store, name, &class, o->class));
 out:
   return rc;

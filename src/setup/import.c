@@ -127,6 +127,20 @@ out:
   return rc;
 }
 
+/* Gives synthetic samples the shape that the model takes; and stored ones whose shape could be read
+ * in two ways: N x A x B may be an image of one channel, or a sequence. */
+static int take_sample_shape(ct_config_t *c, const ct_shape_t *x)
+{
+  const ct_opt_texts_t *files = c->data.train.n ? &c->data.train : &c->data.val;
+  int made_up = files->n && strcmp(files->v[0], "synthetic") == 0;
+  if (c->data.shape.n || (x->ndim != 3 && !made_up)) return CT_OK;
+  c->data.shape.v = ct_mem_array(x->ndim - 1, sizeof *c->data.shape.v, "the shape of a sample");
+  if (!c->data.shape.v) return CT_ERR_NOMEM;
+  for (int i = 1; i < x->ndim; i++)
+    c->data.shape.v[c->data.shape.n++] = (double)x->dim[i];
+  return CT_OK;
+}
+
 static int take_shapes(ct_config_t *c, const ct_import_t *im)
 {
   ct_inputs_t extra = {.n = ct_import_inputs(im) - 1};
@@ -154,6 +168,7 @@ static int translate(ct_config_t *c)
   CT_TRY(take_layers(c, im));
   CT_TRY(take_states(c, im));
   CT_TRY(take_arrays(c, im));
+  CT_TRY(take_sample_shape(c, &ct_import_input(im, 0)->shape));
   CT_TRY(take_shapes(c, im));
   if (c->init.from[0]) goto out;
   ct_mem_free(c->init.from);

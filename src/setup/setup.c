@@ -466,11 +466,6 @@ int ct_setup_model(ct_setup_t *s)
       s->cfg.losses.of[0].kind == CT_LOSS_CROSS_ENTROPY && last->ndim > 2 &&
       last->dim[1] == outputs)
     s->val.pixels = ct_shape_sample(last) / outputs;
-  if (d->info.unlabelled && !several && ct_shape_sample(last) != outputs * d->pixels)
-    CT_FAIL(CT_ERR_UNSUP,
-            "%s: the model gives %" PRId64 " outputs per pixel, but predictions are of whole "
-            "samples; convert writes such a model to ONNX",
-            s->cfg.where, outputs);
   CT_TRY_ALL(s->topo, check_losses(s));
   if (s->data.info.samples) /* only if a model is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
