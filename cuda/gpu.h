@@ -185,5 +185,7 @@ void gpu__gradient_kernels(const ct_op_desc_t *d, int bias, ct_op_info_t *info);
 /** Pure. Returns the number of rows if \a s, in CT_NHWC or with two dims, is viewed as rows of
  * channels, [rows, dim[1]]. */
 int64_t gpu__rows(const ct_shape_t *s);
+/** Returns 1 if a REDUCE can take x with the channels last (op_reduce.c). */
+int gpu__reduce_nhwc(const ct_op_desc_t *d);
 
 #endif

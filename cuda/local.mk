@@ -7,8 +7,8 @@ cuda_c = \
   %D%/op_elt.c %D%/op_reorder.c
 # matrix products and the layers built on them
 cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c \
-  %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
-  %D%/op_attention.c %D%/op_matmul.c %D%/op_softmax.c %D%/op_reduce.c %D%/kernels/attention.h
+  %D%/op_lnorm.c %D%/kernels/lnorm.h %D%/kernels/softmax.h %D%/kernels/reduce.h %D%/kernels/rows.h %D%/op_lstm.c %D%/kernels/lstm.h \
+  %D%/op_attention.c %D%/op_matmul.c %D%/op_softmax.c %D%/op_reduce.c %D%/op_sdpa.c %D%/kernels/attention.h
 # RNNs of cuDNN
 cuda_c += %D%/rnn/rnn.h %D%/rnn/rnn_dnn.c %D%/conv/dnn_check.c %D%/library_handles.h
 # the NCCL communicator
@@ -25,7 +25,7 @@ cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/co
   %D%/attention/sdpa_plan.h %D%/attention/sdpa_graph.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
-cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/attention.cu
+cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/softmax.cu %D%/kernels/reduce.cu %D%/kernels/lstm.cu %D%/kernels/attention.cu
 # batch and group normalization
 cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
 cuda_c += %D%/op_gnorm.c %D%/kernels/gnorm.h

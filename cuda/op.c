@@ -30,12 +30,27 @@ static int type_fits(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
   return 0;
 }
 
+/* Returns from how many dims on a kind with `nhwc` has its channels last. */
+static int channel_dims(const ct_op_desc_t *d)
+{
+  return d->kind == CT_OP_BNORM ? 3 : 4;
+}
+
+/* Returns gpu__kind_t.nhwc for an op. A sample of dropout that is not an index of dim 0 is plain,
+ * as are some reductions. */
+static int nhwc_of(const ct_op_desc_t *d, const gpu__kind_t *k)
+{
+  int spread = d->kind == CT_OP_DROPOUT && (d->u.dropout.dim || d->u.dropout.rows > 1);
+  int fixed = d->kind == CT_OP_REDUCE && !gpu__reduce_nhwc(d);
+  return spread || fixed ? -1 : k->nhwc;
+}
+
 static int layout_fits(const ct_op_desc_t *d, const gpu__kind_t *k)
 {
   ct_layout_t l = d->x.layout;
   if (l != CT_PLAIN && l != CT_NHWC) return 0;
-  if (d->x.ndim < 4) return l == CT_PLAIN;
-  return k->nhwc > 0 ? l == CT_NHWC : k->nhwc < 0 ? l == CT_PLAIN : 1;
+  if (d->x.ndim < channel_dims(d)) return l == CT_PLAIN;
+  return nhwc_of(d, k) > 0 ? l == CT_NHWC : nhwc_of(d, k) < 0 ? l == CT_PLAIN : 1;
 }
 
 int gpu__cannot(char why[128], const char *reason)
@@ -65,7 +80,7 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
   if (!k->run || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
-  return d->x.ndim >= 4 && k->nhwc >= 0 ? CT_NHWC : CT_PLAIN;
+  return d->x.ndim >= channel_dims(d) && nhwc_of(d, k) >= 0 ? CT_NHWC : CT_PLAIN;
 }
 
 int64_t gpu__rows(const ct_shape_t *s)

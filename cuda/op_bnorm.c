@@ -207,8 +207,7 @@ out:
 static int bnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (d->x.ndim != 2 && d->x.ndim != 4 && d->x.ndim != 5)
-    return gpu__cannot(why, "batch normalisation takes N x C, N x C x H x W or N x C x D x H x W");
+  if (d->x.ndim > 5) return gpu__cannot(why, "batch normalisation takes up to 3 dims of pixels");
   return 1;
 }
 

@@ -13,17 +13,29 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
                 const void *x, void *y, cudaStream_t s)
 {
   ct_dropout_t rule = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
-  gpu__dropout_shape_t shape = {d->x.dim[0], ct_shape_sample(&d->x), 1};
+  gpu__dropout_shape_t shape = {1, ct_op_dropped_samples(d), 0, 1};
   gpu__step_params_t params = gpu__step_params(a);
   if (!d->training) {
     if (x == y) return CT_OK;
     return GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(&d->x), cudaMemcpyDeviceToDevice, s));
   }
+  for (int i = 0; i < d->u.dropout.dim; i++)
+    shape.outer *= d->x.dim[i];
+  if (shape.samples > 0) shape.space = ct_shape_count(&d->x) / shape.outer / shape.samples;
   if (d->x.layout == CT_NHWC) {
     shape.channels = d->x.dim[1];
     shape.space /= shape.channels;
   }
   return GPU_CHECK(gpu__dropout(d->x.dtype, &shape, &rule, &params, at, x, y, s));
+}
+
+/* A sample that is not an index of dim 0 is only known in the plain layout. */
+static int dropout_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (d->u.dropout.whole) return gpu__cannot(why, "it does not drop whole rows");
+  if ((!d->u.dropout.dim && d->u.dropout.rows <= 1) || d->x.layout == CT_PLAIN) return 1;
+  return gpu__cannot(why, "such samples are dropped in the plain layout only");
 }
 
 /* Runs dropout in either direction: the gradient is masked and scaled like the value. */
@@ -37,5 +49,8 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_dropout = {
-    .size = sizeof(ct_op_t), .reduced = 1, .prepare = dropout_prepare, .run = dropout_run};
+const gpu__kind_t gpu__kind_dropout = {.size = sizeof(ct_op_t),
+                                       .reduced = 1,
+                                       .supports = dropout_supports,
+                                       .prepare = dropout_prepare,
+                                       .run = dropout_run};

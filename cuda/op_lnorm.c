@@ -12,7 +12,7 @@ static int lnorm_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   lnorm_op_t *k = (lnorm_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  k->wide = d->x.dim[d->x.ndim - 1];
+  k->wide = ct_op_normalised(d);
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->adds_dx = info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = gpu__lnorm_scratch(k->rows, k->wide);

@@ -270,6 +270,7 @@ unit_tests = \
   %D%/unit/t_model \
   %D%/unit/t_model_layers \
   %D%/unit/t_model_shared \
+  %D%/unit/t_model_general \
   %D%/unit/t_model_seq \
   %D%/unit/t_names \
   %D%/unit/t_yaml \

@@ -53,13 +53,13 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
   const ct_dropout_t rule = rule_of(d, layer, drop, factor);
   const int64_t blocks = (shape.space + BLOCK - 2) / BLOCK + 1; /* maximum number of blocks that a
                                                                    channel overlaps */
-  for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
+  for (int64_t n = blockIdx.y; n < shape.outer * shape.samples; n += gridDim.y) {
     GPU_LOOP (i, blocks * shape.channels) {
-      int64_t c = i % shape.channels, begin = c * shape.space;
+      int64_t c = i % shape.channels, begin = (n / shape.samples + c) * shape.space;
       int64_t b = begin / BLOCK + i / shape.channels, pos = b * BLOCK - begin;
       float factors[BLOCK];
       if (pos >= shape.space) continue;
-      ct_dropout_factors(&rule, d.first + n, b, factors);
+      ct_dropout_factors(&rule, d.first + n % shape.samples, b, factors);
       for (int k = 0; k < BLOCK; k++) {
         int64_t at_k = ((n * shape.space) + pos + k) * shape.channels + c;
         if (pos + k >= 0 && pos + k < shape.space)
@@ -71,7 +71,7 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
 
 template <class T> static int in_blocks(const gpu__dropout_shape_t *s, const void *x, const void *y)
 {
-  return s->channels == 1 && s->space % BLOCK == 0 && gpu_vec_fit<T, BLOCK>(x) &&
+  return s->channels == 1 && s->outer == 1 && s->space % BLOCK == 0 && gpu_vec_fit<T, BLOCK>(x) &&
          gpu_vec_fit<T, BLOCK>(y);
 }
 
@@ -80,10 +80,9 @@ static cudaError_t launch(const gpu__dropout_shape_t *s, const ct_dropout_t *rul
                           const gpu__step_params_t *params, const gpu__step_params_t *at,
                           const void *x, void *y, cudaStream_t stream)
 {
-  int64_t work = ((s->space + BLOCK - 2) / BLOCK + 1) * s->channels;
-  dim3 grid(gpu_grid(work, THREADS),
-            (unsigned)(s->samples < MOST_ROWS ? s->samples : (int64_t)MOST_ROWS));
-  if (s->samples == 0) return cudaSuccess;
+  int64_t work = ((s->space + BLOCK - 2) / BLOCK + 1) * s->channels, all = s->outer * s->samples;
+  dim3 grid(gpu_grid(work, THREADS), (unsigned)(all < MOST_ROWS ? all : (int64_t)MOST_ROWS));
+  if (all == 0) return cudaSuccess;
   if (in_blocks<T>(s, x, y))
     CT_LAUNCH(drop_blocks<T>, grid, THREADS, stream, *s, rule->layer, rule->drop, rule->factor,
               *params, at, (const T *)x, (T *)y);

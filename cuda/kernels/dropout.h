@@ -10,10 +10,11 @@
 extern "C" {
 #endif
 
-/** Layout of a batch: [samples][space][channels]; its plain layout is [samples][channels][space].
- * For a batch in plain layout, channels is 1. */
+/** Layout of a batch: [outer][samples][space][channels]; the plain layout of a sample is
+ * [outer][channels][space]. For a batch in plain layout, channels is 1; outer is above 1 only
+ * there. */
 typedef struct gpu__dropout_shape {
-  int64_t samples, space, channels;
+  int64_t outer, samples, space, channels;
 } gpu__dropout_shape_t;
 
 /** Computes y = x * the dropout factors (ct_dropout.h); y may be x. The seed comes from the step

@@ -133,7 +133,7 @@ CT_KERNEL void sum_groups(int groups, int64_t wide, const float *part, float *dw
     add_lines<2>(lines, sum);
     if (threadIdx.y > 0 || i >= wide) continue;
     dw[i] = sum[0];
-    db[i] = sum[1];
+    if (db) db[i] = sum[1];
   }
 }
 

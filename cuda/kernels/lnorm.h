@@ -23,7 +23,7 @@ cudaError_t gpu__lnorm_data(ct_dtype_t type, int64_t rows, int64_t wide, const v
                             void *dx, cudaStream_t stream);
 /** Pure. Returns the workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
-/** Computes the gradients dw and db, summed in a fixed order. */
+/** Computes the gradients dw and db (NULL: not wanted), summed in a fixed order. */
 cudaError_t gpu__lnorm_param(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
                              const float *stats, const void *dy, float *dw, float *db,
                              void *scratch, cudaStream_t stream);

@@ -62,7 +62,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(DROPOUT, dropout, 0, 0, 0, 0, 1, CT_KIND_FWD, 0)                                              \
   /* random numbers; has no input */                                                              \
   X(RANDOM, random, 0, 0, 0, 0, 0, 0, 0)                                                          \
-  /* layer normalisation over the last dim */                                                     \
+  /* layer normalisation over the last dims */                                                    \
   X(LNORM, lnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
   /* group normalisation: per sample over groups of channels and all pixels */                    \
   X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
@@ -70,6 +70,9 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)            \
   /* multi-head self-attention of N x T x D */                                                    \
   X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)              \
+  /* softmax(x x2^T scale) x3 of the last two dims: attention with given queries, keys, values */ \
+  X(SDPA, sdpa, CT_KIND_GEMM | CT_KIND_SHAPES, 0, CT_USES_X | CT_USES_Y, 0, CT_KIND_OWN,          \
+    CT_KIND_OWN, 0)                                                                               \
   /* N x D x H x W -> N x (1 + HW) x D: class token, patches, + position embedding */             \
   X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
   /* N x T x D -> N x D: one element of a sequence */                                             \
@@ -238,7 +241,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  RANDOM   -> y                                  -; the descriptor's x is as y
- *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy (dx_add), w -> dx, dw[0], dw[1]
+ *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy (dx_add), w -> dx, dw[0], dw[1] (NULL: a
+ *                                                 constant)
  *  GNORM    x, w[0] weight, w[1] bias (affine)    x, dy (+ dy2), w -> dx, dw[0], dw[1]
  *           -> y
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
@@ -248,6 +252,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           [3D,D], w[1] in_proj_bias, w[2]
  *           out_proj.weight, w[3] out_proj.bias
  *           -> y [N,T,D]
+ *  SDPA     x [..,T,d], x2 [..,S,d], x3 [..,S,e]  x, x2, x3, y, dy -> dx, dx2, dx3 (each may be
+ *           -> y [..,T,e]                         NULL)
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
@@ -331,8 +337,9 @@ typedef struct ct_op_desc {
     struct {
       double p;       /**< probability to drop */
       uint32_t layer; /**< layer number, which selects the stream of random numbers */
-      int rows;       /**< x has so many rows (dim 0) per sample; 0: 1 */
-      int whole;      /**< 1: drops whole rows */
+      int dim, rows;  /**< a sample is `rows` consecutive indices of dim `dim`, and all of the other
+                           dims; rows 0: 1 */
+      int whole;      /**< 1: drops whole rows of dim 0; dim is 0 */
     } dropout;
     struct {
       ct_random_t kind;
@@ -342,6 +349,7 @@ typedef struct ct_op_desc {
     } random;
     struct {
       double eps;
+      int dims; /**< over the last dims; 0: over one */
     } lnorm;
     struct {
       double eps;
@@ -352,6 +360,10 @@ typedef struct ct_op_desc {
       int heads;
       int add; /**< 1: adds x2 (shape of y), as LINEAR does */
     } attention;
+    struct {
+      int causal;   /**< 1: query i meets the keys 0 … i only */
+      double scale; /**< of the products of queries and keys */
+    } sdpa;
     struct {
       int index; /**< from 0; -1: the last */
     } select;
@@ -460,6 +472,10 @@ const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
 const char *ct_loss_name(ct_loss_kind_t kind);
 /** Returns the name of a mode of REDUCE; "unknown" for an invalid one. */
 const char *ct_reduction_name(ct_reduction_t mode);
+/** Returns the number of elements that LNORM normalises together. */
+int64_t ct_op_normalised(const ct_op_desc_t *d);
+/** Returns the samples of a DROPOUT's batch. */
+int64_t ct_op_dropped_samples(const ct_op_desc_t *d);
 /** Returns how many elements of x a REDUCE makes one of. */
 int64_t ct_op_reduced(const ct_op_desc_t *d);
 /** Returns dim \a i, counted from the last (0), of a shape with dims of 1 added in front. */

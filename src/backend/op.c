@@ -206,6 +206,21 @@ static int reduce_flops(ct_reduction_t mode)
   return each[mode];
 }
 
+int64_t ct_op_normalised(const ct_op_desc_t *d)
+{
+  int dims = d->u.lnorm.dims ? d->u.lnorm.dims : 1;
+  int64_t n = 1;
+  for (int i = 0; i < dims; i++)
+    n *= ct_dim_back(&d->x, i);
+  return n;
+}
+
+int64_t ct_op_dropped_samples(const ct_op_desc_t *d)
+{
+  int rows = d->u.dropout.rows ? d->u.dropout.rows : 1;
+  return d->x.dim[d->u.dropout.dim] / rows;
+}
+
 int64_t ct_op_reduced(const ct_op_desc_t *d)
 {
   int64_t n = 1;
@@ -282,7 +297,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_LINEAR:
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
   case CT_OP_LNORM:
-    return in;
+    return ct_op_normalised(d);
   case CT_OP_GNORM:
     return d->u.gnorm.affine ? d->x.dim[1] : 0;
   case CT_OP_LSTM:
@@ -460,6 +475,31 @@ static void put_reduce(text_t *t, const ct_op_desc_t *d)
   if (mode == CT_RED_VAR || mode == CT_RED_STD) op_put(t, " correction %g", d->u.reduce.correction);
 }
 
+/* Appends the details of products, and of ops over some dims. */
+static void put_products(text_t *t, const ct_op_desc_t *d)
+{
+  switch (d->kind) {
+  case CT_OP_MATMUL:
+    put_matmul(t, d);
+    break;
+  case CT_OP_SOFTMAX:
+    put_softmax(t, d);
+    break;
+  case CT_OP_REDUCE:
+    put_reduce(t, d);
+    break;
+  case CT_OP_SDPA:
+    op_put(t, " scale %g", d->u.sdpa.scale);
+    put_word(t, d->u.sdpa.causal, "causal");
+    break;
+  case CT_OP_LNORM:
+    if (d->u.lnorm.dims > 1) op_put(t, " %d dims", d->u.lnorm.dims);
+    break;
+  default:
+    break;
+  }
+}
+
 static int has_output(ct_op_kind_t kind)
 {
   return !ct_op_is(kind, CT_KIND_FLAT);
@@ -523,15 +563,6 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_STRIDED:
     put_strided(t, d);
     break;
-  case CT_OP_MATMUL:
-    put_matmul(t, d);
-    break;
-  case CT_OP_SOFTMAX:
-    put_softmax(t, d);
-    break;
-  case CT_OP_REDUCE:
-    put_reduce(t, d);
-    break;
   case CT_OP_LOSS:
     put_loss(t, &d->u.loss);
     break;
@@ -552,9 +583,9 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_UPDATE:
     put_word(t, 1, rule_name(d->u.update.rule));
     break;
-  default:
+  default: /* the others are fully described by their shapes */
     put_detail(t, d);
-    break;
+    put_products(t, d);
   }
 }
 
@@ -565,7 +596,8 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
 
   if (cap > 0) buf[0] = 0;
   op_put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
-  if (d->kind == CT_OP_MATMUL) op_put(&t, ", %s", ct_shape_text(&d->x2, y, sizeof y));
+  if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA)
+    op_put(&t, ", %s", ct_shape_text(&d->x2, y, sizeof y));
   if (has_output(d->kind)) op_put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);
   put_word(&t, d->q.dynamic, "dynamic int8");
@@ -629,6 +661,9 @@ static double forward_flops(const ct_op_desc_t *d)
     return x * (1 + !!d->u.add.relu);
   case CT_OP_MATMUL:
     return 2 * y * (double)ct_dim_back(&d->x, d->u.matmul.a_turned ? 1 : 0);
+  case CT_OP_SDPA: /* scores, and their product with the values */
+    return 2 * y / (double)ct_dim_back(&d->y, 0) * (double)ct_dim_back(&d->x2, 1) *
+           (double)(ct_dim_back(&d->x, 0) + ct_dim_back(&d->x3, 0));
   case CT_OP_REDUCE:
     return reduce_flops(d->u.reduce.mode) * x;
   case CT_OP_UPSAMPLE: /* a multiply and an add per dim and neighbour */
@@ -645,7 +680,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
 
   if (flops == CT_KIND_FWD) return forward_flops(d);
-  if (d->kind == CT_OP_MATMUL) return 2 * forward_flops(d);
+  if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA) return 2 * forward_flops(d);
   if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
     return forward_flops(d) - 4 * x * (double)d->x.dim[1];
   return flops * x;

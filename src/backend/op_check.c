@@ -157,9 +157,12 @@ static const char *check_fake_quant(const ct_op_desc_t *d)
 
 static const char *check_dropout(const ct_op_desc_t *d)
 {
-  int rows = d->u.dropout.rows;
-  if (rows < 0 || (rows > 1 && d->x.dim[0] % rows)) return "its rows are not those of samples";
-  return d->u.dropout.p >= 0 && d->u.dropout.p <= 1 ? same_shape(d) : "p is not in 0 to 1";
+  int dim = d->u.dropout.dim, rows = d->u.dropout.rows ? d->u.dropout.rows : 1;
+  if (!(d->u.dropout.p >= 0 && d->u.dropout.p <= 1)) return "p is not in 0 to 1";
+  if (dim < 0 || dim >= d->x.ndim) return "there is no such dim of samples";
+  if (dim && d->u.dropout.whole) return "whole rows are dropped if the samples are in dim 0";
+  if (rows < 1 || d->x.dim[dim] % rows) return "the dim of samples is not a multiple of the rows";
+  return same_shape(d);
 }
 
 static const char *check_random(const ct_op_desc_t *d)
@@ -245,6 +248,7 @@ static const char *check_concat(const ct_op_desc_t *d)
 static const char *check_lnorm(const ct_op_desc_t *d)
 {
   if (d->x.ndim < 2) return "layer normalisation takes N x ... x features";
+  if (d->u.lnorm.dims < 0 || d->u.lnorm.dims > d->x.ndim) return "it has fewer dims";
   return d->u.lnorm.eps >= 0 ? same_shape(d) : "eps is negative";
 }
 
@@ -269,6 +273,22 @@ static const char *check_attention(const ct_op_desc_t *d)
   if (d->x.ndim != 3 || !ct_shape_same(&d->x, &d->y)) return "attention takes and gives N x T x D";
   return heads >= 1 && d->x.dim[2] % heads == 0 ? NULL
                                                 : "the heads do not divide the last dimension";
+}
+
+static const char *check_sdpa(const ct_op_desc_t *d)
+{
+  int n = d->x.ndim;
+
+  if (n < 2 || d->x2.ndim != n || d->x3.ndim != n || d->y.ndim != n)
+    return "queries, keys and values differ in dims";
+  for (int i = 0; i < n - 2; i++)
+    if (d->x.dim[i] != d->x2.dim[i] || d->x.dim[i] != d->x3.dim[i] || d->x.dim[i] != d->y.dim[i])
+      return "queries, keys and values differ before the last two dims";
+  if (d->x.dim[n - 1] != d->x2.dim[n - 1]) return "queries and keys differ in features";
+  if (d->x2.dim[n - 2] != d->x3.dim[n - 2]) return "there are not as many values as keys";
+  if (d->y.dim[n - 2] != d->x.dim[n - 2] || d->y.dim[n - 1] != d->x3.dim[n - 1])
+    return "the output is not one row of values for each query";
+  return d->u.sdpa.scale > 0 ? NULL : "the scale is not above 0";
 }
 
 static const char *check_tokens(const ct_op_desc_t *d)

@@ -11,11 +11,10 @@
 #include <string.h>
 
 /* Returns 1 if a bf16 op is faster in float32: in bf16 each pass converts the weights, which only
- * pays off if a sample has many rows. */
+ * pays off if a sample has many rows.  The batch may be in any dim, so no dim tells how many. */
 static int linear_stores(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  int64_t rows = ct_shape_sample(&d->x) / d->x.dim[d->x.ndim - 1];
-  return dev->bf16_rate <= 1 || rows < 16;
+  return dev->bf16_rate <= 1 || d->x.ndim == 2;
 }
 
 static int linear_can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost, char why[128])

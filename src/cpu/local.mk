@@ -16,7 +16,8 @@ libctrain_a_SOURCES += \
   %D%/lstm.c \
   %D%/attention.c \
   %D%/in_floats.c \
-  %D%/matmul.c
+  %D%/matmul.c \
+  %D%/sdpa.c
 # oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c

@@ -64,6 +64,14 @@ static ct_shape_t of_batch(ct_shape_t s, int64_t n)
   return s;
 }
 
+/* Says where the samples are, and selects the layer's own mask. */
+static void describe_samples(const ct_layer_t *l, int layer, ct_op_desc_t *d)
+{
+  d->u.dropout.layer = (uint32_t)layer;
+  d->u.dropout.dim = l->out.batch ? __builtin_ctz(l->out.batch) : 0;
+  d->u.dropout.rows = (int)l->out.dim[d->u.dropout.dim];
+}
+
 void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
 {
   const ct_layer_t *l = &g->layer[layer];
@@ -76,14 +84,11 @@ void ct_graph_op(const ct_graph_t *g, int layer, int64_t n, ct_op_desc_t *d)
   if (ct_op_is(d->kind, CT_KIND_SHAPES))
     ct_op_desc_more(d, l->inputs > 1 ? &in[1] : NULL, l->inputs > 2 ? &in[2] : NULL);
   if (l->ops->attributes) l->ops->attributes(l->opts, d);
-  int rows = l->out.dim[0] > 1 ? (int)l->out.dim[0] : 0;
-  if (d->kind == CT_OP_DROPOUT) {
-    d->u.dropout.layer = (uint32_t)layer; /* selects the layer's own mask */
-    d->u.dropout.rows = rows;
-  } else if (d->kind == CT_OP_RANDOM) {
-    d->u.random.layer = (uint32_t)layer;
-    d->u.random.rows = rows;
+  if (d->kind == CT_OP_RANDOM) {
+    d->u.random.layer = (uint32_t)layer; /* selects the layer's own numbers */
+    d->u.random.rows = l->out.dim[0] > 1 ? (int)l->out.dim[0] : 0;
   }
+  if (d->kind == CT_OP_DROPOUT) describe_samples(l, layer, d);
 }
 
 int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
@@ -295,8 +300,14 @@ static int add_params(ct_graph_t *g, ct_layer_t *l, const char *const *names)
   void *list = g->param;
   CT_TRY(ct_mem_grow(&list, &g->param_cap, g->params + l->params, sizeof *g->param));
   g->param = list;
-  for (int i = 0; i < l->params; i++)
-    CT_TRY(add_param(g, l, i, &spec[i], names ? names[i] : NULL));
+  int given = 0, at = 0;
+  while (names && given < CT_LAYER_PARAMS && names[given])
+    given++;
+  for (int i = 0; i < l->params; i++) {
+    /* names of state dicts leave out the constants */
+    int skip = given < l->params && spec[i].buffer == CT_CONSTANT && *spec[i].suffix;
+    CT_TRY(add_param(g, l, i, &spec[i], names && !skip ? names[at++] : NULL));
+  }
 out:
   return rc;
 }

@@ -1,28 +1,28 @@
-/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C,
- * selected by the shape.  Statistics over several ranks are a training option (train.sync_bn), not
- * part of the model. */
+/* torch.nn.BatchNorm2d on N x C x H x W, BatchNorm3d on N x C x D x H x W, BatchNorm1d on N x C and
+ * N x C x L, selected by the shape.  Statistics over several ranks are a training option
+ * (train.sync_bn), not part of the model. */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"
 
 typedef struct {
   double eps, momentum;
+  int affine;
 } batchnorm_t;
 
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(batchnorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"),
     CT_OPT_DOUBLE(batchnorm_t, momentum, "0.1", 0, 1,
                   "weight of the batch statistics in the running statistics"),
-    CT_OPT_END};
+    CT_OPT_BOOL(batchnorm_t, affine, "true", "trained scale and shift per channel"), CT_OPT_END};
 
 static int batchnorm_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
   (void)opts;
-  /* N x H x W would treat rows as channels */
-  if (in->ndim == 3)
-    CT_FAIL(CT_ERR_SHAPE, "needs N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
+  if (in->ndim < 2 || in->ndim > 5)
+    CT_FAIL(CT_ERR_SHAPE, "needs N x C and up to 3 dims of pixels, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
   *out = *in;
 out:
@@ -33,9 +33,10 @@ static int batchnorm_params(const void *opts, const ct_shape_t *in,
                             ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
   ct_shape_t per_channel = ct_shape(1, in->dim[1]);
-  (void)opts;
-  spec[0] = (ct_param_spec_t){"weight", per_channel, CT_INIT_ONE, 0, 0};
-  spec[1] = (ct_param_spec_t){"bias", per_channel, CT_INIT_ZERO, 0, 0};
+  const batchnorm_t *o = opts;
+  int buffer = o->affine ? 0 : CT_CONSTANT;
+  spec[0] = (ct_param_spec_t){"weight", per_channel, CT_INIT_ONE, 0, buffer};
+  spec[1] = (ct_param_spec_t){"bias", per_channel, CT_INIT_ZERO, 0, buffer};
   spec[2] = (ct_param_spec_t){"running_mean", per_channel, CT_INIT_ZERO, 0, 1};
   spec[3] = (ct_param_spec_t){"running_var", per_channel, CT_INIT_ONE, 0, 1};
   return 4;

@@ -14,19 +14,29 @@ static const ct_opt_t rows[] = {
 static const ct_opt_t path_rows[] = {
     CT_OPT_DOUBLE(dropout_t, p, NULL, 0, 0.999, "probability to drop a sample"), CT_OPT_END};
 
-/* The mask is numbered by samples, so they must be the first dim. */
+/* Each sample has its own mask, so the batch must be in one dim. */
 static int dropout_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   char shape[80];
   (void)opts;
-  if (in->batch != 1)
-    CT_FAIL(CT_ERR_SHAPE,
-            "the batch is not the first dim of its input, %s: put a `permute` layer before it",
-            ct__layer_shape_text(in, shape, sizeof shape));
+  if (!in->batch || in->batch & (in->batch - 1))
+    CT_FAIL(CT_ERR_SHAPE, "needs a batch in one dim of its input, %s of a sample",
+            ct_shape_text(in, shape, sizeof shape));
   *out = *in;
 out:
   return rc;
+}
+
+/* Whole samples are rows of dim 0. */
+static int drop_path_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  char shape[80];
+  if (in->batch == 1) return dropout_infer(opts, in, out);
+  return ct_err_set(CT_ERR_SHAPE, __FILE__, __LINE__,
+                    "the batch is not the first dim of its input, %s: put a `permute` layer before "
+                    "it",
+                    ct__layer_shape_text(in, shape, sizeof shape));
 }
 
 static void dropout_attributes(const void *opts, ct_op_desc_t *d)
@@ -60,7 +70,7 @@ const ct_layer_ops_t ct__layer_drop_path = {
     .opts = path_rows,
     .inputs = 1,
     .general = 1,
-    .infer = dropout_infer,
+    .infer = drop_path_infer,
     .op = CT_OP_DROPOUT,
     .attributes = drop_path_attributes,
 };

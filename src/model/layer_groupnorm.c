@@ -1,6 +1,7 @@
-/* torch.nn.GroupNorm, and torch.nn.InstanceNorm2d and 3d without running statistics, which have one
+/* torch.nn.GroupNorm, and torch.nn.InstanceNorm1d to 3d without running statistics, which have one
  * group per channel.  Each sample is normalised separately, so the result does not depend on ranks
  * or batch size. */
+#include "model/layer_dims.h"
 #include "model/layer_usual.h"
 
 #include <inttypes.h>
@@ -21,15 +22,24 @@ static const ct_opt_t group_rows[] = {CT_OPT_INT(groupnorm_t, num_groups, NULL, 
                                       EPS, AFFINE("true"), CT_OPT_END};
 static const ct_opt_t instance_rows[] = {EPS, AFFINE("false"), CT_OPT_END};
 
-/* Checks the input.  N x H x W is refused: its rows would be treated as channels. */
-static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+/* Checks that samples are in dim 0: each of its indices is normalised on its own. */
+static int check_samples(const ct_shape_t *in)
 {
   int rc = CT_OK;
   char shape[80];
-  const groupnorm_t *o = opts;
-  if (in->ndim == 3)
-    CT_FAIL(CT_ERR_SHAPE, "needs N x C, N x C x H x W or N x C x D x H x W, but its input is %s",
+  if (in->ndim < 2)
+    CT_FAIL(CT_ERR_SHAPE, "needs N x C x ..., but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
+  CT_TRY(ct__layer_no_batch(in, ~1u, "a normalisation"));
+out:
+  return rc;
+}
+
+static int infer_group(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const groupnorm_t *o = opts;
+  CT_TRY(check_samples(in));
   if (in->dim[1] % o->num_groups)
     CT_FAIL(CT_ERR_SHAPE, "num_groups %" PRId64 " must divide its %" PRId64 " channels",
             o->num_groups, in->dim[1]);
@@ -43,9 +53,7 @@ static int infer_instance(const void *opts, const ct_shape_t *in, ct_shape_t *ou
   int rc = CT_OK;
   char shape[80];
   (void)opts;
-  if (in->ndim < 4)
-    CT_FAIL(CT_ERR_SHAPE, "needs N x C x H x W or N x C x D x H x W, but its input is %s",
-            ct_shape_text(in, shape, sizeof shape));
+  CT_TRY(check_samples(in));
   if (ct_shape_sample(in) == in->dim[1])
     CT_FAIL(CT_ERR_SHAPE, "needs more than one value of each channel, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
@@ -85,6 +93,7 @@ static void instance(const void *opts, ct_op_desc_t *d)
                                            .opts_bytes = sizeof(groupnorm_t), \
                                            .opts = rows,                      \
                                            .inputs = 1,                       \
+                                           .general = 1,                      \
                                            .infer = shape,                    \
                                            .params = groupnorm_params,        \
                                            .op = CT_OP_GNORM,                 \

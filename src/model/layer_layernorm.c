@@ -1,21 +1,57 @@
-/* torch.nn.LayerNorm over the last dim.  Each step of a sequence is normalised separately, so the
- * result does not depend on ranks or batch size. */
+/* torch.nn.LayerNorm over the last dims.  Each step of a sequence is normalised separately, so the
+ * result does not depend on ranks or batch size.  The batch may be in any other dim. */
+#include "model/layer_dims.h"
 #include "model/layer_usual.h"
+
+#include "base/ct_err.h"
 
 typedef struct {
   double eps;
+  ct_opt_doubles_t shape;
+  int elementwise_affine, bias;
 } layernorm_t;
 
 static const ct_opt_t rows[] = {
-    CT_OPT_DOUBLE(layernorm_t, eps, "1e-5", 1e-12, 1, "added to the variance"), CT_OPT_END};
+    CT_OPT_DOUBLE(layernorm_t, eps, "1e-5", 0, 1, "added to the variance"),
+    CT_OPT_DOUBLES(layernorm_t, shape, "", "sizes of the last dims; none: of one dim"),
+    CT_OPT_BOOL(layernorm_t, elementwise_affine, "true", "trained scale and shift"),
+    CT_OPT_BOOL(layernorm_t, bias, "true", "the shift is trained; no: there is none"), CT_OPT_END};
 
+static int dims_of(const layernorm_t *o)
+{
+  return o->shape.n ? o->shape.n : 1;
+}
+
+static int layernorm_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  int rc = CT_OK;
+  const layernorm_t *o = opts;
+  int dims = dims_of(o), first = in->ndim - dims;
+  char shape[80];
+  ct_shape_text(in, shape, sizeof shape);
+  if (in->ndim < 2 || first < 0)
+    CT_FAIL(CT_ERR_SHAPE, "needs %d dims or more, but its input is %s", dims < 2 ? 2 : dims, shape);
+  for (int i = 0; i < o->shape.n; i++)
+    if (o->shape.v[i] != (double)in->dim[first + i])
+      CT_FAIL(CT_ERR_SHAPE, "shape: dim %d of its input, %s, is not %g", first + i, shape,
+              o->shape.v[i]);
+  CT_TRY(ct__layer_no_batch(in, ((1u << dims) - 1) << first, "a normalisation"));
+  *out = *in;
+out:
+  return rc;
+}
+
+/* A scale or shift that is not trained is a constant. */
 static int layernorm_params(const void *opts, const ct_shape_t *in,
                             ct_param_spec_t spec[CT_LAYER_PARAMS])
 {
-  ct_shape_t features = ct_shape(1, in->dim[in->ndim - 1]);
-  (void)opts;
+  const layernorm_t *o = opts;
+  int dims = dims_of(o);
+  ct_shape_t features = ct_shape_dims(dims, in->dim + (in->ndim - dims));
   spec[0] = (ct_param_spec_t){.suffix = "weight", .shape = features, .init = CT_INIT_ONE};
   spec[1] = (ct_param_spec_t){.suffix = "bias", .shape = features, .init = CT_INIT_ZERO};
+  if (!o->elementwise_affine) spec[0].buffer = CT_CONSTANT;
+  if (!o->elementwise_affine || !o->bias) spec[1].buffer = CT_CONSTANT;
   return 2;
 }
 
@@ -23,14 +59,17 @@ static void layernorm_attributes(const void *opts, ct_op_desc_t *d)
 {
   const layernorm_t *o = opts;
   d->u.lnorm.eps = o->eps;
+  d->u.lnorm.dims = dims_of(o);
 }
 
 const ct_layer_ops_t ct__layer_layernorm = {
     .kind = "layernorm",
-    .help = "normalisation over the last dimension, with trained scale and shift",
+    .help = "normalisation over the last dims, with trained scale and shift",
     .opts_bytes = sizeof(layernorm_t),
     .opts = rows,
     .inputs = 1,
+    .general = 1,
+    .infer = layernorm_infer,
     .params = layernorm_params,
     .op = CT_OP_LNORM,
     .attributes = layernorm_attributes,

@@ -1,5 +1,6 @@
-/* torch.nn.Linear: y = x w^T + b on N x features, or on each step of N x T x features.  Images must
- * be flattened first: PyTorch would multiply their last dim, which is never intended. */
+/* torch.nn.Linear: y = x w^T + b over the last dim of N x ... x features.  The batch may be in any
+ * other dim. */
+#include "model/layer_dims.h"
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"
@@ -31,11 +32,11 @@ static int linear_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
   int rc = CT_OK;
   const linear_t *o = opts;
   char shape[80];
-  if (in->ndim != 2 && in->ndim != 3)
-    CT_FAIL(CT_ERR_SHAPE,
-            "needs N x features, but its input is %s: put a `flatten` layer before it",
+  if (in->ndim < 2)
+    CT_FAIL(CT_ERR_SHAPE, "needs N x ... x features, but its input is %s",
             ct_shape_text(in, shape, sizeof shape));
-  *out = ct_shape_dims(in->ndim, in->dim);
+  CT_TRY(ct__layer_no_batch(in, 1u << (in->ndim - 1), "its sums"));
+  *out = *in;
   out->dim[in->ndim - 1] = o->out;
 out:
   return rc;
@@ -70,10 +71,11 @@ static void linear_attributes(const void *opts, ct_op_desc_t *d)
 
 const ct_layer_ops_t ct__layer_linear = {
     .kind = "linear",
-    .help = "fully connected layer on N x features, or on each step of a sequence",
+    .help = "fully connected layer over the last dim",
     .opts_bytes = sizeof(linear_t),
     .opts = rows,
     .inputs = 1,
+    .general = 1,
     .infer = linear_infer,
     .params = linear_params,
     .op = CT_OP_LINEAR,

@@ -102,6 +102,7 @@
   X(concat)           \
   X(upsample)         \
   X(matmul)           \
+  X(sdpa)             \
   X(softmax)          \
   X(log_softmax)      \
   X(sum)              \

@@ -54,6 +54,7 @@ libctrain_a_SOURCES += \
   %D%/layer_random.c \
   %D%/layer_relu.c \
   %D%/layer_reshape.c \
+  %D%/layer_sdpa.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
   %D%/layer_slice.c \

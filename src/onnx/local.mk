@@ -4,5 +4,6 @@ libctrain_a_SOURCES += \
   %D%/onnx_file.c \
   %D%/onnx_layers.c \
   %D%/onnx_node.c \
+  %D%/onnx_products.c \
   %D%/onnx_quant.c \
   %D%/onnx_tensor.c

@@ -64,6 +64,13 @@ typedef struct ct__onnx {
   int rc; /**< first error; later calls do nothing */
 } ct__onnx_t;
 
+/** A layer in translation. */
+typedef struct ct__onnx_layer {
+  int id;
+  const ct_op_desc_t *d;
+  const char *x, *x2, *x3, *y; /**< names of its inputs and output */
+} ct__onnx_layer_t;
+
 /* ---- nodes: onnx_node.c ---- */
 
 /** Makes a NULL-terminated list of names. */
@@ -121,6 +128,13 @@ const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot);
 /** If \a x, the output of a layer (or of the network's input, -1), is quantized, appends
  * QuantizeLinear and DequantizeLinear and returns the name to read instead; else returns \a x. */
 const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x);
+
+/* ---- products and reductions: onnx_products.c ---- */
+
+void ct__onnx_matmul(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_softmax(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_reduce(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_sdpa(ct__onnx_t *o, const ct__onnx_layer_t *l);
 
 /* ---- layers: onnx_layers.c ---- */
 

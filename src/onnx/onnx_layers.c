@@ -12,12 +12,7 @@
 #define IN  CT__ONNX_LIST
 #define OUT CT__ONNX_LIST
 
-/** A layer being translated. */
-typedef struct layer {
-  int id;
-  const ct_op_desc_t *d;
-  const char *x, *x2, *y; /* names of its inputs and output */
-} layer_t;
+typedef ct__onnx_layer_t layer_t;
 
 /* ---- pooling and upsampling ---- */
 
@@ -161,7 +156,7 @@ static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const c
 static void linear(ct__onnx_t *o, const layer_t *l)
 {
   int bias = l->d->u.linear.bias;
-  if (l->d->x.ndim == 3) {
+  if (l->d->x.ndim != 2) {
     steps_linear(o, l->id, l->x, 0, l->y, "product", bias);
     return;
   }
@@ -267,7 +262,7 @@ static void layernorm(ct__onnx_t *o, const layer_t *l)
 {
   const char *weight = ct__onnx_param(o, l->id, 0), *bias = ct__onnx_param(o, l->id, 1);
   ct__onnx_node(o, "LayerNormalization", OUT(l->y), IN(l->x, weight, bias));
-  ct__onnx_int(o, "axis", -1);
+  ct__onnx_int(o, "axis", -(l->d->u.lnorm.dims ? l->d->u.lnorm.dims : 1));
   ct__onnx_float(o, "epsilon", l->d->u.lnorm.eps);
 }
 
@@ -447,12 +442,27 @@ static void select_place(ct__onnx_t *o, const layer_t *l)
 /* ---- the graph ---- */
 
 static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
-    [CT_OP_CONV] = conv,           [CT_OP_CONVT] = convt,         [CT_OP_LINEAR] = linear,
-    [CT_OP_BNORM] = batchnorm,     [CT_OP_RELU] = relu,           [CT_OP_ACT] = act,
-    [CT_OP_POOL] = pool,           [CT_OP_ADD] = onnx_layers_add, [CT_OP_CONCAT] = concat,
-    [CT_OP_LNORM] = layernorm,     [CT_OP_LSTM] = lstm,           [CT_OP_TOKENS] = tokens,
-    [CT_OP_SELECT] = select_place, [CT_OP_UPSAMPLE] = upsample,   [CT_OP_ATTENTION] = attention,
-    [CT_OP_REORDER] = reorder,     [CT_OP_GNORM] = groupnorm,
+    [CT_OP_CONV] = conv,
+    [CT_OP_CONVT] = convt,
+    [CT_OP_LINEAR] = linear,
+    [CT_OP_BNORM] = batchnorm,
+    [CT_OP_RELU] = relu,
+    [CT_OP_ACT] = act,
+    [CT_OP_POOL] = pool,
+    [CT_OP_ADD] = onnx_layers_add,
+    [CT_OP_CONCAT] = concat,
+    [CT_OP_LNORM] = layernorm,
+    [CT_OP_LSTM] = lstm,
+    [CT_OP_TOKENS] = tokens,
+    [CT_OP_SELECT] = select_place,
+    [CT_OP_UPSAMPLE] = upsample,
+    [CT_OP_ATTENTION] = attention,
+    [CT_OP_REORDER] = reorder,
+    [CT_OP_GNORM] = groupnorm,
+    [CT_OP_MATMUL] = ct__onnx_matmul,
+    [CT_OP_SOFTMAX] = ct__onnx_softmax,
+    [CT_OP_REDUCE] = ct__onnx_reduce,
+    [CT_OP_SDPA] = ct__onnx_sdpa,
 };
 
 int ct_onnx_has(ct_op_kind_t kind)
@@ -478,10 +488,11 @@ static int add_layer(ct__onnx_t *o, int id)
   if (!ct_onnx_has(d.kind))
     CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
   const char *x = output_of(o, l->in[0]);
-  const char *x2 = l->inputs == 2 ? output_of(o, l->in[1]) : NULL;
+  const char *x2 = l->inputs >= 2 ? output_of(o, l->in[1]) : NULL;
+  const char *x3 = l->inputs >= 3 ? output_of(o, l->in[2]) : NULL;
   if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
   CT_TRY(ct_text_format(y, sizeof y, "%s", ct__onnx_name(o, id, "out")));
-  writers[d.kind](o, &(layer_t){id, &d, x, x2, y});
+  writers[d.kind](o, &(layer_t){id, &d, x, x2, x3, y});
   CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s", ct__onnx_rounded(o, id, y)));
   rc = o->rc;
 out:

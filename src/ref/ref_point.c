@@ -59,25 +59,28 @@ const ct__ref_kind_t ct__ref_add = {.run = point_add_run, .needs = both_needs, .
 static void drop_sample(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, const void *in,
                         void *out)
 {
-  int64_t rows = d->u.dropout.rows > 1 ? d->u.dropout.rows : 1;
-  int64_t row = ct_shape_sample(&d->x), count = row * rows;
+  int64_t samples = ct_op_dropped_samples(d), count = ct_shape_count(&d->x) / samples, inner;
+  int64_t row = ct_shape_sample(&d->x);
   float factor[CT_DROPOUT_BLOCK];
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
+  inner = count; /* consecutive elements of a sample */
+  for (int i = 0; i < d->u.dropout.dim; i++)
+    inner /= d->x.dim[i];
   for (int64_t i = 0; i < count; i++) {
     int64_t number = d->u.dropout.whole ? i / row : i;
     int k = (int)(number % CT_DROPOUT_BLOCK);
     if (k == 0) ct_dropout_factors(&drop, a->first + n, number / CT_DROPOUT_BLOCK, factor);
-    double v = ct__ref_get(d->x.dtype, in, n * count + i);
-    ct__ref_set(d->x.dtype, out, n * count + i, factor[k] == 0 ? 0 : v * factor[k]);
+    int64_t at = (i / inner * samples + n) * inner + i % inner;
+    double v = ct__ref_get(d->x.dtype, in, at);
+    ct__ref_set(d->x.dtype, out, at, factor[k] == 0 ? 0 : v * factor[k]);
   }
 }
 
 static void drop_batch(const ct_op_desc_t *d, const ct_op_args_t *a, const void *in, void *out)
 {
   if (!d->training && out != in) memcpy(out, in, ct_shape_bytes(&d->x));
-  int64_t rows = d->u.dropout.rows > 1 ? d->u.dropout.rows : 1;
-  for (int64_t n = 0; d->training && n < d->x.dim[0] / rows; n++)
+  for (int64_t n = 0; d->training && n < ct_op_dropped_samples(d); n++)
     drop_sample(d, a, n, in, out);
 }
 

@@ -13,7 +13,7 @@ typedef struct row {
 
 static int64_t width(const ct_op_desc_t *d)
 {
-  return d->x.dim[d->x.ndim - 1];
+  return ct_op_normalised(d);
 }
 
 static row_t row_statistics(const ct_op_desc_t *d, const float *x)
@@ -80,7 +80,7 @@ static void lnorm_backward(const ct_op_desc_t *d, const ct_op_args_t *a)
   }
   for (int64_t i = 0; i < wide && a->pass & CT_BWD_PARAM; i++) {
     ((float *)a->dw[0])[i] = (float)sum[i];
-    ((float *)a->dw[1])[i] = (float)sum[wide + i];
+    if (a->dw[1]) ((float *)a->dw[1])[i] = (float)sum[wide + i];
   }
 }
 

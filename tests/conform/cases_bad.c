@@ -61,6 +61,12 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     start(d, kind, ct_shape(3, 2, 3, 4), ct_shape(3, 2, 3, 5));
     d->x2 = ct_shape(2, 4, 5);
     break;
+  case CT_OP_SDPA:
+    start(d, kind, sequence, wide);
+    d->x2 = ct_shape(3, 2, 6, 8);
+    d->x3 = ct_shape(3, 2, 6, 5);
+    d->u.sdpa.scale = 0.5;
+    break;
   case CT_OP_SOFTMAX:
     d->u.softmax.dim = 1;
     break;
@@ -175,8 +181,10 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))    \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                      \
+  X(CT_OP_DROPOUT, "no such dim", d->u.dropout.dim = 4)                                     \
+  X(CT_OP_DROPOUT, "multiple of the rows", d->u.dropout.rows = 3)                           \
   X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                         \
-  X(CT_OP_DROPOUT, "of samples", d->u.dropout.rows = 4)                                 \
+  X(CT_OP_DROPOUT, "whole rows", d->u.dropout.whole = d->u.dropout.dim = 1)              \
   X(CT_OP_RANDOM, "no gradient", d->passes |= CT_BWD_DATA)                              \
   X(CT_OP_RANDOM, "distribution", d->u.random.kind = CT_RANDOM_COUNT)                   \
   X(CT_OP_RANDOM, "0 to 1", d->u.random.p = -1)                                         \
@@ -197,6 +205,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_EXPR, "is not used", d->u.expr.step[1].of[1] = 1)                             \
   X(CT_OP_EXPR, "is not used", d->u.expr.step[0].of[0] = 0)                             \
   X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                 \
+  X(CT_OP_LNORM, "fewer dims", d->u.lnorm.dims = 5)                                         \
   X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                           \
   X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                            \
   X(CT_OP_GNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \
@@ -223,6 +232,12 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_MATMUL, "not that of the product", d->y.dim[2] = 4)                               \
   X(CT_OP_MATMUL, "cannot be broadcast", d->y.dim[0] = 3)                                   \
   X(CT_OP_MATMUL, "in type", d->x2.dtype = CT_BF16)                                         \
+  X(CT_OP_SDPA, "differ in dims", d->x3.ndim = 2)                                           \
+  X(CT_OP_SDPA, "last two dims", d->x2.dim[0] = 3)                                          \
+  X(CT_OP_SDPA, "differ in features", d->x2.dim[2] = 7)                                     \
+  X(CT_OP_SDPA, "as many values", d->x3.dim[1] = 5)                                         \
+  X(CT_OP_SDPA, "one row of values", d->y.dim[2] = 8)                                       \
+  X(CT_OP_SDPA, "above 0", d->u.sdpa.scale = 0)                                             \
   X(CT_OP_SOFTMAX, "no such dim", d->u.softmax.dim = 4)                                     \
   X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                             \
   X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)     \

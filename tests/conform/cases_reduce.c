@@ -72,6 +72,39 @@ static int small_matmul(int i, op_case_t *out)
 
 const kind_cases_t cases_matmul = {.cases = {case_matmul}, .small = {small_matmul}};
 
+/* ---- attention ---- */
+
+/* {heads before the last two dims, two of them; queries, keys, features, features of values} */
+static void make_sdpa(const int r[6], int causal, op_case_t *out)
+{
+  ct_shape_t q = ct_shape(4, r[0], r[1], r[2], r[4]), k = ct_shape(4, r[0], r[1], r[3], r[4]);
+  ct_shape_t v = ct_shape(4, r[0], r[1], r[3], r[5]), y = ct_shape(4, r[0], r[1], r[2], r[5]);
+  case_start(out, CT_OP_SDPA, &q, &y);
+  ct_op_desc_more(&out->desc, &k, &v);
+  out->desc.u.sdpa.causal = causal;
+  out->desc.u.sdpa.scale = 1 / sqrt(r[4]);
+}
+
+static int case_sdpa(int i, op_case_t *out)
+{
+  static const int rows[][6] = {
+      {2, 3, 17, 17, 8, 8},   {1, 1, 1, 1, 1, 1},   {2, 2, 5, 40, 12, 7},  {1, 2, 70, 33, 16, 16},
+      {3, 1, 197, 197, 6, 6}, {1, 1, 9, 2, 33, 20}, {1, 2, 250, 260, 4, 4}};
+  if (i >= 2 * COUNT(rows)) return 0;
+  make_sdpa(rows[i / 2], i % 2, out);
+  return 1;
+}
+
+static int small_sdpa(int i, op_case_t *out)
+{
+  static const int rows[][6] = {{1, 2, 3, 3, 2, 2}, {1, 1, 4, 3, 3, 2}, {1, 1, 2, 4, 2, 3}};
+  if (i >= 2 * COUNT(rows)) return 0;
+  make_sdpa(rows[i / 2], i % 2, out);
+  return 1;
+}
+
+const kind_cases_t cases_sdpa = {.cases = {case_sdpa}, .small = {small_sdpa}};
+
 /* ---- softmax ---- */
 
 static int case_softmax(int i, op_case_t *out)

@@ -202,16 +202,16 @@ static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   }
   if (kind == CT_OP_ADD) c->desc.u.add.relu = dice_is(d, 50);
   if (kind == CT_OP_LNORM) c->desc.u.lnorm.eps = dice_is(d, 70) ? 1e-5 : 1e-2;
+  if (kind == CT_OP_LNORM) c->desc.u.lnorm.dims = (int)dice_throw(d, 0, x.ndim - 1);
   if (kind == CT_OP_DROPOUT) {
     c->desc.u.dropout.p =
         dice_is(d, 15) ? (double)dice_throw(d, 0, 1) : 0.05 * (double)dice_throw(d, 1, 19);
     c->desc.u.dropout.layer = (uint32_t)dice_throw(d, 0, 1000);
     c->desc.u.dropout.whole = dice_is(d, 20);
-    if (dice_is(d, 20)) { /* several rows of each sample */
-      int rows = (int)dice_throw(d, 2, 5);
-      c->desc.u.dropout.rows = rows;
-      c->desc.x.dim[0] = c->desc.y.dim[0] = rows * c->desc.x.dim[0];
-    }
+    if (!c->desc.u.dropout.whole && dice_is(d, 30))
+      c->desc.u.dropout.dim = (int)dice_throw(d, 0, x.ndim - 1);
+    int64_t rows = dice_throw(d, 1, 4), size = x.dim[c->desc.u.dropout.dim];
+    if (size % rows == 0) c->desc.u.dropout.rows = (int)rows;
   }
 }
 
@@ -290,9 +290,10 @@ static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
 /* Leading dims of two matrices: equal, 1 in one of them, or missing in one. */
 static void draw_matmul(dice_t *d, op_case_t *c)
 {
-  ct_shape_t a = ct_shape((int)dice_throw(d, 2, 5), 1, 1, 1, 1, 1), b = a, y;
+  ct_shape_t a = ct_shape((int)dice_throw(d, 2, 5), 1, 1, 1, 1, 1), b, y;
   int64_t m = draw_size(d), n = draw_channels(d), k = draw_channels(d);
   int ta = dice_is(d, 30), tb = dice_is(d, 40);
+  b = a;
   for (int i = 0; i < a.ndim - 2; i++) {
     a.dim[i] = b.dim[i] = dice_throw(d, 1, 3);
     if (dice_is(d, 25)) b.dim[i] = 1;
@@ -315,6 +316,21 @@ static void draw_matmul(dice_t *d, op_case_t *c)
   c->desc.x2 = b;
   c->desc.u.matmul.a_turned = ta;
   c->desc.u.matmul.b_turned = tb;
+}
+
+static void draw_sdpa(dice_t *d, op_case_t *c)
+{
+  ct_shape_t q = ct_shape((int)dice_throw(d, 3, 4), draw_batch(d), dice_throw(d, 1, 3), 1, 1);
+  ct_shape_t k, v, y;
+  q.dim[q.ndim - 2] = draw_size(d);
+  q.dim[q.ndim - 1] = draw_channels(d);
+  k = v = y = q;
+  k.dim[q.ndim - 2] = v.dim[q.ndim - 2] = draw_size(d);
+  v.dim[q.ndim - 1] = y.dim[q.ndim - 1] = dice_is(d, 60) ? q.dim[q.ndim - 1] : draw_channels(d);
+  start(c, CT_OP_SDPA, q, y);
+  ct_op_desc_more(&c->desc, &k, &v);
+  c->desc.u.sdpa.causal = dice_is(d, 40);
+  c->desc.u.sdpa.scale = 1 / sqrt((double)q.dim[q.ndim - 1]);
 }
 
 static void draw_softmax(dice_t *d, op_case_t *c)
@@ -492,6 +508,9 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_MATMUL:
     draw_matmul(d, c);
+    return 1;
+  case CT_OP_SDPA:
+    draw_sdpa(d, c);
     return 1;
   case CT_OP_SOFTMAX:
     draw_softmax(d, c);

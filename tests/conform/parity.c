@@ -77,7 +77,7 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 /* Returns 1 for ops with several GEMMs, whose intermediate results are rounded too. */
 static int is_chain(const ct_op_desc_t *d)
 {
-  return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
+  return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION || d->kind == CT_OP_SDPA;
 }
 
 static int is_product(const ct_op_desc_t *d)

@@ -48,7 +48,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_BNORM:
     return out;
   case CT_OP_LNORM:
-    return param < 2 ? wide : 0;
+    return param < 2 ? ct_op_normalised(d) : 0;
   case CT_OP_GNORM:
     return param < 2 && d->u.gnorm.affine ? out : 0;
   case CT_OP_LSTM:
@@ -75,6 +75,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_SELECT:
   case CT_OP_STRIDED:
   case CT_OP_MATMUL:
+  case CT_OP_SDPA:
   case CT_OP_SOFTMAX:
   case CT_OP_REDUCE:
   case CT_OP_UPSAMPLE:
@@ -97,7 +98,7 @@ int64_t normalised(const ct_op_desc_t *d, double *eps)
     return ct_shape_count(&d->x) / d->x.dim[1];
   case CT_OP_LNORM:
     *eps = d->u.lnorm.eps;
-    return d->x.dim[d->x.ndim - 1];
+    return ct_op_normalised(d);
   case CT_OP_GNORM:
     *eps = d->u.gnorm.eps;
     return ct_shape_sample(&d->x) / d->u.gnorm.groups;

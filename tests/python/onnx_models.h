@@ -117,6 +117,60 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"products",
+     2,
+     {6, 8},
+     "layers:\n"
+     "  - linear: {out: 8}\n"
+     "    name: q\n"
+     "  - {linear: {out: 8}, from: input, name: k}\n"
+     "  - {linear: {out: 5}, from: input, name: v}\n"
+     "  - {sdpa: {causal: true}, from: [q, k, v], name: a}\n"
+     "  - {matmul: {transpose_b: true}, from: [q, k], name: s}\n"
+     "  - {softmax: {dim: -1}, from: s, name: p}\n"
+     "  - {matmul: {}, from: [p, v], name: b}\n"
+     "  - {matmul: {transpose_a: true}, from: [a, b], name: c}\n"
+     "  - log_softmax: {dim: 1}\n"
+     "  - layernorm: {shape: [5, 5], bias: false}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"reductions",
+     3,
+     {4, 5, 6},
+     "layers:\n"
+     "  - {sum: {dims: [3], keepdim: true}, from: input, name: s}\n"
+     "  - {mean: {dims: [3], keepdim: true}, from: input, name: m}\n"
+     "  - {add: , from: [s, m], name: 1}\n"
+     "  - {amax: {dims: [3], keepdim: true}, from: input, name: x}\n"
+     "  - {add: , from: [1, x], name: 2}\n"
+     "  - {amin: {dims: [3], keepdim: true}, from: input, name: i}\n"
+     "  - {add: , from: [2, i], name: 3}\n"
+     "  - {max: {dim: 3, keepdim: true}, from: input, name: x2}\n"
+     "  - {add: , from: [3, x2], name: 4}\n"
+     "  - {min: {dim: 3, keepdim: true}, from: input, name: i2}\n"
+     "  - {add: , from: [4, i2], name: 5}\n"
+     "  - {prod: {dims: [3], keepdim: true}, from: input, name: p}\n"
+     "  - {add: , from: [5, p], name: 6}\n"
+     "  - {norm: {p: 3, dims: [3], keepdim: true}, from: input, name: n}\n"
+     "  - {add: , from: [6, n], name: 7}\n"
+     "  - {norm: {p: inf, dims: [3], keepdim: true}, from: input, name: n2}\n"
+     "  - {add: , from: [7, n2], name: 8}\n"
+     "  - {var: {dims: [3], keepdim: true}, from: input, name: v}\n"
+     "  - {add: , from: [8, v], name: 9}\n"
+     "  - {std: {correction: 0, dims: [3], keepdim: true}, from: input, name: d}\n"
+     "  - {add: , from: [9, d], name: 10}\n"
+     "  - {logsumexp: {dims: [3], keepdim: true}, from: input, name: l}\n"
+     "  - {add: , from: [10, l], name: 11}\n"
+     "  - {cumsum: {dim: 2}, from: 11}\n"
+     "  - batchnorm: {affine: false}\n"
+     "  - norm: {dims: [3]}\n"
+     "  - batchnorm\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"groups-volumes",
      4,
      {2, 5, 6, 4},

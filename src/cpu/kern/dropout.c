@@ -59,10 +59,36 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
   }
 }
 
+/* Returns 1 if the samples are not in dim 0. */
+static int is_spread(const ct_op_desc_t *d)
+{
+  return d->u.dropout.dim > 0;
+}
+
+/* Processes samples of a plain tensor that are spread over it. */
+static void drop_spread(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
+{
+  const ct_op_desc_t *d = &op->desc;
+  ct_dtype_t t = d->x.dtype;
+  const cpu__loops_t *loops = cpu__loops(op->dev, t);
+  ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
+  int64_t samples = ct_op_dropped_samples(d), outer = 1;
+  for (int i = 0; i < d->u.dropout.dim; i++)
+    outer *= d->x.dim[i];
+  int64_t tasks = outer * samples, inner = tasks ? ct_shape_count(&d->x) / tasks : 0;
+
+#pragma omp parallel for if (tasks * inner > CPU__PARALLEL_MIN) schedule(static)
+  for (int64_t i = 0; i < tasks; i++)
+    loops->drop(&drop, a->first + i % samples, i / samples * inner, inner, 1,
+                cpu__at(in, i * inner, t), cpu__at(out, i * inner, t));
+}
+
 /* Runs a pass: applies dropout in training, copies in evaluation. */
 static void pass(const ct_op_t *op, const ct_op_args_t *a, const void *in, void *out)
 {
-  if (op->desc.training) {
+  if (op->desc.training && is_spread(&op->desc)) {
+    drop_spread(op, a, in, out);
+  } else if (op->desc.training) {
     drop_batch(op, a, in, out);
   } else if (out != in) {
     memcpy(out, in, ct_shape_bytes(&op->desc.x));
@@ -76,6 +102,20 @@ static int dropout_run(ct_op_t *op, const ct_op_args_t *a)
   return CT_OK;
 }
 
+static ct_layout_t dropout_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return is_spread(d) ? CT_PLAIN : d->x.layout;
+}
+
+static int dropout_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (!is_spread(d) || d->x.layout == CT_PLAIN) return 1;
+  strcpy(why, "the CPU backend drops such samples in the plain layout only");
+  return 0;
+}
+
 static int dropout_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   (void)op;
@@ -84,5 +124,9 @@ static int dropout_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__dropout = {
-    .size = sizeof(ct_op_t), .bf16 = 1, .prepare = dropout_prepare, .run = dropout_run};
+const cpu__op_kind_t cpu__dropout = {.size = sizeof(ct_op_t),
+                                     .bf16 = 1,
+                                     .wants = dropout_wants,
+                                     .supports = dropout_supports,
+                                     .prepare = dropout_prepare,
+                                     .run = dropout_run};

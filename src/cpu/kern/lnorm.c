@@ -1,4 +1,4 @@
-/* Layer normalisation over the last dim.  Saved for backward: mean and 1 / std of each row. */
+/* Layer normalisation over the last dims.  Saved for backward: mean and 1 / std of each row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>
@@ -61,7 +61,7 @@ static void lnorm_backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
       bias += sums[(g * 2 + 1) * k->wide + i];
     }
     dw[i] = (float)weight;
-    db[i] = (float)bias;
+    if (db) db[i] = (float)bias;
   }
 }
 
@@ -93,7 +93,7 @@ static int lnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 
   (void)like;
   k->loops = cpu__loops(op->dev, CT_F32);
-  k->wide = d->x.dim[d->x.ndim - 1];
+  k->wide = ct_op_normalised(d);
   k->rows = ct_shape_count(&d->x) / k->wide;
   info->inplace_fwd = info->inplace_bwd = 1;
   if (d->passes & CT_BWD_PARAM) info->scratch = (size_t)(GROUPS * 2 * k->wide) * sizeof(float);
