@@ -127,17 +127,17 @@ class Reference:
     def __init__(self, case, ranks=1, micro_batches=1, sync_bn=False):
         self.case, self.parts, self.own = case, 1 if sync_bn else ranks * micro_batches, micro_batches
 
-    def forward(self, net, inputs, target, autocast):
+    def forward(self, net, inputs, targets, autocast):
         """The loss; buffers are those of the first rank."""
-        total, n = 0, len(target)
+        total, n = 0, len(inputs[0])
         for i, part in enumerate(pieces(n, self.parts)):
             kept = [] if i < self.own else [(m, dict(m._buffers)) for m in net.modules() if m._buffers]
             for m, buffers in kept:
                 m._buffers.update({k: None if b is None else b.clone() for k, b in buffers.items()})
             with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
                 out = net(*(x[part] for x in inputs))
-            out = out.float() if autocast else out
-            total = total + self.case.loss(out, target[part]) * (len(target[part]) / n)
+            share = (part.stop - part.start) / n
+            total = total + self.case.loss(out, [t[part] for t in targets]) * share
             for m, buffers in kept:
                 m._buffers.update(buffers)
         return total
@@ -155,7 +155,7 @@ class Reference:
         noise = Noise(size, seed)
         rough = lambda t: t * noise.factor(t) if size and t.is_floating_point() else t
         draw = lambda t: rough(t.to(dtype)) if t.is_floating_point() else t
-        inputs, target = [draw(x) for x in data.inputs], draw(data.target)
+        inputs, targets = [draw(x) for x in data.inputs], [draw(t) for t in data.targets]
         with torch.no_grad():
             for t in net.parameters() if size else []:
                 t.copy_(rough(t))
@@ -163,7 +163,7 @@ class Reference:
         with noise if size else open(os.devnull):
             for step in range(steps):
                 part = slice(step * BATCH, (step + 1) * BATCH)
-                loss = self.forward(net, [x[part] for x in inputs], target[part], autocast)
+                loss = self.forward(net, [x[part] for x in inputs], [t[part] for t in targets], autocast)
                 net.zero_grad()
                 loss.backward()
                 out[f"loss of step {step + 1}"] = loss.detach()
@@ -177,10 +177,14 @@ class Reference:
                 if step in (0, steps - 1):
                     out.update({f"{k} after step {step + 1}": v.clone() for k, v in net.state_dict().items()})
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-                y = net.eval()(*(x[-EVAL_SAMPLES:] for x in inputs)).to(dtype)
-            out["outputs"] = self.case.outputs(y)
-            out["loss of the evaluation"] = self.case.loss(y, target[-EVAL_SAMPLES:])
+                y = net.eval()(*(x[-EVAL_SAMPLES:] for x in inputs))
+            out.update(self.case.outputs(y))
+            out["loss of the evaluation"] = self.case.loss(y, [t[-EVAL_SAMPLES:] for t in targets])
         return {k: v.detach().double().numpy() for k, v in out.items()}
+
+
+def several(y):
+    return tuple(y) if isinstance(y, (tuple, list)) else (y,)
 
 
 def far(a, b):
@@ -204,13 +208,13 @@ class Data:
         with torch.no_grad():
             y = copy.deepcopy(case.net).eval()(*self.inputs)
             again = [copy.deepcopy(case.net).train()(*self.inputs) for _ in range(2)]
-        if not torch.equal(*again):
+        if not all(map(torch.equal, *map(several, again))):
             raise ValueError(f"{case.name} draws random numbers in training, which the program draws otherwise")
-        self.target = case.target(y)
+        self.targets = case.targets(y)
 
 
 class Case:
-    """A model with what it is trained on: loss(output, target), target(output) drawn, outputs(output) of predict."""
+    """A model and its losses: cross-entropy of an output with classes, else squared errors."""
 
     def __init__(self, name, entry, seed=1):
         torch.manual_seed(seed)
@@ -221,20 +225,28 @@ class Case:
             if t.is_floating_point() and t.numel() > 1 and t.min() == t.max():  # ones and zeros: so no two are alike
                 t.data.add_(0.2 * torch.rand_like(t))
         self.layers = entry.layers
-        self.classes = entry.classes
-        if self.classes:
-            self.loss, self.outputs = F.cross_entropy, lambda y: y.softmax(1)
-            self.target = lambda y: torch.arange(y.shape[0]) * 7 % self.classes
-        else:
-            self.loss, self.outputs = F.mse_loss, lambda y: y
-            self.target = lambda y: (y + y.std() * torch.randn_like(y)).float()
+        self.classes = several(entry.classes)
+
+    def loss(self, y, targets):
+        outputs = [v.float() if v.dtype == torch.bfloat16 else v for v in several(y)]
+        kinds = [F.cross_entropy if k else F.mse_loss for k in self.classes]
+        return sum(f(v, t) for f, v, t in zip(kinds, outputs, targets))
+
+    def targets(self, y):
+        """Drawn: classes, or numbers near the outputs."""
+        near = lambda v: (v + v.std() * torch.randn_like(v)).float()
+        return [torch.arange(len(v)) * 7 % k if k else near(v) for k, v in zip(self.classes, several(y))]
+
+    def outputs(self, y):
+        """What `predict` gives, by the output's number."""
+        return {f"output {i}": v.softmax(1) if k else v for i, (k, v) in enumerate(zip(self.classes, several(y)))}
 
     def rate(self, data):
         """A learning rate with which the largest weight moves by a percent of the largest in a step."""
         net = copy.deepcopy(self.net).double().train()
         x = [x[:BATCH].double() if x.is_floating_point() else x[:BATCH] for x in data.inputs]
         torch.set_default_dtype(torch.float64)
-        self.loss(net(*x), data.target[:BATCH]).backward()
+        self.loss(net(*x), [t[:BATCH] for t in data.targets]).backward()
         torch.set_default_dtype(torch.float32)
         largest = lambda tensors: max(t.detach().abs().max().item() for t in tensors if t is not None)
         return 0.01 * largest(net.parameters()) / largest(p.grad for p in net.parameters())
@@ -242,7 +254,7 @@ class Case:
 
 def worst(want, spread):
     """The largest spread of losses and outputs as a share of the largest number."""
-    share = {k: spread[k] / max(np.abs(v).max(), 1e-30) for k, v in want.items() if k.startswith(("loss", "outputs"))}
+    share = {k: spread[k] / max(np.abs(v).max(), 1e-30) for k, v in want.items() if k.startswith(("loss", "output"))}
     return max(share.values()) if all(map(math.isfinite, share.values())) else math.inf
 
 
@@ -288,6 +300,8 @@ class Program:
         if case.layers is None:
             export(copy.deepcopy(case.net), tuple(x[:3] for x in data.inputs), at("net.pt2"))
         cut = steps * BATCH
+        labels = ["labels"] + [f"labels{i}" for i in range(1, len(data.targets))]
+        losses = [{"kind": "cross_entropy" if k else "mse"} for k in case.classes]
         names = list(inspect.signature(case.net.forward).parameters)[: len(data.inputs)]
         for name, part in (("train.h5", slice(0, cut)), ("val.h5", slice(cut, None))):
             with h5py.File(at(name), "w") as h:
@@ -295,7 +309,8 @@ class Program:
                     h[array] = x[part].numpy() if x.is_floating_point() else x[part].int().numpy()
                     if x.dim() in (4, 5):
                         h[array].attrs["layout"] = "NCHW" if x.dim() == 4 else "NCDHW"
-                h["labels"] = data.target[part].float().numpy() if not case.classes else data.target[part].int().numpy()
+                for array, t in zip(labels, data.targets):
+                    h[array] = t[part].float().numpy() if t.is_floating_point() else t[part].int().numpy()
         keys = {
             "run": {"dir": "run", "log_every": 1},
             "data": {
@@ -306,10 +321,11 @@ class Program:
                 "eval_batch": EVAL_BATCH,
                 "input": names,
                 "join_inputs": False,
+                "target": labels if len(labels) > 1 else "labels",
             },
             "model": {"from": "net.pt2"} if case.layers is None else copy.deepcopy(case.layers),
             "train": {"epochs": 1},
-            "loss": {"kind": "cross_entropy" if case.classes else "mse"},
+            "loss": losses[0] if len(losses) == 1 else losses,
             "optim": {"kind": "sgd", "lr": rate, "momentum": MOMENTUM},
             "eval": {"every_epochs": 0},
             "checkpoint": {"every_epochs": 0, "every_steps": 1, "keep": 0},
@@ -317,7 +333,7 @@ class Program:
         }
         if case.layers is not None:
             keys["init"] = {"from": "init.pth"}
-            keys["model"].setdefault("classes", case.classes or data.target.shape[1])
+            keys["model"].setdefault("classes", case.classes[0] or data.targets[0].shape[1])
         for section, values in more.items():
             keys[section] = {**keys.get(section, {}), **values} if isinstance(values, dict) else values
         with open(at("c.yaml"), "w") as f:
@@ -347,7 +363,12 @@ class Program:
                         out[f"gradient of {k}"] = h[f"optim/momentum_buffer/{k}"][...]
         self.run(ranks, "predict", "run", "--checkpoint", "latest", "--input", "val.h5", "--output", "out.h5")
         with h5py.File(f"{self.directory}/out.h5") as h:
-            out["outputs"] = h["probabilities" if case.classes else "outputs"][...]
+            if len(case.classes) == 1:
+                out["output 0"] = h["probabilities" if case.classes[0] else "outputs"][...]
+                return out
+            with open(f"{self.directory}/run/config.yaml") as f:
+                names = yaml.safe_load(f)["model"]["outputs"]
+            out.update({f"output {i}": h[f"outputs/{name}"][...] for i, name in enumerate(names)})
         return out
 
     def back(self, case, steps):

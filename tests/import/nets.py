@@ -12,7 +12,7 @@ import nets_table as table
 class Entry:
     """make(): the module; draw: functions of a number of samples that draw its inputs.
 
-    classes: of a cross-entropy, or 0 for squared errors.
+    classes: of a cross-entropy, or 0 for squared errors; a tuple for several outputs.
     layers: the section `model` of a configuration that has the same layers; without it the .pt2 file is the model.
     large: takes long; it is trained for a few steps.
     """
@@ -135,6 +135,8 @@ MODELS = {
     "srgan": Entry(image.Srgan, real(3, 8, 8)),
     "rcan": Entry(image.Rcan, real(3, 8, 8)),
     "dcgan": Entry(image.Dcgan, real(16)),
+    "two_heads": Entry(image.TwoHeads, real(3, 8, 8), classes=(4, 0)),
+    "deep_supervision": Entry(image.Deep, real(1, 16, 16), classes=(0, 0)),
     # signals, sequences, text
     "unet1d": Entry(sequence.UNet1d, real(1, 32)),
     "weight_norm": Entry(sequence.WeightNorm, real(2, 16)),

@@ -377,3 +377,32 @@ class Dcgan(nn.Module):
 
     def forward(self, z):
         return self.n(z[:, :, None, None])
+
+
+class TwoHeads(nn.Module):
+    """A class and numbers from one body: two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.SiLU(), nn.AdaptiveAvgPool2d(1))
+        self.cls = nn.Linear(8, 4)
+        self.reg = nn.Linear(8, 2)
+
+    def forward(self, x):
+        x = self.body(x)
+        x = x.view(x.size(0), -1)
+        return self.cls(x), self.reg(x)
+
+
+class Deep(UNet2d):
+    """Outputs of two sizes, in the order of the decoder."""
+
+    def __init__(self, c=8):
+        super().__init__(c)
+        self.early = nn.Conv2d(2 * c, 3, 1)
+
+    def forward(self, x):
+        a = self.d1(x)
+        b = self.d2(self.pool(a))
+        b = self.u2(torch.cat([self.up2(self.mid(self.pool(b))), b], 1))
+        return self.early(b), self.out(self.u1(torch.cat([self.up1(b), a], 1)))
