@@ -151,7 +151,7 @@ def spread(net, twin, seed, n, shape):
     want, got = gradients(net, x.double(), y)[2], gradients(twin, x, y)[2]
     norm = {k: np.linalg.norm(v) for k, v in want.items()}
     far = [np.linalg.norm(got[k] - v) / norm[k] for k, v in want.items() if norm[k] >= 1e-5]
-    return max(far) if np.all(np.isfinite(far)) else float("inf")
+    return max(far) if far and np.all(np.isfinite(far)) else float("inf")
 
 
 def make_case(path, name):
@@ -186,6 +186,8 @@ def make_case(path, name):
         loss = gradients(net, x.double(), y)[1]
         optim.step()
         losses.append(loss.item())
+    if not np.all(np.isfinite(losses)):
+        raise SystemExit(f"{name}: the losses are not finite")
     write(path, records + [("losses", losses)])
     print(path, "torch", torch.__version__, "float32", f"{far:.1e}", "losses", losses[0], "->", losses[-1])
 
@@ -306,6 +308,12 @@ case("where-broadcast", image(), [layer("mean", "m", "in", dims=[1], keepdim=Tru
 case("where-value", row(), [layer("gt", "c", "in2", value=0.1), layer("where", of=["c", "in"], value=-2.5)],
      lambda net, a, b: a.masked_fill(b > 0.1, -2.5), branches=2)
 
+case("where-masked", sequence(), [layer("gt", "c", "in2", value=1), layer("where", of=["c", "in"], value="-inf"),
+                                  layer("softmax", dim=1)],
+     lambda net, a, b: a.masked_fill(b > 1, -float("inf")).softmax(1), branches=2)
+case("detach", row(), [layer("detach", "d", "in"), layer("mul", of=["d", "in2"])], lambda net, a, b: a.detach() * b,
+     branches=2)
+
 # ---- reductions ------------------------------------------------------------------------------
 for kind, function in {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "amin": torch.amin,
                        "logsumexp": torch.logsumexp}.items():
@@ -330,7 +338,7 @@ for kind in ("max", "min"):
     function = getattr(torch, kind)
     case(kind, image(), [layer(kind, dim=2, keepdim=False)], lambda net, x, f=function: f(x, 2)[0])
     case(f"{kind}-keepdim", sequence(), [layer(kind, dim=1, keepdim=True)], lambda net, x, f=function: f(x, 1, True)[0])
-case("max-equal", row(), [layer("relu", "r"), layer("max", dim=1, keepdim=True)], lambda net, x: F.relu(x - 0).max(1, True)[0])
+case("max-equal", row(), [layer("relu", "r"), layer("max", dim=1, keepdim=True)], lambda net, x: F.relu(x).max(1, True)[0])
 case("weight-mean", image(), [layer("parameter", "w", shape=[3, 4]), layer("mean", "m", "w", dims=[1], keepdim=False),
                               layer("reshape", "r", "m", shape=[3, 1, 1]), layer("mul", of=["in", "r"])],
      lambda net, x: x * net.w.mean(1).reshape(3, 1, 1), parameters={"w": (3, 4)})
@@ -428,6 +436,9 @@ case("embedding", row(5), IDS + [layer("embedding", "table", "places", rows=7, d
      lambda net, x: net.table(ids(x)), {"table": nn.Embedding(7, 3)}, branches=0)
 case("embedding-padding", row(5), IDS + [layer("embedding", "table", "places", rows=7, dim=3, padding_idx=2)],
      lambda net, x: net.table(ids(x)), {"table": nn.Embedding(7, 3, padding_idx=2)}, branches=0)
+case("rows-padding", row(5), IDS + [layer("parameter", "table", shape=[7, 3]),
+                                   layer("rows", of=["table", "places"], padding_idx=2)],
+     lambda net, x: F.embedding(ids(x), net.table, 2), parameters={"table": (7, 3)}, branches=0)
 case("rows", row(5), IDS + [layer("parameter", "table", shape=[7, 2, 2]), layer("tanh", "t", "table"),
                             layer("rows", of=["t", "places"])],
      lambda net, x: net.table.tanh()[ids(x)], parameters={"table": (7, 2, 2)}, branches=0)
@@ -537,6 +548,8 @@ case("layernorm-no-bias", sequence(), [layer("layernorm", "norm", shape=[5], bia
      {"norm": nn.LayerNorm(5, bias=False)})
 case("layernorm-plain", image(out=4), [layer("layernorm", shape=[5, 6], elementwise_affine=False)],
      lambda net, x: F.layer_norm(x, (5, 6)))
+case("batchnorm-plain", image(out=4), [layer("batchnorm", "norm", affine=False)], lambda net, x: net.norm(x),
+     {"norm": nn.BatchNorm2d(4, affine=False)})
 for kind, make in {"gru": nn.GRU, "lstm": nn.LSTM}.items():
     start = sequence(5, 3, 4)
     case(kind, start, [layer(kind, "rnn", hidden=3)], lambda net, x: net.rnn(x)[0], {"rnn": make(4, 3, batch_first=True)})

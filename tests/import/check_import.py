@@ -54,6 +54,7 @@ STEPS, BATCH, EVAL_BATCH, EVAL_SAMPLES = 10, 6, 5, 7
 DRAWS, SEEDS, FACTOR, MOMENTUM = 5, 4, 8, 0.9
 POOL = 2**17 - 1  # factors of noise
 LARGE = (3, 3, 1)  # steps, draws and data sets of large models
+LARGE_MODES = ("cpu", "ranks", "bf16")
 # name: ranks, and what the configuration has besides
 MODES = {
     "cpu": (1, {"device": "cpu"}),
@@ -509,7 +510,7 @@ def main():
     p.add_argument("--modes", default="cpu", help=f"some of {','.join(MODES)}")
     p.add_argument("--steps", type=int, default=0, help=f"{STEPS}; {LARGE[0]} of large models")
     p.add_argument("--quick", action="store_true", help="only nets.QUICK")
-    p.add_argument("--all", action="store_true", help="those of other packages, too")
+    p.add_argument("--all", action="store_true", help=f"those of other packages, too; large ones only in modes {','.join(LARGE_MODES)}")
     p.add_argument("--list", action="store_true")
     p.add_argument("--mistakes", action="store_true")
     p.add_argument("--mpiexec", default=os.environ.get("CT_MPIEXEC", ""))
@@ -521,10 +522,12 @@ def main():
         return print("\n".join(usual))
     torch.set_num_threads(1)
     report = Report()
-    for name in a.models or ([] if a.mistakes else usual):
+    whole = a.quick or a.all or not (a.models or a.mistakes)
+    for name in a.models + (usual if whole else []):
         case = Case(name, table[name])
         for mode in a.modes.split(","):
-            check(case, mode, a, report)
+            if not a.all or not table[name].large or mode in LARGE_MODES:
+                check(case, mode, a, report)
     if a.mistakes:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as directory:
             find_mistakes(Program(a.program, a.mpiexec.split(), directory), report)
