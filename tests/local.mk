@@ -120,6 +120,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-config \
   %D%/fuzz/corpus-h5-chunk \
   %D%/fuzz/corpus-image \
+  %D%/fuzz/corpus-pt2 \
   %D%/fuzz/corpus-pth \
   %D%/fuzz/corpus-run-config \
   %D%/fuzz/corpus-safetensors \
@@ -142,6 +143,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_loss.py \
   %D%/golden/make_ops.py \
   %D%/golden/make_optim_golden.py \
+  %D%/golden/make_pt2.py \
   %D%/golden/make_pth.py \
   %D%/golden/make_runs.py \
   %D%/golden/make_safetensors.py \
@@ -149,6 +151,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/models \
   %D%/golden/models.sh \
   %D%/golden/optim.gold \
+  %D%/golden/pt2 \
   %D%/golden/pth \
   %D%/golden/resnet18-nodes.jsonl \
   %D%/golden/runs.gold \
@@ -301,6 +304,8 @@ unit_tests = \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
   %D%/unit/t_pt2 \
+  %D%/unit/t_pt2_bad \
+  %D%/unit/t_pt2_graph \
   %D%/unit/t_ref \
   %D%/unit/t_ref_low \
   %D%/unit/t_ref_math \
@@ -345,6 +350,7 @@ launched_tests = \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_h5_chunk \
   %D%/fuzz/fuzz_image \
+  %D%/fuzz/fuzz_pt2 \
   %D%/fuzz/fuzz_pth \
   %D%/fuzz/fuzz_run_config \
   %D%/fuzz/fuzz_safetensors \
@@ -459,6 +465,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_h5_chunk_SOURCES = %D%/fuzz/fuzz_h5_chunk.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_image_SOURCES = %D%/fuzz/fuzz_image.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_pt2_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pt2.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_tar_SOURCES = %D%/fuzz/fuzz_tar.c %D%/fuzz/fuzz_main.c

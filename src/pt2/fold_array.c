@@ -22,7 +22,7 @@ int ct__fold_shape(const ct__pt2_t *p, int value, ct__array_t *a)
     a->along |= (uint64_t)(v->dim[i].batch != 0) << i;
     a->count *= a->dim[i]; /* its overflow was checked when it was read */
   }
-  return a->count <= CT__FOLD_MOST;
+  return a->count <= (v->ndim > 8 ? CT__FOLD_MOST >> 6 : CT__FOLD_MOST);
 }
 
 int ct__fold_in(const ct__fold_t *f, const char *name, ct__array_t *a)

@@ -71,7 +71,8 @@ static int run_meshgrid(ct__fold_t *f, const ct__fold_op_t *op)
 /* An index among those of index.Tensor. */
 typedef struct indexed {
   ct__array_t a;
-  int64_t step, n; /* of the dim that it chooses from */
+  int64_t along[CT__PT2_DIMS]; /* distance of its neighbours */
+  int64_t step, n;             /* of the dim that it chooses from */
 } indexed_t;
 
 /* The place in the argument that the indices name; -1: out of range. */
@@ -79,11 +80,10 @@ static int64_t index_place(const indexed_t *list, int n, const ct__walk_t *w, in
 {
   int64_t place = 0;
   for (int k = 0; k < n; k++) {
-    int64_t step[CT__PT2_DIMS], at = 0;
+    int64_t at = 0;
     const ct__array_t *a = &list[k].a;
-    ct__fold_steps(a, step);
     for (int i = 0; i < a->ndim; i++)
-      at += w->at[first + ndim - a->ndim + i] * step[i];
+      at += w->at[first + ndim - a->ndim + i] * list[k].along[i];
     int64_t i = (int64_t)a->x[at];
     if (i < 0) i += list[k].n;
     if (i < 0 || i >= list[k].n) return -1;
@@ -113,6 +113,7 @@ static int index_prepare(const ct__fold_t *f, const ct__array_t *a, index_plan_t
     if (!ct__fold_in_list(f, "indices", k, &x->a) || x->a.type == CT_ELEM_BOOL ||
         ct__fold_is_float(x->a.type))
       return 0;
+    ct__fold_steps(&x->a, x->along);
     x->step = step[k];
     x->n = a->dim[k];
     used[k] = 1;

@@ -41,15 +41,17 @@ static ct_elem_t math_type(const ct__fold_t *f, const operand_t *o, int n)
   return best == CT_ELEM_BOOL ? CT_ELEM_F64 : best;
 }
 
-/* y = two(x1, alpha * x2), after the arguments were converted to `type`. */
+/* y = two(x1, alpha * x2), after the arguments were converted to `type`.  PyTorch computes in
+ * float32 for the types of 16 bits, and does not round numbers to these. */
 static int math_apply(ct__fold_t *f, operand_t *o, ct_elem_t type, double alpha,
                       ct__fold_binary_t *two)
 {
   ct__walk_t w;
+  ct_elem_t with = type == CT_ELEM_F16 || type == CT_ELEM_BF16 ? CT_ELEM_F32 : type;
   ct__walk_start(&w, &f->o);
   for (int k = 0; k < 2; k++) {
     if (o[k].tensor && !ct__walk_broadcast(&w, k, &o[k].a)) return 0;
-    if (!o[k].tensor && !ct__fold_round(type, o[k].number, &o[k].number)) return 0;
+    if (!o[k].tensor && !ct__fold_round(with, o[k].number, &o[k].number)) return 0;
   }
   for (int64_t i = 0; i < f->o.count; i++, ct__walk_next(&w)) {
     double x[2];
@@ -57,7 +59,7 @@ static int math_apply(ct__fold_t *f, operand_t *o, ct_elem_t type, double alpha,
       x[k] = o[k].tensor ? o[k].a.x[w.off[k]] : o[k].number;
       if (o[k].tensor && !ct__fold_round(type, x[k], &x[k])) return 0;
     }
-    if (alpha != 1 && !ct__fold_round(type, alpha * x[1], &x[1])) return 0;
+    if (alpha != 1 && !ct__fold_round(with, alpha * x[1], &x[1])) return 0;
     if (!ct__fold_round(f->o.type, two(x[0], x[1]), &f->y[i])) return 0;
   }
   return 1;

@@ -73,7 +73,7 @@ static unsigned node_on(const ct__pt2_t *p, const ct_pt2_node_t *node)
   return on;
 }
 
-int ct__pt2_mark_live(ct__pt2_t *p)
+void ct__pt2_mark_live(ct__pt2_t *p)
 {
   static const unsigned own[] = {[CT_PT2_INPUT] = CT_PT2_ON_INPUT,
                                  [CT_PT2_PARAMETER] = CT_PT2_ON_PARAMETER,
@@ -82,10 +82,11 @@ int ct__pt2_mark_live(ct__pt2_t *p)
   mark_needed(p);
   for (int v = 0; v < p->g.values; v++)
     p->value[v].on = own[p->value[v].kind];
-  for (int i = 0; i < p->g.nodes; i++)
+  for (int i = 0; i < p->g.nodes; i++) {
+    unsigned on = node_on(p, &p->node[i]);
     for (int k = 0; k < p->node[i].outs; k++)
-      if (p->node[i].out[k] >= 0) p->value[p->node[i].out[k]].on = node_on(p, &p->node[i]);
-  return CT_OK;
+      if (p->node[i].out[k] >= 0) p->value[p->node[i].out[k]].on = on;
+  }
 }
 
 /* ---- shapes ---- */
@@ -109,16 +110,35 @@ static int check_value(const ct__pt2_t *p, const ct_pt2_node_t *node, int v)
   return CT_OK;
 }
 
+/* A constant along the batch is refused, unless all its elements along the batch are equal: then it
+ * was computed. */
+static int check_constant(const ct__pt2_t *p, const ct_pt2_node_t *node)
+{
+  static const char *const ops[] = {"aten.arange",   "aten.linspace",     "aten.eye",
+                                    "aten.randperm", "aten.tril_indices", "aten.triu_indices"};
+  for (int k = 0; k < node->args; k++)
+    for (size_t i = 0; i < sizeof ops / sizeof *ops && node->arg[k].dim; i++)
+      if (ct_pt2_is(node, ops[i]) && node->arg[k].n > 0 && node->arg[k].dim[0].batch)
+        return ct_pt2_refuse(&p->g, node, CT_ERR_UNSUP,
+                             "makes numbers that depend on the position in the batch, which is not "
+                             "supported");
+  return CT_OK;
+}
+
 int ct__pt2_check_shapes(ct__pt2_t *p)
 {
   int rc = CT_OK;
   static const ct_pt2_node_t none = {.op = "forward()", .module = ""};
   for (int i = 0; i < p->g.inputs; i++)
     CT_TRY(check_value(p, &none, p->g.input[i]));
-  for (int i = 0; i < p->g.nodes; i++)
-    for (int k = 0; k < p->node[i].outs && p->node[i].live; k++)
-      if (p->node[i].out[k] >= 0 && p->value[p->node[i].out[k]].uses)
-        CT_TRY(check_value(p, &p->node[i], p->node[i].out[k]));
+  for (int i = 0; i < p->g.nodes; i++) {
+    const ct_pt2_node_t *node = &p->node[i];
+    if (!node->live) continue;
+    CT_TRY(check_constant(p, node));
+    for (int k = 0; k < node->outs; k++)
+      if (node->out[k] >= 0 && p->value[node->out[k]].uses)
+        CT_TRY(check_value(p, node, node->out[k]));
+  }
 out:
   return rc;
 }

@@ -82,11 +82,11 @@ int ct_pt2_open(const char *path, ct_pt2_t **out)
   p->program = NULL;
   CT_TRY(ct__pt2_connect(p));
   CT_TRY(ct__pt2_functional(p));
-  CT_TRY(ct__pt2_mark_live(p));
+  ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_simplify(p));
-  CT_TRY(ct__pt2_mark_live(p));
+  ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_fold(p));
-  CT_TRY(ct__pt2_mark_live(p));
+  ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_check_shapes(p));
   *out = &p->g;
   p = NULL;

@@ -10,7 +10,7 @@
 enum {
   CT__PT2_DIMS = 64,      /**< maximum dims of a tensor, as in PyTorch */
   CT__PT2_SYMBOL = 64,    /**< maximum bytes of a symbol's name */
-  CT__PT2_MOST = 1 << 22, /**< maximum number of values, and of nodes */
+  CT__PT2_MOST = 1 << 20, /**< maximum number of values, and of nodes */
   CT__PT2_UNCLEAR = -1    /**< ct_pt2_dim_t.batch of a number that is not n or n * N */
 };
 
@@ -186,7 +186,7 @@ int ct__pt2_functional(ct__pt2_t *p);
 /** Removes the uses of nodes that return their first argument (simplify.c). */
 int ct__pt2_simplify(ct__pt2_t *p);
 /** Sets node->live, value->uses and value->on (live.c). */
-int ct__pt2_mark_live(ct__pt2_t *p);
+void ct__pt2_mark_live(ct__pt2_t *p);
 /** Computes values that depend on nothing (fold.c). */
 int ct__pt2_fold(ct__pt2_t *p);
 /** Checks that the shapes of live nodes are n and n * N (live.c). */

@@ -99,4 +99,29 @@ static inline int pt2_make(const char *path, const void *list, size_t bytes)
   return pth_zip(path, r, 6);
 }
 
+/* An archive as torch.export.save() has it around a program, with two weights "w" and "v" of 16
+ * numbers, and a constant "c" of 4.  1: it was written. */
+static inline int pt2_program(const char *path, const void *program, size_t bytes)
+{
+#define PT2_TENSOR(name, file, size)                                             \
+  "\"" name "\":{\"path_name\":\"" file                                          \
+  "\",\"is_param\":true,\"use_pickle\":false,\"tensor_meta\":"                   \
+  "{\"dtype\":7,\"sizes\":[{\"as_int\":" size "}],\"strides\":[{\"as_int\":1}]," \
+  "\"storage_offset\":{\"as_int\":0},\"layout\":7}}"
+  static const char weights[] =
+      "{\"config\":{" PT2_TENSOR("w", "weight_0", "16") "," PT2_TENSOR("v", "weight_0", "16") "}}";
+  static const char constants[] = "{\"config\":{" PT2_TENSOR("c", "tensor_0", "4") "}}";
+  const unsigned char *data = pth_count64();
+  const pth_record_t r[] = {
+      {"x/archive_format", "pt2", 3},
+      {"x/archive_version", "0", 1},
+      {"x/byteorder", "little", 6},
+      {"x/models/model.json", program, bytes},
+      {"x/data/weights/model_weights_config.json", weights, sizeof weights - 1},
+      {"x/data/constants/model_constants_config.json", constants, sizeof constants - 1},
+      {"x/data/weights/weight_0", data, 64},
+      {"x/data/constants/tensor_0", data, 16}};
+  return pth_zip(path, r, 8);
+}
+
 #endif

@@ -6,7 +6,7 @@
 #include "base/ct_mem.h"
 #include "weights/pth/pth.h"
 
-enum { MOST_PROGRAM = 256 << 20 /* bytes */ };
+enum { MOST_PROGRAM = 128 << 20 /* bytes */ };
 
 /* A tensor among those that are sorted by their memory. */
 typedef struct sorted {
