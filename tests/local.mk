@@ -128,6 +128,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/cf.nc \
   %D%/golden/encoded \
   %D%/fuzz/fuzz.h \
+  %D%/fuzz/make_pt2_corpus.py \
+  %D%/fuzz/mutate_json.c \
   %D%/fuzz/fuzz_weights.h \
   %D%/golden/gold.h \
   %D%/golden/lstm-steps.onnx \
