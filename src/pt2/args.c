@@ -215,7 +215,7 @@ static int take_value(const reading_t *r, const char *key, const json_t *v, ct_p
   case CT_PT2_LAYOUT:
     return take_ints(r, v, a, one_int, 0);
   case CT_PT2_OTHER:
-    a->text = ct__pt2_copy(r->p, key);
+    a->text = symbolic ? "a number that the program computes" : ct__pt2_copy(r->p, key);
     return a->text ? CT_OK : CT_ERR_NOMEM;
   }
   return CT_OK;

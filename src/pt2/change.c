@@ -194,7 +194,7 @@ static int change_in_place(ct__pt2_t *p, const ct_pt2_node_t *file, ct_pt2_node_
   int rc = CT_OK, content, value = node->outs == 1 ? node->out[0] : -1, v;
   int tensor = file->args > 0 && file->arg[0].kind == CT_PT2_TENSOR;
   if (!tensor || value < 0)
-    CT_TRY(ct_pt2_refuse(&p->g, node, CT_ERR_FORMAT, "expected to change one tensor"));
+    CT_TRY(ct_pt2_refuse(&p->g, node, CT_ERR_UNSUP, "changes something else than one tensor"));
   if (changes_shape(node))
     CT_TRY(ct_pt2_refuse(&p->g, node, CT_ERR_UNSUP,
                          "changes the shape of a tensor in place, which is not supported"));

@@ -395,6 +395,7 @@ const ct__fold_op_t ct__fold_shapes[] = {
     VIEW("swapdims", run_permute),
     VIEW("expand", run_repeat),
     VIEW("expand_as", run_repeat),
+    VIEW("broadcast_to", run_repeat),
     VIEW("repeat", run_repeat),
     VIEW("tile", run_repeat),
     VIEW("slice", run_part),

@@ -11,7 +11,7 @@ NAMES = """
 abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
 adaptive_max_pool2d adaptive_max_pool3d add addbmm addcdiv addcmul addmm addmv addr affine_grid_generator
 alias alpha_dropout amax amin aminmax angle any all arange argmax argmin argsort as_strided asin asinh
-atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm bernoulli bilinear bitwise_and
+atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm bernoulli bilinear bitwise_and broadcast_to
 bitwise_not bitwise_or bitwise_xor bmm bucketize cat cdist ceil celu channel_shuffle chunk clamp
 clamp_max clamp_min clip clone col2im column_stack complex concat conj constant_pad_nd contiguous
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copy copysign cos

@@ -90,6 +90,7 @@ const ct__pt2_row_t ct__pt2_rows[] = {
   {"aten.bitwise_or.Tensor", "self, other"}, {"aten.bitwise_xor.Scalar", "self, other"},
   {"aten.bitwise_xor.Scalar_Tensor", "self, other"}, {"aten.bitwise_xor.Tensor", "self, other"},
   {"aten.bmm.default", "self, mat2"}, {"aten.bmm.dtype", "self, mat2, out_dtype"},
+  {"aten.broadcast_to.default", "self, size"},
   {"aten.bucketize.Scalar", "self, boundaries, out_int32=False, right=False"},
   {"aten.bucketize.Tensor", "self, boundaries, out_int32=False, right=False"},
   {"aten.cat.default", "tensors, dim=0"},

@@ -73,10 +73,19 @@ static int equal_value(const ct__pt2_t *p, const ct_pt2_node_t *node)
                                      "aten.lift_fresh",  "aten.lift_fresh_copy",
                                      "aten.positive",    "aten.resolve_conj",
                                      "aten.resolve_neg", NULL};
-  static const char *const shapes[] = {"aten.view",       "aten.reshape",     "aten.expand",
-                                       "aten.flatten",    "aten.squeeze",     "aten.unflatten",
-                                       "aten.view_as",    "aten.expand_as",   "aten._unsafe_view",
-                                       "aten.reshape_as", "aten.sum_to_size", NULL};
+  static const char *const shapes[] = {"aten.view",
+                                       "aten.reshape",
+                                       "aten.expand",
+                                       "aten.flatten",
+                                       "aten.squeeze",
+                                       "aten.unflatten",
+                                       "aten.view_as",
+                                       "aten.expand_as",
+                                       "aten._unsafe_view",
+                                       "aten.reshape_as",
+                                       "aten.sum_to_size",
+                                       "aten.broadcast_to",
+                                       NULL};
   static const char *const types[] = {"aten.to", "aten._to_copy", "aten.type_as", NULL};
   int x = node->args > 0 && node->arg[0].kind == CT_PT2_TENSOR ? node->arg[0].tensor[0] : -1;
   int y = node->outs == 1 ? node->out[0] : -1, src = tensor_of(node, "src");

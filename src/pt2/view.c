@@ -27,10 +27,12 @@ static const struct {
   const char *op;
   view_kind_t kind;
 } views[] = {
+    {"aten.adjoint", VIEW_OTHER},
     {"aten.alias", VIEW_SAME},
+    {"aten.alpha_dropout", VIEW_UNUSED},
     {"aten.as_strided", VIEW_OTHER},
+    {"aten.broadcast_to", VIEW_OTHER},
     {"aten.chunk", VIEW_PARTS},
-    {"aten.clip", VIEW_NONE},
     {"aten.conj", VIEW_OTHER},
     {"aten.contiguous", VIEW_PACKED},
     {"aten.detach", VIEW_SAME},
@@ -38,10 +40,14 @@ static const struct {
     {"aten.dropout", VIEW_UNUSED},
     {"aten.expand", VIEW_OTHER},
     {"aten.expand_as", VIEW_OTHER},
+    {"aten.feature_alpha_dropout", VIEW_UNUSED},
+    {"aten.feature_dropout", VIEW_UNUSED},
     {"aten.flatten", VIEW_SHAPE_MAYBE},
+    {"aten.hsplit", VIEW_OTHER},
     {"aten.imag", VIEW_OTHER},
     {"aten.lift", VIEW_SAME},
     {"aten.lift_fresh", VIEW_SAME},
+    {"aten.mH", VIEW_OTHER},
     {"aten.mT", VIEW_PERMUTE},
     {"aten.matrix_H", VIEW_OTHER},
     {"aten.meshgrid", VIEW_OTHER},
@@ -55,6 +61,8 @@ static const struct {
     {"aten.real", VIEW_OTHER},
     {"aten.reshape", VIEW_SHAPE_MAYBE},
     {"aten.reshape_as", VIEW_SHAPE_MAYBE},
+    {"aten.resolve_conj", VIEW_SAME},
+    {"aten.resolve_neg", VIEW_SAME},
     {"aten.select", VIEW_SELECT},
     {"aten.slice", VIEW_SLICE},
     {"aten.split", VIEW_PARTS},
@@ -75,6 +83,7 @@ static const struct {
     {"aten.view_as", VIEW_SHAPE},
     {"aten.view_as_complex", VIEW_OTHER},
     {"aten.view_as_real", VIEW_OTHER},
+    {"aten.vsplit", VIEW_OTHER},
     {"aten._unsafe_view", VIEW_SHAPE},
 };
 
@@ -93,17 +102,27 @@ static int view_unused(const ct_pt2_node_t *node)
   return p && p->kind == CT_PT2_FLOAT && p->number[0] == 0;
 }
 
+/* Whether a node asks for an order of the elements that is not row-major. */
+static int other_format(const ct_pt2_node_t *node)
+{
+  const ct_pt2_arg_t *format = ct_pt2_arg(node, "memory_format");
+  return format && format->kind == CT_PT2_FORMAT && format->dim[0].n != 1 && format->dim[0].n != 4;
+}
+
 /* The kind of the view that output `out` is, as far as the types and strides decide it. */
 static view_kind_t view_decide(const ct__pt2_t *p, const ct_pt2_node_t *node, int of, int out)
 {
   view_kind_t kind = view_find(node);
   const ct_pt2_arg_t *copy = ct_pt2_arg(node, "copy");
-  int packed = p->more[of].packed;
+  int packed = p->more[of].packed, same = p->value[of].type == p->value[out].type;
+  if ((kind == VIEW_TYPE || kind == VIEW_PACKED) && other_format(node) && same)
+    return VIEW_SHAPE_MAYBE;
   if (kind == VIEW_TYPE && copy && copy->kind == CT_PT2_BOOL && copy->dim[0].n) return VIEW_NONE;
-  if (kind == VIEW_TYPE) return p->value[of].type == p->value[out].type ? VIEW_SAME : VIEW_NONE;
+  if (kind == VIEW_TYPE) return same ? VIEW_SAME : VIEW_NONE;
   if (kind == VIEW_PACKED) return packed ? VIEW_SAME : VIEW_NONE;
   if (kind == VIEW_UNUSED) return view_unused(node) ? VIEW_SAME : VIEW_NONE;
   if (kind == VIEW_SHAPE_MAYBE && packed) return VIEW_SHAPE;
+  if (kind == VIEW_SHAPE && !same) return VIEW_OTHER; /* the same bytes as another type */
   return kind;
 }
 
