@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/ct_expr_view.h"
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -79,6 +80,7 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
+  if (d->kind == CT_OP_EXPR) return ct_expr_wants(d) == CT_NHWC ? CT_NHWC : CT_PLAIN;
   if (!k->run || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
   return d->x.ndim >= channel_dims(d) && nhwc_of(d, k) >= 0 ? CT_NHWC : CT_PLAIN;
 }

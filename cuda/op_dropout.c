@@ -13,11 +13,16 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
                 const void *x, void *y, cudaStream_t s)
 {
   ct_dropout_t rule = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
-  gpu__dropout_shape_t shape = {1, ct_op_dropped_samples(d), 0, 1};
+  gpu__dropout_shape_t shape = {1, ct_op_dropped_samples(d), 0, 1, 1};
   gpu__step_params_t params = gpu__step_params(a);
   if (!d->training) {
     if (x == y) return CT_OK;
     return GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(&d->x), cudaMemcpyDeviceToDevice, s));
+  }
+  if (d->u.dropout.whole) {
+    shape = (gpu__dropout_shape_t){1, d->x.dim[0], ct_shape_sample(&d->x), 1, 1};
+    if (d->u.dropout.rows > 1) shape.rows = d->u.dropout.rows;
+    return GPU_CHECK(gpu__drop_rows(d->x.dtype, &shape, &rule, &params, at, x, y, s));
   }
   for (int i = 0; i < d->u.dropout.dim; i++)
     shape.outer *= d->x.dim[i];
@@ -33,7 +38,7 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
 static int dropout_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (d->u.dropout.whole) return gpu__cannot(why, "it does not drop whole rows");
+  if (d->u.dropout.whole) return 1;
   if ((!d->u.dropout.dim && d->u.dropout.rows <= 1) || d->x.layout == CT_PLAIN) return 1;
   return gpu__cannot(why, "such samples are dropped in the plain layout only");
 }

@@ -69,6 +69,23 @@ CT_KERNEL void drop_channels(gpu__dropout_shape_t shape, uint32_t layer, uint32_
   }
 }
 
+/* Adjacent threads have adjacent elements of a row. */
+template <class T>
+CT_KERNEL void drop_rows(gpu__dropout_shape_t shape, uint32_t layer, uint32_t drop, float factor,
+                         gpu__step_params_t params, const gpu__step_params_t *at, const T *x, T *y)
+{
+  const gpu__step_params_t &d = at ? *at : params;
+  const ct_dropout_t rule = rule_of(d, layer, drop, factor);
+  for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
+    float factors[BLOCK];
+    int64_t row = n % shape.rows;
+    ct_dropout_factors(&rule, d.first + n / shape.rows, row / BLOCK, factors);
+    float own = factors[row % BLOCK];
+    GPU_LOOP (i, shape.space)
+      gpu_store(&y[n * shape.space + i], dropped(gpu_load(&x[n * shape.space + i]), own));
+  }
+}
+
 template <class T> static int in_blocks(const gpu__dropout_shape_t *s, const void *x, const void *y)
 {
   return s->channels == 1 && s->outer == 1 && s->space % BLOCK == 0 && gpu_vec_fit<T, BLOCK>(x) &&
@@ -99,4 +116,18 @@ extern "C" cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t 
 {
   GPU_BY_TYPE(type, T, return launch<T>(shape, rule, params, at, x, y, stream))
   return cudaSuccess;
+}
+
+extern "C" cudaError_t gpu__drop_rows(ct_dtype_t type, const gpu__dropout_shape_t *shape,
+                                      const ct_dropout_t *rule, const gpu__step_params_t *params,
+                                      const gpu__step_params_t *at, const void *x, void *y,
+                                      cudaStream_t stream)
+{
+  dim3 grid(gpu_grid(shape->space, THREADS),
+            (unsigned)(shape->samples < MOST_ROWS ? shape->samples : (int64_t)MOST_ROWS));
+  if (shape->samples == 0) return cudaSuccess;
+  GPU_BY_TYPE(type, T,
+              CT_LAUNCH(drop_rows<T>, grid, THREADS, stream, *shape, rule->layer, rule->drop,
+                        rule->factor, *params, at, (const T *)x, (T *)y));
+  return cudaGetLastError();
 }

@@ -15,6 +15,7 @@ extern "C" {
  * there. */
 typedef struct gpu__dropout_shape {
   int64_t outer, samples, space, channels;
+  int64_t rows; /**< gpu__drop_rows(): `samples` counts rows, so many of each sample; else 1 */
 } gpu__dropout_shape_t;
 
 /** Computes y = x * the dropout factors (ct_dropout.h); y may be x. The seed comes from the step
@@ -22,6 +23,12 @@ typedef struct gpu__dropout_shape {
 cudaError_t gpu__dropout(ct_dtype_t type, const gpu__dropout_shape_t *shape,
                          const ct_dropout_t *rule, const gpu__step_params_t *params,
                          const gpu__step_params_t *at, const void *x, void *y, cudaStream_t stream);
+
+/** The same, but with one factor for all elements of a row. */
+cudaError_t gpu__drop_rows(ct_dtype_t type, const gpu__dropout_shape_t *shape,
+                           const ct_dropout_t *rule, const gpu__step_params_t *params,
+                           const gpu__step_params_t *at, const void *x, void *y,
+                           cudaStream_t stream);
 
 #ifdef __cplusplus
 }

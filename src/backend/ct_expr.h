@@ -5,7 +5,7 @@
  * the result of the last step is y.  A step is one row of the list below; a backend gives each
  * function its formula and that of its gradients.
  *
- * Programs are built by ct_expr_const() and ct_expr_step(), which store equal constants and equal
+ * Programs are built by ct_expr_const() and ct_expr_add(), which store equal constants and equal
  * steps once and sort the operands of commutative functions, so that programs that are built alike
  * are equal byte by byte. */
 #ifndef CT_EXPR_H
@@ -138,7 +138,7 @@ void ct_expr_init(ct_expr_t *e);
 int ct_expr_const(ct_expr_t *e, double v);
 /** Adds a step, unless an equal one exists.  Operands beyond the function's number are ignored.
  * Returns the operand for its result; CT_EXPR_FULL: no room, or an operand is CT_EXPR_FULL. */
-int ct_expr_step(ct_expr_t *e, ct_fn_t fn, int a, int b, int c);
+int ct_expr_add(ct_expr_t *e, ct_fn_t fn, int a, int b, int c);
 /** Appends the steps of \a from.  \a input[k]: operand of e that replaces input k.  Returns the
  * operand for the result; CT_EXPR_FULL: no room, and e is as before. */
 int ct_expr_append(ct_expr_t *e, const ct_expr_t *from, const int input[CT_EXPR_INPUTS]);
@@ -154,6 +154,6 @@ typedef struct ct_expr_need {
   uint32_t value;    /**< inputs and results whose value is read or computed on the way */
 } ct_expr_need_t;
 /** \a inputs: bit k is set if the gradient of input k is wanted. */
-ct_expr_need_t ct_expr_need(const ct_expr_t *e, unsigned inputs);
+ct_expr_need_t ct_expr_needs(const ct_expr_t *e, unsigned inputs);
 
 #endif

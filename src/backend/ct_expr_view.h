@@ -26,7 +26,7 @@ const ct_shape_t *ct_expr_shape(const ct_op_desc_t *d, int k);
  * y's channels fill. */
 int ct_expr_layout_fits(const ct_op_desc_t *d, ct_layout_t y);
 /** Returns the view of a valid EXPR whose layouts fit; y is in layout \a y. */
-ct_expr_view_t ct_expr_view(const ct_op_desc_t *d, ct_layout_t y);
+ct_expr_view_t ct_expr_view_of(const ct_op_desc_t *d, ct_layout_t y);
 /** Returns the layout that an EXPR gets if the input with the most elements keeps its own: that
  * layout or, where it does not fit, plain. */
 ct_layout_t ct_expr_wants(const ct_op_desc_t *d);

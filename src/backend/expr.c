@@ -28,7 +28,7 @@ int ct_expr_const(ct_expr_t *e, double v)
   return CT_EXPR_CONST + e->consts++;
 }
 
-int ct_expr_step(ct_expr_t *e, ct_fn_t fn, int a, int b, int c)
+int ct_expr_add(ct_expr_t *e, ct_fn_t fn, int a, int b, int c)
 {
   const ct_fn_facts_t *f = ct_fn_facts_of((int)fn);
   const int of[3] = {a, b, c};
@@ -56,7 +56,7 @@ int ct_expr_append(ct_expr_t *e, const ct_expr_t *from, const int input[CT_EXPR_
     at[CT_EXPR_CONST + i] = ct_expr_const(&whole, from->value[i]);
   for (int i = 0; i < from->steps; i++) {
     const ct_expr_step_t *s = &from->step[i];
-    last = ct_expr_step(&whole, (ct_fn_t)s->fn, at[s->of[0]], at[s->of[1]], at[s->of[2]]);
+    last = ct_expr_add(&whole, (ct_fn_t)s->fn, at[s->of[0]], at[s->of[1]], at[s->of[2]]);
     if (last == CT_EXPR_FULL) return CT_EXPR_FULL;
     at[CT_EXPR_STEP + i] = last;
   }
@@ -112,7 +112,7 @@ double ct_expr_flops(const ct_expr_t *e)
   return sum;
 }
 
-ct_expr_need_t ct_expr_need(const ct_expr_t *e, unsigned inputs)
+ct_expr_need_t ct_expr_needs(const ct_expr_t *e, unsigned inputs)
 {
   ct_expr_need_t need = {.gradient = inputs};
   uint32_t reach = 1u << (CT_EXPR_STEP + e->steps - 1); /* results that y depends on smoothly */

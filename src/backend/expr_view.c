@@ -117,7 +117,7 @@ static void note_whole(ct_expr_view_t *v)
   }
 }
 
-ct_expr_view_t ct_expr_view(const ct_op_desc_t *d, ct_layout_t y)
+ct_expr_view_t ct_expr_view_of(const ct_op_desc_t *d, ct_layout_t y)
 {
   ct_expr_view_t v = {.inputs = ct_expr_inputs(d), .count = ct_shape_count(&d->y)};
   steps_t steps[CT_EXPR_INPUTS] = {{{0}, 0}};

@@ -246,7 +246,7 @@ static int expr_uses(const ct_op_desc_t *d)
 {
   unsigned inputs = d->passes & CT_BWD_DATA ? (1u << ct_expr_inputs(d)) - 1 : 0;
   if (d->u.expr.weight) inputs = (inputs & ~2u) | (d->passes & CT_BWD_PARAM ? 2u : 0);
-  uint32_t read = ct_expr_need(&d->u.expr, inputs).value & ((1u << CT_EXPR_INPUTS) - 1);
+  uint32_t read = ct_expr_needs(&d->u.expr, inputs).value & ((1u << CT_EXPR_INPUTS) - 1);
   return read ? CT_USES_X : 0;
 }
 

@@ -36,16 +36,16 @@ static void power(ct_expr_t *e, double exponent)
 {
   int one = 0, x = 0;
   if (exponent == 2 || exponent == 3) {
-    int square = ct_expr_step(e, CT_FN_MUL, x, x, 0);
-    if (exponent == 3) ct_expr_step(e, CT_FN_MUL, x, square, 0);
+    int square = ct_expr_add(e, CT_FN_MUL, x, x, 0);
+    if (exponent == 3) ct_expr_add(e, CT_FN_MUL, x, square, 0);
   } else if (exponent == 0.5 || exponent == -0.5) {
-    ct_expr_step(e, exponent > 0 ? CT_FN_SQRT : CT_FN_RSQRT, x, 0, 0);
+    ct_expr_add(e, exponent > 0 ? CT_FN_SQRT : CT_FN_RSQRT, x, 0, 0);
   } else if (exponent == -1) {
     one = ct_expr_const(e, 1);
-    ct_expr_step(e, CT_FN_DIV, one, x, 0);
+    ct_expr_add(e, CT_FN_DIV, one, x, 0);
   } else {
     one = ct_expr_const(e, exponent);
-    ct_expr_step(e, CT_FN_POW, x, one, 0);
+    ct_expr_add(e, CT_FN_POW, x, one, 0);
   }
 }
 
@@ -62,7 +62,7 @@ static void binary_program(const binary_t *o, ct_fn_t fn, ct_op_desc_t *d)
     }
     b = ct_expr_const(e, value);
   }
-  ct_expr_step(e, fn, o->reverse ? b : a, o->reverse ? a : b, 0);
+  ct_expr_add(e, fn, o->reverse ? b : a, o->reverse ? a : b, 0);
 }
 
 /* A kind: its name and help; its function; the members of its entry that others lack. */
@@ -140,7 +140,7 @@ static void where_attributes(const void *opts, ct_op_desc_t *d)
   double value = 0;
   if (*o->value) ct__layer_number("value", o->value, &value);
   int b = *o->value ? ct_expr_const(&d->u.expr, value) : 1;
-  ct_expr_step(&d->u.expr, CT_FN_WHERE, 0, b, *o->value ? 1 : 2);
+  ct_expr_add(&d->u.expr, CT_FN_WHERE, 0, b, *o->value ? 1 : 2);
 }
 
 const ct_layer_ops_t ct__layer_where = {

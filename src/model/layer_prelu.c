@@ -43,7 +43,7 @@ static void prelu_attributes(const void *opts, ct_op_desc_t *d)
   ct_shape_t weight = ct_shape(o->channels > 1 ? d->x.ndim - 1 : 1, o->channels, 1, 1, 1, 1, 1, 1);
   ct_op_desc_more(d, &weight, NULL);
   d->u.expr.weight = 1;
-  ct_expr_step(&d->u.expr, CT_FN_PRELU, 0, 1, 0);
+  ct_expr_add(&d->u.expr, CT_FN_PRELU, 0, 1, 0);
 }
 
 const ct_layer_ops_t ct__layer_prelu = {

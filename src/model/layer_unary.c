@@ -24,7 +24,7 @@
                                            options};
 #define NO_OPTIONS            .opts = ct__layer_no_options
 #define OPTIONS(type, rows)   .opts_bytes = sizeof(type), .opts = rows
-#define PLAIN(word, text, fn) KIND_WITH(word, text, NO_OPTIONS, ct_expr_step(e, fn, 0, 0, 0))
+#define PLAIN(word, text, fn) KIND_WITH(word, text, NO_OPTIONS, ct_expr_add(e, fn, 0, 0, 0))
 
 PLAIN(exp, "exp(x)", CT_FN_EXP)
 PLAIN(expm1, "exp(x) - 1", CT_FN_EXPM1)
@@ -52,22 +52,22 @@ PLAIN(hardswish, "x * min(max(x + 3, 0), 6) / 6", CT_FN_HARDSWISH)
 PLAIN(logsigmoid, "log(1 / (1 + exp(-x)))", CT_FN_LOGSIGMOID)
 PLAIN(gelu_tanh, "GELU, approximated with tanh", CT_FN_GELU_TANH)
 
-KIND_WITH(neg, "-x", NO_OPTIONS, ct_expr_step(e, CT_FN_MUL, 0, ct_expr_const(e, -1), 0))
-KIND_WITH(reciprocal, "1 / x", NO_OPTIONS, ct_expr_step(e, CT_FN_DIV, ct_expr_const(e, 1), 0, 0))
-KIND_WITH(square, "x * x", NO_OPTIONS, ct_expr_step(e, CT_FN_MUL, 0, 0, 0))
-KIND_WITH(softsign, "x / (1 + |x|)", NO_OPTIONS, int size = ct_expr_step(e, CT_FN_ABS, 0, 0, 0);
-          int more = ct_expr_step(e, CT_FN_ADD, size, ct_expr_const(e, 1), 0);
-          ct_expr_step(e, CT_FN_DIV, 0, more, 0))
+KIND_WITH(neg, "-x", NO_OPTIONS, ct_expr_add(e, CT_FN_MUL, 0, ct_expr_const(e, -1), 0))
+KIND_WITH(reciprocal, "1 / x", NO_OPTIONS, ct_expr_add(e, CT_FN_DIV, ct_expr_const(e, 1), 0, 0))
+KIND_WITH(square, "x * x", NO_OPTIONS, ct_expr_add(e, CT_FN_MUL, 0, 0, 0))
+KIND_WITH(softsign, "x / (1 + |x|)", NO_OPTIONS, int size = ct_expr_add(e, CT_FN_ABS, 0, 0, 0);
+          int more = ct_expr_add(e, CT_FN_ADD, size, ct_expr_const(e, 1), 0);
+          ct_expr_add(e, CT_FN_DIV, 0, more, 0))
 KIND_WITH(tanhshrink, "x - tanh(x)", NO_OPTIONS,
-          ct_expr_step(e, CT_FN_SUB, 0, ct_expr_step(e, CT_FN_TANH, 0, 0, 0), 0))
+          ct_expr_add(e, CT_FN_SUB, 0, ct_expr_add(e, CT_FN_TANH, 0, 0, 0), 0))
 KIND_WITH(hardsigmoid, "min(max(x + 3, 0), 6) / 6", NO_OPTIONS,
-          int cut = ct_expr_step(e, CT_FN_HARDTANH, 0, ct_expr_const(e, -3), ct_expr_const(e, 3));
-          int sum = ct_expr_step(e, CT_FN_ADD, cut, ct_expr_const(e, 3), 0);
-          ct_expr_step(e, CT_FN_DIV, sum, ct_expr_const(e, 6), 0))
+          int cut = ct_expr_add(e, CT_FN_HARDTANH, 0, ct_expr_const(e, -3), ct_expr_const(e, 3));
+          int sum = ct_expr_add(e, CT_FN_ADD, cut, ct_expr_const(e, 3), 0);
+          ct_expr_add(e, CT_FN_DIV, sum, ct_expr_const(e, 6), 0))
 /* the constants are those of torch.nn.SELU */
 KIND_WITH(selu, "scaled ELU that keeps mean 0 and variance 1", NO_OPTIONS,
-          int elu = ct_expr_step(e, CT_FN_ELU, 0, ct_expr_const(e, 1.6732632423543772848), 0);
-          ct_expr_step(e, CT_FN_MUL, elu, ct_expr_const(e, 1.0507009873554804934), 0))
+          int elu = ct_expr_add(e, CT_FN_ELU, 0, ct_expr_const(e, 1.6732632423543772848), 0);
+          ct_expr_add(e, CT_FN_MUL, elu, ct_expr_const(e, 1.0507009873554804934), 0))
 
 /* ---- with options ---- */
 
@@ -81,12 +81,12 @@ static const ct_opt_t celu_rows[] = {
     CT_OPT_DOUBLE(elu_t, alpha, "1", 1e-6, 1e6, "limit for small x, but for the sign"), CT_OPT_END};
 
 KIND_WITH(elu, "x if x > 0, else alpha * (exp(x) - 1)", OPTIONS(elu_t, elu_rows),
-          ct_expr_step(e, CT_FN_ELU, 0, ct_expr_const(e, ((const elu_t *)opts)->alpha), 0))
+          ct_expr_add(e, CT_FN_ELU, 0, ct_expr_const(e, ((const elu_t *)opts)->alpha), 0))
 KIND_WITH(celu, "x if x > 0, else alpha * (exp(x / alpha) - 1)", OPTIONS(elu_t, celu_rows),
           int alpha = ct_expr_const(e, ((const elu_t *)opts)->alpha);
-          int scaled = ct_expr_step(e, CT_FN_DIV, 0, alpha, 0);
-          int elu = ct_expr_step(e, CT_FN_ELU, scaled, ct_expr_const(e, 1), 0);
-          ct_expr_step(e, CT_FN_MUL, elu, alpha, 0))
+          int scaled = ct_expr_add(e, CT_FN_DIV, 0, alpha, 0);
+          int elu = ct_expr_add(e, CT_FN_ELU, scaled, ct_expr_const(e, 1), 0);
+          ct_expr_add(e, CT_FN_MUL, elu, alpha, 0))
 
 typedef struct {
   double beta, threshold;
@@ -99,8 +99,8 @@ static const ct_opt_t softplus_rows[] = {
 
 KIND_WITH(softplus, "log(1 + exp(beta * x)) / beta", OPTIONS(softplus_t, softplus_rows),
           const softplus_t *o = opts;
-          ct_expr_step(e, CT_FN_SOFTPLUS, 0, ct_expr_const(e, o->beta),
-                       ct_expr_const(e, o->threshold)))
+          ct_expr_add(e, CT_FN_SOFTPLUS, 0, ct_expr_const(e, o->beta),
+                      ct_expr_const(e, o->threshold)))
 
 typedef struct {
   double min, max;
@@ -112,7 +112,7 @@ static const ct_opt_t hardtanh_rows[] = {
 
 KIND_WITH(hardtanh, "min(max(x, min), max), without gradient at the bounds",
           OPTIONS(hardtanh_t, hardtanh_rows), const hardtanh_t *o = opts;
-          ct_expr_step(e, CT_FN_HARDTANH, 0, ct_expr_const(e, o->min), ct_expr_const(e, o->max)))
+          ct_expr_add(e, CT_FN_HARDTANH, 0, ct_expr_const(e, o->min), ct_expr_const(e, o->max)))
 
 typedef struct {
   double lambda;
@@ -123,12 +123,12 @@ static const ct_opt_t shrink_rows[] = {
     CT_OPT_END};
 
 KIND_WITH(hardshrink, "0 if |x| <= lambda, else x", OPTIONS(shrink_t, shrink_rows),
-          ct_expr_step(e, CT_FN_HARDSHRINK, 0, ct_expr_const(e, ((const shrink_t *)opts)->lambda),
-                       0))
+          ct_expr_add(e, CT_FN_HARDSHRINK, 0, ct_expr_const(e, ((const shrink_t *)opts)->lambda),
+                      0))
 KIND_WITH(softshrink, "0 if |x| <= lambda, else x moved towards 0 by lambda",
           OPTIONS(shrink_t, shrink_rows),
-          ct_expr_step(e, CT_FN_SOFTSHRINK, 0, ct_expr_const(e, ((const shrink_t *)opts)->lambda),
-                       0))
+          ct_expr_add(e, CT_FN_SOFTSHRINK, 0, ct_expr_const(e, ((const shrink_t *)opts)->lambda),
+                      0))
 
 typedef struct {
   double threshold, value;
@@ -140,8 +140,8 @@ static const ct_opt_t threshold_rows[] = {
 
 KIND_WITH(threshold, "x if x > threshold, else value", OPTIONS(threshold_t, threshold_rows),
           const threshold_t *o = opts;
-          ct_expr_step(e, CT_FN_THRESHOLD, 0, ct_expr_const(e, o->threshold),
-                       ct_expr_const(e, o->value)))
+          ct_expr_add(e, CT_FN_THRESHOLD, 0, ct_expr_const(e, o->threshold),
+                      ct_expr_const(e, o->value)))
 
 typedef struct {
   char *min, *max;
@@ -170,4 +170,4 @@ KIND_WITH(clamp, "min(max(x, min), max), with gradient at the bounds", CLAMP_OPT
           double min = -INFINITY; double max = INFINITY;
           if (*o->min) ct__layer_number("min", o->min, &min);
           if (*o->max) ct__layer_number("max", o->max, &max);
-          ct_expr_step(e, CT_FN_CLAMP, 0, ct_expr_const(e, min), ct_expr_const(e, max)))
+          ct_expr_add(e, CT_FN_CLAMP, 0, ct_expr_const(e, min), ct_expr_const(e, max)))

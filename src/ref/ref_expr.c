@@ -388,7 +388,7 @@ static void expr_backward(expr_t *e)
     for (int64_t i = 0; i < e->view.elements[k]; i++)
       *sums++ = 0;
   }
-  e->need = ct_expr_need(p, wanted);
+  e->need = ct_expr_needs(p, wanted);
   for (int64_t i = 0; i < e->view.count; i++) {
     double dy = ct__ref_get(e->d->y.dtype, a->dy, i);
     if (a->dy2) dy += ct__ref_get(e->d->y.dtype, a->dy2, i);
@@ -405,7 +405,7 @@ static void expr_backward(expr_t *e)
 
 static int expr_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  expr_t e = {.d = d, .a = a, .view = ct_expr_view(d, CT_PLAIN), .in = {a->x, a->x2, a->x3}};
+  expr_t e = {.d = d, .a = a, .view = ct_expr_view_of(d, CT_PLAIN), .in = {a->x, a->x2, a->x3}};
   double val[CT_EXPR_VALUES] = {0};
   int64_t at[CT_EXPR_INPUTS];
   for (int k = 0; k < CT_EXPR_INPUTS; k++)
@@ -425,7 +425,7 @@ static int expr_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 
 static void expr_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  ct_expr_view_t v = ct_expr_view(d, CT_PLAIN);
+  ct_expr_view_t v = ct_expr_view_of(d, CT_PLAIN);
   info->takes_dy2 = 1;
   info->inplace_fwd = info->inplace_bwd = v.whole[0];
   for (int k = 0; k < v.inputs && ct_op_goes_back(d); k++)

@@ -88,7 +88,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     break;
   case CT_OP_EXPR:
     d->x2 = ct_shape(3, 4, 1, 1);
-    ct_expr_step(&d->u.expr, CT_FN_MUL, 0, ct_expr_step(&d->u.expr, CT_FN_SIGMOID, 1, 0, 0), 0);
+    ct_expr_add(&d->u.expr, CT_FN_MUL, 0, ct_expr_add(&d->u.expr, CT_FN_SIGMOID, 1, 0, 0), 0);
     break;
   case CT_OP_GNORM:
     d->u.gnorm.groups = 2;

@@ -36,11 +36,10 @@ static domain_t domain_of(ct_fn_t fn, int operand)
 static int within(ct_expr_t *e, domain_t domain, int v)
 {
   if (domain == ABOVE_ONE)
-    return ct_expr_step(e, CT_FN_ADD, ct_expr_step(e, CT_FN_SIGMOID, v, 0, 0), ct_expr_const(e, 1),
-                        0);
+    return ct_expr_add(e, CT_FN_ADD, ct_expr_add(e, CT_FN_SIGMOID, v, 0, 0), ct_expr_const(e, 1),
+                       0);
   if (domain == IN_UNIT)
-    return ct_expr_step(e, CT_FN_MUL, ct_expr_step(e, CT_FN_TANH, v, 0, 0), ct_expr_const(e, 0.6),
-                        0);
+    return ct_expr_add(e, CT_FN_MUL, ct_expr_add(e, CT_FN_TANH, v, 0, 0), ct_expr_const(e, 0.6), 0);
   return v;
 }
 
@@ -74,11 +73,11 @@ static void program_of(ct_fn_t fn, ct_expr_t *e)
   int of[3] = {0, 0, 0};
   for (int k = 0; k < f->operands; k++)
     of[k] = is_number(f, k) ? ct_expr_const(e, setting_of(fn, k)) : within(e, domain_of(fn, k), k);
-  int last = ct_expr_step(e, fn, of[0], of[1], of[2]);
+  int last = ct_expr_add(e, fn, of[0], of[1], of[2]);
   int flat = 1;
   for (int k = 0; k < f->operands; k++)
     flat &= f->reads[k] == CT_FN_FLAT;
-  if (flat) ct_expr_step(e, CT_FN_MUL, 0, last, 0);
+  if (flat) ct_expr_add(e, CT_FN_MUL, 0, last, 0);
 }
 
 static int tensors_of(ct_fn_t fn)
@@ -130,8 +129,8 @@ static ct_shape_t shape_of(int ndim, const int dim[6])
 /* y = x sigmoid(x2) + x3 x2, or a part of it */
 static void mixed_program(ct_expr_t *e, int inputs)
 {
-  int v = ct_expr_step(e, CT_FN_MUL, 0, ct_expr_step(e, CT_FN_SIGMOID, inputs > 1, 0, 0), 0);
-  if (inputs > 2) ct_expr_step(e, CT_FN_ADD, v, ct_expr_step(e, CT_FN_MUL, 1, 2, 0), 0);
+  int v = ct_expr_add(e, CT_FN_MUL, 0, ct_expr_add(e, CT_FN_SIGMOID, inputs > 1, 0, 0), 0);
+  if (inputs > 2) ct_expr_add(e, CT_FN_ADD, v, ct_expr_add(e, CT_FN_MUL, 1, 2, 0), 0);
 }
 
 static int case_broadcast(int i, op_case_t *out)
@@ -173,19 +172,19 @@ static int case_broadcast(int i, op_case_t *out)
 /* x silu(x) x2 + x3 - 2 in as many steps as fit */
 static void long_program(ct_expr_t *e)
 {
-  int v = ct_expr_step(e, CT_FN_SILU, 0, 0, 0);
+  int v = ct_expr_add(e, CT_FN_SILU, 0, 0, 0);
   for (int i = 0; e->steps < CT_EXPR_STEPS - 2; i++)
-    v = ct_expr_step(e, i % 2 ? CT_FN_TANH : CT_FN_ADD, v, i % 4 < 2 ? 1 : 0, 0);
-  v = ct_expr_step(e, CT_FN_ADD, v, 2, 0);
-  ct_expr_step(e, CT_FN_SUB, v, ct_expr_const(e, 2), 0);
+    v = ct_expr_add(e, i % 2 ? CT_FN_TANH : CT_FN_ADD, v, i % 4 < 2 ? 1 : 0, 0);
+  v = ct_expr_add(e, CT_FN_ADD, v, 2, 0);
+  ct_expr_add(e, CT_FN_SUB, v, ct_expr_const(e, 2), 0);
 }
 
 /* where(x < 0, -inf, x) would give 0 * inf in sums of products: here min(where(...), 5) */
 static void masked_program(ct_expr_t *e)
 {
-  int mask = ct_expr_step(e, CT_FN_LT, 0, ct_expr_const(e, 0), 0);
-  int v = ct_expr_step(e, CT_FN_WHERE, mask, ct_expr_const(e, -INFINITY), 1);
-  ct_expr_step(e, CT_FN_MAXIMUM, v, ct_expr_const(e, -5), 0);
+  int mask = ct_expr_add(e, CT_FN_LT, 0, ct_expr_const(e, 0), 0);
+  int v = ct_expr_add(e, CT_FN_WHERE, mask, ct_expr_const(e, -INFINITY), 1);
+  ct_expr_add(e, CT_FN_MAXIMUM, v, ct_expr_const(e, -5), 0);
 }
 
 static int case_chains(int i, op_case_t *out)
@@ -203,15 +202,15 @@ static int case_chains(int i, op_case_t *out)
     masked_program(e);
     break;
   case 2: /* an operand twice */
-    ct_expr_step(e, CT_FN_MUL, ct_expr_step(e, CT_FN_MUL, 0, 0, 0), 0, 0);
+    ct_expr_add(e, CT_FN_MUL, ct_expr_add(e, CT_FN_MUL, 0, 0, 0), 0, 0);
     break;
   case 3: /* linear: backward reads no input */
     ct_op_desc_more(&out->desc, &gate, NULL);
-    ct_expr_step(e, CT_FN_SUB, ct_expr_step(e, CT_FN_MUL, 0, ct_expr_const(e, 3), 0), 1, 0);
+    ct_expr_add(e, CT_FN_SUB, ct_expr_add(e, CT_FN_MUL, 0, ct_expr_const(e, 3), 0), 1, 0);
     break;
   case 4: /* an input without gradient */
     ct_op_desc_more(&out->desc, &gate, NULL);
-    ct_expr_step(e, CT_FN_MUL, 0, ct_expr_step(e, CT_FN_GT, 1, ct_expr_const(e, 0.1), 0), 0);
+    ct_expr_add(e, CT_FN_MUL, 0, ct_expr_add(e, CT_FN_GT, 1, ct_expr_const(e, 0.1), 0), 0);
     break;
   default:
     return 0;
@@ -241,9 +240,9 @@ static int has_free_kinks(ct_fn_t fn)
 /* x f(x / 10 + 0.3, 2), which has no kink near */
 static void far_program(ct_fn_t fn, ct_expr_t *e)
 {
-  int tenth = ct_expr_step(e, CT_FN_MUL, 0, ct_expr_const(e, 0.1), 0);
-  int v = ct_expr_step(e, CT_FN_ADD, tenth, ct_expr_const(e, 0.3), 0);
-  ct_expr_step(e, CT_FN_MUL, 0, ct_expr_step(e, fn, v, ct_expr_const(e, 2), v), 0);
+  int tenth = ct_expr_add(e, CT_FN_MUL, 0, ct_expr_const(e, 0.1), 0);
+  int v = ct_expr_add(e, CT_FN_ADD, tenth, ct_expr_const(e, 0.3), 0);
+  ct_expr_add(e, CT_FN_MUL, 0, ct_expr_add(e, fn, v, ct_expr_const(e, 2), v), 0);
 }
 
 static int small_functions(int i, op_case_t *out)

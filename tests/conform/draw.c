@@ -425,10 +425,10 @@ static int draw_step(dice_t *d, ct_expr_t *e, int v, int w)
                                    CT_FN_ERF,     CT_FN_ABS,  CT_FN_COS,  CT_FN_LOGSIGMOID};
   static const ct_fn_t of_two[] = {CT_FN_ADD,     CT_FN_SUB,     CT_FN_ADD,
                                    CT_FN_MAXIMUM, CT_FN_MINIMUM, CT_FN_MUL};
-  if (dice_is(d, 45)) return ct_expr_step(e, of_one[dice_throw(d, 0, 11)], v, 0, 0);
+  if (dice_is(d, 45)) return ct_expr_add(e, of_one[dice_throw(d, 0, 11)], v, 0, 0);
   ct_fn_t fn = of_two[dice_throw(d, 0, 5)];
-  if (fn == CT_FN_MUL) w = ct_expr_step(e, CT_FN_TANH, w, 0, 0); /* keeps the numbers small */
-  return dice_is(d, 50) ? ct_expr_step(e, fn, v, w, 0) : ct_expr_step(e, fn, w, v, 0);
+  if (fn == CT_FN_MUL) w = ct_expr_add(e, CT_FN_TANH, w, 0, 0); /* keeps the numbers small */
+  return dice_is(d, 50) ? ct_expr_add(e, fn, v, w, 0) : ct_expr_add(e, fn, w, v, 0);
 }
 
 static void draw_program(dice_t *d, ct_expr_t *e, int inputs)
@@ -440,8 +440,8 @@ static void draw_program(dice_t *d, ct_expr_t *e, int inputs)
     v = draw_step(d, e, v, w);
   }
   for (int k = 1; k < inputs; k++) /* each input is used */
-    v = ct_expr_step(e, CT_FN_ADD, v, ct_expr_step(e, CT_FN_SIN, k, 0, 0), 0);
-  ct_expr_step(e, CT_FN_MUL, v, 0, 0);
+    v = ct_expr_add(e, CT_FN_ADD, v, ct_expr_add(e, CT_FN_SIN, k, 0, 0), 0);
+  ct_expr_add(e, CT_FN_MUL, v, 0, 0);
 }
 
 static void draw_expr(dice_t *d, op_case_t *c)

@@ -308,7 +308,7 @@ static int note_wanted(run_t *r)
     if (r->out[k]) wanted |= 1u << k;
     if (r->out[k] == a->dy || (a->dy2 && r->out[k] == a->dy2)) r->copies_dy = 1;
   }
-  r->need = ct_expr_need(r->p, wanted);
+  r->need = ct_expr_needs(r->p, wanted);
   for (int k = 0; k < r->e->view.inputs; k++)
     sums |= (r->need.gradient >> k & 1) && !r->e->view.whole[k];
   return sums;
@@ -367,7 +367,7 @@ static int expr_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   cpu__expr_t *e = (cpu__expr_t *)op;
   (void)like;
   info->y_layout = ct_expr_wants(&op->desc);
-  e->view = ct_expr_view(&op->desc, info->y_layout);
+  e->view = ct_expr_view_of(&op->desc, info->y_layout);
   if (ct_op_goes_back(&op->desc)) cpu__expr_divide(e);
   e->blocks_bytes = blocks_bytes(&op->desc.u.expr);
   info->scratch = e->sums_bytes + (size_t)op->dev->threads * e->blocks_bytes;
