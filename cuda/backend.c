@@ -118,6 +118,7 @@ static void close_device(ct_dev_t *dev)
   if (!dev) return;
   gpu__libraries_close(dev->libraries);
   if (dev->bad_label) (void)cudaFreeHost(dev->bad_label);
+  if (dev->bad_index) (void)cudaFreeHost(dev->bad_index);
   gpu__choices_save(dev->choices);
   gpu__choices_close(dev->choices);
   ct_mem_free(dev);

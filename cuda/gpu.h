@@ -14,6 +14,7 @@
 #include "cuda/choices.h"
 #include "cuda/kernels/step_params.h"
 #include "cuda/kernels/loss.h"
+#include "cuda/kernels/table_rows.h"
 #include "cuda/gemm_conv.h"
 
 /* ---- errors of the CUDA runtime ---- */
@@ -53,6 +54,7 @@ struct ct_dev {
     void *ctx;
   } watch[GPU_WATCHES];
   gpu__bad_label_t *bad_label;  /**< owned, staging; NULL until the first loss is prepared */
+  gpu__bad_index_t *bad_index;  /**< owned, staging; NULL until the first ROWS is prepared */
   struct gpu__repeats *repeats; /**< borrowed; list of the graphs of all queues */
   int capturing;                /**< 1: a step is being captured */
   ct_dev_id_t id;
@@ -176,6 +178,9 @@ extern const ct_queue_ops_t gpu__queue_ops;
 extern const ct_mem_ops_t gpu__mem_ops;
 extern const ct_backend_t gpu__backend;
 
+/** Local. Returns CT_ERR_DATA if ROWS ops that have completed found an index that is no row
+ * (op_rows.c); reported once. */
+int gpu__check_indices(ct_dev_t *dev);
 /** Local. Returns CT_ERR_DATA if losses that have completed found an invalid label (op_loss.c);
  * each label is reported once. */
 int gpu__check_labels(ct_dev_t *dev);

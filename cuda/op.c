@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/ct_expr_view.h"
+#include "backend/ct_strided.h"
 #include "base/ct_hash.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
@@ -81,6 +82,8 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   const gpu__kind_t *k = kinds[d->kind];
   (void)dev;
   if (d->kind == CT_OP_EXPR) return ct_expr_wants(d) == CT_NHWC ? CT_NHWC : CT_PLAIN;
+  if (d->kind == CT_OP_STRIDED && k->run && (!layout_fits(d, k) || ct_strided_layout(d) < 0))
+    return CT_PLAIN;
   if (!k->run || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
   return d->x.ndim >= channel_dims(d) && nhwc_of(d, k) >= 0 ? CT_NHWC : CT_PLAIN;
 }

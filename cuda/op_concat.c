@@ -1,5 +1,4 @@
-/* Concatenation along the channels; for sequences along the features. Rows are whole samples or
- * steps in plain layout, else the channels of one pixel. */
+/* Concatenation along a dim. Rows are the consecutive elements from this dim on. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/concat.h"
 
@@ -7,7 +6,7 @@
 static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (d->x.ndim != 3 || d->x.layout == CT_PLAIN) return 1;
+  if (d->x.ndim > 3 || d->x.layout == CT_PLAIN) return 1;
   return gpu__cannot(why, "sequences can be concatenated in the plain layout only");
 }
 
@@ -23,9 +22,7 @@ static int concat_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
-  int is_nhwc = d->x.layout == CT_NHWC;
-  int64_t one = is_nhwc ? d->x.dim[1] : ct_op_concat_row(&d->x);
-  int64_t two = is_nhwc ? d->y.dim[1] - one : ct_op_concat_row(&d->y) - one;
+  int64_t one = ct_op_concat_row(d, &d->x), two = ct_op_concat_row(d, &d->y) - one;
   int64_t rows = ct_shape_count(&d->x) / one;
   if (rows == 0) return CT_OK;
   ct_dtype_t t = d->x.dtype;

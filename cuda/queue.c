@@ -95,6 +95,7 @@ static int wait_for(ct_dev_t *dev, cudaStream_t s, cudaEvent_t ev)
   rc = gpu__check(e, "work of the GPU", __FILE__, __LINE__);
   if (rc != CT_OK) return tell_watches(dev, rc);
   rc = gpu__check_labels(dev);
+  if (rc == CT_OK) rc = gpu__check_indices(dev);
 out:
   return rc;
 }

@@ -79,6 +79,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
   /* copies elements by a map of indices: permute, slice, pad, roll, expand, windows … */       \
   X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \
+  /* rows of a table, which is a parameter or x2, by their indices */                             \
+  X(ROWS, rows, CT_KIND_INDEX | CT_KIND_SHAPES, 1, CT_USES_X, CT_USES_X, 0, 0, 0)                 \
   /* a parameter or buffer as the input of other ops; has no input */                             \
   X(OPERAND, operand, 0, 1, 0, 0, 0, 0, 0)                                                        \
   /* torch.matmul: products of the last two dims; the dims before them broadcast */               \
@@ -258,6 +260,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  STRIDED  x -> y                                dy -> dx
+ *  ROWS     x indices, w[0] or x2 [rows, …] -> y  x, dy -> dw[0] or dx2 (zero elsewhere)
  *  OPERAND  w[0] [as y] -> y                     dy -> dw[0]; the descriptor's x is as y
  *  MATMUL   x [.., m,k], x2 [.., k,n] -> y        x, x2, dy -> dx, dx2 (either may be NULL)
  *           [.., m,n]; each x may be transposed
@@ -335,6 +338,9 @@ typedef struct ct_op_desc {
       int relu;
     } add;
     struct {
+      int along; /**< 1 + the dim; 0: the channels, or of sequences (3 dims) the features */
+    } concat;
+    struct {
       double p;       /**< probability to drop */
       uint32_t layer; /**< layer number, which selects the stream of random numbers */
       int dim, rows;  /**< a sample is `rows` consecutive indices of dim `dim`, and all of the other
@@ -392,6 +398,10 @@ typedef struct ct_op_desc {
       double correction; /**< VAR, STD: the divisor is the number of values less this */
     } reduce;
     struct {
+      int64_t rows; /**< of the table */
+      int padding;  /**< 1 + the row that gets no gradient; 0: none */
+    } rows;
+    struct {
       int linear; /**< 1: torch.nn.functional.interpolate with align_corners = False; 0: nearest */
     } upsample;
     ct_loss_spec_t loss;
@@ -425,17 +435,18 @@ void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t);
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
-/** Returns the dim along which CONCAT joins shapes like \a x: channels, or the features of
- * sequences. */
-int ct_op_concat_dim(const ct_shape_t *x);
-/** Returns the number of consecutive elements that CONCAT copies from \a s in the plain layout:
- * those of one sample, or of one time step of a sequence. */
-int64_t ct_op_concat_row(const ct_shape_t *s);
+/** Returns the dim along which CONCAT joins its inputs. */
+int ct_op_concat_dim(const ct_op_desc_t *d);
+/** Returns the number of consecutive elements that CONCAT copies from an input, or to the output,
+ * of shape \a s, all in the layout of d->x; they include the padding of whole blocks. */
+int64_t ct_op_concat_row(const ct_op_desc_t *d, const ct_shape_t *s);
 /** Returns 1 if the op's last GEMM adds x2 (LINEAR and ATTENTION with `add`). Then the gradient of
  * x2 is dy, and backward does not compute it. */
 int ct_op_adds_second(const ct_op_desc_t *d);
+/** Returns the number of elements of a row of ROWS's table. */
+int64_t ct_op_row_width(const ct_op_desc_t *d);
 /** Returns the shape of x2.  CT_KIND_SHAPES: that of the descriptor; CONCAT: the shape of x, but
- * with the channels that y has in addition to those of x; CONV, LINEAR: the shape of y; other
+ * with what y has in addition along the dim of concatenation; CONV, LINEAR: the shape of y; other
  * kinds: the shape of x. */
 ct_shape_t ct_op_second(const ct_op_desc_t *d);
 /** Pure.  Checks kind, passes, types, ranges, and the shapes of x and y.  Returns 1 if the

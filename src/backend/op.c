@@ -34,16 +34,34 @@ void ct_op_desc_more(ct_op_desc_t *d, const ct_shape_t *x2, const ct_shape_t *x3
   if (x3) copy_shape(&d->x3, x3);
 }
 
-int ct_op_concat_dim(const ct_shape_t *x)
+int ct_op_concat_dim(const ct_op_desc_t *d)
 {
-  return x->ndim == 3 ? 2 : 1;
+  if (d->u.concat.along) return d->u.concat.along - 1;
+  return d->x.ndim == 3 ? 2 : 1;
 }
 
-int64_t ct_op_concat_row(const ct_shape_t *s)
+int64_t ct_op_concat_row(const ct_op_desc_t *d, const ct_shape_t *s)
+{
+  int along = ct_op_concat_dim(d);
+  int64_t n = 1;
+  ct_shape_t sample = *s;
+  for (int i = along; i < s->ndim; i++)
+    n *= s->dim[i];
+  if (d->x.layout == CT_PLAIN) return n;
+  if (along == 1 && d->x.layout == CT_NHWC) return s->dim[1];
+  /* the channels of a pixel follow its other dims */
+  sample.layout = d->x.layout;
+  for (int i = 0; i < along; i++)
+    if (i != 1) sample.dim[i] = 1;
+  if (along > 1 && d->x.layout != CT_NHWC) sample.dim[1] = 1; /* one block */
+  return ct_shape_padded(&sample);
+}
+
+int64_t ct_op_row_width(const ct_op_desc_t *d)
 {
   int64_t n = 1;
-  for (int i = ct_op_concat_dim(s); i < s->ndim; i++)
-    n *= s->dim[i];
+  for (int i = d->x.ndim; i < d->y.ndim; i++)
+    n *= d->y.dim[i];
   return n;
 }
 
@@ -107,7 +125,7 @@ ct_shape_t ct_op_second(const ct_op_desc_t *d)
 {
   if (ct_op_is(d->kind, CT_KIND_SHAPES)) return d->x2;
   ct_shape_t s = d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? d->y : d->x;
-  int along = ct_op_concat_dim(&d->x);
+  int along = d->kind == CT_OP_CONCAT ? ct_op_concat_dim(d) : 0;
   if (d->kind == CT_OP_CONCAT) s.dim[along] = d->y.dim[along] - d->x.dim[along];
   return s;
 }
@@ -308,6 +326,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return ct_shape_count(&d->y);
   case CT_OP_EXPR:
     return d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
+  case CT_OP_ROWS:
+    return d->x2.ndim ? 0 : d->u.rows.rows * ct_op_row_width(d);
   case CT_OP_TOKENS:
     return param == 0 ? out : ct_shape_sample(&d->y);
   default: /* one per channel */
@@ -529,8 +549,18 @@ static void put_detail(text_t *t, const ct_op_desc_t *d)
   if (d->kind == CT_OP_RANDOM) put_word(t, 1, ct_random_name(d->u.random.kind));
 }
 
+/* Appends the details of ops that move elements. */
+static void put_moves(text_t *t, const ct_op_desc_t *d)
+{
+  if (d->kind == CT_OP_STRIDED) put_strided(t, d);
+  if (d->kind == CT_OP_CONCAT && d->u.concat.along) op_put(t, " dim %d", d->u.concat.along - 1);
+  if (d->kind == CT_OP_ROWS) op_put(t, " of %lld", (long long)d->u.rows.rows);
+  if (d->kind == CT_OP_ROWS && d->u.rows.padding) op_put(t, " padding %d", d->u.rows.padding - 1);
+}
+
 static void put_details(text_t *t, const ct_op_desc_t *d)
 {
+  put_moves(t, d);
   switch (d->kind) {
   case CT_OP_CONV:
   case CT_OP_CONVT:
@@ -559,9 +589,6 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_ATTENTION:
     op_put(t, " %d heads", d->u.attention.heads);
     put_word(t, d->u.attention.add, "add");
-    break;
-  case CT_OP_STRIDED:
-    put_strided(t, d);
     break;
   case CT_OP_LOSS:
     put_loss(t, &d->u.loss);

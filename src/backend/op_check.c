@@ -235,13 +235,16 @@ static const char *check_pool(const ct_op_desc_t *d)
 
 static const char *check_concat(const ct_op_desc_t *d)
 {
-  int along = ct_op_concat_dim(&d->x);
+  int along = ct_op_concat_dim(d);
 
-  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
+  if (d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
+  if (along < 0 || along >= d->x.ndim) return "there is no such dim to concatenate";
   if (d->x.dim[along] >= d->y.dim[along]) return "the output is too small for the second input";
   for (int i = 0; i < d->x.ndim; i++)
     if (i != along && d->x.dim[i] != d->y.dim[i])
-      return along == 1 ? "only the channels may grow" : "only the features may grow";
+      return d->u.concat.along ? "only the dim that is concatenated may grow"
+             : along == 1      ? "only the channels may grow"
+                               : "only the features may grow";
   return NULL;
 }
 
@@ -308,6 +311,22 @@ static const char *check_select(const ct_op_desc_t *d)
   if (!same_dims(d, 1) || d->x.dim[2] != d->y.dim[1])
     return "input and output differ in batch size or features";
   return index >= -1 && index < d->x.dim[1] ? NULL : "the index is out of range of the sequence";
+}
+
+static const char *check_rows(const ct_op_desc_t *d)
+{
+  int wide = d->y.ndim - d->x.ndim;
+  if (wide < 0 || !same_dims(d, d->x.ndim)) return "the output is not a row for each index";
+  if (d->u.rows.rows < 1 || d->u.rows.rows > 1 << 24) return "a table has 1 to 2^24 rows";
+  if (d->u.rows.padding < 0 || d->u.rows.padding > d->u.rows.rows)
+    return "there is no such row to leave without gradient";
+  if (!d->x2.ndim) return NULL;
+  if (d->x2.ndim != 1 + wide || d->x2.dim[0] != d->u.rows.rows || d->x3.ndim)
+    return "the table is not rows x the dims of a row";
+  for (int i = 0; i < wide; i++)
+    if (d->x2.dim[1 + i] != d->y.dim[d->x.ndim + i])
+      return "the table is not rows x the dims of a row";
+  return NULL;
 }
 
 static const char *check_operand(const ct_op_desc_t *d)

@@ -117,7 +117,7 @@ static void use_threads(const ct_dev_t *dev)
 
 static int types_fit(const ct_op_desc_t *d, char why[128])
 {
-  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  ct_dtype_t y = d->y.dtype, x = ct_op_is(d->kind, CT_KIND_INDEX) ? y : d->x.dtype;
   int bf16 = kinds[d->kind]->bf16, cast = d->kind == CT_OP_REORDER;
   if (x == CT_F32 && y == CT_F32) return 1;
   if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;

@@ -64,7 +64,8 @@ libctrain_a_SOURCES += \
   %D%/kern/random.c \
   %D%/kern/expr.c \
   %D%/kern/expr_reduce.c \
-  %D%/kern/expr.h
+  %D%/kern/expr.h \
+  %D%/kern/rows.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \

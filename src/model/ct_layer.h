@@ -40,6 +40,7 @@ typedef struct ct_layer_ops {
   int optional;         /**< how many of them may be left out, from the last */
   int general;          /**< 1: takes tensors whose batch is in any dims (ct_shape_t.batch), or in
                              none, and infer() sets out->batch; 0: the batch is dim 0 of all */
+  int swaps;            /**< 1: `from` names the second input first */
   ct_op_kind_t op;      /**< the one op of the layer */
   /** Moves padding that the op does not have out of the options: writes the options of the `pad`
    * layer that must come before the layer, or "". NULL: the kind has no such padding. */

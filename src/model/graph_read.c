@@ -142,6 +142,19 @@ static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *wh
   return fail_at(where, from->line, "from: no layer before this one is called '%s'", from->text);
 }
 
+/* Returns 1 for a kind that takes any number of inputs: as a chain of layers. */
+static int is_chain(const ct_layer_ops_t *ops)
+{
+  return ops->op == CT_OP_CONCAT;
+}
+
+/* Returns the number of layers that an item of the list becomes. */
+static int layers_of(const item_t *it)
+{
+  int inputs = it->from && it->from->kind == CT_YAML_LIST ? ct_yaml_count(it->from) : 1;
+  return is_chain(it->ops) && inputs > it->ops->inputs ? inputs - it->ops->inputs + 1 : 1;
+}
+
 static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where,
                        int in[CT_OP_INPUTS])
 {
@@ -153,11 +166,17 @@ static int read_inputs(const ct_graph_t *g, const item_t *it, const char *where,
   if (!from && it->ops->inputs) in[0] = g->layers - 1;
   if (!from) return CT_OK;
   if (from->kind != CT_YAML_LIST) return find_input(g, from, where, &in[0]);
-  if (ct_yaml_count(from) < 1 || ct_yaml_count(from) > CT_OP_INPUTS)
+  int most = is_chain(it->ops) ? it->ops->inputs : CT_OP_INPUTS;
+  if (ct_yaml_count(from) < 1 || (ct_yaml_count(from) > most && !is_chain(it->ops)))
     return fail_at(where, from->line, "from: a list must have 1 to %d names, not %d", CT_OP_INPUTS,
                    ct_yaml_count(from));
-  for (const ct_yaml_t *one = from->child; one; one = one->next)
+  for (const ct_yaml_t *one = from->child; one && n < most; one = one->next)
     CT_TRY(find_input(g, one, where, &in[n++]));
+  if (it->ops->swaps && n == 2) {
+    int first = in[0];
+    in[0] = in[1];
+    in[1] = first;
+  }
 out:
   return rc;
 }
@@ -214,26 +233,52 @@ out:
   return rc;
 }
 
+/* Appends layer `at` of the `all` of an item, whose first inputs are in[]. */
+static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at, int all,
+                      const int inputs[CT_OP_INPUTS], const char *where)
+{
+  int rc = CT_OK, id, in[] = {inputs[0], inputs[1], inputs[2]};
+  const char *names[CT_LAYER_PARAMS] = {NULL};
+  char own[2 * CT_NAME_MAX];
+  void *opts;
+  ct_yaml_t none = {.kind = CT_YAML_MAP, .line = it->node->line};
+  CT_TRY(read_names(it, where, names));
+  CT_TRY(ct__layer_options(it->ops, it->opts ? it->opts : &none, where, &opts));
+  rc = add_pad(g, it, opts, where, &in[0]);
+  if (rc != CT_OK) {
+    ct__layer_options_free(it->ops, opts);
+    return ct_err_location(rc, where, it->node->line);
+  }
+  if (at < all - 1)
+    snprintf(own, sizeof own, "%.*s.%d", CT_NAME_MAX, name, at + 1);
+  else
+    snprintf(own, sizeof own, "%.*s", CT_NAME_MAX, name);
+  rc = ct__graph_append(g, &id, own, it->ops, opts, in, names);
+  if (rc != CT_OK) return ct_err_location(rc, where, it->node->line);
+  g->layer[id].inserted = at < all - 1;
+out:
+  return rc;
+}
+
 static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
 {
-  int rc = CT_OK, id, in[CT_OP_INPUTS];
-  const char *names[CT_LAYER_PARAMS] = {NULL};
+  int rc = CT_OK, in[CT_OP_INPUTS];
   item_t it;
-  void *opts;
   char name[CT_NAME_MAX];
-  ct_yaml_t none = {.kind = CT_YAML_MAP, .line = node->line};
   CT_TRY(take_item(node, where, &it));
   CT_TRY(read_inputs(g, &it, where, in));
-  CT_TRY(read_names(&it, where, names));
-  CT_TRY(ct__layer_options(it.ops, it.opts ? it.opts : &none, where, &opts));
-  rc = add_pad(g, &it, opts, where, &in[0]);
-  if (rc != CT_OK) {
-    ct__layer_options_free(it.ops, opts);
-    return ct_err_location(rc, where, node->line);
-  }
   if (!it.name) number_name(g, it.ops, name, sizeof name);
-  rc = ct__graph_append(g, &id, it.name ? it.name : name, it.ops, opts, in, names);
-  if (rc != CT_OK) ct_err_location(rc, where, node->line);
+  int all = layers_of(&it);
+  const ct_yaml_t *more = all > 1 ? it.from->child : NULL;
+  for (int i = 0; more && i < it.ops->inputs; i++)
+    more = more->next;
+  for (int i = 0; i < all; i++) {
+    CT_TRY(append_one(g, &it, it.name ? it.name : name, i, all, in, where));
+    if (!more) break;
+    in[0] = g->layers - 1;
+    CT_TRY(find_input(g, more, where, &in[1]));
+    more = more->next;
+  }
 out:
   return rc;
 }

@@ -118,6 +118,8 @@
   X(logsumexp)        \
   X(cumsum)           \
   X(layernorm)        \
+  X(embedding)        \
+  X(rows)             \
   X(attention)        \
   X(tokens)           \
   X(lstm)             \

@@ -53,6 +53,7 @@ libctrain_a_SOURCES += \
   %D%/layer_prelu.c \
   %D%/layer_random.c \
   %D%/layer_relu.c \
+  %D%/layer_rows.c \
   %D%/layer_reshape.c \
   %D%/layer_sdpa.c \
   %D%/layer_select.c \

@@ -3,6 +3,7 @@ libctrain_a_SOURCES += \
   %D%/onnx.h \
   %D%/onnx_file.c \
   %D%/onnx_layers.c \
+  %D%/onnx_move.c \
   %D%/onnx_node.c \
   %D%/onnx_products.c \
   %D%/onnx_quant.c \

@@ -136,6 +136,15 @@ void ct__onnx_softmax(ct__onnx_t *o, const ct__onnx_layer_t *l);
 void ct__onnx_reduce(ct__onnx_t *o, const ct__onnx_layer_t *l);
 void ct__onnx_sdpa(ct__onnx_t *o, const ct__onnx_layer_t *l);
 
+/* ---- ops that move elements: onnx_move.c ---- */
+
+/** Each adds the nodes of layer \a id, whose op is \a d for one sample, from \a x to \a y. */
+void ct__onnx_strided(ct__onnx_t *o, int id, const ct_op_desc_t *d, const char *x, const char *y);
+void ct__onnx_reshape(ct__onnx_t *o, int id, const ct_op_desc_t *d, const char *x, const char *y);
+/** \a table: the second input, or NULL. */
+void ct__onnx_rows(ct__onnx_t *o, int id, const ct_op_desc_t *d, const char *x, const char *table,
+                   const char *y);
+
 /* ---- layers: onnx_layers.c ---- */
 
 /** Pure. Returns 1 if an output keeps its dims; 0: it is N x classes. */

@@ -390,18 +390,28 @@ static void act(ct__onnx_t *o, const layer_t *l)
 static void concat(ct__onnx_t *o, const layer_t *l)
 {
   ct__onnx_node(o, "Concat", OUT(l->y), IN(l->x, l->x2));
-  ct__onnx_int(o, "axis", ct_op_concat_dim(&l->d->x));
+  ct__onnx_int(o, "axis", ct_op_concat_dim(l->d));
 }
 
-/* Adds a Reshape node, in which dim 0 copies the input's dim: the batch size. */
 static void reorder(ct__onnx_t *o, const layer_t *l)
 {
-  int64_t dims[CT_MAX_DIMS] = {0};
-  const ct_shape_t *y = &l->d->y;
-  for (int i = 1; i < y->ndim; i++)
-    dims[i] = y->dim[i];
-  const char *shape = ct__onnx_const_ints(o, l->id, "shape", 1, y->ndim, dims);
-  ct__onnx_node(o, "Reshape", OUT(l->y), IN(l->x, shape));
+  ct__onnx_reshape(o, l->id, l->d, l->x, l->y);
+}
+
+static void strided(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_strided(o, l->id, l->d, l->x, l->y);
+}
+
+static void table_rows(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_rows(o, l->id, l->d, l->x, l->x2, l->y);
+}
+
+/* A parameter is an initializer, and the node that reads it reads that. */
+static void operand(ct__onnx_t *o, const layer_t *l)
+{
+  ct__onnx_node(o, "Identity", OUT(l->y), IN(ct__onnx_param(o, l->id, 0)));
 }
 
 /* Expands the class token to the batch size, which only Shape provides at run time. */
@@ -455,6 +465,9 @@ static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
     [CT_OP_LSTM] = lstm,
     [CT_OP_TOKENS] = tokens,
     [CT_OP_SELECT] = select_place,
+    [CT_OP_STRIDED] = strided,
+    [CT_OP_ROWS] = table_rows,
+    [CT_OP_OPERAND] = operand,
     [CT_OP_UPSAMPLE] = upsample,
     [CT_OP_ATTENTION] = attention,
     [CT_OP_REORDER] = reorder,

@@ -78,6 +78,8 @@ static ct__onnx_tensor_t *onnx_tensor_list(ct__onnx_t *o, const char *name, int 
                                            ct__onnx_how_t how, const ct_param_t *p, int ndim,
                                            const int64_t dim[])
 {
+  for (int i = 0; i < o->tensors; i++) /* a shared parameter */
+    if (strcmp(o->tensor[i].name, name) == 0) return &o->tensor[i];
   ct__onnx_tensor_t *t = append(o, name, type, ndim, dim);
   if (!t) return NULL;
   t->how = how;

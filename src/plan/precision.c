@@ -32,6 +32,15 @@ static int precision_refuse(const ct_plan_t *p, const ct_plan_op_t *op, const ch
                     bf16 ? "bf16" : "off");
 }
 
+/* Returns 1 for an op that only moves data of float32: a parameter or a value. */
+static int source_is_float(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  ct_op_kind_t kind = op->desc.kind;
+  if (kind == CT_OP_ROWS) return op->in[1] < 0 || p->value[op->in[1]].shape.dtype == CT_F32;
+  return (kind == CT_OP_REORDER || kind == CT_OP_STRIDED) &&
+         p->value[op->in[0]].shape.dtype == CT_F32;
+}
+
 static int precision_choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype_t *out)
 {
   char why[128] = "";
@@ -39,8 +48,7 @@ static int precision_choose(const ct_plan_t *p, const ct_plan_op_t *op, ct_dtype
   if (ct_op_is(op->desc.kind, CT_KIND_F32)) return CT_OK;
   if (op->out >= 0 && p->value[op->out].exact) return CT_OK;
   /* do not round data that is only moved */
-  int moves = op->desc.kind == CT_OP_REORDER || op->desc.kind == CT_OP_STRIDED;
-  if (moves && p->value[op->in[0]].shape.dtype == CT_F32) return CT_OK;
+  if (source_is_float(p, op)) return CT_OK;
   if (can_do_in(p, op, p->o.compute, why))
     *out = p->o.compute;
   else if (ct_op_is(op->desc.kind, CT_KIND_GEMM))

@@ -90,6 +90,15 @@ out:
   return rc;
 }
 
+/* Returns the shape of the second input as the op reads it; its value has other dims if it was
+ * reshaped. */
+static ct_shape_t second_of(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  ct_shape_t second = ct_op_second(&op->desc);
+  second.dtype = p->value[op->in[1]].shape.dtype;
+  return second;
+}
+
 static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
 {
   int rc = CT_OK;
@@ -102,9 +111,10 @@ static int with_layouts(ct_plan_t *p, ct_plan_op_t *op)
     op->desc.x.layout = want;
   }
   if (op->desc.kind == CT_OP_CONV) return CT_OK; /* the second input has the layout of its output */
-  ct_shape_t second = ct_op_second(&op->desc);
-  if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want)
+  if (op->in[1] >= 0 && p->value[op->in[1]].shape.layout != want) {
+    ct_shape_t second = second_of(p, op);
     CT_TRY(reordered(p, op->in[1], &second, want, &op->in[1]));
+  }
 out:
   return rc;
 }
@@ -199,8 +209,10 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   CT_TRY(check_shared(p, &op));
   op.desc.y.layout = op.info.y_layout;
   if (op.in[1] >= 0 && op.desc.kind == CT_OP_CONV &&
-      p->value[op.in[1]].shape.layout != op.info.y_layout)
-    CT_TRY(reordered(p, op.in[1], &p->value[op.in[1]].shape, op.info.y_layout, &op.in[1]));
+      p->value[op.in[1]].shape.layout != op.info.y_layout) {
+    ct_shape_t second = second_of(p, &op);
+    CT_TRY(reordered(p, op.in[1], &second, op.info.y_layout, &op.in[1]));
+  }
   if (op.out >= 0) {
     p->value[op.out].shape = op.desc.y;
     p->value[op.out].bytes = ct_shape_bytes(&op.desc.y);

@@ -80,6 +80,8 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
     if (w->dw[k] >= 0) a.dw[k] = run_at(p, b, w->dw[k]);
   double begin = ct_trace_now();
   int rc = p->be->op->run(q, o->op, &a);
+  if (rc == CT_ERR_DATA && o->layer >= 0)
+    ct_err_prefix(rc, "layer '%s': ", p->graph->layer[o->layer].name);
   ct_trace_span(ct_op_name(o->desc.kind), w->pass & (CT_FWD | CT_FWD_STATS) ? NULL : "backward", i,
                 begin);
   return rc;

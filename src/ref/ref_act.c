@@ -94,7 +94,7 @@ static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t 
 
 static int concat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t all = ct_op_concat_row(&d->y), one = ct_op_concat_row(&d->x), two = all - one;
+  int64_t all = ct_op_concat_row(d, &d->y), one = ct_op_concat_row(d, &d->x), two = all - one;
   int64_t rows = ct_shape_count(&d->y) / all;
   size_t first = (size_t)one * ct_dtype_size(d->x.dtype);
   size_t second = (size_t)two * ct_dtype_size(d->x.dtype);

@@ -50,6 +50,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_SELECT:
     start(d, kind, sequence, ct_shape(2, 2, 8));
     break;
+  case CT_OP_ROWS:
+    start(d, kind, row, wide);
+    d->x = ct_shape(2, 2, 3);
+    d->u.rows.rows = 7;
+    break;
   case CT_OP_STRIDED: /* flips the rows of images */
     for (int i = 0; i < 4; i++) {
       d->u.strided.from[i] = i;
@@ -179,6 +184,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                         \
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                 \
   X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))    \
+  X(CT_OP_CONCAT, "no such dim", d->u.concat.along = 5)                                 \
+  X(CT_OP_CONCAT, "no such dim", d->u.concat.along = -1)                                \
+  X(CT_OP_CONCAT, "dim that is", (d->u.concat.along = 4, d->y.dim[3] = 6))              \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                      \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                      \
   X(CT_OP_DROPOUT, "no such dim", d->u.dropout.dim = 4)                                     \
@@ -249,6 +257,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_REDUCE, "correction", d->u.reduce.mode = CT_RED_VAR; d->u.reduce.correction = 25) \
   X(CT_OP_REDUCE, "output's size", d->y.dim[1] = 5)                                         \
   X(CT_OP_REDUCE, "output's size", d->y.ndim = 3)                                           \
+  X(CT_OP_ROWS, "a row for each", d->y.dim[1] = 4)                                      \
+  X(CT_OP_ROWS, "2^24", d->u.rows.rows = ((int64_t)1 << 24) + 1)                        \
+  X(CT_OP_ROWS, "such row", d->u.rows.padding = 8)                                      \
+  X(CT_OP_ROWS, "dims of a row", d->x2 = ct_shape(2, 7, 4))                             \
+  X(CT_OP_ROWS, "indices are float32", d->x.dtype = CT_BF16)                            \
   X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = 4)                           \
   X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = -2)                          \
   X(CT_OP_STRIDED, "edges", d->u.strided.edge[3] = CT_EDGE_COUNT)                       \

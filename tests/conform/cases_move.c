@@ -1,4 +1,5 @@
 /* Test cases of ops that move elements; see cases.c. */
+#include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -153,4 +154,67 @@ static int small_strided(int i, op_case_t *out)
   return 1;
 }
 
+/* ---- rows of a table ---- */
+
+typedef struct rows_row {
+  int ndim, dim[3]; /* of the indices */
+  int rows, width, padding, input;
+} rows_row_t;
+
+static void make_rows(const rows_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(r->ndim, r->dim[0], r->dim[1], r->dim[2]), y = x;
+  ct_shape_t table = ct_shape(2, r->rows, r->width);
+  y.dim[y.ndim++] = r->width;
+  case_start(out, CT_OP_ROWS, &x, &y);
+  out->desc.u.rows.rows = r->rows;
+  out->desc.u.rows.padding = r->padding;
+  if (r->input) ct_op_desc_more(&out->desc, &table, NULL);
+}
+
+static int case_rows(int i, op_case_t *out)
+{
+  static const rows_row_t of[] = {{2, {3, 5, 1}, 7, 4, 0, 0},    {1, {1, 1, 1}, 1, 1, 0, 0},
+                                  {2, {3, 5, 1}, 7, 4, 3, 0},    {3, {2, 4, 6}, 30, 33, 0, 0},
+                                  {2, {20, 50, 1}, 3, 20, 0, 0}, {2, {3, 5, 1}, 5000, 16, 1, 0},
+                                  {2, {3, 5, 1}, 7, 4, 0, 1},    {1, {40, 1, 1}, 300, 65, 0, 1}};
+  if (i >= COUNT(of)) return 0;
+  make_rows(&of[i], out);
+  return 1;
+}
+
+static int small_rows_of(int i, op_case_t *out)
+{
+  static const rows_row_t of[] = {
+      {2, {2, 3, 1}, 4, 3, 0, 0}, {2, {2, 3, 1}, 4, 3, 2, 0}, {2, {2, 3, 1}, 4, 3, 0, 1}};
+  if (i >= COUNT(of)) return 0;
+  make_rows(&of[i], out);
+  return 1;
+}
+
+/* An index that is no row is an error, at once or when the host waits. */
+static void bad_index(void)
+{
+  static const float bad[] = {-1, 7, 1.5f, 1e30f, NAN};
+  static const trial_t how = {.name = "index", .passes = CT_FWD};
+  op_case_t c;
+  inputs_t in;
+  rig_t r;
+  case_rows(0, &c);
+  inputs_open(&in, &c.desc, 1, DATA_RANDOM);
+  for (int i = 0; i < COUNT(bad); i++) {
+    in.x[4] = bad[i];
+    check(rig_open(&r, &tested, &c.desc, &how) == CT_OK, "%s", ct_err_last()->text);
+    check(rig_forward(&r, &in) == CT_ERR_DATA && strstr(ct_err_last()->text, "not a row"),
+          "index %g: no error", (double)bad[i]);
+    rig_close(&r);
+  }
+  in.x[4] = 6;
+  check(!rig_open(&r, &tested, &c.desc, &how) && !rig_forward(&r, &in), "%s", ct_err_last()->text);
+  rig_close(&r);
+  inputs_close(&in);
+}
+
+const kind_cases_t cases_rows = {
+    .cases = {case_rows}, .small = {small_rows_of}, .check = bad_index};
 const kind_cases_t cases_strided = {.cases = {case_strided, case_views}, .small = {small_strided}};

@@ -32,7 +32,7 @@ static int case_act(int i, op_case_t *out)
 static void make_concat(const ct_shape_t *x, int more, op_case_t *out)
 {
   ct_shape_t y = *x;
-  y.dim[ct_op_concat_dim(x)] += more;
+  y.dim[x->ndim == 3 ? 2 : 1] += more;
   case_start(out, CT_OP_CONCAT, x, &y);
 }
 

@@ -232,8 +232,9 @@ static void draw_concat(dice_t *d, op_case_t *c)
                  : dice_is(d, 50) ? draw_sequence(d)
                                   : ct_shape(2, draw_batch(d), draw_channels(d)),
              y = x;
-  y.dim[ct_op_concat_dim(&x)] += draw_channels(d);
   start(c, CT_OP_CONCAT, x, y);
+  if (dice_is(d, 50)) c->desc.u.concat.along = (int)dice_throw(d, 1, x.ndim);
+  c->desc.y.dim[ct_op_concat_dim(&c->desc)] += draw_channels(d);
 }
 
 /* Any map: dims of y read dims of x in any order, some with edges. */
@@ -263,6 +264,21 @@ static void draw_strided(dice_t *d, op_case_t *c)
     if (s == 1 && dice_is(d, 10)) c->desc.u.strided.start[s] = 16 * dice_throw(d, 0, 2);
   }
   c->desc.u.strided.value = dice_is(d, 50) ? 0 : (double)dice_throw(d, -3, 3);
+}
+
+/* Indices of any shape, into a parameter or an input. */
+static void draw_rows(dice_t *d, op_case_t *c)
+{
+  ct_shape_t x = ct_shape((int)dice_throw(d, 1, 3), draw_batch(d), draw_size(d), draw_size(d)),
+             y = x;
+  ct_shape_t table =
+      ct_shape(1 + (int)dice_throw(d, 0, 2), draw_size(d), draw_channels(d), draw_size(d));
+  for (int i = 1; i < table.ndim; i++)
+    y.dim[y.ndim++] = table.dim[i];
+  start(c, CT_OP_ROWS, x, y);
+  c->desc.u.rows.rows = table.dim[0];
+  if (dice_is(d, 40)) c->desc.u.rows.padding = (int)dice_throw(d, 1, table.dim[0]);
+  if (dice_is(d, 50)) c->desc.x2 = table;
 }
 
 static void draw_upsample(dice_t *d, op_case_t *c)
@@ -491,6 +507,9 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_CONCAT:
     draw_concat(d, c);
+    return 1;
+  case CT_OP_ROWS:
+    draw_rows(d, c);
     return 1;
   case CT_OP_STRIDED:
     draw_strided(d, c);

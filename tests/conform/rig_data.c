@@ -62,6 +62,12 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     return param == 0 ? ct_shape_count(&d->y) : 0;
   case CT_OP_EXPR:
     return param == 0 && d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
+  case CT_OP_ROWS:
+    if (d->x2.ndim || param > 0) return 0;
+    for (int i = d->x.ndim, n = 1;; i++) {
+      if (i == d->y.ndim) return d->u.rows.rows * n;
+      n *= (int)d->y.dim[i];
+    }
   case CT_OP_TOKENS:
     return param == 0 ? d->y.dim[2] : param == 1 ? ct_shape_sample(&d->y) : 0;
   case CT_OP_RELU: /* kinds without parameters; no `default`, so that the compiler warns about a
@@ -146,8 +152,7 @@ int64_t third_count(const ct_op_desc_t *d)
 /* Replaces values of x by drawn indices into the rows of x2, or of the parameter. */
 static void index_rows(const ct_op_desc_t *d, float *x, uint64_t seed)
 {
-  const ct_shape_t *table = d->x2.ndim ? &d->x2 : &d->y;
-  int64_t rows = d->x2.ndim ? table->dim[0] : param_count(d, 0) / table->dim[table->ndim - 1];
+  int64_t rows = d->u.rows.rows;
   for (int64_t i = 0; i < ct_shape_count(&d->x); i++)
     x[i] = (float)(ct_rng_u64(seed, CT_RNG_TEST, 98, (uint64_t)i) % (uint64_t)rows);
 }

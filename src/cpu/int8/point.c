@@ -104,11 +104,10 @@ static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   concat_t *k = (concat_t *)op;
   const ct_op_desc_t *d = &op->desc;
   const ct_quant_params_t *qp[2] = {&d->q.x, &d->q.x2};
-  int last = cpu__int8_layout(&d->x) == CT_NHWC;
   (void)like;
   (void)info;
-  k->one = last ? d->x.dim[1] : ct_op_concat_row(&d->x);
-  k->two = (last ? d->y.dim[1] : ct_op_concat_row(&d->y)) - k->one;
+  k->one = ct_op_concat_row(d, &d->x);
+  k->two = ct_op_concat_row(d, &d->y) - k->one;
   k->stretches = ct_shape_count(&d->x) / k->one;
   for (int t = 0; t < 2; t++) {
     k->same[t] = 1;

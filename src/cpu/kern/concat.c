@@ -1,7 +1,7 @@
-/* Concatenation along the channels, or the features of sequences: copies runs of the two inputs in
- * turn.  A run is all channels of one image (NHWC: of one pixel), or all features of a step;
- * sequences are always plain.  In blocked layouts the second input begins at a block boundary only
- * if the channels of the first fill its blocks; if not, the op asks for the plain layout. */
+/* Concatenation: y holds in turn a run of consecutive elements of each input.  Runs are whole
+ * samples, the channels of a pixel, the features of a step, or what else follows the dim of
+ * concatenation in memory.  In blocked layouts the second input begins at a block boundary only if
+ * the channels of the first fill its blocks; if not, the op asks for the plain layout. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,22 +56,24 @@ static int concat_run(ct_op_t *op, const ct_op_args_t *a)
 }
 
 /* Returns 1 if the second input can follow the first in this layout. */
-static int fits(const ct_shape_t *x)
+static int fits(const ct_op_desc_t *d)
 {
-  if (x->ndim == 3) return x->layout == CT_PLAIN;
-  return x->layout == CT_NHWC || x->dim[1] % cpu__view(x).lanes == 0;
+  const ct_shape_t *x = &d->x;
+  if (x->ndim < 4)
+    return x->layout == CT_PLAIN || (x->ndim == 2 && x->dim[1] % cpu__view(x).lanes == 0);
+  return x->layout == CT_NHWC || ct_op_concat_dim(d) != 1 || x->dim[1] % cpu__view(x).lanes == 0;
 }
 
 static ct_layout_t concat_wants(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   (void)dev;
-  return fits(&d->x) ? d->x.layout : CT_PLAIN;
+  return fits(d) ? d->x.layout : CT_PLAIN;
 }
 
 static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
-  if (fits(&d->x)) return 1;
+  if (fits(d)) return 1;
   snprintf(why, 128, "the first input does not fill its last block of channels, or is a sequence");
   return 0;
 }
@@ -80,22 +82,12 @@ static int concat_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   concat_t *k = (concat_t *)op;
   ct_shape_t x2 = ct_op_second(&op->desc);
-  cpu__view_t v = cpu__view(&x2), first = cpu__view(&op->desc.x);
 
   (void)like;
-  if (op->desc.x.layout == CT_NHWC) {
-    k->stretches = v.n * v.inner;
-    k->one = first.c;
-    k->two = v.c;
-  } else if (op->desc.x.layout == CT_PLAIN) {
-    k->one = ct_op_concat_row(&op->desc.x);
-    k->two = ct_op_concat_row(&x2);
-    k->stretches = ct_shape_count(&x2) / k->two;
-  } else {
-    k->stretches = v.n;
-    k->one = first.groups * v.inner * v.lanes;
-    k->two = v.groups * v.inner * v.lanes;
-  }
+  x2.layout = op->desc.x.layout;
+  k->one = ct_op_concat_row(&op->desc, &op->desc.x);
+  k->two = ct_op_concat_row(&op->desc, &x2);
+  k->stretches = ct_shape_padded(&x2) / k->two;
   info->takes_dy2 = 1;
   return CT_OK;
 }
