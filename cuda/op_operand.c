@@ -15,4 +15,5 @@ out:
   return rc;
 }
 
-const gpu__kind_t gpu__kind_operand = {.size = sizeof(ct_op_t), .reduced = 1, .run = operand_run};
+const gpu__kind_t gpu__kind_operand = {
+    .size = sizeof(ct_op_t), .reduced = 1, .nhwc = -1, .run = operand_run};
