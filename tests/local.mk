@@ -40,6 +40,7 @@ shell_tests = \
   %D%/cli/skip.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
+  %D%/cli/indices.test \
   %D%/cli/stored_integers.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
   %D%/cli/trace.test %D%/cli/train.test %D%/cli/upgrade.test %D%/cli/watch.test %D%/cli/which.test \
@@ -276,6 +277,7 @@ unit_tests = \
   %D%/unit/t_model_layers \
   %D%/unit/t_model_shared \
   %D%/unit/t_model_general \
+  %D%/unit/t_model_move \
   %D%/unit/t_model_seq \
   %D%/unit/t_names \
   %D%/unit/t_yaml \

@@ -338,6 +338,59 @@ ROUNDED = """layers:
   name: fc
 """
 
+
+class Shared(nn.Module):
+    """A convolution and a linear layer that are used twice; sequences whose batch is their second dim."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.one = nn.Conv2d(4, 4, 3, padding=1), nn.Linear(30, 8)
+        self.two, self.fc = nn.Linear(8, 8), nn.Linear(32, 10)
+        self.token, self.relu = nn.Parameter(torch.zeros(1, 1, 8)), nn.ReLU()
+
+    def forward(self, x):
+        x = self.relu(self.conv(self.relu(self.conv(x)))).reshape(-1, 4, 30).permute(1, 0, 2)
+        x = self.one(x.reshape(-1, 30))
+        x = self.two(self.two(x)).reshape(4, -1, 8)
+        x = torch.cat([x[:2], self.token.expand(1, x.shape[1], -1), x[3:]]).permute(1, 0, 2)
+        return self.fc(x.flatten(1))
+
+
+SHARED = """layers:
+- conv2d: {out: 4, kernel: 3, padding: 1}
+  name: conv
+- relu:
+- conv2d: {out: 4, kernel: 3, padding: 1}
+  weights: [conv.weight, conv.bias]
+- relu:
+- reshape: {shape: [N, 4, 30]}
+- permute: {dims: [1, 0, 2]}
+- reshape: {shape: [4N, 30]}
+- linear: {out: 8}
+  name: one
+- linear: {out: 8}
+  name: two
+- linear: {out: 8}
+  weights: [two.weight, two.bias]
+- reshape: {shape: [4, N, 8]}
+  name: steps
+- slice: {dim: 0, end: 2}
+  name: first
+- slice: {dim: 0, start: 3}
+  name: last
+  from: steps
+- parameter: {shape: [1, 1, 8]}
+  name: token
+- expand: {shape: [1, N, 8]}
+  name: tokens
+- concat: {dim: 0}
+  from: [first, tokens, last]
+- permute: {dims: [1, 0, 2]}
+- flatten:
+- linear: {out: 10}
+  name: fc
+"""
+
 MODELS = {
     "lenet": lambda p: make(p, "family: lenet", LeNet(), 8, 16, (1, 28, 28), 1e-3),
     "resnet18": lambda p: make(p, "{family: resnet, depth: 18}", resnet18(), 2, 8, (3, 32, 32), 2e-5, on="cpu gpu"),
@@ -356,6 +409,7 @@ MODELS = {
                              frozen="classifier.0.weight", on="cpu"),
     "groupnorm": lambda p: make(p, GROUPS, groups(), 3, 8, (2, 9, 10), 0.02, cap=256),
     "instancenorm": lambda p: make(p, INSTANCES, instances(), 3, 8, (1, 6, 7, 8), 0.02, cap=256),
+    "shared": lambda p: make(p, SHARED, Shared(), 3, 6, (4, 5, 6), 0.02, cap=256),
     "rounded": lambda p: make(p, ROUNDED, Rounded(), 4, 8, (1, 8, 8), 0.02, cap=128, qat=1,
                               on="ref cpu san-ref san-cpu"),
     "resnet18-amp": lambda p: make_amp(p, "{family: resnet, depth: 18}", resnet18(), 8, (3, 32, 32), 1e-4, on="cpu gpu"),

@@ -304,6 +304,75 @@ static const onnx_model_t onnx_models[] = {
      0,
      2},
     {"int8-dynamic", 3, {1, 12, 9}, "{family: lstm, depth: 2, hidden: 24}", 1, 2},
+    {"moves",
+     3,
+     {4, 6, 5},
+     "layers:\n"
+     "  - conv2d: {out: 8, kernel: 1}\n"
+     "  - roll: {shifts: [2, -1], dims: [2, 3]}\n"
+     "  - flip: {dims: [-1]}\n"
+     "  - pad: {pad: [1, 2, 0, 1], mode: reflect}\n"
+     "  - pad: {pad: [1, 0], mode: circular}\n"
+     "  - pad: {pad: [0, 0, 1, 0], value: -0.5}\n"
+     "  - pad: {pad: [1, 0], mode: replicate}\n"
+     "  - pixel_shuffle: {factor: 2}\n"
+     "  - pixel_unshuffle: {factor: 4}\n"
+     "  - slice: {dim: 1, start: 1, end: 30, step: 3}\n"
+     "  - unfold: {kernel: [2, 3], padding: 1, stride: 2}\n"
+     "  - windows: {dim: 2, size: 4, step: 2}\n"
+     "  - permute: {dims: [0, 3, 1, 2]}\n"
+     "  - repeat: {counts: [1, 1, 1, 2]}\n"
+     "  - reshape: {shape: [N, -1]}\n"
+     "  - linear: {out: 9}\n",
+     0,
+     0},
+    {"batch-second",
+     2,
+     {6, 5},
+     "layers:\n"
+     "  - permute: {dims: [1, 0, 2]}\n"
+     "  - reshape: {shape: [6N, 5]}\n"
+     "  - linear: {out: 8}\n"
+     "    name: one\n"
+     "  - linear: {out: 8}\n"
+     "    name: two\n"
+     "  - linear: {out: 8}\n"
+     "    weights: [two.weight, two.bias]\n"
+     "  - reshape: {shape: [6, N, 8]}\n"
+     "  - permute: {dims: [1, 0, 2]}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"tables",
+     1,
+     {5},
+     "layers:\n"
+     "  - linear: {out: 6}\n"
+     "    name: a\n"
+     "  - constant: {shape: [3], fill: 2}\n"
+     "    name: ids\n"
+     "  - embedding: {rows: 4, dim: 2}\n"
+     "    name: emb\n"
+     "    from: ids\n"
+     "  - buffer: {shape: [5, 2], fill: 0.5}\n"
+     "    name: table\n"
+     "  - rows:\n"
+     "    name: picked\n"
+     "    from: [table, ids]\n"
+     "  - concat: {dim: 1}\n"
+     "    from: [emb, picked]\n"
+     "  - reshape: {shape: [1, 12]}\n"
+     "  - expand: {shape: [N, 12]}\n"
+     "    name: e\n"
+     "  - parameter: {shape: [1, 4], std: 1}\n"
+     "  - expand: {shape: [N, 4]}\n"
+     "    name: p\n"
+     "  - concat: {dim: -1}\n"
+     "    from: [a, e, p]\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
 };
 
 #endif
