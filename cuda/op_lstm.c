@@ -29,6 +29,17 @@ typedef struct lstm_op {
   } at;                            /* byte offsets in saved or scratch memory */
 } lstm_op_t;
 
+/* Returns the place in the sequence of a step, in order of computation. */
+static int64_t place_of(const gpu__lstm_t *c, int64_t step)
+{
+  return c->reverse ? c->t - 1 - step : step;
+}
+
+static int has_bias(const lstm_op_t *k)
+{
+  return !k->head.desc.u.rnn.no_bias;
+}
+
 /* ---- forward ---- */
 
 static int lstm_forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t s)
@@ -41,12 +52,13 @@ static int lstm_forward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t 
   float *gates = (float *)(kept + k->at.gates), *cells = (float *)(kept + k->at.cells);
   void *work = scratch + k->at.work;
   const void *w_hh = gpu__factor(&k->head, a, 1);
+  const float *b_ih = has_bias(k) ? a->w[2] : NULL, *b_hh = has_bias(k) ? a->w[3] : NULL;
   CT_TRY(gpu__dense_forward(&k->inputs, a->x, gpu__factor(&k->head, a, 0), NULL, gates, work, s));
   for (int64_t step = 0; step < c->t; step++) {
     if (step > 0)
-      CT_TRY(gpu__gemm_run(k->states, 1, y + (size_t)(step - 1) * state, w_hh, NULL,
-                           gates + step * 4 * c->h, work, s));
-    GPU_TRY(gpu__lstm_step(c, step, a->w[2], a->w[3], gates, cells, y, s));
+      CT_TRY(gpu__gemm_run(k->states, 1, y + (size_t)place_of(c, step - 1) * state, w_hh, NULL,
+                           gates + place_of(c, step) * 4 * c->h, work, s));
+    GPU_TRY(gpu__lstm_step(c, step, b_ih, b_hh, gates, cells, y, s));
   }
 out:
   return rc;
@@ -75,7 +87,7 @@ static int steps_backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_
   for (int64_t step = c->t - 1; step >= 0; step--) {
     GPU_TRY(gpu__lstm_step_backward(c, step, &b, s));
     if (step > 0)
-      CT_TRY(gpu__gemm_run(k->states_back, 1, dgates + (size_t)step * row,
+      CT_TRY(gpu__gemm_run(k->states_back, 1, dgates + (size_t)place_of(c, step) * row,
                            gpu__factor(&k->head, a, 1), NULL, dh, scratch + k->at.work, s));
   }
 out:
@@ -90,10 +102,12 @@ static int lstm_backward(const lstm_op_t *k, const ct_op_args_t *a, cudaStream_t
   size_t bias = (size_t)(4 * k->cells.h) * sizeof(float);
   CT_TRY(steps_backward(k, a, s));
   if (a->pass & CT_BWD_PARAM) {
-    CT_TRY(gpu__dense_param(&k->inputs, a->x, dgates, a->dw[0], a->dw[2], work, s));
+    CT_TRY(gpu__dense_param(&k->inputs, a->x, dgates, a->dw[0], has_bias(k) ? a->dw[2] : NULL, work,
+                            s));
     CT_TRY(
         gpu__dense_param(&k->all_states, scratch + k->at.before, dgates, a->dw[1], NULL, work, s));
-    GPU_TRY(cudaMemcpyAsync(a->dw[3], a->dw[2], bias, cudaMemcpyDeviceToDevice, s));
+    if (has_bias(k))
+      GPU_TRY(cudaMemcpyAsync(a->dw[3], a->dw[2], bias, cudaMemcpyDeviceToDevice, s));
   }
   if (a->pass & CT_BWD_DATA)
     CT_TRY(gpu__dense_data(&k->inputs, dgates, gpu__factor(&k->head, a, 0), a->dx, work, s));
@@ -230,6 +244,7 @@ static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
 {
   int rc = CT_OK, faster = 1;
   needs_t rnn = {0};
+  if (k->cells.reverse || !has_bias(k)) return CT_OK; /* made for the usual layer only */
   rc = gpu__rnn_make(k->head.dev, &k->head.desc, &k->rnn, &rnn.saved, &rnn.scratch);
   if (rc != CT_OK) return rc == CT_ERR_UNSUP ? CT_OK : rc;
   if (k->head.dev->autotune) CT_TRY(choose_by_time(k, gemms, &rnn, &faster));
@@ -307,7 +322,7 @@ static int lstm_prepare(ct_op_t *op, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   size_t work = 0;
   int64_t features = d->x.dim[2];
-  k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2]};
+  k->cells = (gpu__lstm_t){d->x.dtype, d->x.dim[0], d->x.dim[1], d->y.dim[2], d->u.rnn.reverse};
   CT_TRY(make_gemms(k, features, &work));
   lay_out(k, info);
   info->scratch = k->at.work + work;

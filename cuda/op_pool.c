@@ -9,11 +9,6 @@ typedef struct pool {
   gpu__windows_t windows;
 } pool_t;
 
-static int pool_is_average(const ct_op_desc_t *d)
-{
-  return d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
-}
-
 /* ---- support ---- */
 
 static int pool_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
@@ -34,15 +29,19 @@ static void set_windows(const ct_op_desc_t *d, gpu__windows_t *g)
                         .channels = (int)d->x.dim[1],
                         .in = {1},
                         .out = {1},
-                        .adaptive = d->u.pool.adaptive || d->u.pool.global,
+                        .adaptive = !ct_op_has_kernel(d),
                         .kernel = {1},
                         .stride = {1},
-                        .include_pad = d->u.pool.include_pad};
+                        .dilate = {1},
+                        .include_pad = d->u.pool.include_pad,
+                        .divisor = d->u.pool.divisor};
   for (int i = missing; i < 3; i++) {
     int axis = i - missing;
     g->in[i] = (int)d->x.dim[2 + axis];
     g->out[i] = (int)d->y.dim[2 + axis];
-    g->kernel[i] = d->u.pool.kernel[axis];
+    g->dilate[i] = 1 + d->u.pool.gap[axis];
+    g->kernel[i] = g->dilate[i] * (d->u.pool.kernel[axis] - 1) + 1;
+    if (g->adaptive) g->kernel[i] = (g->in[i] - 1) / g->out[i] + 2;
     g->stride[i] = d->u.pool.stride[axis];
     g->pad[i] = d->u.pool.pad[axis];
   }
@@ -55,7 +54,7 @@ static int pool_prepare(ct_op_t *op, ct_op_info_t *info)
   set_windows(d, &p->windows);
   if (ct_shape_count(&d->y) == d->y.dim[0] * d->y.dim[1])
     info->y_layout = CT_PLAIN; /* identical to NHWC */
-  if (d->passes & CT_BWD_DATA && !pool_is_average(d))
+  if (d->passes & CT_BWD_DATA && !ct_op_averages(d))
     info->saved = (size_t)ct_shape_count(&d->y) * gpu__pool_argmax_size(&p->windows);
   info->takes_dy2 = 1;
   return CT_OK;
@@ -66,7 +65,7 @@ static int pool_prepare(ct_op_t *op, ct_op_info_t *info)
 static int pool_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
                     cudaStream_t s)
 {
-  int rc = CT_OK, average = pool_is_average(&op->desc);
+  int rc = CT_OK, average = ct_op_averages(&op->desc);
   const gpu__windows_t *g = &((pool_t *)op)->windows;
   const ct_op_desc_t *d = &op->desc;
   void *argmax = d->passes & CT_BWD_DATA ? a->saved : NULL;

@@ -1,4 +1,4 @@
-/* Upsampling by integer factors, in either layout. */
+/* Resizing, in either layout. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/upsample.h"
 
@@ -9,6 +9,17 @@ static int upsample_prepare(ct_op_t *op, ct_op_info_t *info)
   return CT_OK;
 }
 
+/* Returns 1 if the coordinates are those of whole factors. */
+static int is_whole(const ct_op_desc_t *d)
+{
+  int whole = d->u.upsample.mode != CT_RESIZE_BICUBIC && !d->u.upsample.align_corners;
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    ct_resize_dim_t r = ct_op_resize_dim(d, i);
+    whole &= r.out % r.in == 0 && (r.scale == 0 || r.scale == (double)(r.out / r.in));
+  }
+  return whole;
+}
+
 static gpu__upsample_t sizes_of(const ct_op_desc_t *d)
 {
   int missing = 5 - d->x.ndim, nhwc = d->x.layout == CT_NHWC;
@@ -16,10 +27,13 @@ static gpu__upsample_t sizes_of(const ct_op_desc_t *d)
                        .inner = nhwc ? d->x.dim[1] : 1,
                        .in = {1},
                        .out = {1},
-                       .linear = d->u.upsample.linear};
+                       .linear = d->u.upsample.mode == CT_RESIZE_LINEAR,
+                       .whole = is_whole(d)};
+  u.dim[0] = (ct_resize_dim_t){.in = 1, .out = 1};
   for (int i = missing; i < 3; i++) {
     u.in[i] = d->x.dim[2 + i - missing];
     u.out[i] = d->y.dim[2 + i - missing];
+    u.dim[i] = ct_op_resize_dim(d, i - missing);
   }
   return u;
 }

@@ -278,6 +278,7 @@ unit_tests = \
   %D%/unit/t_model_shared \
   %D%/unit/t_model_general \
   %D%/unit/t_model_move \
+  %D%/unit/t_model_windows \
   %D%/unit/t_model_seq \
   %D%/unit/t_names \
   %D%/unit/t_yaml \

@@ -12,7 +12,13 @@ CT_D float sigmoid(float v)
 /* Returns a gate's sum before its activation; `at`: index of the gate within the 4h gates. */
 CT_D float gate_sum(int64_t at, const float *bias_ih, const float *bias_hh, const float *gates)
 {
-  return gates[at] + (bias_ih[at] + bias_hh[at]);
+  return gates[at] + (bias_ih ? bias_ih[at] + bias_hh[at] : 0);
+}
+
+/* Returns the row of a step of a sample. */
+CT_D int64_t row_of(const gpu__lstm_t &k, int64_t sample, int64_t step)
+{
+  return sample * k.t + (k.reverse ? k.t - 1 - step : step);
 }
 
 template <class T>
@@ -20,14 +26,15 @@ CT_KERNEL void step_forward(gpu__lstm_t k, int64_t step, const float *bias_ih, c
                             float *gates, float *cells, T *y)
 {
   GPU_LOOP (e, k.n * k.h) {
-    int64_t h = k.h, j = e % h, row = e / h * k.t + step, at = row * h + j;
+    int64_t h = k.h, j = e % h, row = row_of(k, e / h, step), at = row * h + j;
+    int64_t past = k.reverse ? at + h : at - h;
     float *own = gates + row * 4 * h;
     float i = sigmoid(gate_sum(j, bias_ih, bias_hh, own));
     float f = sigmoid(gate_sum(h + j, bias_ih, bias_hh, own));
     float g = tanhf(gate_sum(2 * h + j, bias_ih, bias_hh, own));
     float o = sigmoid(gate_sum(3 * h + j, bias_ih, bias_hh, own));
     float cell = i * g;
-    if (step > 0) cell += f * cells[at - h];
+    if (step > 0) cell += f * cells[past];
     own[j] = i;
     own[h + j] = f;
     own[2 * h + j] = g;
@@ -44,11 +51,12 @@ CT_KERNEL void step_backward(gpu__lstm_t k, int64_t step, gpu__lstm_back_t b, co
   int last = step == k.t - 1;
 
   GPU_LOOP (e, k.n * k.h) {
-    int64_t h = k.h, j = e % h, row = e / h * k.t + step, at = row * h + j;
+    int64_t h = k.h, j = e % h, row = row_of(k, e / h, step), at = row * h + j;
+    int64_t past = k.reverse ? at + h : at - h;
     const float *own = b.gates + row * 4 * h;
     T *d = dgates + row * 4 * h;
     float i = own[j], f = own[h + j], g = own[2 * h + j], o = own[3 * h + j];
-    float cell = tanhf(b.cells[at]), cell_before = step > 0 ? b.cells[at - h] : 0;
+    float cell = tanhf(b.cells[at]), cell_before = step > 0 ? b.cells[past] : 0;
     float dout = gpu_load(&dy[at]) + (last ? 0 : b.dh[e]);
     float dcell = (last ? 0 : b.dc[e]) + dout * o * (1 - cell * cell);
     gpu_store(&d[j], dcell * g * i * (1 - i));
@@ -56,7 +64,7 @@ CT_KERNEL void step_backward(gpu__lstm_t k, int64_t step, gpu__lstm_back_t b, co
     gpu_store(&d[2 * h + j], dcell * i * (1 - g * g));
     gpu_store(&d[3 * h + j], dout * cell * o * (1 - o));
     b.dc[e] = dcell * f;
-    if (before) gpu_store(&before[at], step > 0 ? gpu_load(&y[at - h]) : 0);
+    if (before) gpu_store(&before[at], step > 0 ? gpu_load(&y[past]) : 0);
   }
 }
 

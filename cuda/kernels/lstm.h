@@ -14,10 +14,11 @@ extern "C" {
 typedef struct gpu__lstm {
   ct_dtype_t type; /**< of y, dy, dgates and before; all others are float32 */
   int64_t n, t, h; /**< samples, steps, hidden size */
+  int reverse;     /**< 1: step 0 is the last place of the sequence */
 } gpu__lstm_t;
 
 /** gates [n,t,4h] hold the GEMM results of the step and are replaced by the gates; writes this step
- * of cells [n,t,h] and y [n,t,h]. */
+ * of cells [n,t,h] and y [n,t,h]. Biases may be NULL. */
 cudaError_t gpu__lstm_step(const gpu__lstm_t *k, int64_t step, const float *bias_ih,
                            const float *bias_hh, float *gates, float *cells, void *y,
                            cudaStream_t stream);

@@ -54,8 +54,9 @@ CT_D span window(const gpu__windows_t &g, int axis, int i)
 {
   int64_t in = g.in[axis], out = g.out[axis];
   if (g.adaptive) return {(int)(i * in / out), (int)(((i + 1) * in + out - 1) / out)};
-  int from = i * g.stride[axis] - g.pad[axis], to = from + g.kernel[axis];
-  return {max(from, 0), min(to, g.in[axis])};
+  int from = i * g.stride[axis] - g.pad[axis], to = from + g.kernel[axis], step = g.dilate[axis];
+  if (from < 0) from += (-from + step - 1) / step * step;
+  return {from, min(to, g.in[axis])};
 }
 
 CT_D box window(const gpu__windows_t &g, const line &l, int column)
@@ -82,6 +83,7 @@ CT_D box windows_with(const gpu__windows_t &g, const line &l, int column)
 /* Returns the index of input i within output o's window. */
 CT_D int pos_in_window(const gpu__windows_t &g, int axis, int o, int i)
 {
+  if (g.adaptive) return i - (int)((int64_t)o * g.in[axis] / g.out[axis]);
   return i - (o * g.stride[axis] - g.pad[axis]);
 }
 
@@ -139,11 +141,11 @@ CT_D largest<W> find_largest(const gpu__windows_t &g, const T *x, const line &l,
   int w0 = pos_in_window(g, 2, column, 0), rows = g.kernel[1], columns = g.kernel[2];
   largest<W> best = nothing_yet<W>(((in.depths.from + d0) * rows + in.rows.from + h0) * columns +
                                    in.columns.from + w0);
-  for (int d = in.depths.from; d < in.depths.to; d++)
-    for (int h = in.rows.from; h < in.rows.to; h++) {
+  for (int d = in.depths.from; d < in.depths.to; d += g.dilate[0])
+    for (int h = in.rows.from; h < in.rows.to; h += g.dilate[1]) {
       const T *from = x + offset(g, g.in, {l.image, d, h}) + c;
       int pos = ((d + d0) * rows + h + h0) * columns + w0;
-      for (int w = in.columns.from; w < in.columns.to; w++)
+      for (int w = in.columns.from; w < in.columns.to; w += g.dilate[2])
         consider(best, load<W>(from + w * g.channels), pos + w);
     }
   return best;
@@ -173,11 +175,19 @@ CT_KERNEL void max_forward(gpu__windows_t g, int relu, const T *x, T *y, P *argm
 
 /* ---- average ---- */
 
-/* Returns the weight of each element of a window in its average. */
-CT_D float share_of(const gpu__windows_t &g, const box &in)
+/* Returns the size of output o's window along an axis, inside the padded image. */
+CT_D float padded(const gpu__windows_t &g, int axis, int o)
 {
+  int from = o * g.stride[axis] - g.pad[axis];
+  return (float)(min(from + g.kernel[axis], g.in[axis] + g.pad[axis]) - from);
+}
+
+/* Returns the weight of each element of an output's window in its average. */
+CT_D float share_of(const gpu__windows_t &g, const box &in, const line &l, int column)
+{
+  if (g.divisor) return 1 / (float)g.divisor;
   if (g.include_pad && !g.adaptive)
-    return 1 / ((float)g.kernel[0] * (float)g.kernel[1] * (float)g.kernel[2]);
+    return 1 / (padded(g, 0, l.depth) * padded(g, 1, l.row) * padded(g, 2, column));
   return 1 / ((float)(in.depths.to - in.depths.from) * (float)(in.rows.to - in.rows.from) *
               (float)(in.columns.to - in.columns.from));
 }
@@ -188,7 +198,7 @@ CT_D void find_mean(const gpu__windows_t &g, const T *x, const line &l, int colu
                     float (&mean)[W])
 {
   box in = window(g, l, column);
-  float share = share_of(g, in);
+  float share = share_of(g, in, l, column);
   for (int d = in.depths.from; d < in.depths.to; d++)
     for (int h = in.rows.from; h < in.rows.to; h++)
       for (int w = in.columns.from; w < in.columns.to; w++) {
@@ -289,7 +299,8 @@ template <class T> struct average_gradient {
   CT_METHOD void add(const gpu__windows_t &g, const output &o, const line &l, int,
                      float (&sum)[W]) const
   {
-    float share = share_of(g, window(g, {l.image, o.depth, o.row}, o.column)), v[W];
+    line out = {l.image, o.depth, o.row};
+    float share = share_of(g, window(g, out, o.column), out, o.column), v[W];
     load_gradient(from, o.at, v);
     for (int k = 0; k < W; k++)
       sum[k] += share * v[k];

@@ -17,10 +17,13 @@ extern "C" {
 typedef struct gpu__windows {
   int64_t batch;
   int channels, in[3], out[3];
-  int adaptive; /**< adaptive pooling: output i of n covers the inputs floor(i in / n) to ceil((i +
+  int adaptive;  /**< adaptive pooling: output i of n covers the inputs floor(i in / n) to ceil((i +
                    1) in / n) - 1; kernel, stride and pad are ignored */
-  int kernel[3], stride[3], pad[3];
-  int include_pad; /**< averages divide by the whole window, including padding */
+  int kernel[3]; /**< extents of the windows, gaps included; adaptive: at least the largest */
+  int stride[3], pad[3];
+  int dilate[3];   /**< pixels from tap to tap */
+  int include_pad; /**< averages divide by the window's part of the padded image */
+  int divisor;     /**< averages divide by it instead; 0: no */
 } gpu__windows_t;
 
 /** The position of a maximum in its window is stored as one byte if all windows are small

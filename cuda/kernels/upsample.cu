@@ -1,5 +1,6 @@
-/* Upsampling by integer factors. One thread per element: forward computes an output from one or two
- * inputs along each axis; backward computes an input's gradient from the surrounding outputs. */
+/* Resizing; whole factors have short formulas of their own. One thread per element: forward
+ * computes an output from one or two inputs along each axis; backward computes an input's gradient
+ * from the surrounding outputs. */
 #include "cuda/kernels/upsample.h"
 
 #include "cuda/kernels/kernel.h"
@@ -9,6 +10,7 @@ enum { THREADS = 256 };
 /* Returns the weight of input i in output o along an axis. */
 CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
 {
+  if (!u.whole) return (float)ct_resize_share(&u.dim[axis], o, i);
   int64_t factor = u.out[axis] / u.in[axis];
   if (!u.linear) return o / factor == i;
   float at = ((float)o + 0.5f) / (float)factor - 0.5f;
@@ -20,6 +22,12 @@ CT_D float share_in(const gpu__upsample_t &u, int axis, int64_t o, int64_t i)
 /* Computes the range of inputs [from, to) of an output. */
 CT_D void inputs_of(const gpu__upsample_t &u, int axis, int64_t o, int64_t &from, int64_t &to)
 {
+  if (!u.whole) {
+    ct_resize_tap_t t = ct_resize_tap(&u.dim[axis], o);
+    from = t.in[0];
+    to = t.in[t.taps - 1] + 1;
+    return;
+  }
   int64_t factor = u.out[axis] / u.in[axis];
   from = o / factor;
   if (u.linear && 2 * (o % factor) + 1 < factor) from--;
@@ -30,6 +38,10 @@ CT_D void inputs_of(const gpu__upsample_t &u, int axis, int64_t o, int64_t &from
 
 CT_D void outputs_of(const gpu__upsample_t &u, int axis, int64_t i, int64_t &from, int64_t &to)
 {
+  if (!u.whole) {
+    ct_resize_outputs(&u.dim[axis], i, &from, &to);
+    return;
+  }
   int64_t factor = u.out[axis] / u.in[axis];
   from = (i - u.linear) * factor;
   to = (i + 1 + u.linear) * factor;

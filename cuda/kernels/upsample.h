@@ -3,17 +3,20 @@
 #define GPU_UPSAMPLE_H
 #include <cuda_runtime_api.h>
 
-#include "base/ct_types.h"
+#include "backend/ct_resize.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** The shapes: x is [outer][in[0]][in[1]][in[2]][inner], y is
- * [outer][out[0]][out[1]][out[2]][inner]; each out[i] is a multiple of in[i]. */
+ * [outer][out[0]][out[1]][out[2]][inner]. */
 typedef struct gpu__upsample {
   int64_t outer, inner, in[3], out[3];
-  int linear; /**< 0: nearest */
+  int linear; /**< with `whole`: 1 = linear, 0 = nearest */
+  int whole; /**< 1: each out[i] is a multiple of in[i], and coordinates are those of pixel centres;
+                   0: as `dim` says */
+  ct_resize_dim_t dim[3];
 } gpu__upsample_t;
 
 /** Upsamples x to y. */

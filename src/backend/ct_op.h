@@ -7,6 +7,7 @@
 #define CT_OP_H
 #include "backend/ct_expr.h"
 #include "backend/ct_int8.h"
+#include "backend/ct_resize.h"
 #include "base/ct_types.h"
 
 /** Properties of a kind of op, a bit set. */
@@ -40,6 +41,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
   /* a convolution's backward pass to its data as a layer (transposed); optional bias */          \
   X(CONVT, convt, CT_KIND_GEMM, 2, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)           \
+  /* convolution whose weight, and bias if any, are inputs */                                     \
+  X(CONVOLVE, convolve, CT_KIND_SHAPES, 0, CT_USES_X, 0, CT_KIND_OWN, CT_KIND_FWD, 0)             \
   /* y = x w^T + b over the last dim; optional + x2, optional ReLU in forward */                  \
   X(LINEAR, linear, CT_KIND_GEMM | CT_KIND_INT8 | CT_KIND_DEQUANT, 2, 0, CT_USES_X, CT_KIND_OWN,  \
     CT_KIND_FWD, CT_KIND_FWD)                                                                     \
@@ -68,6 +71,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(GNORM, gnorm, 0, 2, CT_USES_X, CT_USES_X, 7, 5, 4)                                            \
   /* one LSTM layer over a sequence N x T x F */                                                  \
   X(LSTM, lstm, 0, 4, 0, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)            \
+  /* one GRU layer over a sequence N x T x F */                                                   \
+  X(GRU, gru, 0, 4, CT_USES_Y, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)      \
   /* multi-head self-attention of N x T x D */                                                    \
   X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)              \
   /* softmax(x x2^T scale) x3 of the last two dims: attention with given queries, keys, values */ \
@@ -89,7 +94,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(SOFTMAX, softmax, 0, 0, CT_USES_Y, 0, 5, 4, 0)                                                \
   /* sum, mean, maximum, … over dims; or the cumulative sum along one */                        \
   X(REDUCE, reduce, 0, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                            \
-  /* upsampling by whole factors over 2 or 3 dims: nearest or linear */                           \
+  /* resizing over 2 or 3 dims: nearest, linear or bicubic */                                     \
   X(UPSAMPLE, upsample, 0, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                  \
   /* x in another layout, type (cast) or shape (flatten); CT_U8: image bytes to floats */         \
   X(REORDER, reorder, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, 0, 0, 0)                           \
@@ -228,6 +233,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  CONV     x, x2?, w[0] OIHW, w[1] bias -> y     x, dy, w -> dx, dw[0], dw[1]
  *  CONVT    x, w[0] [in, out/groups, window],     x, dy, w -> dx, dw[0], dw[1]
  *           w[1] bias -> y
+ *  CONVOLVE x, x2 weight OIHW, x3? bias -> y      x, x2, dy -> dx, dx2, dx3
  *  LINEAR   x [N,in], x2?, w[0] [out,in], w[1]    x, dy, w -> dx, dw[0], dw[1]
  *           -> y
  *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
@@ -250,6 +256,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
  *           w[1] weight_hh [4H,H], w[2] bias_ih,
  *           w[3] bias_hh -> y [N,T,H]
+ *  GRU      as LSTM, with 3H rows of r, z, n     as LSTM
  *  ATTENTION x [N,T,D], x2?, w[0] in_proj_weight  x, dy, w, saved -> dx, dw[0..3]
  *           [3D,D], w[1] in_proj_bias, w[2]
  *           out_proj.weight, w[3] out_proj.bias
@@ -267,7 +274,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  SOFTMAX  x -> y                                y, dy -> dx
  *  REDUCE   x -> y, which has x's other dims;     dy (x, y) -> dx
  *           a reduced dim is 1, or left out
- *  UPSAMPLE x -> y, its dims multiples of x's     dy -> dx
+ *  UPSAMPLE x -> y                                dy -> dx
  *  REORDER  x -> y                                dy -> dx
  *           x CT_U8: x, affine -> y = a[c] x + b[c], rounded to float32 twice  -
  *  FAKE_QUANT x, w[0] range [2] -> y              x, dy -> dx
@@ -307,7 +314,8 @@ typedef struct ct_op_desc {
                                                         W); dilate 1: not dilated */
       int groups, bias, relu;
       int add; /**< 1, only for inference: adds x2 (shape and layout of y) before the ReLU */
-    } conv; /**< CONVT: of the convolution from y to x, and the bias of y; no ReLU, no addition */
+    } conv;    /**< CONVT: of the convolution from y to x, and the bias of y; CONVOLVE: `bias` means
+                 an x3; both: no ReLU, no addition */
     struct {
       int bias, relu;
       int add; /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
@@ -326,10 +334,14 @@ typedef struct ct_op_desc {
     ct_expr_t expr;
     struct {
       int kernel[3], stride[3], pad[3]; /**< as in conv */
-      int average;                      /**< 0: max */
-      int global;                       /**< average over all pixels; y is N x C x 1 x 1 */
-      int adaptive;    /**< average; output i of n covers the inputs floor(i in / n) to ceil((i + 1)
-                            in / n), as AdaptiveAvgPool2d; without kernel, stride, pad */
+      int gap[3];   /**< max: pixels between neighbouring taps, PyTorch's dilation - 1 */
+      int ceil;     /**< the number of windows is rounded up: ct_op_pool_out() */
+      int average;  /**< 0: max */
+      int global;   /**< average over all pixels; y is N x C x 1 x 1 */
+      int adaptive; /**< output i of n covers the inputs floor(i in / n) to ceil((i + 1) in / n), as
+                         AdaptiveAvgPool2d; without kernel, stride, pad */
+      int divisor;  /**< average over windows with a kernel: what sums are divided by; 0: the number
+                         of elements */
       int include_pad; /**< averages divide by the size of the whole window (PyTorch's
                             count_include_pad) */
       int relu;        /**< max only */
@@ -402,8 +414,14 @@ typedef struct ct_op_desc {
       int padding;  /**< 1 + the row that gets no gradient; 0: none */
     } rows;
     struct {
-      int linear; /**< 1: torch.nn.functional.interpolate with align_corners = False; 0: nearest */
+      ct_resize_t mode;
+      int align_corners; /**< LINEAR, BICUBIC: as in PyTorch */
+      double scale[3];   /**< per dim, the factor that maps coordinates; 0: that of the sizes */
     } upsample;
+    struct {
+      int reverse; /**< 1: from the last step to the first */
+      int no_bias; /**< 1: without bias_ih and bias_hh */
+    } rnn;         /**< LSTM, GRU */
     ct_loss_spec_t loss;
     struct {
       double p; /**< order of the norm; infinity: the maximum norm */
@@ -497,6 +515,11 @@ static inline int64_t ct_dim_back(const ct_shape_t *s, int i)
 /** Returns the name of a distribution; "unknown" for an invalid one. */
 const char *ct_random_name(ct_random_t kind);
 
+/** Returns the resize of UPSAMPLE \a d along spatial dim \a i. */
+ct_resize_dim_t ct_op_resize_dim(const ct_op_desc_t *d, int i);
+/** Returns the name of a mode of UPSAMPLE; "unknown" for an invalid one. */
+const char *ct_resize_name(ct_resize_t mode);
+
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
 /** Returns the labels per sample of a LOSS.  CROSS_ENTROPY with x [N,K,…]: the number of pixels;
@@ -531,5 +554,22 @@ double ct_op_flops(const ct_op_desc_t *d, int pass);
 /** Returns the number of outputs of a sliding window along one dim:
  * floor((in + 2 * pad - dilate * (kernel - 1) - 1) / stride) + 1. */
 int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate);
-
+/** Returns the number of outputs of pooling along a dim.  \a ceil: rounded up, but the last window
+ * begins inside the input or the padding before it, as in PyTorch. */
+int64_t ct_op_pool_out(int64_t in, int kernel, int stride, int pad, int dilate, int ceil);
+/** Returns 1 if a pooling op averages, 0 if it takes the maximum. */
+static inline int ct_op_averages(const ct_op_desc_t *d)
+{
+  return d->u.pool.average || d->u.pool.global;
+}
+/** Returns 1 if the windows of a pooling op have a kernel, stride and padding. */
+static inline int ct_op_has_kernel(const ct_op_desc_t *d)
+{
+  return !d->u.pool.global && !d->u.pool.adaptive;
+}
+/** Returns the convolution that a CONVOLVE \a d computes, whose weight and bias are parameters. */
+ct_op_desc_t ct_op_with_params(const ct_op_desc_t *d);
+/** Returns 1 if input \a k, from 0, of a kind with CT_KIND_SHAPES takes the layout that the op
+ * wants for its first input; other inputs are plain. */
+int ct_op_takes_layout(const ct_op_desc_t *d, int k);
 #endif

@@ -9,6 +9,7 @@ libctrain_a_SOURCES += \
   %D%/ct_matmul.h \
   %D%/ct_op.h \
   %D%/ct_random.h \
+  %D%/ct_resize.h \
   %D%/ct_rules.h \
   %D%/ct_strided.h \
   %D%/ct_update.h \
@@ -19,4 +20,6 @@ libctrain_a_SOURCES += \
   %D%/matmul.c \
   %D%/op.c \
   %D%/op_check.c \
+  %D%/op_text.c \
+  %D%/op_windows.c \
   %D%/strided.c

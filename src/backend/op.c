@@ -1,13 +1,10 @@
 /* Op descriptors as plain data: initialized, compared and hashed byte for byte, so every byte must
- * be defined, padding included; and their text form. */
+ * be defined, padding included. */
 #include "backend/ct_op.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/ct_backend.h"
-#include "backend/ct_expr_view.h"
 #include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
@@ -63,56 +60,6 @@ int64_t ct_op_row_width(const ct_op_desc_t *d)
   for (int i = d->x.ndim; i < d->y.ndim; i++)
     n *= d->y.dim[i];
   return n;
-}
-
-int ct_op_turned_pass(int pass)
-{
-  return (pass & CT_FWD ? CT_BWD_DATA : 0) | (pass & CT_BWD_DATA ? CT_FWD : 0) |
-         (pass & CT_BWD_PARAM);
-}
-
-ct_op_desc_t ct_op_turned(const ct_op_desc_t *d)
-{
-  ct_op_desc_t conv = *d;
-  conv.kind = CT_OP_CONV;
-  conv.passes = ct_op_turned_pass(d->passes);
-  copy_shape(&conv.x, &d->y);
-  copy_shape(&conv.y, &d->x);
-  conv.u.conv.bias = 0;
-  return conv;
-}
-
-/* Inserts a first dim into the values of a window. */
-static void heighten_window(int v[3], int first)
-{
-  v[1] = v[0];
-  v[0] = first;
-}
-
-static void heighten_shape(ct_shape_t *s)
-{
-  if (s->ndim != 3) return;
-  s->dim[3] = s->dim[2];
-  s->dim[2] = 1;
-  s->ndim = 4;
-}
-
-void ct_op_heighten(ct_op_desc_t *d)
-{
-  heighten_shape(&d->x);
-  heighten_shape(&d->y);
-  heighten_shape(&d->x2);
-  if (d->kind == CT_OP_CONV || d->kind == CT_OP_CONVT) {
-    heighten_window(d->u.conv.kernel, 1);
-    heighten_window(d->u.conv.stride, 1);
-    heighten_window(d->u.conv.pad, 0);
-    heighten_window(d->u.conv.dilate, 1);
-  }
-  if (d->kind == CT_OP_POOL && !d->u.pool.global && !d->u.pool.adaptive) {
-    heighten_window(d->u.pool.kernel, 1);
-    heighten_window(d->u.pool.stride, 1);
-    heighten_window(d->u.pool.pad, 0);
-  }
 }
 
 int ct_op_adds_second(const ct_op_desc_t *d)
@@ -253,6 +200,12 @@ const char *ct_random_name(ct_random_t kind)
   return (unsigned)kind < CT_RANDOM_COUNT ? name[kind] : "unknown";
 }
 
+const char *ct_resize_name(ct_resize_t mode)
+{
+  static const char *const name[] = {"nearest", "linear", "nearest-exact", "bicubic"};
+  return (unsigned)mode < CT_RESIZE_COUNT ? name[mode] : "unknown";
+}
+
 int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
   if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
@@ -319,7 +272,9 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_GNORM:
     return d->u.gnorm.affine ? d->x.dim[1] : 0;
   case CT_OP_LSTM:
-    return 4 * out * (param == 0 ? in : param == 1 ? out : 1);
+  case CT_OP_GRU:
+    if (param > 1 && d->u.rnn.no_bias) return 0;
+    return (d->kind == CT_OP_GRU ? 3 : 4) * out * (param == 0 ? in : param == 1 ? out : 1);
   case CT_OP_ATTENTION:
     return (param < 2 ? 3 : 1) * in * (param % 2 ? 1 : in);
   case CT_OP_OPERAND:
@@ -346,303 +301,13 @@ ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm)
   return info;
 }
 
-/* ---- text ---- */
-
-typedef struct text {
-  char *buf;
-  size_t cap, len;
-} text_t;
-
-static void op_put(text_t *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void op_put(text_t *t, const char *fmt, ...)
-{
-  if (t->len + 1 >= t->cap) return;
-  va_list ap;
-  va_start(ap, fmt);
-  int n = vsnprintf(t->buf + t->len, t->cap - t->len, fmt, ap);
-  va_end(ap);
-  if (n > 0) t->len += (size_t)n; /* may exceed cap: then all further text is dropped */
-}
-
-static void put_word(text_t *t, int on, const char *word)
-{
-  if (on) op_put(t, " %s", word);
-}
+/* ---- FLOP counts ---- */
 
 /* Returns the number of spatial dims of the input. */
 static int space(const ct_op_desc_t *d)
 {
   return d->x.ndim - 2;
 }
-
-/* Appends a value per dim: " k3x3". */
-static void put_each(text_t *t, const char *key, const int v[3], int n)
-{
-  for (int i = 0; i < n; i++)
-    op_put(t, "%s%s%d", i ? "x" : " ", i ? "" : key, v[i]);
-}
-
-/* Appends one value, " s2", or if the dims differ a value per dim, " s2x1". */
-static void put_short(text_t *t, const char *key, const int v[3], int n)
-{
-  int same = v[0] == v[1] && (n < 3 || v[0] == v[2]);
-  put_each(t, key, v, same ? 1 : n);
-}
-
-static void put_window(text_t *t, const int kernel[3], const int stride[3], const int pad[3], int n)
-{
-  put_each(t, "k", kernel, n);
-  put_short(t, "s", stride, n);
-  put_short(t, "p", pad, n);
-}
-
-static void put_conv(text_t *t, const ct_op_desc_t *d)
-{
-  const int *dilate = d->u.conv.dilate;
-  put_window(t, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad, space(d));
-  if (dilate[0] != 1 || dilate[1] != 1 || (space(d) > 2 && dilate[2] != 1))
-    put_short(t, "d", dilate, space(d));
-  if (d->u.conv.groups != 1) op_put(t, " g%d", d->u.conv.groups);
-  put_word(t, d->u.conv.bias, "bias");
-  put_word(t, d->u.conv.add, "add");
-  put_word(t, d->u.conv.relu, d->u.conv.relu == CT_RELU6 ? "relu6" : "relu");
-}
-
-static void put_pool(text_t *t, const ct_op_desc_t *d)
-{
-  int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
-  put_word(t, 1, average ? "average" : "max");
-  if (d->u.pool.global || d->u.pool.adaptive) {
-    put_word(t, 1, d->u.pool.global ? "global" : "adaptive");
-  } else {
-    put_window(t, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, space(d));
-    put_word(t, d->u.pool.include_pad, "include_pad");
-  }
-  put_word(t, d->u.pool.relu, "relu");
-}
-
-/* Appends the dims of x that the dims of y read, with their steps, "[0 2 1*-1 -]", and what is not
- * the default. */
-static void put_strided(text_t *t, const ct_op_desc_t *d)
-{
-  static const char *const edges[] = {"value", "reflect", "replicate", "wrap"};
-  int n = d->u.strided.y_view_dims ? d->u.strided.y_view_dims : d->y.ndim;
-  int m = d->u.strided.x_view_dims ? d->u.strided.x_view_dims : d->x.ndim;
-  for (int i = 0; i < n; i++) {
-    op_put(t, "%s", i ? " " : " [");
-    if (d->u.strided.from[i] < 0)
-      op_put(t, "-");
-    else
-      op_put(t, "%d", d->u.strided.from[i]);
-    if (d->u.strided.from[i] >= 0 && d->u.strided.step[i] != 1)
-      op_put(t, "*%lld", (long long)d->u.strided.step[i]);
-  }
-  op_put(t, "]");
-  for (int s = 0; s < m; s++) {
-    long long start = (long long)d->u.strided.start[s];
-    if (start || d->u.strided.edge[s])
-      op_put(t, " %d:%lld %s", s, start, edges[d->u.strided.edge[s] & 3]);
-  }
-  if (d->u.strided.value != 0) op_put(t, " %g", d->u.strided.value);
-}
-
-static const char *rule_name(int rule)
-{
-  static const char *const name[] = {
-#define X(id, function, states, needs_norms, measure) #function,
-      CT_RULE_LIST(X)
-#undef X
-  };
-  return rule >= 0 && rule < CT_RULE_COUNT ? name[rule] + strlen("ct_rule_") : "unknown";
-}
-
-static void put_loss(text_t *t, const ct_loss_spec_t *o)
-{
-  put_word(t, 1, ct_loss_name(o->kind));
-  put_word(t, o->one_hot, "one_hot");
-  put_word(t, o->weighted, "weighted");
-  put_word(t, o->sample_weighted, "sample_weighted");
-  if (o->label_smoothing != 0) op_put(t, " smoothing %g", o->label_smoothing);
-  if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
-}
-
-static void put_matmul(text_t *t, const ct_op_desc_t *d)
-{
-  put_word(t, d->u.matmul.a_turned, "transposed a");
-  put_word(t, d->u.matmul.b_turned, "transposed b");
-}
-
-static void put_softmax(text_t *t, const ct_op_desc_t *d)
-{
-  op_put(t, " dim %d", d->u.softmax.dim);
-  put_word(t, d->u.softmax.log, "log");
-}
-
-static void put_linear(text_t *t, const ct_op_desc_t *d)
-{
-  put_word(t, d->u.linear.bias, "bias");
-  put_word(t, d->u.linear.add, "add");
-  put_word(t, d->u.linear.relu, "relu");
-}
-
-static void put_reduce(text_t *t, const ct_op_desc_t *d)
-{
-  ct_reduction_t mode = d->u.reduce.mode;
-  put_word(t, 1, ct_reduction_name(mode));
-  for (int i = 0, n = 0; i < d->x.ndim; i++)
-    if (d->u.reduce.dims >> i & 1) op_put(t, "%s%d", n++ ? "," : " dim ", i);
-  if (mode == CT_RED_NORM) op_put(t, " p%g", d->u.reduce.p);
-  if (mode == CT_RED_VAR || mode == CT_RED_STD) op_put(t, " correction %g", d->u.reduce.correction);
-}
-
-/* Appends the details of products, and of ops over some dims. */
-static void put_products(text_t *t, const ct_op_desc_t *d)
-{
-  switch (d->kind) {
-  case CT_OP_MATMUL:
-    put_matmul(t, d);
-    break;
-  case CT_OP_SOFTMAX:
-    put_softmax(t, d);
-    break;
-  case CT_OP_REDUCE:
-    put_reduce(t, d);
-    break;
-  case CT_OP_SDPA:
-    op_put(t, " scale %g", d->u.sdpa.scale);
-    put_word(t, d->u.sdpa.causal, "causal");
-    break;
-  case CT_OP_LNORM:
-    if (d->u.lnorm.dims > 1) op_put(t, " %d dims", d->u.lnorm.dims);
-    break;
-  default:
-    break;
-  }
-}
-
-static int has_output(ct_op_kind_t kind)
-{
-  return !ct_op_is(kind, CT_KIND_FLAT);
-}
-
-static int dtypes_shown(const ct_op_desc_t *d)
-{
-  return d->x.dtype != CT_F32 || (has_output(d->kind) && d->y.dtype != CT_F32);
-}
-
-/* The other inputs and the functions of an elementwise op: " with 64x1x1 sigmoid mul". */
-static void put_expr(text_t *t, const ct_op_desc_t *d)
-{
-  char shape[64];
-  for (int k = 1; k < ct_expr_inputs(d); k++)
-    op_put(t, "%s%s", k == 1 ? " with " : ", ",
-           ct_shape_text(ct_expr_shape(d, k), shape, sizeof shape));
-  for (int i = 0; i < d->u.expr.steps && i < CT_EXPR_STEPS; i++)
-    put_word(t, 1, ct_fn_facts_of(d->u.expr.step[i].fn)->name);
-}
-
-/* The details of kinds with one number or word. */
-static void put_detail(text_t *t, const ct_op_desc_t *d)
-{
-  if (d->kind == CT_OP_SELECT) op_put(t, " %d", d->u.select.index);
-  if (d->kind == CT_OP_UPSAMPLE) put_word(t, 1, d->u.upsample.linear ? "linear" : "nearest");
-  if (d->kind == CT_OP_RANDOM) put_word(t, 1, ct_random_name(d->u.random.kind));
-}
-
-/* Appends the details of ops that move elements. */
-static void put_moves(text_t *t, const ct_op_desc_t *d)
-{
-  if (d->kind == CT_OP_STRIDED) put_strided(t, d);
-  if (d->kind == CT_OP_CONCAT && d->u.concat.along) op_put(t, " dim %d", d->u.concat.along - 1);
-  if (d->kind == CT_OP_ROWS) op_put(t, " of %lld", (long long)d->u.rows.rows);
-  if (d->kind == CT_OP_ROWS && d->u.rows.padding) op_put(t, " padding %d", d->u.rows.padding - 1);
-}
-
-static void put_details(text_t *t, const ct_op_desc_t *d)
-{
-  put_moves(t, d);
-  switch (d->kind) {
-  case CT_OP_CONV:
-  case CT_OP_CONVT:
-    put_conv(t, d);
-    break;
-  case CT_OP_LINEAR:
-    put_linear(t, d);
-    break;
-  case CT_OP_BNORM:
-    put_word(t, 1, d->training ? "training" : "inference");
-    put_word(t, d->u.bnorm.add, "add");
-    put_word(t, d->u.bnorm.relu, d->u.bnorm.relu == CT_RELU6 ? "relu6" : "relu");
-    put_word(t, d->u.bnorm.sync, "sync");
-    break;
-  case CT_OP_ACT:
-    put_word(t, 1, ct_act_facts_of(d->u.act.kind)->name);
-    if (ct_act_facts_of(d->u.act.kind)->alpha != CT_ALPHA_NONE) op_put(t, " %g", d->u.act.alpha);
-    break;
-  case CT_OP_EXPR:
-    put_expr(t, d);
-    break;
-  case CT_OP_GNORM:
-    op_put(t, " g%d", d->u.gnorm.groups);
-    put_word(t, d->u.gnorm.affine, "affine");
-    break;
-  case CT_OP_ATTENTION:
-    op_put(t, " %d heads", d->u.attention.heads);
-    put_word(t, d->u.attention.add, "add");
-    break;
-  case CT_OP_LOSS:
-    put_loss(t, &d->u.loss);
-    break;
-  case CT_OP_POOL:
-    put_pool(t, d);
-    break;
-  case CT_OP_ADD:
-    put_word(t, d->u.add.relu, "relu");
-    break;
-  case CT_OP_DROPOUT:
-    op_put(t, " p%g", d->training ? d->u.dropout.p : 0.0);
-    put_word(t, d->u.dropout.whole, "rows");
-    break;
-  case CT_OP_REORDER:
-    op_put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));
-    break;
-  case CT_OP_MEASURE:
-  case CT_OP_UPDATE:
-    put_word(t, 1, rule_name(d->u.update.rule));
-    break;
-  default: /* the others are fully described by their shapes */
-    put_detail(t, d);
-    put_products(t, d);
-  }
-}
-
-const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
-{
-  char x[64], y[64];
-  text_t t = {buf, cap, 0};
-
-  if (cap > 0) buf[0] = 0;
-  op_put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
-  if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA)
-    op_put(&t, ", %s", ct_shape_text(&d->x2, y, sizeof y));
-  if (has_output(d->kind)) op_put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
-  put_details(&t, d);
-  put_word(&t, d->q.dynamic, "dynamic int8");
-  if (dtypes_shown(d)) op_put(&t, " %s", ct_dtype_name(d->x.dtype));
-  if (dtypes_shown(d) && d->y.dtype != d->x.dtype) op_put(&t, " -> %s", ct_dtype_name(d->y.dtype));
-  return buf;
-}
-
-const char *ct_op_pass_text(int pass)
-{
-  if (pass & CT_FWD) return "forward";
-  if (pass & (CT_FWD_STATS | CT_BWD_STATS)) return "sums";
-  return pass == (CT_BWD_DATA | CT_BWD_PARAM) ? "backward"
-         : pass == CT_BWD_DATA                ? "backward data"
-                                              : "backward weights";
-}
-
-/* ---- FLOP counts ---- */
 
 /* Counting rules: bias and ReLU of CONV and LINEAR are not counted, as is usual; elementwise ops
  * count the operations of the textbook formula. */
@@ -654,6 +319,12 @@ static double window_size(const int kernel[3], int n)
   return size;
 }
 
+/* Returns the multiply-adds per dim of an output. */
+static double resize_taps(ct_resize_t mode)
+{
+  return mode == CT_RESIZE_LINEAR ? 2 : mode == CT_RESIZE_BICUBIC ? 4 : 0;
+}
+
 static double forward_flops(const ct_op_desc_t *d)
 {
   double x = (double)ct_shape_count(&d->x), y = (double)ct_shape_count(&d->y);
@@ -661,6 +332,7 @@ static double forward_flops(const ct_op_desc_t *d)
 
   switch (d->kind) {
   case CT_OP_CONV:
+  case CT_OP_CONVOLVE:
     return 2 * y * (double)(d->x.dim[1] / d->u.conv.groups) *
            window_size(d->u.conv.kernel, space(d));
   case CT_OP_CONVT:
@@ -670,6 +342,8 @@ static double forward_flops(const ct_op_desc_t *d)
     return 2 * y * wide;
   case CT_OP_LSTM: /* GEMMs with both weights */
     return 8 * y * (wide + (double)d->y.dim[2]);
+  case CT_OP_GRU:
+    return 6 * y * (wide + (double)d->y.dim[2]);
   case CT_OP_ATTENTION: /* projections; attention scores and their product with v */
     return 8 * x * wide + 4 * x * length;
   case CT_OP_ACT:
@@ -682,7 +356,7 @@ static double forward_flops(const ct_op_desc_t *d)
     /* scale and shift; in training also sum and sum of squares */
     return x * ((d->training ? 5 : 2) + !!d->u.bnorm.add + !!d->u.bnorm.relu);
   case CT_OP_POOL:
-    if (d->u.pool.global || d->u.pool.adaptive) return x;
+    if (!ct_op_has_kernel(d)) return x;
     return y * window_size(d->u.pool.kernel, space(d));
   case CT_OP_ADD:
     return x * (1 + !!d->u.add.relu);
@@ -694,7 +368,7 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_REDUCE:
     return reduce_flops(d->u.reduce.mode) * x;
   case CT_OP_UPSAMPLE: /* a multiply and an add per dim and neighbour */
-    return d->u.upsample.linear ? 4 * space(d) * y : 0;
+    return 2 * resize_taps(d->u.upsample.mode) * space(d) * y;
   default:
     return ct_op_facts_of(d->kind)->flops * x;
   }
@@ -706,6 +380,7 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   double x = (double)ct_shape_count(&d->x);
   int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
 
+  if (d->kind == CT_OP_CONVOLVE) return 2 * forward_flops(d); /* with the weight's gradient */
   if (flops == CT_KIND_FWD) return forward_flops(d);
   if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA) return 2 * forward_flops(d);
   if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
@@ -721,13 +396,4 @@ double ct_op_flops(const ct_op_desc_t *d, int pass)
   if (pass & CT_BWD_DATA) sum += backward_flops(d, CT_BWD_DATA);
   if (pass & CT_BWD_PARAM) sum += backward_flops(d, CT_BWD_PARAM);
   return sum;
-}
-
-int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate)
-{
-  int64_t extent = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
-
-  /* C division rounds towards zero; a window that does not fit must not give one output */
-  if (extent < 0) return -((-extent + stride - 1) / stride) + 1;
-  return extent / stride + 1;
 }

@@ -35,6 +35,8 @@ static const char *check_int8(const ct_op_desc_t *d)
   if (d->q.dynamic) {
     if (x || y || d->x.dtype != CT_F32 || d->y.dtype != CT_F32)
       return "dynamic int8 needs float32 input and output";
+    if (d->kind == CT_OP_LSTM && (d->u.rnn.reverse || d->u.rnn.no_bias))
+      return "an int8 LSTM runs forwards and has biases";
     return d->kind == CT_OP_LINEAR || d->kind == CT_OP_LSTM
                ? NULL
                : "only linear layers and LSTMs support dynamic int8";
@@ -44,6 +46,10 @@ static const char *check_int8(const ct_op_desc_t *d)
     return "the int8 input has no scale";
   if (y ? !has_scale(&d->q.y) : !ct_op_is(d->kind, CT_KIND_DEQUANT) || d->y.dtype != CT_F32)
     return "the int8 output has no scale";
+  if (d->kind == CT_OP_POOL &&
+      (d->u.pool.ceil || d->u.pool.divisor || d->u.pool.gap[0] || d->u.pool.gap[1] ||
+       d->u.pool.gap[2] || (d->u.pool.adaptive && !d->u.pool.average)))
+    return "int8 pooling has no ceil mode, gaps, divisor or adaptive maximum";
   int two =
       d->kind == CT_OP_ADD || d->kind == CT_OP_CONCAT || (d->kind == CT_OP_CONV && d->u.conv.add);
   return two && !has_scale(&d->q.x2) ? "the second int8 input has no scale" : NULL;
@@ -123,6 +129,25 @@ static const char *check_convt(const ct_op_desc_t *d)
 
   if (d->u.conv.relu || d->u.conv.add) return "a transposed convolution fuses nothing";
   return check_conv(&conv);
+}
+
+static const char *check_convolve(const ct_op_desc_t *d)
+{
+  ct_op_desc_t conv = ct_op_with_params(d);
+  ct_shape_t weight = d->x;
+
+  if (d->u.conv.relu || d->u.conv.add) return "a convolution of two inputs fuses nothing";
+  const char *reason = check_conv(&conv);
+  if (reason) return reason;
+  weight.dim[0] = d->y.dim[1];
+  weight.dim[1] = d->x.dim[1] / d->u.conv.groups;
+  for (int i = 2; i < d->x.ndim; i++)
+    weight.dim[i] = d->u.conv.kernel[i - 2];
+  if (!ct_shape_same(&weight, &d->x2)) return "the weight is not out x in/groups x window";
+  if (!d->u.conv.bias != !d->x3.ndim) return "a bias without an input for it, or the reverse";
+  return !d->x3.ndim || (d->x3.ndim == 1 && d->x3.dim[0] == d->y.dim[1])
+             ? NULL
+             : "the bias is not one value per output channel";
 }
 
 static const char *check_linear(const ct_op_desc_t *d)
@@ -209,28 +234,40 @@ static const char *check_act(const ct_op_desc_t *d)
   return same_shape(d);
 }
 
+/* Checks dim i of a window; *window is multiplied by its elements. */
+static const char *check_pool_dim(const ct_op_desc_t *d, int i, double *window)
+{
+  int kernel = d->u.pool.kernel[i], stride = d->u.pool.stride[i], pad = d->u.pool.pad[i];
+  int gap = d->u.pool.gap[i];
+
+  if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
+  if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
+  if (gap < 0 || (gap && d->u.pool.average)) return "only maximum pooling has gaps, of at least 0";
+  *window *= kernel;
+  int64_t out = ct_op_pool_out(d->x.dim[2 + i], kernel, stride, pad, 1 + gap, d->u.pool.ceil);
+  return d->y.dim[2 + i] == out ? NULL : "the output's size is not what the window gives";
+}
+
 static const char *check_pool(const ct_op_desc_t *d)
 {
-  int global = d->u.pool.global, sized = !global && !d->u.pool.adaptive;
+  int sized = ct_op_has_kernel(d);
   double window = 1;
+  const char *reason = NULL;
 
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
     return "pooling takes N x C x H x W or N x C x D x H x W";
   if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
   if (d->u.pool.relu && (d->u.pool.average || !sized)) return "only maximum pooling has a ReLU";
-  for (int i = 0; i < d->x.ndim - 2; i++) {
-    int kernel = d->u.pool.kernel[i], stride = d->u.pool.stride[i], pad = d->u.pool.pad[i];
-    int64_t out = global ? 1 : d->y.dim[2 + i];
-    if (sized) {
-      if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
-      if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
-      out = ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, 1);
-      window *= kernel;
-    }
-    if (d->y.dim[2 + i] != out) return "the output's size is not what the window gives";
+  if (d->u.pool.divisor < 0 || (d->u.pool.divisor && (!d->u.pool.average || !sized)))
+    return "only an average over windows has a divisor, of at least 1";
+  for (int i = 0; i < d->x.ndim - 2 && !reason; i++) {
+    if (sized)
+      reason = check_pool_dim(d, i, &window);
+    else if (d->u.pool.global && d->y.dim[2 + i] != 1)
+      reason = "the output's size is not what the window gives";
   }
   if (window > INT32_MAX) return "a window has more than 2147483647 elements";
-  return NULL;
+  return reason;
 }
 
 static const char *check_concat(const ct_op_desc_t *d)
@@ -266,6 +303,12 @@ static const char *check_gnorm(const ct_op_desc_t *d)
 static const char *check_lstm(const ct_op_desc_t *d)
 {
   if (d->x.ndim != 3 || d->y.ndim != 3) return "an LSTM takes N x T x F and gives N x T x H";
+  return same_dims(d, 2) ? NULL : "input and output differ in batch size or steps";
+}
+
+static const char *check_gru(const ct_op_desc_t *d)
+{
+  if (d->x.ndim != 3 || d->y.ndim != 3) return "a GRU takes N x T x F and gives N x T x H";
   return same_dims(d, 2) ? NULL : "input and output differ in batch size or steps";
 }
 
@@ -440,8 +483,13 @@ static const char *check_upsample(const ct_op_desc_t *d)
   if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
     return "upsampling takes N x C x H x W or N x C x D x H x W";
   if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
-  for (int i = 2; i < d->x.ndim; i++)
-    if (d->y.dim[i] % d->x.dim[i]) return "the output's size is not a multiple of the input's";
+  if ((unsigned)d->u.upsample.mode >= CT_RESIZE_COUNT) return "unknown mode";
+  if (d->u.upsample.mode == CT_RESIZE_BICUBIC && d->x.ndim != 4) return "bicubic is for images";
+  if (d->u.upsample.align_corners && d->u.upsample.mode != CT_RESIZE_LINEAR &&
+      d->u.upsample.mode != CT_RESIZE_BICUBIC)
+    return "only linear and bicubic align corners";
+  for (int i = 0; i < d->x.ndim - 2; i++)
+    if (!(d->u.upsample.scale[i] >= 0)) return "a scale is negative";
   return NULL;
 }
 

@@ -74,8 +74,8 @@ typedef struct roofline {
 /* Returns 1 for ops whose FLOP are those of GEMMs. */
 static int multiplies(ct_op_kind_t k)
 {
-  return k == CT_OP_CONV || k == CT_OP_CONVT || k == CT_OP_LINEAR || k == CT_OP_LSTM ||
-         k == CT_OP_ATTENTION;
+  return k == CT_OP_CONV || k == CT_OP_CONVT || k == CT_OP_LINEAR || k == CT_OP_CONVOLVE ||
+         k == CT_OP_LSTM || k == CT_OP_GRU || k == CT_OP_ATTENTION;
 }
 
 static double flop_rate(const roofline_t *r, const ct_op_desc_t *d)

@@ -17,7 +17,9 @@ libctrain_a_SOURCES += \
   %D%/attention.c \
   %D%/in_floats.c \
   %D%/matmul.c \
-  %D%/sdpa.c
+  %D%/sdpa.c \
+  %D%/convolve.c \
+  %D%/gru.c
 # oneDNN
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
@@ -65,7 +67,9 @@ libctrain_a_SOURCES += \
   %D%/kern/expr.c \
   %D%/kern/expr_reduce.c \
   %D%/kern/expr.h \
-  %D%/kern/rows.c
+  %D%/kern/rows.c \
+  %D%/kern/free_max.h \
+  %D%/kern/free_max.c
 # … and their inner loops for each instruction set
 libctrain_a_SOURCES += \
   %D%/kern/loops.h %D%/kern/loops.c %D%/kern/vec.h %D%/kern/isa.h \

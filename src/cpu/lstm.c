@@ -15,6 +15,7 @@ typedef struct lstm_op {
   const cpu__loops_t *loops;
   const cpu__tiles_t *tiles;
   int64_t n, t, f, h;
+  int reverse, bias;
 } lstm_op_t;
 
 /* Buffers of a run. */
@@ -60,6 +61,18 @@ static buffers_t backward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
   return b;
 }
 
+/* Returns the place in the sequence of a step in order of computation. */
+static int64_t place_of(const lstm_op_t *k, int64_t step)
+{
+  return k->reverse ? k->t - 1 - step : step;
+}
+
+/* Returns the distance in memory, in places, of the step before. */
+static int64_t before(const lstm_op_t *k)
+{
+  return k->reverse ? 1 : -1;
+}
+
 typedef void chunk_t(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, int64_t first,
                      int64_t n);
 
@@ -99,12 +112,12 @@ static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_ar
       .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = 4 * row, .add = 1};
   float *y = a->y, *states = b->states + first * apart;
   for (int64_t step = 0; step < k->t; step++) {
-    int64_t at = first * row + step * h;
+    int64_t place = place_of(k, step), at = first * row + place * h, past = before(k) * h;
     if (step > 0)
       cpu__gemm_tiled(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
     for (int64_t i = 0; i < n; i++, at += row) {
-      if (step + 1 < k->t) fetch(b->gates + 4 * (at + h), 4 * h);
-      k->loops->lstm(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
+      if (step + 1 < k->t) fetch(b->gates + 4 * (at - past), 4 * h);
+      k->loops->lstm(h, b->gates + 4 * at, step > 0 ? b->cells + at + past : NULL, b->cells + at,
                      y + at);
       memcpy(states + i * apart, y + at, (size_t)h * sizeof *y);
     }
@@ -116,7 +129,7 @@ static void lstm_forward(const lstm_op_t *k, const ct_op_args_t *a)
   buffers_t b = forward_buffers(k, a);
   const float *b_ih = a->w[2], *b_hh = a->w[3];
   for (int64_t i = 0; i < 4 * k->h; i++)
-    b.bias[i] = b_ih[i] + b_hh[i];
+    b.bias[i] = k->bias ? b_ih[i] + b_hh[i] : 0;
   cpu__gemm_tiled_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
   cpu__dense_forward(k->head.dev, of_inputs(k), a->x, a->w[0], b.bias, b.gates);
   all_chunks(k, &b, a, chunk_forward);
@@ -135,25 +148,27 @@ static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_a
   float *dh = b->dh + first * h, *dc = b->dc + first * h;
   memset(dc, 0, (size_t)(n * h) * sizeof *dc);
   for (int64_t step = k->t - 1; step >= 0; step--) {
-    int64_t begin = first * row + step * h, at = begin;
+    int64_t begin = first * row + place_of(k, step) * h, at = begin, past = before(k) * h;
     int last = step == k->t - 1;
     for (int64_t i = 0; i < n; i++, at += row)
-      k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at - h : NULL, b->cells + at,
-                         dy + at, last ? NULL : dh + i * h, dc + i * h, b->dgates + 4 * at);
+      k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at + past : NULL,
+                         b->cells + at, dy + at, last ? NULL : dh + i * h, dc + i * h,
+                         b->dgates + 4 * at);
     if (step > 0) cpu__gemm_tiled(k->tiles, of_gates, n, h, 4 * h, b->dgates + 4 * begin, b->w, dh);
   }
 }
 
-/* Computes the gradient of W_hh: each step's gradients times the previous hidden state, which is
- * the row before in y.  At the first step the row before belongs to another sample, so the
- * gradients of first steps are set to 0 here. */
+/* Computes the gradient of W_hh: each step's gradients times the hidden state of the step before,
+ * which is the row before in y; in reverse, the row after.  At the first step that row belongs to
+ * another sample, so the gradients of first steps are set to 0 here. */
 static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
 {
-  int64_t h = k->h;
+  int64_t h = k->h, first = place_of(k, 0);
   cpu__dense_t of_states = {k->n * k->t - 1, h, 4 * h};
   for (int64_t n = 0; n < k->n; n++)
-    memset(b->dgates + n * k->t * 4 * h, 0, (size_t)(4 * h) * sizeof *dw);
-  cpu__dense_param(k->head.dev, of_states, y, b->dgates + 4 * h, dw);
+    memset(b->dgates + (n * k->t + first) * 4 * h, 0, (size_t)(4 * h) * sizeof *dw);
+  cpu__dense_param(k->head.dev, of_states, k->reverse ? y + h : y,
+                   k->reverse ? b->dgates : b->dgates + 4 * h, dw);
 }
 
 static void lstm_backward(const lstm_op_t *k, const ct_op_args_t *a)
@@ -165,8 +180,10 @@ static void lstm_backward(const lstm_op_t *k, const ct_op_args_t *a)
   if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, of_inputs(k), b.dgates, a->w[0], a->dx);
   if (!(a->pass & CT_BWD_PARAM)) return;
   cpu__dense_param(dev, of_inputs(k), a->x, b.dgates, a->dw[0]);
-  cpu__column_sums(dev, k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
-  memcpy(a->dw[3], a->dw[2], (size_t)(4 * k->h) * sizeof(float));
+  if (k->bias) {
+    cpu__column_sums(dev, k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
+    memcpy(a->dw[3], a->dw[2], (size_t)(4 * k->h) * sizeof(float));
+  }
   states_gradient(k, &b, a->y, a->dw[1]);
 }
 
@@ -191,6 +208,8 @@ static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->t = d->x.dim[1];
   k->f = d->x.dim[2];
   k->h = d->y.dim[2];
+  k->reverse = d->u.rnn.reverse;
+  k->bias = !d->u.rnn.no_bias;
   int64_t cells = k->n * k->t * k->h,
           forth = packed_forward(k) + 4 * k->h + k->n * (k->h + k->tiles->width);
   info->scratch = (size_t)(forth + 5 * cells) * sizeof(float);

@@ -34,7 +34,7 @@ static int is_choice(const ct_graph_t *g, int layer)
 {
   ct_op_desc_t d;
   graph_observe_describe(g, layer, &d);
-  int average = d.kind == CT_OP_POOL && (d.u.pool.average || d.u.pool.global || d.u.pool.adaptive);
+  int average = d.kind == CT_OP_POOL && ct_op_averages(&d);
   return (d.kind == CT_OP_POOL && !average) || d.kind == CT_OP_REORDER || d.kind == CT_OP_SELECT;
 }
 

@@ -1,5 +1,5 @@
-/* torch.nn.MaxPool2d, MaxPool3d, AvgPool2d and AvgPool3d with ceil_mode = False: four kinds that
- * differ in the number of dims and in the reduction. */
+/* torch.nn.MaxPool1d to 3d, AvgPool1d to 3d: six kinds that differ in the number of dims and in the
+ * reduction. */
 #include "model/layer_usual.h"
 #include "model/layer_window.h"
 
@@ -9,37 +9,47 @@
 
 typedef struct {
   int64_t kernel[3], stride[3], padding[3];
+  int ceil_mode;
+  int64_t dilation[3];   /* maximum only */
   int count_include_pad; /* average only */
+  int64_t divisor_override;
 } pool_t;
 
 #define WINDOW(SIZE, order, padding_help)                                                     \
   SIZE(pool_t, kernel, NULL, 1, 4096, "size of the window, in pixels: " order),               \
       SIZE(pool_t, stride, "0", 0, 4096, "pixels from window to window; 0: the kernel size"), \
-      SIZE(pool_t, padding, "0", 0, 2048, padding_help "; at most half the kernel")
-#define MAXIMUM(SIZE, order)                                                  \
-  {                                                                           \
-    WINDOW(SIZE, order, "pixels on each side, never the maximum"), CT_OPT_END \
+      SIZE(pool_t, padding, "0", 0, 2048, padding_help "; at most half the kernel"),          \
+      CT_OPT_BOOL(pool_t, ceil_mode, "false", "round the number of windows up")
+#define MAXIMUM(SIZE, order)                                                       \
+  {                                                                                \
+    WINDOW(SIZE, order, "pixels on each side, never the maximum"),                 \
+        SIZE(pool_t, dilation, "1", 1, 4096, "pixels from tap to tap"), CT_OPT_END \
   }
 #define AVERAGE(SIZE, order)                                                             \
   {                                                                                      \
     WINDOW(SIZE, order, "zeros on each side, in pixels"),                                \
         CT_OPT_BOOL(pool_t, count_include_pad, "true", "padding counts in the average"), \
+        CT_OPT_INT(pool_t, divisor_override, "0", 0, INT32_MAX,                          \
+                   "what sums are divided by; 0: the number of pixels"),                 \
         CT_OPT_END                                                                       \
   }
 
-static const ct_opt_t max_rows[] = MAXIMUM(CT_OPT_PAIR, "rows, columns");
-static const ct_opt_t max3_rows[] = MAXIMUM(CT_OPT_TRIPLE, "depth, rows, columns");
-static const ct_opt_t average_rows[] = AVERAGE(CT_OPT_PAIR, "rows, columns");
-static const ct_opt_t average3_rows[] = AVERAGE(CT_OPT_TRIPLE, "depth, rows, columns");
+static const ct_opt_t max_rows1[] = MAXIMUM(CT_OPT_SINGLE, "steps");
+static const ct_opt_t max_rows2[] = MAXIMUM(CT_OPT_PAIR, "rows, columns");
+static const ct_opt_t max_rows3[] = MAXIMUM(CT_OPT_TRIPLE, "depth, rows, columns");
+static const ct_opt_t average_rows1[] = AVERAGE(CT_OPT_SINGLE, "steps");
+static const ct_opt_t average_rows2[] = AVERAGE(CT_OPT_PAIR, "rows, columns");
+static const ct_opt_t average_rows3[] = AVERAGE(CT_OPT_TRIPLE, "depth, rows, columns");
 
 /* Returns the window; stride 0 stands for the size of the kernel. */
 static ct__layer_window_t window_of(const pool_t *o, int space)
 {
-  ct__layer_window_t w = {.space = space, .dilation = {1, 1, 1}};
+  ct__layer_window_t w = {.space = space, .ceil = o->ceil_mode, .dilation = {1, 1, 1}};
   for (int i = 0; i < space; i++) {
     w.kernel[i] = o->kernel[i];
     w.stride[i] = o->stride[i] ? o->stride[i] : o->kernel[i];
     w.padding[i] = o->padding[i];
+    if (o->dilation[i]) w.dilation[i] = o->dilation[i];
   }
   return w;
 }
@@ -60,6 +70,11 @@ out:
   return rc;
 }
 
+static int infer1(const void *opts, const ct_shape_t *in, ct_shape_t *out)
+{
+  return pool_infer(opts, 1, in, out);
+}
+
 static int infer2(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   return pool_infer(opts, 2, in, out);
@@ -76,6 +91,9 @@ static void maximum(const void *opts, ct_op_desc_t *d)
   ct__layer_window_ints(w.space, w.kernel, d->u.pool.kernel);
   ct__layer_window_ints(w.space, w.stride, d->u.pool.stride);
   ct__layer_window_ints(w.space, w.padding, d->u.pool.pad);
+  for (int i = 0; i < w.space; i++)
+    d->u.pool.gap[i] = (int)w.dilation[i] - 1;
+  d->u.pool.ceil = w.ceil;
 }
 
 static void average(const void *opts, ct_op_desc_t *d)
@@ -84,6 +102,7 @@ static void average(const void *opts, ct_op_desc_t *d)
   maximum(opts, d);
   d->u.pool.average = 1;
   d->u.pool.include_pad = o->count_include_pad;
+  d->u.pool.divisor = (int)o->divisor_override;
 }
 
 #define KIND(word, text, rows, shape, what)                              \
@@ -96,7 +115,9 @@ static void average(const void *opts, ct_op_desc_t *d)
                                            .op = CT_OP_POOL,             \
                                            .attributes = what};
 
-KIND(maxpool, "maximum over windows", max_rows, infer2, maximum)
-KIND(maxpool3d, "maximum over windows of volumes", max3_rows, infer3, maximum)
-KIND(avgpool, "average over windows", average_rows, infer2, average)
-KIND(avgpool3d, "average over windows of volumes", average3_rows, infer3, average)
+KIND(maxpool1d, "maximum over windows of sequences", max_rows1, infer1, maximum)
+KIND(maxpool, "maximum over windows", max_rows2, infer2, maximum)
+KIND(maxpool3d, "maximum over windows of volumes", max_rows3, infer3, maximum)
+KIND(avgpool1d, "average over windows of sequences", average_rows1, infer1, average)
+KIND(avgpool, "average over windows", average_rows2, infer2, average)
+KIND(avgpool3d, "average over windows of volumes", average_rows3, infer3, average)

@@ -38,7 +38,7 @@ out:
 
 int ct__layer_want_channels(const ct_shape_t *in)
 {
-  return ct__layer_want_space(in, in->ndim == 5 ? 3 : 2);
+  return ct__layer_want_space(in, in->ndim == 5 ? 3 : in->ndim == 3 ? 1 : 2);
 }
 
 const char *ct__layer_shape_text(const ct_shape_t *s, char *buf, size_t cap)

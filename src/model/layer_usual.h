@@ -9,7 +9,8 @@ extern const ct_opt_t ct__layer_no_options[];
 /** Returns CT_OK if the shape is N x C x L (\a space 1), N x C x H x W (2) or N x C x D x H x W
  * (3), else CT_ERR_SHAPE. */
 int ct__layer_want_space(const ct_shape_t *in, int space);
-/** Returns CT_OK if the shape is N x C x H x W or N x C x D x H x W, else CT_ERR_SHAPE. */
+/** Returns CT_OK if the shape is N x C x L, N x C x H x W or N x C x D x H x W, else
+ * CT_ERR_SHAPE. */
 int ct__layer_want_channels(const ct_shape_t *in);
 
 /** Returns CT_OK if the shape is N x T x features, else CT_ERR_SHAPE. */

@@ -18,8 +18,8 @@ int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, in
   char shape[80], spans[80], padding[80];
   for (int i = 0; i < w->space; i++) {
     span[i] = w->dilation[i] * (w->kernel[i] - 1) + 1;
-    dim[2 + i] = ct_op_window_out(in->dim[2 + i], (int)w->kernel[i], (int)w->stride[i],
-                                  (int)w->padding[i], (int)w->dilation[i]);
+    dim[2 + i] = ct_op_pool_out(in->dim[2 + i], (int)w->kernel[i], (int)w->stride[i],
+                                (int)w->padding[i], (int)w->dilation[i], w->ceil);
     fits &= dim[2 + i] >= 1;
   }
   if (!fits)

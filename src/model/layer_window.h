@@ -6,6 +6,7 @@
 /** A sliding window; arrays are {steps}, {rows, columns} or {depth, rows, columns}. */
 typedef struct ct__layer_window {
   int space; /**< number of dims, 1 to 3 */
+  int ceil;  /**< pooling: ct_op_pool_out() */
   int64_t kernel[3], stride[3], padding[3], dilation[3];
 } ct__layer_window_t;
 

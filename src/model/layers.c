@@ -9,6 +9,7 @@
   X(conv1d)           \
   X(conv2d)           \
   X(conv3d)           \
+  X(convolve)         \
   X(conv_transpose1d) \
   X(conv_transpose2d) \
   X(conv_transpose3d) \
@@ -18,12 +19,15 @@
   X(instancenorm)     \
   X(relu)             \
   CT_ACT_LIST(ACT)    \
+  X(maxpool1d)        \
   X(maxpool)          \
   X(maxpool3d)        \
+  X(avgpool1d)        \
   X(avgpool)          \
   X(avgpool3d)        \
   X(global_avgpool)   \
   X(adaptive_avgpool) \
+  X(adaptive_maxpool) \
   X(flatten)          \
   X(reshape)          \
   X(permute)          \
@@ -123,6 +127,7 @@
   X(attention)        \
   X(tokens)           \
   X(lstm)             \
+  X(gru)              \
   X(parameter)        \
   X(buffer)           \
   X(constant)         \

@@ -25,7 +25,7 @@ libctrain_a_SOURCES += \
   %D%/graph_read.c \
   %D%/graph_summary.c \
   %D%/layer_act.c \
-  %D%/layer_adaptive_avgpool.c \
+  %D%/layer_adaptive.c \
   %D%/layer_attention.c \
   %D%/layer_axes.c \
   %D%/layer_axes.h \
@@ -33,36 +33,37 @@ libctrain_a_SOURCES += \
   %D%/layer_concat.c \
   %D%/layer_conv.c \
   %D%/layer_conv_transpose.c \
+  %D%/layer_convolve.c \
   %D%/layer_dims.c \
   %D%/layer_dims.h \
   %D%/layer_dropout.c \
-  %D%/layer_expand.c \
   %D%/layer_elementwise.c \
+  %D%/layer_expand.c \
   %D%/layer_fake_quant.c \
   %D%/layer_global_avgpool.c \
   %D%/layer_groupnorm.c \
   %D%/layer_layernorm.c \
   %D%/layer_linear.c \
   %D%/layer_lstm.c \
+  %D%/layer_matmul.c \
+  %D%/layer_operand.c \
   %D%/layer_pad.c \
   %D%/layer_permute.c \
   %D%/layer_pixel.c \
   %D%/layer_pool.c \
-  %D%/layer_matmul.c \
-  %D%/layer_reduce.c \
   %D%/layer_prelu.c \
   %D%/layer_random.c \
+  %D%/layer_reduce.c \
   %D%/layer_relu.c \
-  %D%/layer_rows.c \
   %D%/layer_reshape.c \
+  %D%/layer_rows.c \
   %D%/layer_sdpa.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \
   %D%/layer_slice.c \
-  %D%/layer_operand.c \
   %D%/layer_tokens.c \
-  %D%/layer_unfold.c \
   %D%/layer_unary.c \
+  %D%/layer_unfold.c \
   %D%/layer_upsample.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \

@@ -21,7 +21,9 @@ typedef enum {
   CT__ONNX_PARAM,      /**< the parameter's values, possibly with other dims */
   CT__ONNX_TRANSPOSED, /**< a transposed matrix */
   CT__ONNX_GATES,      /**< LSTM weights, gates reordered for ONNX */
-  CT__ONNX_BIASES      /**< two LSTM biases concatenated, gates reordered */
+  CT__ONNX_BIASES,     /**< two LSTM biases concatenated, gates reordered */
+  CT__ONNX_GRU_GATES,  /**< the same of a GRU */
+  CT__ONNX_GRU_BIASES
 } ct__onnx_how_t;
 
 /** Which data of a parameter the initializer holds, if its layer computes in int8 (ct_int8.h). */

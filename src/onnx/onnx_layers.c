@@ -1,6 +1,6 @@
 /* Translates each op to ONNX nodes: one function per op, in the table at the end. Uses opset 17,
  * the first with LayerNormalization; newer ops (Gelu, Attention) are composed of simpler ones. */
-#include "onnx/onnx.h"
+#include "onnx/onnx_layer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,134 +8,6 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-
-#define IN  CT__ONNX_LIST
-#define OUT CT__ONNX_LIST
-
-typedef ct__onnx_layer_t layer_t;
-
-/* ---- pooling and upsampling ---- */
-
-static void ints(ct__onnx_t *o, const char *name, int n, const int v[])
-{
-  int64_t wide[3] = {0};
-  for (int i = 0; i < n; i++)
-    wide[i] = v[i];
-  ct__onnx_ints(o, name, n, wide);
-}
-
-static void onnx_layers_window(ct__onnx_t *o, int space, const int kernel[3], const int stride[3],
-                               const int pad[3])
-{
-  int64_t pads[6];
-  for (int i = 0; i < space; i++)
-    pads[i] = pads[space + i] = pad[i];
-  ints(o, "kernel_shape", space, kernel);
-  ints(o, "strides", space, stride);
-  ct__onnx_ints(o, "pads", 2 * space, pads);
-}
-
-static void conv(ct__onnx_t *o, const layer_t *l)
-{
-  const ct_op_desc_t *d = l->d;
-  int space = d->x.ndim - 2;
-  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].param[0]].spec.shape;
-  const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
-  const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
-  ct__onnx_node(o, "Conv", OUT(l->y), IN(l->x, weight, bias));
-  onnx_layers_window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
-  ints(o, "dilations", space, d->u.conv.dilate);
-  ct__onnx_int(o, "group", d->u.conv.groups);
-}
-
-/* ONNX's output_padding makes the output as large as the op's. */
-static void convt(ct__onnx_t *o, const layer_t *l)
-{
-  const ct_op_desc_t *d = l->d;
-  int space = d->x.ndim - 2, extra[3] = {0};
-  const ct_shape_t *w = &o->g->param[o->g->layer[l->id].param[0]].spec.shape;
-  const char *weight = ct__onnx_weight(o, l->id, 0, CT__ONNX_PARAM, "", 0, w->ndim, w->dim);
-  const char *bias = d->u.conv.bias ? ct__onnx_bias(o, l->id, 1) : NULL;
-  for (int i = 0; i < space; i++)
-    extra[i] = (int)(d->y.dim[2 + i] - (d->x.dim[2 + i] - 1) * d->u.conv.stride[i] +
-                     2 * (int64_t)d->u.conv.pad[i] -
-                     (int64_t)d->u.conv.dilate[i] * (d->u.conv.kernel[i] - 1) - 1);
-  ct__onnx_node(o, "ConvTranspose", OUT(l->y), IN(l->x, weight, bias));
-  onnx_layers_window(o, space, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
-  ints(o, "dilations", space, d->u.conv.dilate);
-  ints(o, "output_padding", space, extra);
-  ct__onnx_int(o, "group", d->u.conv.groups);
-}
-
-/* Adaptive average pooling, whose windows may overlap and differ in size: multiplies by an
- * averaging matrix over rows, and one over columns. */
-static const char *averages(ct__onnx_t *o, int id, const char *word, int64_t in, int64_t n,
-                            int left)
-{
-  const int64_t dim[2] = {left ? n : in, left ? in : n};
-  float *v = ct_mem_array(n * in, sizeof *v, "averages");
-  if (!v && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
-  if (o->rc != CT_OK) {
-    ct_mem_free(v);
-    return word;
-  }
-  for (int64_t i = 0; i < n; i++) {
-    int64_t first = i * in / n, end = ((i + 1) * in + n - 1) / n;
-    for (int64_t k = first; k < end; k++)
-      v[left ? i * in + k : k * n + i] = 1 / (float)(end - first);
-  }
-  const char *name = ct__onnx_const_floats(o, id, word, 2, dim, v);
-  ct_mem_free(v);
-  return name;
-}
-
-static void adaptive_pool(ct__onnx_t *o, const layer_t *l)
-{
-  const int64_t *x = l->d->x.dim + 2, *y = l->d->y.dim + 2;
-  if (x[0] % y[0] == 0 && x[1] % y[1] == 0) {
-    const int kernel[3] = {(int)(x[0] / y[0]), (int)(x[1] / y[1])}, pad[3] = {0};
-    ct__onnx_node(o, "AveragePool", OUT(l->y), IN(l->x));
-    onnx_layers_window(o, 2, kernel, kernel, pad);
-    return;
-  }
-  const char *rows = averages(o, l->id, "rows", x[0], y[0], 1);
-  const char *columns = averages(o, l->id, "columns", x[1], y[1], 0);
-  const char *half = ct__onnx_name(o, l->id, "pooled_rows");
-  ct__onnx_node(o, "MatMul", OUT(half), IN(rows, l->x));
-  ct__onnx_node(o, "MatMul", OUT(l->y), IN(half, columns));
-}
-
-static void pool(ct__onnx_t *o, const layer_t *l)
-{
-  const ct_op_desc_t *d = l->d;
-  if (d->u.pool.global) {
-    ct__onnx_node(o, "GlobalAveragePool", OUT(l->y), IN(l->x));
-    return;
-  }
-  if (d->u.pool.adaptive) {
-    adaptive_pool(o, l);
-    return;
-  }
-  ct__onnx_node(o, d->u.pool.average ? "AveragePool" : "MaxPool", OUT(l->y), IN(l->x));
-  onnx_layers_window(o, d->x.ndim - 2, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
-  if (d->u.pool.average) ct__onnx_int(o, "count_include_pad", d->u.pool.include_pad);
-}
-
-/* Adds a Resize node. An output index maps to the input index divided by the factor, or its pixel
- * center does. */
-static void upsample(ct__onnx_t *o, const layer_t *l)
-{
-  float scale[CT_MAX_DIMS];
-  const int64_t dims = l->d->x.ndim;
-  int linear = l->d->u.upsample.linear;
-  for (int i = 0; i < dims; i++)
-    scale[i] = i < 2 ? 1 : (float)(l->d->y.dim[i] / l->d->x.dim[i]);
-  const char *scales = ct__onnx_const_floats(o, l->id, "scales", 1, &dims, scale);
-  ct__onnx_node(o, "Resize", OUT(l->y), IN(l->x, "", scales));
-  ct__onnx_text(o, "mode", linear ? "linear" : "nearest");
-  ct__onnx_text(o, "coordinate_transformation_mode", linear ? "half_pixel" : "asymmetric");
-  if (!linear) ct__onnx_text(o, "nearest_mode", "floor");
-}
 
 /* ---- matrix products ---- */
 
@@ -153,7 +25,7 @@ static void steps_linear(ct__onnx_t *o, int id, const char *x, int slot, const c
   ct__onnx_node(o, "Add", OUT(y), IN(product, b));
 }
 
-static void linear(ct__onnx_t *o, const layer_t *l)
+static void linear(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   int bias = l->d->u.linear.bias;
   if (l->d->x.ndim != 2) {
@@ -168,7 +40,8 @@ static void linear(ct__onnx_t *o, const layer_t *l)
 }
 
 /* [N,T,3D] -> q, k, v, each [N,heads,T,D/heads] */
-static void split_heads(ct__onnx_t *o, const layer_t *l, const char *all, const char *const part[3])
+static void split_heads(ct__onnx_t *o, const ct__onnx_layer_t *l, const char *all,
+                        const char *const part[3])
 {
   int64_t heads = l->d->u.attention.heads, features = l->d->x.dim[2];
   const int64_t dims[5] = {0, 0, 3, heads, features / heads}, perm[5] = {2, 0, 3, 1, 4}, first = 0;
@@ -188,7 +61,8 @@ static void split_heads(ct__onnx_t *o, const layer_t *l, const char *all, const 
 }
 
 /* softmax(q k^T / sqrt(D/heads)) v, heads concatenated: [N,T,D] */
-static void attend(ct__onnx_t *o, const layer_t *l, const char *const part[3], const char *y)
+static void attend(ct__onnx_t *o, const ct__onnx_layer_t *l, const char *const part[3],
+                   const char *y)
 {
   int64_t heads = l->d->u.attention.heads, features = l->d->x.dim[2];
   const int64_t swap[4] = {0, 1, 3, 2}, together[4] = {0, 2, 1, 3}, dims[3] = {0, 0, features};
@@ -211,7 +85,7 @@ static void attend(ct__onnx_t *o, const layer_t *l, const char *const part[3], c
   ct__onnx_node(o, "Reshape", OUT(y), IN(moved, shape));
 }
 
-static void attention(ct__onnx_t *o, const layer_t *l)
+static void attention(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   char all[CT__ONNX_NAME], part[3][CT__ONNX_NAME], sums[CT__ONNX_NAME];
   static const char *const word[3] = {"q", "k", "v"};
@@ -226,30 +100,9 @@ static void attention(ct__onnx_t *o, const layer_t *l)
   steps_linear(o, l->id, sums, 2, l->y, "out_product", 1);
 }
 
-/* ONNX's LSTM expects the steps as first dim, and the directions as second. */
-static void lstm(ct__onnx_t *o, const layer_t *l)
-{
-  int64_t features = l->d->x.dim[2], hidden = l->d->y.dim[2], one = 1;
-  const int64_t swap[3] = {1, 0, 2}, w_dim[3] = {1, 4 * hidden, features};
-  const int64_t r_dim[3] = {1, 4 * hidden, hidden}, b_dim[2] = {1, 8 * hidden};
-  const char *w = ct__onnx_weight(o, l->id, 0, CT__ONNX_GATES, "iofc", 1, 3, w_dim);
-  const char *r = ct__onnx_weight(o, l->id, 1, CT__ONNX_GATES, "iofc", 1, 3, r_dim);
-  const char *b = ct__onnx_made(o, l->id, 2, CT__ONNX_BIASES, "iofc", 2, b_dim);
-  const char *axis = ct__onnx_const_ints(o, l->id, "axis", 1, 1, &one);
-  const char *steps = ct__onnx_name(o, l->id, "steps"), *states = ct__onnx_name(o, l->id, "states");
-  const char *one_way = ct__onnx_name(o, l->id, "one_way");
-  ct__onnx_node(o, "Transpose", OUT(steps), IN(l->x));
-  ct__onnx_ints(o, "perm", 3, swap);
-  ct__onnx_node(o, "LSTM", OUT(states), IN(steps, w, r, b));
-  ct__onnx_int(o, "hidden_size", hidden);
-  ct__onnx_node(o, "Squeeze", OUT(one_way), IN(states, axis));
-  ct__onnx_node(o, "Transpose", OUT(l->y), IN(one_way));
-  ct__onnx_ints(o, "perm", 3, swap);
-}
-
 /* ---- normalization ---- */
 
-static void batchnorm(ct__onnx_t *o, const layer_t *l)
+static void batchnorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const char *p[4];
   for (int i = 0; i < 4; i++)
@@ -258,7 +111,7 @@ static void batchnorm(ct__onnx_t *o, const layer_t *l)
   ct__onnx_float(o, "epsilon", l->d->u.bnorm.eps);
 }
 
-static void layernorm(ct__onnx_t *o, const layer_t *l)
+static void layernorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const char *weight = ct__onnx_param(o, l->id, 0), *bias = ct__onnx_param(o, l->id, 1);
   ct__onnx_node(o, "LayerNormalization", OUT(l->y), IN(l->x, weight, bias));
@@ -277,7 +130,7 @@ static const char *all_alike(ct__onnx_t *o, int id, const char *word, int64_t n,
   return name;
 }
 
-static void instancenorm(ct__onnx_t *o, const layer_t *l)
+static void instancenorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   int64_t channels = l->d->x.dim[1];
   int affine = l->d->u.gnorm.affine;
@@ -288,7 +141,7 @@ static void instancenorm(ct__onnx_t *o, const layer_t *l)
 }
 
 /* Reshapes to rows of groups and normalizes each, since opset 17 has no GroupNormalization. */
-static void groupnorm(ct__onnx_t *o, const layer_t *l)
+static void groupnorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const ct_op_desc_t *d = l->d;
   if (d->u.gnorm.groups == d->x.dim[1] && d->x.ndim > 2) {
@@ -321,18 +174,18 @@ static void groupnorm(ct__onnx_t *o, const layer_t *l)
 
 /* ---- elementwise ops ---- */
 
-static void relu(ct__onnx_t *o, const layer_t *l)
+static void relu(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_node(o, "Relu", OUT(l->y), IN(l->x));
 }
 
-static void onnx_layers_add(ct__onnx_t *o, const layer_t *l)
+static void onnx_layers_add(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_node(o, "Add", OUT(l->y), IN(l->x, l->x2));
 }
 
 /* x (1 + erf(x / sqrt(2))) / 2 */
-static void gelu(ct__onnx_t *o, const layer_t *l)
+static void gelu(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const char *root = ct__onnx_scalar(o, l->id, "sqrt_half", sqrt(0.5));
   const char *one = ct__onnx_scalar(o, l->id, "one", 1);
@@ -346,7 +199,7 @@ static void gelu(ct__onnx_t *o, const layer_t *l)
   ct__onnx_node(o, "Mul", OUT(l->y), IN(twice, half));
 }
 
-static void tanh_scaled(ct__onnx_t *o, const layer_t *l, double scale)
+static void tanh_scaled(ct__onnx_t *o, const ct__onnx_layer_t *l, double scale)
 {
   const char *whole = scale == 1 ? l->y : ct__onnx_name(o, l->id, "tanh");
   ct__onnx_node(o, "Tanh", OUT(whole), IN(l->x));
@@ -355,7 +208,7 @@ static void tanh_scaled(ct__onnx_t *o, const layer_t *l, double scale)
   ct__onnx_node(o, "Mul", OUT(l->y), IN(whole, factor));
 }
 
-static void act(ct__onnx_t *o, const layer_t *l)
+static void act(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const char *low, *high, *part;
   switch (l->d->u.act.kind) {
@@ -387,35 +240,35 @@ static void act(ct__onnx_t *o, const layer_t *l)
 
 /* ---- shape ops ---- */
 
-static void concat(ct__onnx_t *o, const layer_t *l)
+static void concat(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_node(o, "Concat", OUT(l->y), IN(l->x, l->x2));
   ct__onnx_int(o, "axis", ct_op_concat_dim(l->d));
 }
 
-static void reorder(ct__onnx_t *o, const layer_t *l)
+static void reorder(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_reshape(o, l->id, l->d, l->x, l->y);
 }
 
-static void strided(ct__onnx_t *o, const layer_t *l)
+static void strided(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_strided(o, l->id, l->d, l->x, l->y);
 }
 
-static void table_rows(ct__onnx_t *o, const layer_t *l)
+static void table_rows(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_rows(o, l->id, l->d, l->x, l->x2, l->y);
 }
 
 /* A parameter is an initializer, and the node that reads it reads that. */
-static void operand(ct__onnx_t *o, const layer_t *l)
+static void operand(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_node(o, "Identity", OUT(l->y), IN(ct__onnx_param(o, l->id, 0)));
 }
 
 /* Expands the class token to the batch size, which only Shape provides at run time. */
-static void tokens(ct__onnx_t *o, const layer_t *l)
+static void tokens(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   int64_t features = l->d->y.dim[2], places = l->d->y.dim[1] - 1;
   const int64_t dims[3] = {0, features, places}, perm[3] = {0, 2, 1}, row[2] = {1, features};
@@ -441,7 +294,7 @@ static void tokens(ct__onnx_t *o, const layer_t *l)
 }
 
 /* Selects one position with Gather; a scalar index removes the axis. */
-static void select_place(ct__onnx_t *o, const layer_t *l)
+static void select_place(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const int64_t index = l->d->u.select.index;
   const char *place = ct__onnx_const_ints(o, l->id, "place", 0, 1, &index);
@@ -451,24 +304,26 @@ static void select_place(ct__onnx_t *o, const layer_t *l)
 
 /* ---- the graph ---- */
 
-static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const layer_t *l) = {
-    [CT_OP_CONV] = conv,
-    [CT_OP_CONVT] = convt,
+static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const ct__onnx_layer_t *l) = {
+    [CT_OP_CONV] = ct__onnx_conv,
+    [CT_OP_CONVT] = ct__onnx_convt,
+    [CT_OP_CONVOLVE] = ct__onnx_convolve,
     [CT_OP_LINEAR] = linear,
     [CT_OP_BNORM] = batchnorm,
     [CT_OP_RELU] = relu,
     [CT_OP_ACT] = act,
-    [CT_OP_POOL] = pool,
+    [CT_OP_POOL] = ct__onnx_pool,
     [CT_OP_ADD] = onnx_layers_add,
     [CT_OP_CONCAT] = concat,
     [CT_OP_LNORM] = layernorm,
-    [CT_OP_LSTM] = lstm,
+    [CT_OP_LSTM] = ct__onnx_lstm,
+    [CT_OP_GRU] = ct__onnx_gru,
     [CT_OP_TOKENS] = tokens,
     [CT_OP_SELECT] = select_place,
+    [CT_OP_UPSAMPLE] = ct__onnx_upsample,
     [CT_OP_STRIDED] = strided,
     [CT_OP_ROWS] = table_rows,
     [CT_OP_OPERAND] = operand,
-    [CT_OP_UPSAMPLE] = upsample,
     [CT_OP_ATTENTION] = attention,
     [CT_OP_REORDER] = reorder,
     [CT_OP_GNORM] = groupnorm,
@@ -501,11 +356,11 @@ static int add_layer(ct__onnx_t *o, int id)
   if (!ct_onnx_has(d.kind))
     CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
   const char *x = output_of(o, l->in[0]);
-  const char *x2 = l->inputs >= 2 ? output_of(o, l->in[1]) : NULL;
-  const char *x3 = l->inputs >= 3 ? output_of(o, l->in[2]) : NULL;
+  const char *x2 = l->inputs > 1 ? output_of(o, l->in[1]) : NULL;
+  const char *x3 = l->inputs > 2 ? output_of(o, l->in[2]) : NULL;
   if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
   CT_TRY(ct_text_format(y, sizeof y, "%s", ct__onnx_name(o, id, "out")));
-  writers[d.kind](o, &(layer_t){id, &d, x, x2, x3, y});
+  writers[d.kind](o, &(ct__onnx_layer_t){id, &d, x, x2, x3, y});
   CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s", ct__onnx_rounded(o, id, y)));
   rc = o->rc;
 out:

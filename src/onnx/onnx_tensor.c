@@ -136,11 +136,10 @@ static void transpose(const char *from, int64_t rows, int64_t columns, size_t si
 }
 
 /* PyTorch's gate order is input, forget, cell, output; ONNX's is input, output, forget, cell. */
-static void order_gates(const char *from, size_t bytes, char *to)
+static void order_gates(const char *from, size_t bytes, size_t n, const size_t place[], char *to)
 {
-  static const size_t place[4] = {0, 3, 1, 2};
-  size_t gate = bytes / 4;
-  for (size_t i = 0; i < 4; i++)
+  size_t gate = bytes / n;
+  for (size_t i = 0; i < n; i++)
     memcpy(to + i * gate, from + place[i] * gate, gate);
 }
 
@@ -148,10 +147,13 @@ static void order_gates(const char *from, size_t bytes, char *to)
 static void arrange(const ct__onnx_tensor_t *t, const void *from, int64_t count, size_t size,
                     void *to)
 {
+  static const size_t lstm[] = {0, 3, 1, 2}, gru[] = {1, 0, 2};
   if (t->how == CT__ONNX_TRANSPOSED && t->ndim == 2)
     transpose(from, t->dim[0], t->dim[1], size, to);
   else if (t->how == CT__ONNX_GATES || t->how == CT__ONNX_BIASES)
-    order_gates(from, (size_t)count * size, to);
+    order_gates(from, (size_t)count * size, 4, lstm, to);
+  else if (t->how == CT__ONNX_GRU_GATES || t->how == CT__ONNX_GRU_BIASES)
+    order_gates(from, (size_t)count * size, 3, gru, to);
   else
     memcpy(to, from, (size_t)count * size);
 }
@@ -163,7 +165,7 @@ static int fill_floats(const ct__onnx_t *o, const ct__onnx_tensor_t *t,
   int64_t count = o->g->param[t->param].count;
   CT_TRY(from->get(from->ctx, t->param, workspace));
   arrange(t, workspace, count, sizeof *out, out);
-  if (t->how == CT__ONNX_BIASES) {
+  if (t->how == CT__ONNX_BIASES || t->how == CT__ONNX_GRU_BIASES) {
     CT_TRY(from->get(from->ctx, t->param + 1, workspace));
     arrange(t, workspace, count, sizeof *out, out + count);
   }

@@ -54,6 +54,7 @@ static int shaped(lowering_t *lo, int layer, int tall)
   int v = value_of(lo, layer);
   ct_shape_t s = lo->p->value[v].shape;
   if (is_tall(lo, layer) == tall) return v;
+  if (tall && s.ndim != 3) return v; /* the bias of a convolution */
   if (tall) {
     ct_shape_t image = ct_shape(4, s.dim[0], s.dim[1], 1, s.dim[2]);
     return reshaped(lo, v, &image);
@@ -214,6 +215,7 @@ static int grows_tall(const lowering_t *lo, const ct_layer_t *l, const ct_op_des
   switch (d->kind) {
   case CT_OP_CONV:
   case CT_OP_CONVT:
+  case CT_OP_CONVOLVE:
   case CT_OP_POOL:
   case CT_OP_UPSAMPLE:
     return 1;

@@ -82,7 +82,7 @@ static int with_free_layouts(ct_plan_t *p, ct_plan_op_t *op)
   ct_layout_t want = p->be->op->wants(p->dev, &op->desc);
   for (int k = 0; k < CT_OP_INPUTS; k++) {
     if (op->in[k] < 0) continue;
-    ct_layout_t own = shape[k]->ndim == op->desc.y.ndim ? want : CT_PLAIN;
+    ct_layout_t own = ct_op_takes_layout(&op->desc, k) ? want : CT_PLAIN;
     if (shape[k]->layout != own) CT_TRY(reordered(p, op->in[k], shape[k], own, &op->in[k]));
     shape[k]->layout = own;
   }

@@ -9,7 +9,7 @@
 /* Returns 1 if the op only selects input values, so the scale and zero point stay the same. */
 static int keeps_qp(const ct_op_desc_t *d)
 {
-  int average = d->u.pool.average || d->u.pool.global || d->u.pool.adaptive;
+  int average = ct_op_averages(d);
   return d->kind == CT_OP_SELECT || d->kind == CT_OP_REORDER || (d->kind == CT_OP_POOL && !average);
 }
 

@@ -5,7 +5,9 @@ libctrain_a_SOURCES += \
   %D%/ref_attention.c \
   %D%/ref_backend.c \
   %D%/ref_conv.c \
+  %D%/ref_convolve.c \
   %D%/ref_expr.c \
+  %D%/ref_gru.c \
   %D%/ref_int8.c \
   %D%/ref_kinds.c \
   %D%/ref_loss.c \

@@ -1,5 +1,6 @@
 /* One LSTM layer (Hochreiter and Schmidhuber, 1997; Gers et al., 2000), with the semantics of
- * torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o; initial states are zero.
+ * torch.nn.LSTM(batch_first = True): gates in the order i, f, g, o; initial states are zero.  In
+ * reverse the first step is the last of the sequence.
  *
  *     i, f, o = sigmoid(W_ih x + b_ih + W_hh h' + b_hh), g = tanh(…)
  *     c = f c' + i g,  h = o tanh(c)                         (primes: previous step)
@@ -13,6 +14,7 @@
 typedef struct net {
   int64_t n, t, f, h;
   const ct_op_args_t *a;
+  int reverse, bias;
 } net_t;
 
 /* Saved arrays of one step, with h elements each. */
@@ -20,7 +22,20 @@ enum { I, F, G, O, C, PARTS };
 
 static net_t net(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  return (net_t){d->x.dim[0], d->x.dim[1], d->x.dim[2], d->y.dim[2], a};
+  return (net_t){d->x.dim[0], d->x.dim[1],      d->x.dim[2],      d->y.dim[2],
+                 a,           d->u.rnn.reverse, !d->u.rnn.no_bias};
+}
+
+/* Returns the row of step s of sample n, in order of computation. */
+static int64_t row_of(const net_t *k, int64_t n, int64_t s)
+{
+  return n * k->t + (k->reverse ? k->t - 1 - s : s);
+}
+
+/* Returns the distance of the row of the step before. */
+static int64_t past(const net_t *k)
+{
+  return k->reverse ? 1 : -1;
 }
 
 static double dot(const float *a, const float *b, int64_t n)
@@ -40,17 +55,17 @@ static double sigmoid(double v)
 static double gate(const net_t *k, int64_t n, int64_t s, int64_t r)
 {
   const float *w_ih = k->a->w[0], *w_hh = k->a->w[1], *b_ih = k->a->w[2], *b_hh = k->a->w[3];
-  const float *x = (const float *)k->a->x + (n * k->t + s) * k->f;
-  const float *y = (const float *)k->a->y + (n * k->t + s) * k->h;
-  double sum = (double)b_ih[r] + b_hh[r] + dot(w_ih + r * k->f, x, k->f);
+  const float *x = (const float *)k->a->x + row_of(k, n, s) * k->f;
+  const float *y = (const float *)k->a->y + row_of(k, n, s) * k->h;
+  double sum = (k->bias ? (double)b_ih[r] + b_hh[r] : 0) + dot(w_ih + r * k->f, x, k->f);
 
-  if (s > 0) sum += dot(w_hh + r * k->h, y - k->h, k->h);
+  if (s > 0) sum += dot(w_hh + r * k->h, y + past(k) * k->h, k->h);
   return sum;
 }
 
 static void step_forward(const net_t *k, int64_t n, int64_t s, double *kept)
 {
-  float *y = (float *)k->a->y + (n * k->t + s) * k->h;
+  float *y = (float *)k->a->y + row_of(k, n, s) * k->h;
   int64_t h = k->h;
 
   for (int64_t r = 0; r < 4 * h; r++) {
@@ -58,7 +73,7 @@ static void step_forward(const net_t *k, int64_t n, int64_t s, double *kept)
     kept[r] = r / h == G ? tanh(v) : sigmoid(v);
   }
   for (int64_t j = 0; j < h; j++) {
-    double before = s > 0 ? kept[C * h + j - PARTS * h] : 0;
+    double before = s > 0 ? kept[C * h + j + past(k) * PARTS * h] : 0;
     kept[C * h + j] = kept[F * h + j] * before + kept[I * h + j] * kept[G * h + j];
     y[j] = (float)(kept[O * h + j] * tanh(kept[C * h + j]));
   }
@@ -68,7 +83,7 @@ static void lstm_forward(const net_t *k, double *kept)
 {
   for (int64_t n = 0; n < k->n; n++) {
     for (int64_t s = 0; s < k->t; s++)
-      step_forward(k, n, s, kept + (n * k->t + s) * PARTS * k->h);
+      step_forward(k, n, s, kept + row_of(k, n, s) * PARTS * k->h);
   }
 }
 
@@ -77,12 +92,12 @@ static void lstm_forward(const net_t *k, double *kept)
 static void step_backward(const net_t *k, int64_t n, int64_t s, const double *kept,
                           const double *dh, double *dc, double *dgate)
 {
-  const float *dy = (const float *)k->a->dy + (n * k->t + s) * k->h;
+  const float *dy = (const float *)k->a->dy + row_of(k, n, s) * k->h;
   int64_t h = k->h;
 
   for (int64_t j = 0; j < h; j++) {
     double i = kept[I * h + j], f = kept[F * h + j], g = kept[G * h + j], o = kept[O * h + j];
-    double before = s > 0 ? kept[C * h + j - PARTS * h] : 0;
+    double before = s > 0 ? kept[C * h + j + past(k) * PARTS * h] : 0;
     double c = tanh(kept[C * h + j]), dy_h = dy[j] + dh[j];
     double dcell = dc[j] + dy_h * o * (1 - c * c);
     dgate[I * h + j] = dcell * g * i * (1 - i);
@@ -102,7 +117,7 @@ static void sample_backward(const net_t *k, int64_t n, const double *kept, doubl
   memset(dh, 0, (size_t)h * sizeof *dh);
   memset(dc, 0, (size_t)h * sizeof *dc);
   for (int64_t s = k->t - 1; s >= 0; s--) {
-    int64_t at = n * k->t + s;
+    int64_t at = row_of(k, n, s);
     double *dg = dgate + at * 4 * h;
     step_backward(k, n, s, kept + at * PARTS * h, dh, dc, dg);
     for (int64_t j = 0; j < h; j++) {
@@ -136,8 +151,8 @@ static double row_sum(const net_t *k, const double *dgate, int64_t r, const floa
 {
   double sum = 0;
   for (int64_t at = 0; at < k->n * k->t; at++) {
-    if (back && at % k->t == 0) continue;
-    sum += dgate[at * 4 * k->h + r] * (v ? v[(at - back) * wide + i] : 1);
+    if (back && at == row_of(k, at / k->t, 0)) continue;
+    sum += dgate[at * 4 * k->h + r] * (v ? v[(at + back * past(k)) * wide + i] : 1);
   }
   return sum;
 }
@@ -151,7 +166,7 @@ static void lstm_backward_param(const net_t *k, const double *dgate)
       dw_ih[r * k->f + f] = (float)row_sum(k, dgate, r, k->a->x, k->f, f, 0);
     for (int64_t j = 0; j < k->h; j++)
       dw_hh[r * k->h + j] = (float)row_sum(k, dgate, r, k->a->y, k->h, j, 1);
-    db_ih[r] = db_hh[r] = (float)row_sum(k, dgate, r, NULL, 0, 0, 0);
+    if (k->bias) db_ih[r] = db_hh[r] = (float)row_sum(k, dgate, r, NULL, 0, 0, 0);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d (floor mode), and
- * AdaptiveAvgPool2d and 3d.  Images have depth 1. */
+/* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, AdaptiveMaxPool2d and
+ * 3d, and AdaptiveAvgPool2d and 3d.  Images have depth 1. */
 #include "ref/ref.h"
 
 #include <math.h>
@@ -21,36 +21,38 @@ static void pool_set(const plane_t *p, int64_t i, double v)
   ct__ref_set(p->t, p->p, p->at + i, v);
 }
 
-/* The part of an output's window inside the image. */
+/* The elements of an output's window that are inside the image, per dim. */
 typedef struct pool_window {
-  int64_t from[3], to[3];
+  int64_t from[3], count[3];
+  int step[3];
 } window_t;
 
 static ct__ref_window_t geometry(const ct_op_desc_t *d)
 {
-  return ct__ref_window(d, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, NULL);
-}
-
-static int is_sized(const ct_op_desc_t *d)
-{
-  return !d->u.pool.global && !d->u.pool.adaptive;
+  const int *gap = d->u.pool.gap, dilate[3] = {gap[0] + 1, gap[1] + 1, gap[2] + 1};
+  return ct__ref_window(d, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, dilate);
 }
 
 /* Returns the window of output i. */
 static window_t pool_window(const ct_op_desc_t *d, const ct__ref_window_t *g, int64_t i)
 {
-  window_t w;
+  window_t w = {.step = {1, 1, 1}};
   for (int k = 2; k >= 0; k--) {
     int64_t at = i % g->out[k], in = g->in[k], out = g->out[k];
     i /= out;
-    if (is_sized(d)) {
-      w.from[k] = at * g->stride[k] - g->pad[k];
-      w.to[k] = w.from[k] + g->kernel[k];
-      if (w.from[k] < 0) w.from[k] = 0;
-      if (w.to[k] > in) w.to[k] = in;
-    } else { /* a global average is an adaptive one with a single output */
+    if (!ct_op_has_kernel(d)) { /* a global average is an adaptive one with a single output */
       w.from[k] = at * in / out;
-      w.to[k] = ((at + 1) * in + out - 1) / out;
+      w.count[k] = ((at + 1) * in + out - 1) / out - w.from[k];
+      continue;
+    }
+    int64_t first = at * g->stride[k] - g->pad[k];
+    w.step[k] = g->dilate[k];
+    w.from[k] = -1;
+    for (int tap = 0; tap < g->kernel[k]; tap++) {
+      int64_t pixel = first + tap * w.step[k];
+      if (pixel < 0 || pixel >= in) continue;
+      if (w.from[k] < 0) w.from[k] = pixel;
+      w.count[k]++;
     }
   }
   return w;
@@ -58,25 +60,21 @@ static window_t pool_window(const ct_op_desc_t *d, const ct__ref_window_t *g, in
 
 static int64_t elements(const window_t *w)
 {
-  return (w->to[0] - w->from[0]) * (w->to[1] - w->from[1]) * (w->to[2] - w->from[2]);
+  return w->count[0] * w->count[1] * w->count[2];
 }
 
 /* Returns the offset in the image of element i of the window, counted in scan order. */
 static int64_t element(const ct__ref_window_t *g, const window_t *w, int64_t i)
 {
-  int64_t cols = w->to[2] - w->from[2], rows = w->to[1] - w->from[1];
-  int64_t depth = w->from[0] + i / cols / rows, row = w->from[1] + i / cols % rows;
-  return (depth * g->in[1] + row) * g->in[2] + w->from[2] + i % cols;
-}
-
-static int pool_is_average(const ct_op_desc_t *d)
-{
-  return !is_sized(d) || d->u.pool.average;
+  int64_t cols = w->count[2], rows = w->count[1];
+  int64_t depth = w->from[0] + i / cols / rows * w->step[0];
+  int64_t row = w->from[1] + i / cols % rows * w->step[1];
+  return (depth * g->in[1] + row) * g->in[2] + w->from[2] + i % cols * w->step[2];
 }
 
 static int keeps_origins(const ct_op_desc_t *d)
 {
-  return !pool_is_average(d) && (d->passes & CT_BWD_DATA);
+  return !ct_op_averages(d) && (d->passes & CT_BWD_DATA);
 }
 
 /* Returns the first largest element of the window, in scan order; NaN counts as largest, as in
@@ -112,11 +110,19 @@ static void max_backward(int64_t out, const int32_t *from, const plane_t *dy, do
   }
 }
 
-static double divisor(const ct_op_desc_t *d, const ct__ref_window_t *g, const window_t *w)
+/* Returns what the sum of output i's window is divided by. */
+static double divisor(const ct_op_desc_t *d, const ct__ref_window_t *g, const window_t *w,
+                      int64_t i)
 {
-  if (is_sized(d) && d->u.pool.include_pad)
-    return (double)g->kernel[0] * g->kernel[1] * g->kernel[2];
-  return (double)elements(w);
+  double all = 1;
+  if (d->u.pool.divisor) return d->u.pool.divisor;
+  if (!ct_op_has_kernel(d) || !d->u.pool.include_pad) return (double)elements(w);
+  for (int k = 2; k >= 0; k--) { /* the part of the window in the padded image */
+    int64_t from = i % g->out[k] * g->stride[k] - g->pad[k], to = from + g->kernel[k];
+    i /= g->out[k];
+    all *= (double)((to < g->in[k] + g->pad[k] ? to : g->in[k] + g->pad[k]) - from);
+  }
+  return all;
 }
 
 static void average_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y)
@@ -127,7 +133,7 @@ static void average_forward(const ct_op_desc_t *d, const plane_t *x, const plane
     double sum = 0;
     for (int64_t k = 0; k < elements(&w); k++)
       sum += get(x, element(&g, &w, k));
-    pool_set(y, i, sum / divisor(d, &g, &w));
+    pool_set(y, i, sum / divisor(d, &g, &w, i));
   }
 }
 
@@ -136,7 +142,7 @@ static void average_backward(const ct_op_desc_t *d, const plane_t *dy, double *d
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.out); i++) {
     window_t w = pool_window(d, &g, i);
-    double share = get(dy, i) / divisor(d, &g, &w);
+    double share = get(dy, i) / divisor(d, &g, &w, i);
     for (int64_t k = 0; k < elements(&w); k++)
       dx[element(&g, &w, k)] += share;
   }
@@ -144,7 +150,7 @@ static void average_backward(const ct_op_desc_t *d, const plane_t *dy, double *d
 
 static void pool_forward(const ct_op_desc_t *d, const plane_t *x, const plane_t *y, int32_t *from)
 {
-  if (pool_is_average(d)) {
+  if (ct_op_averages(d)) {
     average_forward(d, x, y);
   } else {
     max_forward(d, x, y, from);
@@ -157,7 +163,7 @@ static void pool_backward(const ct_op_desc_t *d, const int32_t *from, const plan
   ct__ref_window_t g = geometry(d);
   for (int64_t i = 0; i < ct__ref_volume(g.in); i++)
     sum[i] = 0;
-  if (pool_is_average(d)) {
+  if (ct_op_averages(d)) {
     average_backward(d, dy, sum);
   } else {
     max_backward(ct__ref_volume(g.out), from, dy, sum);

@@ -1,25 +1,13 @@
-/* torch.nn.functional.interpolate by whole factors: nearest, or linear in each dim with
- * align_corners = False.  Images have depth 1. */
+/* torch.nn.functional.interpolate (ct_resize.h). */
 #include "ref/ref.h"
-
-#include <math.h>
-
-/* Returns the weight of input i in output o along one axis. */
-static double upsample_share(const ct_op_desc_t *d, int64_t in, int64_t out, int64_t o, int64_t i)
-{
-  int64_t factor = out / in;
-  if (!d->u.upsample.linear) return o / factor == i;
-  double at = fmax(((double)o + 0.5) / (double)factor - 0.5, 0), below = floor(at);
-  double next = fmin(below + 1, (double)in - 1);
-  return ((double)i == below) * (below + 1 - at) + ((double)i == next) * (at - below);
-}
 
 /* Returns the product of the weights over all axes; x, y: linear voxel indices. */
 static double share_of(const ct_op_desc_t *d, int64_t x, int64_t y)
 {
   double all = 1;
   for (int k = d->x.ndim - 1; k >= 2 && all != 0; k--) {
-    all *= upsample_share(d, d->x.dim[k], d->y.dim[k], y % d->y.dim[k], x % d->x.dim[k]);
+    ct_resize_dim_t dim = ct_op_resize_dim(d, k - 2);
+    all *= ct_resize_share(&dim, y % d->y.dim[k], x % d->x.dim[k]);
     x /= d->x.dim[k];
     y /= d->y.dim[k];
   }

@@ -161,6 +161,46 @@ static int small_convt3(int i, op_case_t *out)
 const kind_cases_t cases_convt = {.cases = {case_convt, case_convt3},
                                   .small = {small_convt, small_convt3}};
 
+/* ---- convolution with a computed weight ---- */
+
+/* Makes the weight of a convolution an input, and the bias. */
+static void compute_weight(op_case_t *out)
+{
+  ct_op_desc_t *d = &out->desc;
+  ct_shape_t weight = d->x, bias = ct_shape(1, d->y.dim[1]);
+  weight.dim[0] = d->y.dim[1];
+  weight.dim[1] /= d->u.conv.groups;
+  for (int i = 2; i < weight.ndim; i++)
+    weight.dim[i] = d->u.conv.kernel[i - 2];
+  d->kind = CT_OP_CONVOLVE;
+  d->u.conv.relu = 0;
+  ct_op_desc_more(d, &weight, d->u.conv.bias ? &bias : NULL);
+}
+
+static int case_convolve(int i, op_case_t *out)
+{
+  int more = case_conv(i, out);
+  if (more) compute_weight(out);
+  return more;
+}
+
+static int case_convolve3(int i, op_case_t *out)
+{
+  int more = case_conv3(i, out);
+  if (more) compute_weight(out);
+  return more;
+}
+
+static int small_convolve(int i, op_case_t *out)
+{
+  int more = small_conv(i, out);
+  if (more) compute_weight(out);
+  return more;
+}
+
+const kind_cases_t cases_convolve = {.cases = {case_convolve, case_convolve3},
+                                     .small = {small_convolve}};
+
 /* ---- linear ---- */
 
 /* steps 0: N x in; otherwise sequences of that many steps */
@@ -397,6 +437,6 @@ static int small_pool(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_pool = {.cases = {case_pool, case_pool3, case_adaptive},
+const kind_cases_t cases_pool = {.cases = {case_pool, case_pool3, case_adaptive, case_free_pool},
                                  .more = {case_wide_pool, case_drawn_pool},
-                                 .small = {small_pool, small_pool3}};
+                                 .small = {small_pool, small_pool3, small_free_pool}};

@@ -38,7 +38,7 @@ extern const kind_cases_t *const kind_cases[CT_OP_COUNT];
 
 /** Lists that other files use alone. */
 next_case_t case_conv, case_conv3, case_linear, case_bnorm, case_relu, case_pool, case_pool3;
-next_case_t case_adaptive, case_add, small_conv3, small_pool3;
+next_case_t case_adaptive, case_add, small_conv3, small_pool3, case_free_pool, small_free_pool;
 /** Pooling cases drawn from a seed. */
 next_case_t case_drawn_pool;
 

@@ -37,6 +37,14 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     make_window(d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
     d->u.conv.dilate[0] = d->u.conv.dilate[1] = d->u.conv.groups = 1;
     break;
+  case CT_OP_CONVOLVE: {
+    ct_shape_t weight = ct_shape(4, 4, 4, 3, 3), bias = ct_shape(1, 4);
+    d->y = half;
+    ct_op_desc_more(d, &weight, &bias);
+    make_window(d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad);
+    d->u.conv.dilate[0] = d->u.conv.dilate[1] = d->u.conv.groups = d->u.conv.bias = 1;
+    break;
+  }
   case CT_OP_POOL:
     d->y = half;
     make_window(d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
@@ -85,6 +93,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     break;
   case CT_OP_LINEAR:
   case CT_OP_LSTM:
+  case CT_OP_GRU:
     start(d, kind, sequence, wide);
     break;
   case CT_OP_ATTENTION:
@@ -159,6 +168,12 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONVT, "output's size", d->y.dim[3] = 7)                                      \
   X(CT_OP_CONVT, "fuses nothing", d->u.conv.relu = 1)                                   \
   X(CT_OP_CONVT, "fuses nothing", d->u.conv.add = 1)                                    \
+  X(CT_OP_CONVOLVE, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                         \
+  X(CT_OP_CONVOLVE, "weight is not", d->x2.dim[0] = 5)                                  \
+  X(CT_OP_CONVOLVE, "weight is not", d->u.conv.groups = 2)                              \
+  X(CT_OP_CONVOLVE, "the reverse", d->u.conv.bias = 0)                                  \
+  X(CT_OP_CONVOLVE, "one value per", d->x3.dim[0] = 3)                                  \
+  X(CT_OP_CONVOLVE, "fuses nothing", d->u.conv.relu = 1)                                \
   X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                            \
   X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                   \
   X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                    \
@@ -180,6 +195,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_POOL, "half of the kernel", d->u.pool.pad[0] = 2)                             \
   X(CT_OP_POOL, "output's size", d->y.dim[2] = 2)                                       \
   X(CT_OP_POOL, "output's size", d->u.pool.global = 1)                                  \
+  X(CT_OP_POOL, "output's size", d->u.pool.gap[0] = 1)                                  \
+  X(CT_OP_POOL, "has gaps", d->u.pool.gap[1] = -1)                                      \
+  X(CT_OP_POOL, "has gaps", d->u.pool.average = d->u.pool.gap[0] = 1)                   \
+  X(CT_OP_POOL, "has a divisor", d->u.pool.divisor = 2)                                 \
+  X(CT_OP_POOL, "has a divisor", (d->u.pool.average = 1, d->u.pool.divisor = -1))       \
   X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                       \
   X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                         \
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                 \
@@ -223,6 +243,8 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_GNORM, "eps", d->u.gnorm.eps = NAN)                                           \
   X(CT_OP_LSTM, "N x T x F", d->x.ndim = 2)                                             \
   X(CT_OP_LSTM, "steps", d->y.dim[1] = 4)                                               \
+  X(CT_OP_GRU, "N x T x F", d->x.ndim = 2)                                              \
+  X(CT_OP_GRU, "steps", d->y.dim[1] = 4)                                                \
   X(CT_OP_ATTENTION, "N x T x D", d->y.dim[2] = 4)                                      \
   X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 3)                                 \
   X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 0)                                 \
@@ -273,7 +295,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_STRIDED, "other elements", d->u.strided.y_view_dims = 1)                      \
   X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                     \
   X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                     \
-  X(CT_OP_UPSAMPLE, "not a multiple", d->y.dim[3] = 8)                                  \
+  X(CT_OP_UPSAMPLE, "unknown mode", d->u.upsample.mode = (ct_resize_t)CT_RESIZE_COUNT)  \
+  X(CT_OP_UPSAMPLE, "align corners", d->u.upsample.align_corners = 1)                   \
+  X(CT_OP_UPSAMPLE, "negative", d->u.upsample.scale[1] = -1)                            \
+  X(CT_OP_UPSAMPLE, "for images",                                                       \
+    (d->x.ndim = d->y.ndim = 5, d->u.upsample.mode = CT_RESIZE_BICUBIC))                \
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                      \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                              \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)         \

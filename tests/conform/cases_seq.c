@@ -154,7 +154,42 @@ static int small_lstm(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_lstm = {.cases = {case_lstm}, .small = {small_lstm}};
+/* Backwards in time, and without biases. */
+static int case_lstm_other(int i, op_case_t *out)
+{
+  int more = case_lstm(i, out);
+  out->desc.u.rnn.reverse = 1;
+  out->desc.u.rnn.no_bias = i % 2;
+  return more;
+}
+
+static int small_lstm_other(int i, op_case_t *out)
+{
+  int more = small_lstm(i, out);
+  out->desc.u.rnn.reverse = 1;
+  out->desc.u.rnn.no_bias = i % 2;
+  return more;
+}
+
+const kind_cases_t cases_lstm = {.cases = {case_lstm, case_lstm_other},
+                                 .small = {small_lstm, small_lstm_other}};
+
+/* The same shapes and options. */
+static int case_gru(int i, op_case_t *out)
+{
+  int more = i % 2 ? case_lstm_other(i / 2, out) : case_lstm(i / 2, out);
+  out->desc.kind = CT_OP_GRU;
+  return more;
+}
+
+static int small_gru(int i, op_case_t *out)
+{
+  int more = i % 2 ? small_lstm_other(i / 2, out) : small_lstm(i / 2, out);
+  out->desc.kind = CT_OP_GRU;
+  return more;
+}
+
+const kind_cases_t cases_gru = {.cases = {case_gru}, .small = {small_gru}};
 
 static int small_attention(int i, op_case_t *out)
 {

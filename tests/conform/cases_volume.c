@@ -155,9 +155,75 @@ int case_pool3(int i, op_case_t *out)
   return 1;
 }
 
-/* ---- upsampling ---- */
+/* ---- pooling: maxima with gaps and adaptive ones, rounded up, with a divisor ---- */
 
-/* {n, c, depth (0: an image), height, width, factor, linear} */
+typedef struct free_row {
+  int ndim, size[3], kernel[3], stride[3], pad[3], gap[3], average, include_pad, ceil, divisor;
+} free_row_t;
+
+static void make_free(const free_row_t *r, int channels, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(r->ndim, 2, channels, r->size[0], r->size[1], r->size[2]), y = x;
+  for (int i = 0; i < r->ndim - 2; i++)
+    y.dim[2 + i] =
+        ct_op_pool_out(x.dim[2 + i], r->kernel[i], r->stride[i], r->pad[i], 1 + r->gap[i], r->ceil);
+  case_start(out, CT_OP_POOL, &x, &y);
+  memcpy(out->desc.u.pool.kernel, r->kernel, sizeof r->kernel);
+  memcpy(out->desc.u.pool.stride, r->stride, sizeof r->stride);
+  memcpy(out->desc.u.pool.pad, r->pad, sizeof r->pad);
+  memcpy(out->desc.u.pool.gap, r->gap, sizeof r->gap);
+  out->desc.u.pool.average = r->average;
+  out->desc.u.pool.include_pad = r->include_pad;
+  out->desc.u.pool.ceil = r->ceil;
+  out->desc.u.pool.divisor = r->divisor;
+}
+
+static const free_row_t free_rows[] = {
+    {4, {7, 6, 1}, {2, 3, 1}, {2, 2, 1}, {0, 1, 0}, {0, 0, 0}, 0, 0, 1, 0},
+    {4, {8, 9, 1}, {3, 3, 1}, {2, 2, 1}, {1, 1, 0}, {0, 0, 0}, 0, 0, 1, 0},
+    {4, {9, 7, 1}, {2, 3, 1}, {1, 2, 1}, {1, 1, 0}, {1, 0, 0}, 0, 0, 0, 0},
+    {4, {9, 8, 1}, {3, 2, 1}, {2, 3, 1}, {1, 0, 0}, {1, 2, 0}, 0, 0, 1, 0},
+    {4, {7, 6, 1}, {3, 3, 1}, {2, 2, 1}, {1, 1, 0}, {0, 0, 0}, 1, 1, 1, 0},
+    {4, {7, 6, 1}, {3, 2, 1}, {2, 3, 1}, {1, 1, 0}, {0, 0, 0}, 1, 0, 1, 0},
+    {4, {6, 5, 1}, {2, 3, 1}, {2, 1, 1}, {0, 1, 0}, {0, 0, 0}, 1, 1, 0, 5},
+    {5, {5, 4, 6}, {2, 2, 3}, {2, 1, 2}, {1, 0, 1}, {1, 0, 1}, 0, 0, 0, 0},
+    {5, {5, 4, 6}, {2, 3, 3}, {2, 2, 2}, {0, 1, 1}, {0, 0, 0}, 1, 1, 1, 0},
+    {5, {4, 3, 5}, {2, 2, 2}, {1, 2, 2}, {1, 0, 1}, {0, 0, 0}, 1, 0, 1, 7}};
+
+int case_free_pool(int i, op_case_t *out)
+{
+  static const int channels[] = {16, 5, 17, 32};
+  const ct_shape_t shapes[] = {ct_shape(4, 2, 16, 8, 6), ct_shape(4, 1, 17, 5, 9),
+                               ct_shape(5, 2, 5, 4, 5, 6), ct_shape(4, 2, 8, 2, 3)};
+  static const int sizes[][3] = {{0, 4, 3}, {0, 3, 4}, {2, 3, 4}, {0, 5, 3}};
+  int wide = i - COUNT(free_rows);
+  if (wide >= COUNT(shapes)) return 0;
+  if (wide < 0) {
+    make_free(&free_rows[i], channels[i % COUNT(channels)], out);
+  } else {
+    make_adaptive(&shapes[wide], sizes[wide][0], sizes[wide][1], sizes[wide][2], out);
+    out->desc.u.pool.average = 0;
+  }
+  if (!out->desc.u.pool.average && i % 2) out->data = DATA_TIES;
+  return 1;
+}
+
+int small_free_pool(int i, op_case_t *out)
+{
+  const ct_shape_t image = ct_shape(4, 1, 2, 3, 5);
+  if (i > COUNT(free_rows)) return 0;
+  if (i < COUNT(free_rows)) {
+    make_free(&free_rows[i], 2, out);
+  } else {
+    make_adaptive(&image, 0, 2, 7, out);
+    out->desc.u.pool.average = 0;
+  }
+  if (!out->desc.u.pool.average) out->data = DATA_SPREAD;
+  return 1;
+}
+
+/* ---- resizing ---- */
+
 /* n, c, d (0: an image), h, w, scale, linear */
 static void make_upsample(const int r[7], op_case_t *out)
 {
@@ -167,7 +233,7 @@ static void make_upsample(const int r[7], op_case_t *out)
   for (int k = 2; k < x.ndim; k++)
     y.dim[k] *= r[5];
   case_start(out, CT_OP_UPSAMPLE, &x, &y);
-  out->desc.u.upsample.linear = r[6];
+  out->desc.u.upsample.mode = r[6] ? CT_RESIZE_LINEAR : CT_RESIZE_NEAREST;
 }
 
 static int case_upsample(int i, op_case_t *out)
@@ -183,6 +249,54 @@ static int case_upsample(int i, op_case_t *out)
   return 1;
 }
 
+/* Every mode to sizes that are no multiples, up and down, with given factors. */
+typedef struct resize_row {
+  ct_resize_t mode;
+  int corners, ndim, x[3], y[3];
+  double scale[3];
+} resize_row_t;
+
+static const resize_row_t resize_rows[] = {
+    {CT_RESIZE_NEAREST, 0, 4, {5, 7}, {8, 3}, {0}},
+    {CT_RESIZE_NEAREST, 0, 4, {5, 6}, {8, 4}, {1.7, 0.8}},
+    {CT_RESIZE_NEAREST_EXACT, 0, 4, {5, 7}, {8, 3}, {0}},
+    {CT_RESIZE_NEAREST_EXACT, 0, 5, {3, 2, 4}, {4, 5, 3}, {0}},
+    {CT_RESIZE_LINEAR, 0, 4, {5, 7}, {9, 4}, {0}},
+    {CT_RESIZE_LINEAR, 1, 4, {5, 7}, {9, 4}, {0}},
+    {CT_RESIZE_LINEAR, 1, 4, {4, 1}, {1, 3}, {0}},
+    {CT_RESIZE_LINEAR, 0, 4, {5, 6}, {8, 13}, {1.7, 2.25}},
+    {CT_RESIZE_LINEAR, 1, 5, {3, 2, 4}, {5, 3, 2}, {0}},
+    {CT_RESIZE_LINEAR, 0, 5, {3, 4, 2}, {2, 7, 3}, {0}},
+    {CT_RESIZE_BICUBIC, 0, 4, {5, 7}, {9, 4}, {0}},
+    {CT_RESIZE_BICUBIC, 1, 4, {4, 3}, {7, 2}, {0}},
+    {CT_RESIZE_BICUBIC, 0, 4, {5, 6}, {8, 4}, {1.7, 0.8}},
+    {CT_RESIZE_BICUBIC, 0, 4, {2, 1}, {4, 2}, {0}}};
+
+static int make_resize(int i, int n, int channels, op_case_t *out)
+{
+  if (i >= COUNT(resize_rows)) return 0;
+  const resize_row_t *r = &resize_rows[i];
+  ct_shape_t x = ct_shape(r->ndim, n, channels, r->x[0], r->x[1], r->x[2]), y = x;
+  for (int k = 0; k < r->ndim - 2; k++)
+    y.dim[2 + k] = r->y[k];
+  case_start(out, CT_OP_UPSAMPLE, &x, &y);
+  out->desc.u.upsample.mode = r->mode;
+  out->desc.u.upsample.align_corners = r->corners;
+  memcpy(out->desc.u.upsample.scale, r->scale, sizeof r->scale);
+  return 1;
+}
+
+static int case_resize(int i, op_case_t *out)
+{
+  static const int channels[] = {16, 5, 33};
+  return make_resize(i, 1 + i % 3, channels[i % COUNT(channels)], out);
+}
+
+static int small_resize(int i, op_case_t *out)
+{
+  return make_resize(i, 1, 2, out);
+}
+
 static int small_upsample(int i, op_case_t *out)
 {
   static const int rows[][7] = {{2, 2, 0, 3, 4, 2, 0}, {1, 2, 0, 4, 3, 3, 1}, {2, 1, 0, 1, 3, 4, 1},
@@ -193,7 +307,8 @@ static int small_upsample(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_upsample = {.cases = {case_upsample}, .small = {small_upsample}};
+const kind_cases_t cases_upsample = {.cases = {case_upsample, case_resize},
+                                     .small = {small_upsample, small_resize}};
 
 /* ---- for central differences ---- */
 

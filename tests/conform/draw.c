@@ -148,9 +148,10 @@ static void draw_linear(dice_t *d, op_case_t *c)
 static int draw_pool(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_image(d), y = x;
-  int kind = (int)dice_throw(d, 0, 9), alike = dice_is(d, 60), unused;
+  int kind = (int)dice_throw(d, 0, 9), alike = dice_is(d, 60), gaps = dice_is(d, 15), unused;
   start(c, CT_OP_POOL, x, y);
-  c->desc.u.pool.average = kind < 2 || dice_is(d, 40);
+  c->desc.u.pool.average = kind == 0 || dice_is(d, 40);
+  c->desc.u.pool.ceil = kind > 1 && dice_is(d, 30);
   c->desc.u.pool.global = kind == 0;
   c->desc.u.pool.adaptive = kind == 1;
   for (int i = 0; i < x.ndim - 2; i++) {
@@ -164,13 +165,16 @@ static int draw_pool(dice_t *d, op_case_t *c)
     if (i && alike) *p = p[-1];
     if (dice_is(d, 20)) *s = *k; /* windows tile the input */
     if (*p > *k / 2) *p = *k / 2;
-    if (x.dim[2 + i] + 2 * *p < *k) return 0;
-    *out = ct_op_window_out(x.dim[2 + i], *k, *s, *p, 1);
+    if (gaps && !c->desc.u.pool.average) c->desc.u.pool.gap[i] = (int)dice_throw(d, 0, 2);
+    int gap = c->desc.u.pool.gap[i];
+    if (x.dim[2 + i] + 2 * *p < (*k - 1) * (1 + gap) + 1) return 0;
+    *out = ct_op_pool_out(x.dim[2 + i], *k, *s, *p, 1 + gap, c->desc.u.pool.ceil);
   }
+  if (!c->desc.u.pool.average && dice_is(d, 60)) c->data = DATA_TIES;
   if (kind < 2) return 1;
+  if (c->desc.u.pool.average && dice_is(d, 15)) c->desc.u.pool.divisor = (int)dice_throw(d, 1, 9);
   c->desc.u.pool.include_pad = c->desc.u.pool.average && dice_is(d, 50);
   c->desc.u.pool.relu = !c->desc.u.pool.average && dice_is(d, 30);
-  if (!c->desc.u.pool.average && dice_is(d, 60)) c->data = DATA_TIES;
   return 1;
 }
 
@@ -284,11 +288,18 @@ static void draw_rows(dice_t *d, op_case_t *c)
 static void draw_upsample(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_image(d), y = x;
+  ct_resize_t mode = (ct_resize_t)dice_throw(d, 0, CT_RESIZE_COUNT - 1);
   int64_t factor = dice_throw(d, 1, 4);
+  int whole = dice_is(d, 40), scaled = dice_is(d, 30);
+  if (mode == CT_RESIZE_BICUBIC) x.ndim = y.ndim = 4;
   for (int i = 2; i < x.ndim; i++)
-    y.dim[i] *= dice_is(d, 70) ? factor : dice_throw(d, 1, 5);
+    y.dim[i] = whole ? y.dim[i] * factor : draw_size(d);
   start(c, CT_OP_UPSAMPLE, x, y);
-  c->desc.u.upsample.linear = dice_is(d, 50);
+  c->desc.u.upsample.mode = mode;
+  if (mode == CT_RESIZE_LINEAR || mode == CT_RESIZE_BICUBIC)
+    c->desc.u.upsample.align_corners = dice_is(d, 40);
+  for (int i = 0; i < x.ndim - 2 && scaled; i++)
+    c->desc.u.upsample.scale[i] = 0.25 * (double)dice_throw(d, 1, 16);
 }
 
 static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
@@ -296,10 +307,14 @@ static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   ct_shape_t x = draw_sequence(d), y = x;
   int heads = (int)dice_throw(d, 1, 5);
   if (kind == CT_OP_ATTENTION) x.dim[2] = y.dim[2] = heads * dice_throw(d, 1, 12);
-  if (kind == CT_OP_LSTM) y.dim[2] = draw_channels(d);
+  if (kind == CT_OP_LSTM || kind == CT_OP_GRU) y.dim[2] = draw_channels(d);
   if (kind == CT_OP_SELECT) y = ct_shape(2, x.dim[0], x.dim[2]);
   start(c, kind, x, y);
   if (kind == CT_OP_ATTENTION) c->desc.u.attention.heads = heads;
+  if (kind == CT_OP_LSTM || kind == CT_OP_GRU) {
+    c->desc.u.rnn.reverse = dice_is(d, 40);
+    c->desc.u.rnn.no_bias = dice_is(d, 30);
+  }
   if (kind == CT_OP_SELECT) c->desc.u.select.index = (int)dice_throw(d, -1, x.dim[1] - 1);
 }
 
@@ -485,6 +500,21 @@ static void draw_random(dice_t *d, op_case_t *c)
   c->desc.u.random.layer = (uint32_t)dice_throw(d, 0, 1000);
 }
 
+/* A drawn convolution whose weight and bias are inputs. */
+static int draw_convolve(dice_t *d, op_case_t *c)
+{
+  if (!draw_conv(d, c)) return 0;
+  ct_shape_t weight = c->desc.x, bias = ct_shape(1, c->desc.y.dim[1]);
+  weight.dim[0] = c->desc.y.dim[1];
+  weight.dim[1] /= c->desc.u.conv.groups;
+  for (int i = 2; i < weight.ndim; i++)
+    weight.dim[i] = c->desc.u.conv.kernel[i - 2];
+  c->desc.kind = CT_OP_CONVOLVE;
+  c->desc.u.conv.relu = c->desc.u.conv.add = 0;
+  ct_op_desc_more(&c->desc, &weight, c->desc.u.conv.bias ? &bias : NULL);
+  return 1;
+}
+
 /* ---- one case ---- */
 
 static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
@@ -494,6 +524,8 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return draw_conv(d, c);
   case CT_OP_CONVT:
     return draw_convt(d, c);
+  case CT_OP_CONVOLVE:
+    return draw_convolve(d, c);
   case CT_OP_POOL:
     return draw_pool(d, c);
   case CT_OP_LINEAR:
@@ -518,6 +550,7 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     draw_upsample(d, c);
     return 1;
   case CT_OP_LSTM:
+  case CT_OP_GRU:
   case CT_OP_ATTENTION:
   case CT_OP_SELECT:
     draw_of_sequence(d, kind, c);

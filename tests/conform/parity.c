@@ -78,11 +78,13 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 static int is_chain(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION || d->kind == CT_OP_SDPA;
+  return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
 }
 
 static int is_product(const ct_op_desc_t *d)
 {
-  return d->kind == CT_OP_CONV || d->kind == CT_OP_CONVT || d->kind == CT_OP_LINEAR;
+  return d->kind == CT_OP_CONV || d->kind == CT_OP_CONVT || d->kind == CT_OP_CONVOLVE ||
+         d->kind == CT_OP_LINEAR;
 }
 
 /* Estimates the size of y without cancellation, from the number of terms of its sums. */

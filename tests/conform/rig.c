@@ -194,7 +194,7 @@ static void set_layouts(ct_op_desc_t *d, ct_layout_t layout)
   int free_shapes = ct_op_is(d->kind, CT_KIND_SHAPES);
   d->x.layout = layout;
   for (int i = 0; i < 3 && free_shapes; i++)
-    in[i]->layout = in[i]->ndim == d->y.ndim ? layout : CT_PLAIN;
+    in[i]->layout = ct_op_takes_layout(d, i) ? layout : CT_PLAIN;
 }
 
 static int prepare(rig_t *r)

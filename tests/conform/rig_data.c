@@ -52,7 +52,9 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_GNORM:
     return param < 2 && d->u.gnorm.affine ? out : 0;
   case CT_OP_LSTM:
-    out = 4 * d->y.dim[2];
+  case CT_OP_GRU:
+    if (param > 1 && d->u.rnn.no_bias) return 0;
+    out = (d->kind == CT_OP_GRU ? 3 : 4) * d->y.dim[2];
     return param == 0 ? out * wide : param == 1 ? out * d->y.dim[2] : out;
   case CT_OP_ATTENTION:
     return (param < 2 ? 3 : 1) * (param % 2 ? wide : wide * wide);
@@ -85,6 +87,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_SOFTMAX:
   case CT_OP_REDUCE:
   case CT_OP_UPSAMPLE:
+  case CT_OP_CONVOLVE:
   case CT_OP_REORDER:
   case CT_OP_LOSS:
   case CT_OP_GRADSTAT:
@@ -235,7 +238,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   /* a channel with weight 0 still has its group's means in dx */
   if (d->kind == CT_OP_GNORM && param_count(d, 0) > 0) in->w[0][0] = 0;
   /* so small that gates and softmax do not saturate */
-  int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION;
+  int saturates = d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
   for (int k = 0; k < 4 && saturates; k++)
     for (int64_t i = 0; i < param_count(d, k); i++)
       in->w[k][i] /= sqrtf((float)d->x.dim[2]);

@@ -63,6 +63,57 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"resized",
+     3,
+     {3, 6, 5},
+     "layers:\n"
+     "  - upsample: {size: [7, 9], mode: linear}\n"
+     "  - upsample: {scale: [1.5, 2], mode: bicubic}\n"
+     "  - upsample: {size: [8, 7], mode: linear, align_corners: yes}\n"
+     "  - upsample: {size: 11, mode: bicubic, align_corners: yes}\n"
+     "  - upsample: {size: [7, 9]}\n"
+     "  - upsample: {size: [9, 7], mode: nearest-exact}\n"
+     "  - upsample: {size: [3, 2], mode: area}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"pools",
+     3,
+     {3, 17, 15},
+     "layers:\n"
+     "  - maxpool: {kernel: 3, stride: 1, dilation: [2, 1]}\n"
+     "  - maxpool: {kernel: 2, ceil_mode: yes}\n"
+     "  - avgpool: {kernel: 2, stride: 1, divisor_override: 3}\n"
+     "  - adaptive_maxpool: {out: [3, 2]}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"pools-1d",
+     2,
+     {3, 24},
+     "layers:\n"
+     "  - maxpool1d: {kernel: 3, stride: 2, padding: 1}\n"
+     "  - avgpool1d: {kernel: 2, stride: 1, padding: 1}\n"
+     "  - upsample: {scale: 2, mode: linear}\n"
+     "  - adaptive_avgpool: {out: 5}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
+    {"recurrent",
+     2,
+     {6, 5},
+     "layers:\n"
+     "  - gru: {hidden: 4}\n"
+     "  - gru: {hidden: 3, reverse: yes, bias: no}\n"
+     "  - lstm: {hidden: 5, reverse: yes}\n"
+     "  - lstm: {hidden: 4, bias: no}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"steps-1d",
      2,
      {4, 15},

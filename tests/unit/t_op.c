@@ -210,6 +210,7 @@ static void parameters_have_torchs_sizes(void)
               {CT_OP_LNORM, {5, 5}},
               {CT_OP_GNORM, {4, 4}},
               {CT_OP_LSTM, {20 * 8, 20 * 5, 20, 20}},
+              {CT_OP_GRU, {15 * 8, 15 * 5, 15, 15}},
               {CT_OP_ATTENTION, {24 * 8, 24, 8 * 8, 8}},
               {CT_OP_TOKENS, {4, 10 * 4}},
               {CT_OP_OPERAND, {2 * 4 * 25}},

@@ -98,6 +98,57 @@ static void lstm_bwd(int64_t h, const float *gates, const float *c0, const float
   }
 }
 
+/* ---- GRU ---- */
+
+static void gru(int64_t h, const float *sums, const float *states, const float *bias,
+                const float *h0, float *gates, float *y)
+{
+  for (int64_t j = 0; j < h; j += CPU__VW) {
+    int n = lanes(h, j);
+    vec_t r = load(sums + j, n), z = load(sums + h + j, n), hn = {0}, before = {0};
+    if (bias) {
+      r += load(bias + j, n);
+      z += load(bias + h + j, n);
+      hn = load(bias + 2 * h + j, n);
+    }
+    if (states) {
+      r += load(states + j, n);
+      z += load(states + h + j, n);
+      hn += load(states + 2 * h + j, n);
+      before = load(h0 + j, n);
+    }
+    r = sigmoid_of(r);
+    z = sigmoid_of(z);
+    vec_t g = tanh_of(load(sums + 2 * h + j, n) + r * hn);
+    store(gates + j, r, n);
+    store(gates + h + j, z, n);
+    store(gates + 2 * h + j, g, n);
+    store(gates + 3 * h + j, hn, n);
+    store(y + j, g + z * (before - g), n);
+  }
+}
+
+static void gru_bwd(int64_t h, const float *gates, const float *h0, const float *dy, int last,
+                    float *dh, float *dsums, float *dstates)
+{
+  for (int64_t j = 0; j < h; j += CPU__VW) {
+    int n = lanes(h, j);
+    vec_t r = load(gates + j, n), z = load(gates + h + j, n), g = load(gates + 2 * h + j, n);
+    vec_t hn = load(gates + 3 * h + j, n), dout = load(dy + j, n), before = {0};
+    if (!last) dout += load(dh + j, n);
+    if (h0) before = load(h0 + j, n);
+    vec_t dg = dout * (1 - z) * (1 - g * g), dr = dg * hn * r * (1 - r);
+    vec_t dz = dout * (before - g) * z * (1 - z);
+    store(dsums + j, dr, n);
+    store(dsums + h + j, dz, n);
+    store(dsums + 2 * h + j, dg, n);
+    store(dstates + j, dr, n);
+    store(dstates + h + j, dz, n);
+    store(dstates + 2 * h + j, dg * r, n);
+    store(dh + j, dout * z, n);
+  }
+}
+
 /* ---- layer normalisation ---- */
 
 /* Returns x - mean; lanes beyond the row are zero. */

@@ -269,6 +269,16 @@ typedef struct cpu__loops {
    * zero. dc: on entry the gradient of c from the next step; on return the gradient of c0. */
   void (*lstm_bwd)(int64_t h, const float *gates, const float *c0, const float *c, const float *dy,
                    const float *dh, float *dc, float *dgates);
+  /** One step of a GRU for one sample, with h values of each gate.  sums: W_ih x + b_ih for r, z,
+   * n; states: W_hh h0, NULL at the first step (then h0 is not read); bias: b_hh or NULL.  Writes
+   * r, z, n and W_hn h0 + b_hn to gates, and y. */
+  void (*gru)(int64_t h, const float *sums, const float *states, const float *bias, const float *h0,
+              float *gates, float *y);
+  /** Its backward pass.  h0 NULL: the first step.  dh: gradient of y from the next step, not read
+   * if `last`; becomes the part of the gradient of h0 that does not pass through W_hh.  dsums,
+   * dstates: gradients of sums and states. */
+  void (*gru_bwd)(int64_t h, const float *gates, const float *h0, const float *dy, int last,
+                  float *dh, float *dsums, float *dstates);
 
   /** Computes the layer normalisation of one row; stats: mean and 1 / std of the row. */
   void (*lnorm)(int64_t count, const float *x, const float *w, const float *b, float eps, float *y,

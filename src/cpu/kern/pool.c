@@ -1,11 +1,13 @@
 /* Pooling, with the semantics of torch.nn.MaxPool2d and 3d, AvgPool2d and 3d, and AdaptiveAvgPool2d
- * and 3d, whose windows differ in size and may overlap.  An image is a volume of depth 1.
+ * and 3d, whose windows differ in size and may overlap; other maxima are in free_max.c.  An image
+ * is a volume of depth 1.
  *
  * Forward max pooling saves the index of the maximum in its window, in one byte per output, or four
  * bytes if windows have more than 255 elements.  So backward needs neither x nor y, and reads a
  * sixteenth of the data that a new search for the maximum would read. */
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "cpu/kern/free_max.h"
 #include "cpu/kern/loops.h"
 
 typedef struct pool {
@@ -13,8 +15,9 @@ typedef struct pool {
   const cpu__loops_t *loops;
   cpu__pool_t loop;
   cpu__view_t x, y;
-  int64_t vectors; /* vectors per group of channels */
-  void *tables;    /* memory of loop.window, cover and share */
+  int64_t vectors;       /* vectors per group of channels */
+  void *tables;          /* memory of loop.window, cover and share */
+  cpu__free_max_t *free; /* a maximum whose windows are not blocks of one size; else NULL */
 } pool_t;
 
 /* Returns 1 if y has one element per channel of an image: y is then plain, without padding. */
@@ -72,11 +75,6 @@ static task_t task_of(const pool_t *k, int64_t i)
 
 /* ---- passes ---- */
 
-static int pool_is_average(const ct_op_desc_t *d)
-{
-  return d->u.pool.average || d->u.pool.adaptive || d->u.pool.global;
-}
-
 static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
 {
   return k->loops->width == k->x.lanes && cpu__streams(out, ct_shape_bytes(s));
@@ -84,7 +82,7 @@ static int streams(const pool_t *k, const void *out, const ct_shape_t *s)
 
 static void pool_forward(const pool_t *k, const ct_op_args_t *a)
 {
-  int average = pool_is_average(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
+  int average = ct_op_averages(&k->op.desc), keeps = (k->op.desc.passes & CT_BWD_DATA) != 0;
   int stream = streams(k, a->y, &k->op.desc.y);
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
@@ -105,7 +103,7 @@ static void pool_forward(const pool_t *k, const ct_op_args_t *a)
 
 static void pool_backward(const pool_t *k, const ct_op_args_t *a)
 {
-  int average = pool_is_average(&k->op.desc), stream = streams(k, a->dx, &k->op.desc.x);
+  int average = ct_op_averages(&k->op.desc), stream = streams(k, a->dx, &k->op.desc.x);
   ct_dtype_t dtype = k->op.desc.x.dtype;
   int64_t tasks = task_count(k);
 
@@ -126,6 +124,7 @@ static int pool_run(ct_op_t *op, const ct_op_args_t *a)
 {
   const pool_t *k = (const pool_t *)op;
 
+  if (k->free) return cpu__free_max_run(k->free, a);
   if (a->pass & CT_FWD) pool_forward(k, a);
   if (a->pass & CT_BWD_DATA) pool_backward(k, a);
   return CT_OK;
@@ -161,23 +160,32 @@ static cpu__extent_t window_of(const ct_op_desc_t *d, int at, int64_t i)
 {
   int64_t in = d->x.dim[2 + at], out = d->y.dim[2 + at], from, to;
 
-  if (d->u.pool.adaptive || d->u.pool.global)
+  if (!ct_op_has_kernel(d))
     return (cpu__extent_t){(int32_t)(i * in / out), (int32_t)(((i + 1) * in + out - 1) / out)};
   from = i * d->u.pool.stride[at] - d->u.pool.pad[at];
   to = from + d->u.pool.kernel[at];
   return (cpu__extent_t){(int32_t)(from < 0 ? 0 : from), (int32_t)(to < in ? to : in)};
 }
 
+/* Returns the factor along an axis by which the sum of a window is multiplied in an average. */
+static float share_of(const ct_op_desc_t *d, int at, int64_t i, cpu__extent_t w)
+{
+  if (at >= 0 && ct_op_has_kernel(d) && d->u.pool.divisor)
+    return at == 0 ? 1.0f / (float)d->u.pool.divisor : 1;
+  if (at < 0 || !ct_op_has_kernel(d) || !d->u.pool.include_pad)
+    return 1.0f / (float)(w.to - w.from);
+  /* the part of the window in the padded image */
+  int64_t from = i * d->u.pool.stride[at] - d->u.pool.pad[at], to = from + d->u.pool.kernel[at];
+  int64_t end = d->x.dim[2 + at] + d->u.pool.pad[at];
+  return 1.0f / (float)((to < end ? to : end) - from);
+}
+
 static void set_tables(const ct_op_desc_t *d, cpu__pool_t *p, int axis, int at)
 {
-  int sized = !d->u.pool.adaptive && !d->u.pool.global;
-
   for (int64_t i = 0; i < p->out[axis]; i++) {
     cpu__extent_t w = at < 0 ? (cpu__extent_t){0, 1} : window_of(d, at, i);
     p->window[axis][i] = w;
-    p->share[axis][i] = 1.0f / (float)(w.to - w.from);
-    if (at >= 0 && sized && d->u.pool.include_pad)
-      p->share[axis][i] = 1.0f / (float)d->u.pool.kernel[at];
+    p->share[axis][i] = share_of(d, at, i, w);
     for (int32_t k = w.from; k < w.to; k++) {
       cpu__extent_t *c = &p->cover[axis][k]; /* zero: no window yet */
       if (c->to == 0) c->from = (int32_t)i;
@@ -219,6 +227,7 @@ static int pool_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
 
   (void)like;
+  if (cpu__is_free_max(d)) return cpu__free_max_make(op->dev, d, &k->free, info);
   set_window(d, &k->loop);
   k->x = cpu__view(&d->x);
   k->y = cpu__view(&d->y);
@@ -226,7 +235,7 @@ static int pool_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->vectors = (k->x.lanes + k->loops->width - 1) / k->loops->width;
   CT_TRY(make_tables(k));
   if (is_flat(d)) info->y_layout = CT_PLAIN;
-  if ((d->passes & CT_BWD_DATA) && !pool_is_average(d))
+  if ((d->passes & CT_BWD_DATA) && !ct_op_averages(d))
     info->saved = (size_t)(task_count(k) * argmax_bytes(k));
 out:
   return rc;
@@ -235,6 +244,7 @@ out:
 static void pool_clear(ct_op_t *op)
 {
   ct_mem_free(((pool_t *)op)->tables);
+  ct_mem_free(((pool_t *)op)->free);
 }
 
 const cpu__op_kind_t cpu__pool = {.size = sizeof(pool_t),

@@ -1,4 +1,4 @@
-/* Upsampling by whole factors.  Each output is a weighted sum of one or two inputs per dim; the
+/* Resizing.  Each output is a weighted sum of one to four inputs per dim (ct_resize.h); the
  * gradient uses the same weights.  A task is a group of contiguous channels of one sample. */
 #include <string.h>
 
@@ -10,11 +10,10 @@
 #  pragma GCC optimize("O3")
 #endif
 
-/* The inputs of an output along one axis: from[0] with weight 1 - next, from[1] with weight
- * `next`. */
+/* The inputs of an output along one axis, with their weights. */
 typedef struct tap {
-  int32_t from[2];
-  float next;
+  int32_t n, from[CT_RESIZE_TAPS];
+  float weight[CT_RESIZE_TAPS];
 } tap_t;
 
 typedef struct upsample {
@@ -24,11 +23,11 @@ typedef struct upsample {
   tap_t *tap[3];         /* per axis, the inputs of each output; tap[0] owns the memory of all */
 } upsample_t;
 
-/* The inputs of one output, and their weights. */
+/* The inputs of one output, and their weights: 2 in each of three dims, or 4 in each of two. */
 typedef struct sources {
   int n;
-  int64_t at[8];
-  float share[8];
+  int64_t at[16];
+  float share[16];
 } sources_t;
 
 static sources_t sources_of(const upsample_t *k, const int64_t o[3])
@@ -39,11 +38,13 @@ static sources_t sources_of(const upsample_t *k, const int64_t o[3])
     int n = s.n;
     for (int i = 0; i < n; i++) {
       int64_t line = s.at[i] * k->in[axis];
+      float share = s.share[i];
       s.at[i] = line + t->from[0];
-      if (t->next == 0) continue;
-      s.at[s.n] = line + t->from[1];
-      s.share[s.n++] = s.share[i] * t->next;
-      s.share[i] *= 1 - t->next;
+      s.share[i] = share * t->weight[0];
+      for (int j = 1; j < t->n; j++) {
+        s.at[s.n] = line + t->from[j];
+        s.share[s.n++] = share * t->weight[j];
+      }
     }
   }
   return s;
@@ -103,14 +104,17 @@ static int upsample_run(ct_op_t *op, const ct_op_args_t *a)
 
 /* ---- preparation ---- */
 
-static tap_t tap_of(int linear, int64_t in, int64_t out, int64_t o)
+/* Returns the inputs of output o along an axis; those of weight 0 are left out. */
+static tap_t tap_of(const ct_resize_dim_t *d, int64_t o)
 {
-  int64_t factor = out / in, near = o / factor;
-  if (!linear) return (tap_t){{(int32_t)near, (int32_t)near}, 0};
-  double at = ((double)o + 0.5) / (double)factor - 0.5;
-  if (at < 0) at = 0;
-  int32_t below = (int32_t)at, next = below + 1 < in ? below + 1 : below;
-  return (tap_t){{below, next}, next > below ? (float)(at - below) : 0};
+  ct_resize_tap_t all = ct_resize_tap(d, o);
+  tap_t t = {0};
+  for (int k = 0; k < all.taps; k++) {
+    if (all.weight[k] == 0 && (t.n > 0 || k + 1 < all.taps)) continue;
+    t.from[t.n] = (int32_t)all.in[k];
+    t.weight[t.n++] = (float)all.weight[k];
+  }
+  return t;
 }
 
 static int upsample_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
@@ -131,9 +135,11 @@ static int upsample_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info
   tap_t *tap = ct_mem_array(taps, sizeof *tap, "upsampling");
   if (!tap) return CT_ERR_NOMEM;
   for (int axis = 0; axis < 3; tap += k->out[axis++]) {
+    int at = axis - (5 - d->x.ndim);
+    ct_resize_dim_t one = {.in = 1, .out = 1}, dim = at < 0 ? one : ct_op_resize_dim(d, at);
     k->tap[axis] = tap;
     for (int64_t o = 0; o < k->out[axis]; o++)
-      tap[o] = tap_of(d->u.upsample.linear, k->in[axis], k->out[axis], o);
+      tap[o] = tap_of(&dim, o);
   }
   return CT_OK;
 }

@@ -1,0 +1,19 @@
+/** \file onnx_layer.h  Translation of one layer; the table of all is in onnx_layers.c. */
+#ifndef CT_ONNX_LAYER_H
+#define CT_ONNX_LAYER_H
+#include "onnx/onnx.h"
+
+#define IN  CT__ONNX_LIST
+#define OUT CT__ONNX_LIST
+
+/* onnx_windows.c */
+void ct__onnx_conv(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_convt(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_convolve(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_pool(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_upsample(ct__onnx_t *o, const ct__onnx_layer_t *l);
+/* onnx_rnn.c */
+void ct__onnx_lstm(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_gru(ct__onnx_t *o, const ct__onnx_layer_t *l);
+
+#endif
