@@ -295,6 +295,7 @@ unit_tests = \
   %D%/unit/t_lr_range \
   %D%/unit/t_pack \
   %D%/unit/t_pack_arrays \
+  %D%/unit/t_further_targets \
   %D%/unit/t_outputs \
   %D%/unit/t_pack_input \
   %D%/unit/t_network \

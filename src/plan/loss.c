@@ -195,8 +195,8 @@ static int read_one(const ct_yaml_t *map, const char *where, ct_losses_t *out)
 {
   int rc = CT_OK;
   ct_loss_opts_t *o = &out->of[out->n];
+  out->n++; /* to be cleared, whatever comes */
   CT_TRY(ct_opt_defaults(ct_loss_rows, o));
-  out->n++;
   CT_TRY(ct_opt_read(ct_loss_rows, o, map, where, "loss", NULL));
   if (o->list) CT_FAIL(CT_ERR_USAGE, "%s: loss: a list of losses within another", where);
   out->apart |= o->target[0] != '\0';

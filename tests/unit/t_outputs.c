@@ -24,7 +24,18 @@ static const ct_heads_t two = {
 
 static ct_graph_t *graph(void)
 {
-  return layers(several, ct_shape(4, 1, 2, 5, 5));
+  ct_graph_t *g = NULL;
+  ct_yaml_t *map = NULL;
+  ct_model_opts_t o = {0};
+  const ct_shape_t input = ct_shape(4, 1, 2, 5, 5);
+  CT_ASSERT_OK(ct_yaml_parse(several, strlen(several), "test", &map));
+  CT_ASSERT_OK(ct_opt_defaults(ct_model_rows, &o));
+  CT_ASSERT_OK(ct_opt_read(ct_model_rows, &o, map, "test", "model", NULL));
+  CT_ASSERT_OK(ct_graph_make(&o, &input, NULL, CLASSES, "test", &g));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+  ct_opt_clear(ct_model_rows, &o);
+  ct_yaml_free(map);
+  return g;
 }
 
 static int launches_of(const ct_plan_t *p, const char *layer, int pass)

@@ -251,7 +251,7 @@ static int check_dense_target(ct_reader_t *r, part_t *p)
     x.dim[1] = 1;
     x.ndim++;
   }
-  int fits = x.ndim == in->ndim;
+  int fits = x.ndim == in->ndim && in->ndim > 3;
   for (int i = 2; i < x.ndim; i++)
     fits &= x.dim[i] == in->dim[i];
   if (!fits && !is_real(x.dtype)) {
