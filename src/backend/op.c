@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/ct_backend.h"
+#include "backend/ct_expr_view.h"
 #include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)

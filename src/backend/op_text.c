@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 

@@ -1,6 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/ct_onnx.h \
   %D%/onnx.h \
+  %D%/onnx_expr.c \
   %D%/onnx_file.c \
   %D%/onnx_layer.h \
   %D%/onnx_layers.c \

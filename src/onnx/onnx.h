@@ -131,6 +131,14 @@ const char *ct__onnx_bias(ct__onnx_t *o, int layer, int slot);
  * QuantizeLinear and DequantizeLinear and returns the name to read instead; else returns \a x. */
 const char *ct__onnx_rounded(ct__onnx_t *o, int layer, const char *x);
 
+/* ---- elementwise programs and random numbers: onnx_expr.c ---- */
+
+/** Adds the nodes of a layer with the op EXPR; in[k] NULL: no such input. */
+void ct__onnx_expr(ct__onnx_t *o, int id, const ct_op_desc_t *d,
+                   const char *const in[CT_EXPR_INPUTS], const char *y);
+/** Adds the nodes of a layer with the op RANDOM. */
+void ct__onnx_random(ct__onnx_t *o, int id, const ct_op_desc_t *d, const char *y);
+
 /* ---- products and reductions: onnx_products.c ---- */
 
 void ct__onnx_matmul(ct__onnx_t *o, const ct__onnx_layer_t *l);

@@ -267,6 +267,17 @@ static void operand(ct__onnx_t *o, const ct__onnx_layer_t *l)
   ct__onnx_node(o, "Identity", OUT(l->y), IN(ct__onnx_param(o, l->id, 0)));
 }
 
+static void expr(ct__onnx_t *o, const ct__onnx_layer_t *l)
+{
+  const char *const in[CT_EXPR_INPUTS] = {l->x, l->x2, l->x3};
+  ct__onnx_expr(o, l->id, l->d, in, l->y);
+}
+
+static void random_numbers(ct__onnx_t *o, const ct__onnx_layer_t *l)
+{
+  ct__onnx_random(o, l->id, l->d, l->y);
+}
+
 /* Expands the class token to the batch size, which only Shape provides at run time. */
 static void tokens(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
@@ -324,6 +335,8 @@ static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const ct__onnx_layer_t 
     [CT_OP_STRIDED] = strided,
     [CT_OP_ROWS] = table_rows,
     [CT_OP_OPERAND] = operand,
+    [CT_OP_EXPR] = expr,
+    [CT_OP_RANDOM] = random_numbers,
     [CT_OP_ATTENTION] = attention,
     [CT_OP_REORDER] = reorder,
     [CT_OP_GNORM] = groupnorm,
@@ -355,7 +368,7 @@ static int add_layer(ct__onnx_t *o, int id)
   ct_graph_op(o->g, id, 1, &d);
   if (!ct_onnx_has(d.kind))
     CT_FAIL(CT_ERR_UNSUP, "layer '%s' (%s) cannot be written to ONNX", l->name, l->ops->kind);
-  const char *x = output_of(o, l->in[0]);
+  const char *x = l->inputs > 0 ? output_of(o, l->in[0]) : NULL;
   const char *x2 = l->inputs > 1 ? output_of(o, l->in[1]) : NULL;
   const char *x3 = l->inputs > 2 ? output_of(o, l->in[2]) : NULL;
   if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
