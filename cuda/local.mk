@@ -38,8 +38,8 @@ cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/co
   %D%/attention/sdpa_plan.h %D%/attention/sdpa_graph.c
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu %D%/kernels/turn.cu
 cuda_products_c += %D%/gemm_lt.c
-cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/softmax.cu %D%/kernels/reduce.cu %D%/kernels/lstm.cu %D%/kernels/attention.cu
-cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/lstm.cu %D%/kernels/gru.cu %D%/kernels/attention.cu
+cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/softmax.cu %D%/kernels/reduce.cu %D%/kernels/lstm.cu \
+  %D%/kernels/gru.cu %D%/kernels/attention.cu
 # batch and group normalization
 cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
 cuda_c += %D%/op_gnorm.c %D%/kernels/gnorm.h
@@ -64,8 +64,8 @@ cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \
   %D%/kernels/table_rows.h \
   %D%/kernels/upsample.h %D%/op_upsample.c
 cuda_c += %D%/kernels/fake_quant.h %D%/op_fake_quant.c
-cuda_cu += %D%/kernels/fake_quant.cu %D%/kernels/act.cu %D%/kernels/expr.cu %D%/kernels/dropout.cu %D%/kernels/concat.cu %D%/kernels/upsample.cu
-cuda_cu += %D%/kernels/fake_quant.cu %D%/kernels/act.cu %D%/kernels/dropout.cu %D%/kernels/concat.cu %D%/kernels/upsample.cu %D%/kernels/strided.cu %D%/kernels/table_rows.cu
+cuda_cu += %D%/kernels/fake_quant.cu %D%/kernels/act.cu %D%/kernels/expr.cu %D%/kernels/dropout.cu \
+  %D%/kernels/concat.cu %D%/kernels/upsample.cu %D%/kernels/strided.cu %D%/kernels/table_rows.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
