@@ -2,7 +2,7 @@
 cuda_c = \
   %D%/gpu.h %D%/gemm_conv.h %D%/kernels/step_params.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
-  %D%/op_conv.c %D%/op_convt.c %D%/op_convolve.c %D%/kernels/turn.h %D%/choices.h %D%/choices.c %D%/stopwatch.h %D%/stopwatch.c \
+  %D%/op_conv.c %D%/op_convt.c %D%/op_convolve.c %D%/choices.h %D%/choices.c %D%/stopwatch.h %D%/stopwatch.c \
   %D%/card.h %D%/card.c %D%/backend.c %D%/energy.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # matrix products and the layers built on them
@@ -36,7 +36,7 @@ cuda_products_c = %D%/library_handles.c \
 # the part that needs no device
 cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/conv_plan.h %D%/conv/conv_graph.c %D%/conv/conv_plan.c %D%/conv/conv_text.c \
   %D%/attention/sdpa_plan.h %D%/attention/sdpa_graph.c
-cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu %D%/kernels/turn.cu
+cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/softmax.cu %D%/kernels/reduce.cu %D%/kernels/lstm.cu \
   %D%/kernels/gru.cu %D%/kernels/attention.cu

@@ -2,8 +2,7 @@
  * turned from OIHW to OHWI in each run, and its gradient back. */
 #include "cuda/dense.h"
 #include "cuda/gpu.h"
-#include "cuda/kernels/elt.h"
-#include "cuda/kernels/turn.h"
+#include "cuda/kernels/reorder.h"
 
 #include "base/ct_mem.h"
 
@@ -53,13 +52,14 @@ static int convolve_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_para
   args.w[1] = (void *)(uintptr_t)a->x3;
   args.dw[0] = dw;
   args.dw[1] = a->dx3 ? a->dx3 : scratch + k->at.db;
-  if (a->pass & CT_FWD || a->dx) GPU_TRY(gpu__turn(a->x2, w, t->outer, t->middle, t->inner, s));
+  if (a->pass & CT_FWD || a->dx)
+    GPU_TRY(gpu__turn(CT_F32, CT_F32, t->outer, t->middle, t->inner, a->x2, w, s));
   args.pass = CT_FWD;
   if (a->pass & CT_FWD) CT_TRY(gpu__kind_conv.run(k->conv, &args, at, s));
   if (!(a->pass & CT_BWD_DATA)) goto out;
   args.pass = CT_BWD_PARAM;
   if (a->dx2 || a->dx3) CT_TRY(gpu__kind_conv.run(k->conv, &args, at, s));
-  if (a->dx2) GPU_TRY(gpu__turn(dw, a->dx2, t->outer, t->inner, t->middle, s));
+  if (a->dx2) GPU_TRY(gpu__turn(CT_F32, CT_F32, t->outer, t->inner, t->middle, dw, a->dx2, s));
   args.pass = CT_BWD_DATA;
   if (a->dx) CT_TRY(gpu__kind_conv.run(k->conv, &args, at, s));
 out:
