@@ -28,7 +28,7 @@ typedef struct ct_resize_dim {
 } ct_resize_dim_t;
 
 /** `taps` inputs of an output; an input may occur twice at a border. */
-typedef struct ct_resize_tap {
+typedef struct ct_resize_taps {
   int taps;
   int64_t in[CT_RESIZE_TAPS];
   double weight[CT_RESIZE_TAPS];

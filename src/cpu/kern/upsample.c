@@ -1,5 +1,6 @@
 /* Resizing.  Each output is a weighted sum of one to four inputs per dim (ct_resize.h); the
  * gradient uses the same weights.  A task is a group of contiguous channels of one sample. */
+#include <omp.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -23,52 +24,85 @@ typedef struct upsample {
   tap_t *tap[3];         /* per axis, the inputs of each output; tap[0] owns the memory of all */
 } upsample_t;
 
-/* The inputs of one output, and their weights: 2 in each of three dims, or 4 in each of two. */
-typedef struct sources {
-  int n;
-  int64_t at[16];
-  float share[16];
-} sources_t;
-
-static sources_t sources_of(const upsample_t *k, const int64_t o[3])
+static int64_t width(const upsample_t *k)
 {
-  sources_t s = {1, {0}, {1}};
-  for (int axis = 0; axis < 3; axis++) {
-    const tap_t *t = &k->tap[axis][o[axis]];
-    int n = s.n;
-    for (int i = 0; i < n; i++) {
-      int64_t line = s.at[i] * k->in[axis];
-      float share = s.share[i];
-      s.at[i] = line + t->from[0];
-      s.share[i] = share * t->weight[0];
-      for (int j = 1; j < t->n; j++) {
-        s.at[s.n] = line + t->from[j];
-        s.share[s.n++] = share * t->weight[j];
-      }
+  return k->in[2] * k->x.lanes;
+}
+
+/* Computes y = weight * x, or adds it to y. */
+static void add_scaled(int64_t count, float weight, int add, const float *restrict x,
+                       float *restrict y)
+{
+  if (add)
+    for (int64_t i = 0; i < count; i++)
+      y[i] += weight * x[i];
+  else
+    for (int64_t i = 0; i < count; i++)
+      y[i] = weight * x[i];
+}
+
+/* ---- one row of outputs: first its rows of inputs are mixed, then the columns of the mixture
+ * ---- */
+
+/* Mixes the rows of inputs of output row (z, r); x: first element of the volume. */
+static void mix_rows(const upsample_t *k, int64_t z, int64_t r, const float *x, float *row)
+{
+  const tap_t *depth = &k->tap[0][z], *high = &k->tap[1][r];
+  for (int i = 0; i < depth->n; i++)
+    for (int j = 0; j < high->n; j++)
+      add_scaled(width(k), depth->weight[i] * high->weight[j], i + j > 0,
+                 x + (depth->from[i] * k->in[1] + high->from[j]) * width(k), row);
+}
+
+/* The gradient of mix_rows(). */
+static void add_rows(const upsample_t *k, int64_t z, int64_t r, const float *row, float *dx)
+{
+  const tap_t *depth = &k->tap[0][z], *high = &k->tap[1][r];
+  for (int i = 0; i < depth->n; i++)
+    for (int j = 0; j < high->n; j++)
+      add_scaled(width(k), depth->weight[i] * high->weight[j], 1, row,
+                 dx + (depth->from[i] * k->in[1] + high->from[j]) * width(k));
+}
+
+/* Mixes the columns of a row of single channels. */
+static void mix_single(const upsample_t *k, const float *restrict row, float *restrict y)
+{
+  const tap_t *tap = k->tap[2];
+  for (int64_t c = 0; c < k->out[2]; c++) {
+    float sum = tap[c].weight[0] * row[tap[c].from[0]];
+    for (int i = 1; i < tap[c].n; i++)
+      sum += tap[c].weight[i] * row[tap[c].from[i]];
+    y[c] = sum;
+  }
+}
+
+static void mix_columns(const upsample_t *k, const float *row, float *y)
+{
+  int64_t lanes = k->x.lanes;
+  if (lanes == 1) {
+    mix_single(k, row, y);
+    return;
+  }
+  for (int64_t c = 0; c < k->out[2]; c++) {
+    const tap_t *t = &k->tap[2][c];
+    for (int i = 0; i < t->n; i++)
+      add_scaled(lanes, t->weight[i], i, row + t->from[i] * lanes, y + c * lanes);
+  }
+}
+
+/* The gradient of mix_columns(). */
+static void add_columns(const upsample_t *k, const float *dy, float *row)
+{
+  int64_t lanes = k->x.lanes;
+  memset(row, 0, (size_t)width(k) * sizeof *row);
+  for (int64_t c = 0; c < k->out[2]; c++) {
+    const tap_t *t = &k->tap[2][c];
+    for (int i = 0; i < t->n; i++) {
+      if (lanes == 1)
+        row[t->from[i]] += t->weight[i] * dy[c];
+      else
+        add_scaled(lanes, t->weight[i], 1, dy + c * lanes, row + t->from[i] * lanes);
     }
-  }
-  return s;
-}
-
-static void upsample_gather(const sources_t *s, int64_t lanes, const float *restrict x,
-                            float *restrict y)
-{
-  const float *first = x + s->at[0] * lanes;
-  for (int64_t j = 0; j < lanes; j++)
-    y[j] = s->share[0] * first[j];
-  for (int i = 1; i < s->n; i++) {
-    const float *from = x + s->at[i] * lanes;
-    for (int64_t j = 0; j < lanes; j++)
-      y[j] += s->share[i] * from[j];
-  }
-}
-
-static void scatter(const sources_t *s, int64_t lanes, const float *restrict dy, float *restrict dx)
-{
-  for (int i = 0; i < s->n; i++) {
-    float *to = dx + s->at[i] * lanes;
-    for (int64_t j = 0; j < lanes; j++)
-      to[j] += s->share[i] * dy[j];
   }
 }
 
@@ -76,16 +110,16 @@ static void do_task(const upsample_t *k, const ct_op_args_t *a, int64_t task)
 {
   int64_t lanes = k->x.lanes, in = task * k->x.inner * lanes, at = task * k->y.inner * lanes;
   int back = a->pass & CT_BWD_DATA;
-  int64_t o[3];
+  float *row = (float *)a->scratch + omp_get_thread_num() * width(k);
   if (back) memset((float *)a->dx + in, 0, (size_t)(k->x.inner * lanes) * sizeof(float));
-  for (o[0] = 0; o[0] < k->out[0]; o[0]++) {
-    for (o[1] = 0; o[1] < k->out[1]; o[1]++) {
-      for (o[2] = 0; o[2] < k->out[2]; o[2]++, at += lanes) {
-        sources_t s = sources_of(k, o);
-        if (back)
-          scatter(&s, lanes, (const float *)a->dy + at, (float *)a->dx + in);
-        else
-          upsample_gather(&s, lanes, (const float *)a->x + in, (float *)a->y + at);
+  for (int64_t z = 0; z < k->out[0]; z++) {
+    for (int64_t r = 0; r < k->out[1]; r++, at += k->out[2] * lanes) {
+      if (back) {
+        add_columns(k, (const float *)a->dy + at, row);
+        add_rows(k, z, r, row, (float *)a->dx + in);
+      } else {
+        mix_rows(k, z, r, (const float *)a->x + in, row);
+        mix_columns(k, row, (float *)a->y + at);
       }
     }
   }
@@ -123,7 +157,6 @@ static int upsample_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info
   const ct_op_desc_t *d = &op->desc;
   int64_t taps = 0;
   (void)like;
-  (void)info;
   k->x = cpu__view(&d->x);
   k->y = cpu__view(&d->y);
   for (int axis = 0; axis < 3; axis++) {
@@ -132,6 +165,7 @@ static int upsample_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info
     k->out[axis] = at < 0 ? 1 : d->y.dim[2 + at];
     taps += k->out[axis];
   }
+  info->scratch = (size_t)(op->dev->threads * width(k)) * sizeof(float);
   tap_t *tap = ct_mem_array(taps, sizeof *tap, "upsampling");
   if (!tap) return CT_ERR_NOMEM;
   for (int axis = 0; axis < 3; tap += k->out[axis++]) {
