@@ -49,6 +49,11 @@ class States(nn.LSTM):
         return super().forward(x)[0]
 
 
+class GruStates(nn.GRU):
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
 class Attention(nn.MultiheadAttention):
     def forward(self, x):
         return super().forward(x, x, x, need_weights=False)[0]
@@ -130,9 +135,23 @@ class Drawing:
         d = [self.r.choice([1, 1, 1, 2]) if n + 2 * q > 2 * (a - 1) else 1 for n, a, q in zip(self.now[2:], k, p)]
         groups = self.r.choice([g for g in range(1, c + 1) if c % g == 0])
         out, bias = groups * self.r.randint(1, max(1, 12 // groups)), self.r.random() < 0.6
-        make = nn.Conv2d if axes == 2 else nn.Conv3d
+        make = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[axes]
         return self.add(f"conv{axes}d", make(c, out, k, s, p, d, groups, bias),
                         dict(out=out, kernel=k, stride=s, padding=p, dilation=d, groups=groups, bias=bias))
+
+    def transposed(self):
+        axes, c = len(self.now) - 2, self.now[1]
+        k = [self.r.randint(1, 4) for _ in range(axes)]
+        s, d = [self.r.choice([1, 2, 2, 3]) for _ in k], [self.r.choice([1, 1, 1, 2]) for _ in k]
+        p, extra = [self.r.randint(0, a // 2) for a in k], [self.r.randrange(a) for a in s]
+        groups = self.r.choice([g for g in range(1, c + 1) if c % g == 0])
+        out, bias = groups * self.r.randint(1, max(1, 12 // groups)), self.r.random() < 0.6
+        make = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}[axes]
+        if any((n - 1) * b - 2 * q + e * (a - 1) + x < 0 for n, a, b, q, e, x in zip(self.now[2:], k, s, p, d, extra)):
+            return False
+        return self.add(f"conv_transpose{axes}d", make(c, out, k, s, p, extra, groups, bias, d),
+                        dict(out=out, kernel=k, stride=s, padding=p, output_padding=extra, dilation=d, groups=groups,
+                             bias=bias))
 
     def norm(self):
         if torch.Size(self.now).numel() // self.now[1] < 2 or len(self.now) == 3:
@@ -166,24 +185,34 @@ class Drawing:
     def pool(self):
         axes = len(self.now) - 2
         k, s, p = self.windows(axes)
-        keys, maximum = dict(kernel=k, stride=s, padding=p), self.r.random() < 0.6
-        if not maximum:
+        keys, maximum = dict(padding=p, ceil_mode=self.r.random() < 0.3), self.r.random() < 0.6
+        if maximum:
+            keys["dilation"] = [1 if n + 2 * q < 2 * a - 1 else self.r.choice([1, 1, 2])
+                                for n, a, q in zip(self.now[2:], k, p)]
+        else:
             keys["count_include_pad"] = self.r.random() < 0.5
-        make = getattr(nn, f"{'Max' if maximum else 'Avg'}Pool{axes}d")
-        m = make(k, s, p) if maximum else make(k, s, p, count_include_pad=keys["count_include_pad"])
-        return self.add(("max" if maximum else "avg") + ("pool3d" if axes == 3 else "pool"), m, keys)
+            if axes > 1 and self.r.random() < 0.2:
+                keys["divisor_override"] = self.r.randint(1, 5)
+        m = getattr(nn, f"{'Max' if maximum else 'Avg'}Pool{axes}d")(k, s, **keys)
+        word = {1: "pool1d", 2: "pool", 3: "pool3d"}[axes]
+        return self.add(("max" if maximum else "avg") + word, m, dict(keys, kernel=k, stride=s))
 
     def whole(self):
-        if len(self.now) == 4 and self.r.random() < 0.6:
+        axes, word = len(self.now) - 2, self.r.choice(["Avg", "Max"])
+        if self.r.random() < 0.6:
             out = [self.r.randint(1, n + 1) for n in self.now[2:]]
-            return self.add("adaptive_avgpool", nn.AdaptiveAvgPool2d(out), dict(out=out))
-        return self.add("global_avgpool", (nn.AdaptiveAvgPool2d if len(self.now) == 4 else nn.AdaptiveAvgPool3d)(1))
+            return self.add(f"adaptive_{word.lower()}pool", getattr(nn, f"Adaptive{word}Pool{axes}d")(out), dict(out=out))
+        return self.add("global_avgpool", getattr(nn, f"AdaptiveAvgPool{axes}d")(1))
 
     def upsample(self):
-        linear = self.r.random() < 0.5
-        mode = {(4, True): "bilinear", (5, True): "trilinear"}.get((len(self.now), linear), "nearest")
-        return self.add("upsample", nn.Upsample(scale_factor=2, mode=mode),
-                        dict(scale=2, mode="linear" if linear else "nearest"))
+        axes, sized = len(self.now) - 2, self.r.random() < 0.5
+        mode = self.r.choice(["nearest", "nearest-exact", "linear", "linear", "area"] + ["bicubic"] * (axes == 2))
+        keys = {"size": [self.r.randint(1, 2 * n) for n in self.now[2:]]} if sized else {"scale": self.r.choice([2, 1.5])}
+        names = {"linear": ["linear", "bilinear", "trilinear"][axes - 1]}
+        corners = {"align_corners": self.r.random() < 0.4} if mode in ("linear", "bicubic") else {}
+        torch_keys = {"scale_factor" if k == "scale" else k: v for k, v in keys.items()}
+        return self.add("upsample", nn.Upsample(mode=names.get(mode, mode), **torch_keys, **corners),
+                        dict(keys, mode=mode, **corners))
 
     def linear(self):
         out, bias = self.r.randint(1, 24), self.r.random() < 0.7
@@ -199,8 +228,9 @@ class Drawing:
         return self.add("attention", Attention(self.now[2], heads, batch_first=True), dict(heads=heads))
 
     def lstm(self):
-        hidden = self.r.randint(1, 12)
-        return self.add("lstm", States(self.now[2], hidden, batch_first=True), dict(hidden=hidden))
+        hidden, bias = self.r.randint(1, 12), self.r.random() < 0.7
+        kind, make = self.r.choice([("lstm", States), ("gru", GruStates)])
+        return self.add(kind, make(self.now[2], hidden, batch_first=True, bias=bias), dict(hidden=hidden, bias=bias))
 
     def select(self):
         index = self.r.choice([-1, self.r.randrange(self.now[1])])
@@ -228,12 +258,12 @@ class Drawing:
         return self.add("flatten", nn.Flatten())
 
     def grow(self):
-        image = [self.conv] * 4 + [self.norm, self.norm, self.group, self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
+        image = [self.conv] * 4 + [self.transposed, self.norm, self.norm, self.group, self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
                                                      self.sum, self.join]
         choices = {
             2: [self.linear, self.linear, self.norm, self.group, self.act, self.act, self.layernorm, self.sum, self.join],
             3: [self.linear, self.layernorm, self.attention, self.attention, self.lstm, self.lstm, self.act, self.sum,
-                self.sum, self.join, self.join],
+                self.sum, self.join, self.join, self.conv, self.conv, self.transposed, self.pool, self.whole, self.upsample],
             4: image + [self.whole, self.tokens] * (len(self.layers) > 3),
             5: image + [self.whole] * (len(self.layers) > 3),
         }

@@ -119,7 +119,6 @@ static const onnx_model_t onnx_models[] = {
      {4, 15},
      "layers:\n"
      "  - conv1d: {out: 6, kernel: 3, stride: 2, padding: 1, dilation: 2, groups: 2}\n"
-     "  - batchnorm\n"
      "  - relu\n"
      "  - conv_transpose1d: {out: 5, kernel: 4, stride: 3, padding: 1, output_padding: 2}\n"
      "  - flatten\n"

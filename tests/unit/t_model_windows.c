@@ -141,14 +141,16 @@ static void computed_weights_are_checked(void)
       {CONVOLVE("[6, 2, 3, 3]", "- parameter: {shape: [6]}\n  name: b\n"
                                 "- convolve: {groups: 2}\n  from: [input, w, b]\n" TAIL),
        NULL},
-      {CONVOLVE("[6, 3, 3, 3]", "- convolve\n  from: [input, w]\n" TAIL), "does not fit its input"},
-      {CONVOLVE("[6, 4, 3]", "- convolve\n  from: [input, w]\n" TAIL), "a weight of as many dims"},
-      {CONVOLVE("[6, 4, 3, 3]", "- convolve\n  from: [input, w, w]\n" TAIL), "its bias is 6x4x3x3"},
+      {CONVOLVE("[6, 3, 3, 3]", "- convolve:\n  from: [input, w]\n" TAIL),
+       "does not fit its input"},
+      {CONVOLVE("[6, 4, 3]", "- convolve:\n  from: [input, w]\n" TAIL), "a weight of as many dims"},
+      {CONVOLVE("[6, 4, 3, 3]", "- convolve:\n  from: [input, w, w]\n" TAIL),
+       "its bias is 6x4x3x3"},
       {CONVOLVE("[6, 4, 3, 3]", "- relu:\n  from: input\n"
-                                "- convolve\n  from: [w, relu1]\n" TAIL),
+                                "- convolve:\n  from: [w, relu1]\n" TAIL),
        "the batch is not the first dim"},
       {CONVOLVE("[1, 4, 5, 6]", "- conv2d: {out: 4, kernel: 1}\n  from: input\n"
-                                "- convolve\n  from: [input, conv2d1]\n" TAIL),
+                                "- convolve:\n  from: [input, conv2d1]\n" TAIL),
        "must not depend on the batch"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
