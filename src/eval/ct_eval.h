@@ -47,6 +47,8 @@ typedef struct ct_eval_want {
 
 /** Pure.  Returns the scores of an evaluation; scores that were not measured are NaN. */
 ct_scores_t ct_eval_scores(const ct_eval_result_t *e);
+/** Pure.  ct_eval_scores() of one of several losses, which is of that output; "": of their sum. */
+ct_scores_t ct_eval_scores_of(const ct_eval_result_t *e, const char *output);
 
 /** Called on every rank after each batch of an evaluation: returns a stop request (ct_stop.h), or 0
  * to continue. */

@@ -195,6 +195,22 @@ ct_scores_t ct_eval_scores(const ct_eval_result_t *e)
                               [CT_SCORE_R2] = e->r2}};
 }
 
+ct_scores_t ct_eval_scores_of(const ct_eval_result_t *e, const char *output)
+{
+  ct_eval_result_t one = *e;
+  if (!output[0] || !e->parts) return ct_eval_scores(e);
+  for (int k = 0; k < e->parts; k++) {
+    const ct_eval_part_t *p = &e->part[k];
+    if (strcmp(p->name, output) != 0) continue;
+    one.loss = p->loss;
+    one.top1 = p->top1;
+    one.top5 = p->top5;
+    one.mae = p->mae;
+    one.regression = p->regression;
+  }
+  return ct_eval_scores(&one);
+}
+
 int ct_evaluate(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                 const ct_eval_want_t *want, const ct_ask_t *ask, int64_t *stop,
                 ct_eval_result_t *out)

@@ -65,6 +65,9 @@ int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs,
  * is called in messages. */
 int ct_loss_check_layer(const ct_loss_opts_t *o, const char *what, const ct_layer_t *layer,
                         int64_t outputs, int64_t targets, int64_t pixels);
+/** Pure.  Returns the number of the loss of the output with that name; -1: there is none.
+ * \a outputs: model.outputs. */
+int ct_losses_find(const ct_losses_t *l, const ct_opt_texts_t *outputs, const char *name);
 /** Returns the number of labels per sample that the loss needs for outputs of this shape. */
 int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Writes the class weights of the op into out[o->class_weights.n]; returns their number, which may

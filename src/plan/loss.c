@@ -271,6 +271,16 @@ out:
   return rc;
 }
 
+int ct_losses_find(const ct_losses_t *l, const ct_opt_texts_t *outputs, const char *name)
+{
+  for (int k = 0; k < l->n; k++) {
+    const char *own = l->of[k].output;
+    if (!*own && k < outputs->n) own = outputs->v[k];
+    if (strcmp(own, name) == 0) return k;
+  }
+  return -1;
+}
+
 static int find_output(const ct_graph_t *g, const char *name)
 {
   for (int k = 0; k < ct_graph_outputs(g); k++)

@@ -26,6 +26,7 @@ typedef struct ct_eval_opts {
   ct_opt_texts_t metrics; /**< names of CT_SCORE_KINDS */
   ct_opt_files_t sets;    /**< data sets to evaluate on, besides data.val */
   char *watch;            /**< the data set that decides which model is best; "": data.val */
+  char *output;           /**< of several losses: the output that decides it; "": their sum */
 } ct_eval_opts_t;
 extern const ct_opt_t ct_eval_rows[];
 

@@ -181,7 +181,7 @@ out:
 /* Compares the evaluation with the best so far. */
 static void judge(ct__loop_t *l)
 {
-  ct_scores_t scores = ct_eval_scores(watched(l));
+  ct_scores_t scores = ct_eval_scores_of(watched(l), l->o->eval->output);
   if (ct_best_take(&l->at.best, l->o->ckpt->best, &scores, l->at.step)) l->is_best = 1;
   ct_best_take(&l->at.early, l->o->early_stop.metric, &scores, l->at.step);
 }
@@ -196,7 +196,8 @@ static int log_position(ct__loop_t *l, int evaluates, int64_t *stop)
   if (evaluates && !*stop) CT_TRY(evaluate(l, stop));
   if (evaluates && *stop) return CT_OK;
   if (evaluates && ct_schedule_needs_loss(o->schedule))
-    ct_plateau_update(&l->at.plateau, o->schedule, watched(l)->loss);
+    ct_plateau_update(&l->at.plateau, o->schedule,
+                      ct_eval_scores_of(watched(l), o->eval->output).of[CT_SCORE_LOSS]);
   if (evaluates) judge(l);
   if (evaluates || !o->val) l->evaluated_step = l->at.step;
   ct__progress_line_reset(&l->progress);

@@ -52,6 +52,9 @@ const ct_opt_t ct_eval_rows[] = {
     CT_OPT_TEXT(ct_eval_opts_t, watch, "",
                 "the set of eval.sets that checkpoint.best, train.early_stop and schedule.kind "
                 "plateau use; empty: data.val"),
+    CT_OPT_TEXT(ct_eval_opts_t, output, "",
+                "with a list of losses: the output whose loss, top1, top5 or mae checkpoint.best, "
+                "train.early_stop and schedule.kind plateau use; empty: the sum of the losses"),
     CT_OPT_END};
 
 const ct_opt_t ct_log_rows[] = {

@@ -145,10 +145,29 @@ int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
 }
 
+/* The same for a list of losses. */
+static int check_one_of_several(const ct_config_t *c, const char *key, int kind)
+{
+  int rc = CT_OK, of_part = kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5 || kind == CT_SCORE_MAE;
+  const char *output = c->eval.output, *word = ct_score_word(kind);
+  int k = ct_losses_find(&c->losses, &c->model.outputs, output);
+  if (kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS) return CT_OK;
+  if (!of_part || k < 0)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of one loss: with a list of losses take loss%s",
+            c->where, key, word, of_part ? ", or name the output in eval.output" : "");
+  int is_xent = c->losses.of[k].kind == CT_LOSS_CROSS_ENTROPY;
+  if (is_xent == (kind == CT_SCORE_MAE))
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which the loss of output '%s', %s, does not have",
+            c->where, key, word, output, ct_loss_name((ct_loss_kind_t)c->losses.of[k].kind));
+out:
+  return rc;
+}
+
 /* Refuses a score that cannot be computed for the data or the loss. */
 static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
 {
   int rc = CT_OK;
+  if (c->losses.n > 1) return check_one_of_several(c, key, kind);
   int of_any = kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
   if (!of_any && kind != CT_SCORE_R2 && has_targets)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets: take loss or mae",
@@ -156,9 +175,6 @@ static int check_score(const ct_config_t *c, const char *key, int kind, int has_
   if (kind == CT_SCORE_R2 && !has_targets)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is r2, which is of real-valued targets, but the data has labels",
             c->where, key);
-  if (c->losses.n > 1 && kind != CT_SCORE_OFF && kind != CT_SCORE_LOSS)
-    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of one loss: with a list of losses take loss",
-            c->where, key, ct_score_word(kind));
   if (kind == CT_SCORE_MAE && c->losses.of[0].kind == CT_LOSS_CROSS_ENTROPY)
     CT_FAIL(CT_ERR_USAGE,
             "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
@@ -172,6 +188,12 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets)
   int rc = CT_OK;
   ct_early_stop_t early;
   CT_TRY(ct_early_stop_read(&c->train, c->where, &early));
+  if (c->eval.output[0] && c->losses.n < 2)
+    CT_FAIL(CT_ERR_USAGE, "%s: eval.output is '%s', which is for a list of losses", c->where,
+            c->eval.output);
+  if (c->eval.output[0] && ct_losses_find(&c->losses, &c->model.outputs, c->eval.output) < 0)
+    CT_FAIL(CT_ERR_USAGE, "%s: eval.output is '%s': no loss is of such an output", c->where,
+            c->eval.output);
   for (int i = 0; i < c->eval.metrics.n; i++) {
     int kind = ct_score_kind(c->eval.metrics.v[i]);
     if (!kind)
