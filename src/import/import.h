@@ -168,6 +168,8 @@ int ct__im_permute(ct__im_t *t, int x, const int *dims, int *out);
 /** Takes elements start, start + step, … below \a end of a dim; both count from 0. */
 int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step, int *out);
 int ct__im_expand(ct__im_t *t, int x, const ct_shape_t *shape, int *out);
+/** Returns what a layer was expanded from, if this dim was not changed by it; else the layer. */
+int ct__im_before_expand(ct__im_t *t, int x, int dim);
 /** Takes the elements of a dim by their indices, which count from 0. */
 int ct__im_take(ct__im_t *t, int x, int dim, int64_t n, const int64_t *index, int *out);
 /** Concatenates along a dim. */

@@ -108,6 +108,8 @@ static int open_outputs(ct__im_t *t)
                          o->name);
     CT_TRY(ct__im_operand(t, o->value, &layer));
     t->layer[layer].live = 1;
+    if (t->layer[layer].kind && !*t->layer[layer].kind)
+      return open_refuse(t, "output '%s' is an input", o->name);
     t->output[i].name = o->name;
     t->output[i].shape = t->layer[layer].shape;
   }

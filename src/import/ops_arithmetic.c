@@ -59,18 +59,26 @@ static int arithmetic_unexpanded(const ct__im_t *t, int x, int other)
 int ct__im_binary(ct__im_t *t, const char *kind, int x, int y, int *out)
 {
   int rc = CT_OK;
-  ct_shape_t s;
-  x = arithmetic_unexpanded(t, x, y);
-  y = arithmetic_unexpanded(t, y, x);
+  ct_shape_t s, full;
+  if (!ct__im_broadcast(&t->layer[x].shape, &t->layer[y].shape, &full))
+    return ct__im_refuse("shapes do not fit together");
+  if (ct__im_is(t, x, "expand") && ct__im_is(t, y, "expand")) {
+    x = t->layer[x].in[0];
+    y = t->layer[y].in[0];
+  } else {
+    x = arithmetic_unexpanded(t, x, y);
+    y = arithmetic_unexpanded(t, y, x);
+  }
   if (!ct__im_broadcast(&t->layer[x].shape, &t->layer[y].shape, &s))
     return ct__im_refuse("shapes do not fit together");
   int pair[2] = {x, y};
   CT_TRY(ct__im_add(t, out, kind, &s, 2, pair, NULL));
+  CT_TRY(ct__im_expand(t, *out, &full, out));
 out:
   return rc;
 }
 
-int ct__im_scalar(ct__im_t *t, const char *kind, int x, double number, int *out)
+static int arithmetic_scalar(ct__im_t *t, const char *kind, int x, double number, int *out)
 {
   char text[40];
   int one = strcmp(kind, "mul") == 0 || strcmp(kind, "div") == 0 || strcmp(kind, "pow") == 0;
@@ -83,6 +91,17 @@ int ct__im_scalar(ct__im_t *t, const char *kind, int x, double number, int *out)
   }
   return ct__im_one(t, out, kind, &t->layer[x].shape, x, "value: %s",
                     ct_text_number(number, text, sizeof text));
+}
+
+int ct__im_scalar(ct__im_t *t, const char *kind, int x, double number, int *out)
+{
+  int rc = CT_OK;
+  if (!ct__im_is(t, x, "expand")) return arithmetic_scalar(t, kind, x, number, out);
+  const ct_shape_t s = t->layer[x].shape;
+  CT_TRY(arithmetic_scalar(t, kind, t->layer[x].in[0], number, &x));
+  CT_TRY(ct__im_expand(t, x, &s, out));
+out:
+  return rc;
 }
 
 static int arithmetic_commutes(const char *kind)

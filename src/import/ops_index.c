@@ -60,6 +60,24 @@ out:
   return rc;
 }
 
+/* table[ids]; what the ids were expanded from is enough. */
+static int index_rows(ct__im_t *t, int table, int ids, const char *more, int *out)
+{
+  int rc = CT_OK, base = ct__im_is(t, ids, "expand") ? t->layer[ids].in[0] : ids;
+  ct_shape_t y[2];
+  for (int i = 0; i < 2; i++) {
+    const ct_shape_t *s = &t->layer[i ? ids : base].shape, *w = &t->layer[table].shape;
+    y[i] = *s;
+    if (s->ndim + w->ndim - 1 > CT_MAX_DIMS) return ct__im_refuse("has more than 8 dims");
+    for (int k = 1; k < w->ndim; k++)
+      y[i].dim[y[i].ndim++] = w->dim[k];
+  }
+  CT_TRY(ct__im_add(t, out, "rows", &y[0], 2, (int[]){table, base}, "%s", more));
+  CT_TRY(ct__im_expand(t, *out, &y[1], out));
+out:
+  return rc;
+}
+
 static int index_embedding(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, w, value, ids, x;
@@ -72,7 +90,10 @@ static int index_embedding(ct__im_t *t, const ct_pt2_node_t *n, const void *data
   CT_TRY(ct_pt2_int(t->g, n, "padding_idx", &pad));
   CT_TRY(ct__im_result(t, n, &y));
   const ct_pt2_value_t *v = &t->g->value[w];
-  if (!(t->g->value[value].on & CT_PT2_ON_INPUT) && pad < 0) {
+  ct_shape_t shape;
+  const double *numbers;
+  if (!(t->g->value[value].on & CT_PT2_ON_INPUT) && pad < 0 &&
+      ct__im_numbers(t, value, &shape, &numbers) == CT_OK) {
     CT_TRY(ct__im_operand(t, w, &x));
     CT_TRY(index_table(t, x, 0, value, &x));
     return index_finish(t, n, x);
@@ -89,7 +110,7 @@ static int index_embedding(ct__im_t *t, const ct_pt2_node_t *n, const void *data
       more = ct__im_format(t, "padding_idx: %" PRId64, pad);
     if (!more) return CT_ERR_NOMEM;
     CT_TRY(ct__im_operand(t, w, &x));
-    CT_TRY(ct__im_add(t, &x, "rows", &y, 2, (int[]){x, ids}, "%s", more));
+    CT_TRY(index_rows(t, x, ids, more, &x));
   }
   CT_TRY(ct__im_done(t, n, x));
 out:
@@ -159,6 +180,41 @@ out:
   return rc;
 }
 
+/* Returns 1 if a value is arange(N), the numbers of the samples, in any shape. */
+static int index_is_counter(const ct__im_t *t, int value)
+{
+  static const char *const views[] = {"aten.unsqueeze", "aten.slice", "aten.view", "aten.reshape",
+                                      "aten.expand"};
+  for (;;) {
+    const ct_pt2_value_t *v = &t->g->value[value];
+    int view = 0;
+    if (v->kind != CT_PT2_NODE || v->node < 0) return 0;
+    const ct_pt2_node_t *n = &t->g->node[v->node];
+    if (ct_pt2_is(n, "aten.arange")) return v->ndim == 1 && v->dim[0].batch && v->dim[0].n == 1;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+      view |= ct_pt2_is(n, views[i]);
+    if (!view || n->arg[0].kind != CT_PT2_TENSOR) return 0;
+    value = n->arg[0].tensor[0];
+  }
+}
+
+/* x[arange(N), index, ...]: the samples are taken in their order. */
+static int index_by_sample(ct__im_t *t, const ct_pt2_node_t *n, int x, int count, const int *list)
+{
+  int rc = CT_OK;
+  ct_shape_t y;
+  CT_TRY(ct__im_result(t, n, &y));
+  if (t->layer[x].shape.batch != 1 || y.batch != 1 || count < 2)
+    return ct__im_refuse("takes samples of the batch by their numbers");
+  for (int i = 1; i < count; i++)
+    if (list[i] < 0) return ct__im_refuse("its indices are not of neighbouring dims");
+  CT_TRY(index_several(t, x, 1, count - 1, list, &x));
+  CT_TRY(ct__im_reshape(t, x, &y, &x));
+  CT_TRY(ct__im_done(t, n, x));
+out:
+  return rc;
+}
+
 static int index_tensor(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, count, first = -1, last = -1, ids;
@@ -175,6 +231,10 @@ static int index_tensor(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     last = i;
   }
   if (first < 0) return ct__im_done(t, n, x);
+  if (first == 0 && index_is_counter(t, list[0])) return index_by_sample(t, n, x, count, list);
+  for (int i = first; i <= last; i++)
+    if (list[i] >= 0 && t->value[list[i]].layer >= 0 && !t->layer[t->value[list[i]].layer].kind)
+      return ct__im_refuse("one of its indices is not translated");
   for (int i = first; i <= last; i++)
     if (list[i] < 0) return ct__im_refuse("its indices are not of neighbouring dims");
   if (first < last) {
@@ -185,7 +245,7 @@ static int index_tensor(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     if (first > 0 || t->layer[x].shape.batch)
       return ct__im_refuse("its indices depend on the input, and its tensor does, too");
     CT_TRY(ct__im_operand(t, list[first], &ids));
-    CT_TRY(ct__im_add(t, &x, "rows", &y, 2, (int[]){x, ids}, NULL));
+    CT_TRY(index_rows(t, x, ids, "", &x));
     return ct__im_done(t, n, x);
   }
   CT_TRY(index_table(t, x, first, list[first], &x));
@@ -228,6 +288,15 @@ static int index_gather(ct__im_t *t, const ct_pt2_node_t *n, const void *unused)
   const ct_shape_t s = t->layer[x].shape;
   CT_TRY(ct__im_dim(t, n, "dim", s.ndim, &dim));
   CT_TRY(ct_pt2_tensor(t->g, n, "index", 0, &value));
+  if (ct__im_is(t, x, "expand") && s.ndim == 2 && dim == 1 &&
+      !t->layer[t->layer[x].in[0]].shape.batch) {
+    ct_shape_t flat = ct_shape(1, s.dim[1]);
+    int ids;
+    CT_TRY(ct__im_operand(t, value, &ids));
+    CT_TRY(ct__im_reshape(t, t->layer[x].in[0], &flat, &x));
+    CT_TRY(index_rows(t, x, ids, "", &x));
+    return ct__im_done(t, n, x);
+  }
   CT_TRY(ct__im_numbers(t, value, &shape, &data));
   first = last = dim;
   for (int i = 0; i < shape.ndim; i++) {
@@ -298,7 +367,19 @@ out:
   return rc;
 }
 
-const ct__im_rule_t ct__im_indexes[] = {
-    {"aten.embedding", index_embedding, NULL}, {"aten.index", index_tensor, NULL},
-    {"aten.index_select", index_select, NULL}, {"aten.gather", index_gather, NULL},
-    {"aten.unfold", index_unfold, NULL},       {NULL, NULL, NULL}};
+/* arange(N): only as an index of samples, see index_is_counter(). */
+static int index_arange(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  (void)t;
+  (void)n;
+  (void)data;
+  return ct__im_refuse("numbers the samples of the batch: its result depends on the batch size");
+}
+
+const ct__im_rule_t ct__im_indexes[] = {{"aten.embedding", index_embedding, NULL},
+                                        {"aten.index", index_tensor, NULL},
+                                        {"aten.index_select", index_select, NULL},
+                                        {"aten.gather", index_gather, NULL},
+                                        {"aten.unfold", index_unfold, NULL},
+                                        {"aten.arange", index_arange, NULL},
+                                        {NULL, NULL, NULL}};

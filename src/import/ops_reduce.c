@@ -179,7 +179,9 @@ static int reduce_along(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   const ct_shape_t s = t->layer[x].shape;
   CT_TRY(ct__im_dim(t, n, "dim", s.ndim, &dim));
   if (s.batch >> dim & 1) return ct__im_refuse("combines the samples of a batch (dim %d)", dim);
-  CT_TRY(ct__im_one(t, &x, data, &s, x, "dim: %d", dim));
+  int base = ct__im_before_expand(t, x, dim), back = s.ndim - t->layer[base].shape.ndim;
+  CT_TRY(ct__im_one(t, &x, data, &t->layer[base].shape, base, "dim: %d", dim - back));
+  CT_TRY(ct__im_expand(t, x, &s, &x));
   CT_TRY(ct__im_done(t, n, x));
 out:
   return rc;

@@ -268,6 +268,28 @@ out:
   return rc;
 }
 
+/* Repeats the first dim as often as the batch is large: a new dim before it that is expanded. */
+static int view_repeat_batch(ct__im_t *t, const ct_pt2_node_t *n, int x, const ct_shape_t *s,
+                             const int64_t *times, int dim)
+{
+  int rc = CT_OK;
+  ct_shape_t wide = *s, y;
+  for (int i = 0; i < s->ndim; i++)
+    if (dim != 0 || s->batch || times[i] != 1 || s->ndim == CT_MAX_DIMS)
+      return ct__im_refuse("repeats as often as the batch is large");
+  memmove(wide.dim + 1, s->dim, (size_t)s->ndim * sizeof *s->dim);
+  wide.ndim++;
+  wide.dim[0] = 1;
+  CT_TRY(ct__im_reshape(t, x, &wide, &x));
+  wide.batch = 1;
+  CT_TRY(ct__im_expand(t, x, &wide, &x));
+  CT_TRY(ct__im_result(t, n, &y));
+  CT_TRY(ct__im_reshape(t, x, &y, &x));
+  CT_TRY(ct__im_done(t, n, x));
+out:
+  return rc;
+}
+
 /* repeat and tile; data: the name of the counts. */
 static int view_repeat(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
@@ -279,7 +301,7 @@ static int view_repeat(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct_pt2_dims(t->g, n, data, &count, &by));
   CT_TRY(ct__im_result(t, n, &y));
   const ct_shape_t s = t->layer[x].shape;
-  int same = 1, lead = y.ndim - s.ndim;
+  int same = 1, lead = y.ndim - s.ndim, batch = -1;
   full.ndim = y.ndim;
   for (int i = 0; i < y.ndim; i++) {
     full.dim[i] = i < lead ? 1 : s.dim[i - lead];
@@ -288,9 +310,9 @@ static int view_repeat(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     times[i] = k < 0 ? 1 : by[k].n;
     /* a dim of one element that is repeated is expanded */
     same &= times[i] == 1 || (full.dim[i] == 1 && !(full.batch >> i & 1));
-    if (k >= 0 && by[k].batch && (full.dim[i] != 1 || full.batch >> i & 1))
-      return ct__im_refuse("repeats as often as the batch is large");
+    if (k >= 0 && by[k].batch && (full.dim[i] != 1 || full.batch >> i & 1)) batch = i;
   }
+  if (batch >= 0) return view_repeat_batch(t, n, x, &full, times, batch);
   CT_TRY(ct__im_reshape(t, x, &full, &x));
   if (same) {
     CT_TRY(ct__im_expand(t, x, &y, &x));
@@ -520,8 +542,31 @@ out:
   return rc;
 }
 
-const ct__im_rule_t ct__im_joins[] = {{"aten.cat", view_cat, NULL},
-                                      {"aten.concat", view_cat, NULL},
-                                      {"aten.concatenate", view_cat, NULL},
-                                      {"aten.stack", view_cat, "stack"},
-                                      {NULL, NULL, NULL}};
+/* Differences of neighbours along a dim. */
+static int view_diff(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, list[3], count = 0, x, dim, y;
+  int64_t times;
+  static const char *const arg[3] = {"prepend", "self", "append"};
+  (void)data;
+  CT_TRY(ct_pt2_int(t->g, n, "n", &times));
+  if (times != 1) return ct__im_refuse("with n = %d", (int)times);
+  for (int i = 0; i < 3; i++) {
+    CT_TRY(ct__im_in(t, n, arg[i], i != 1, &x));
+    if (x >= 0) list[count++] = x;
+  }
+  CT_TRY(ct__im_dim(t, n, "dim", t->layer[list[0]].shape.ndim, &dim));
+  CT_TRY(ct__im_concat(t, count, list, dim, &x));
+  int64_t all = t->layer[x].shape.dim[dim];
+  CT_TRY(ct__im_slice(t, x, dim, 1, all, 1, &y));
+  CT_TRY(ct__im_slice(t, x, dim, 0, all - 1, 1, &x));
+  CT_TRY(ct__im_binary(t, "sub", y, x, &y));
+  CT_TRY(ct__im_done(t, n, y));
+out:
+  return rc;
+}
+
+const ct__im_rule_t ct__im_joins[] = {
+    {"aten.cat", view_cat, NULL},         {"aten.concat", view_cat, NULL},
+    {"aten.concatenate", view_cat, NULL}, {"aten.stack", view_cat, "stack"},
+    {"aten.diff", view_diff, NULL},       {NULL, NULL, NULL}};

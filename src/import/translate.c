@@ -72,7 +72,8 @@ static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
 {
   int rc, broken, draws, done = 0, none;
   translate_inputs(t, n, &none, 0, &broken, &draws);
-  if (broken) return translate_break(t, n, "");
+  /* an index may number the samples, which no layer does */
+  if (broken && !ct_pt2_is(n, "aten.index")) return translate_break(t, n, "");
   const ct__im_rule_t *rule = translate_find(n);
   if (!rule) return translate_break(t, n, "there is no layer for it");
   int before = t->layers;

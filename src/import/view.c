@@ -5,6 +5,8 @@
 
 #include "import/import.h"
 
+enum { VIEW_PARTS = 64 };
+
 /* ---- shapes ---- */
 
 int ct__im_same(const ct_shape_t *a, const ct_shape_t *b)
@@ -149,10 +151,31 @@ static void view_find_part(const ct__im_t *t, int *x, int dim, int64_t *start, i
   }
 }
 
+/* Returns 1 if a layer is an expansion that does not change this dim. */
+static int view_is_behind(const ct__im_t *t, int x, int dim)
+{
+  if (!ct__im_is(t, x, "expand")) return 0;
+  const ct_shape_t *b = &t->layer[t->layer[x].in[0]].shape, *s = &t->layer[x].shape;
+  int i = dim - (s->ndim - b->ndim);
+  return i >= 0 && b->dim[i] == s->dim[dim] && !((b->batch >> i ^ s->batch >> dim) & 1);
+}
+
+int ct__im_before_expand(ct__im_t *t, int x, int dim)
+{
+  return view_is_behind(t, x, dim) ? t->layer[x].in[0] : x;
+}
+
 int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step, int *out)
 {
   int rc = CT_OK;
   view_find_part(t, &x, dim, &start, &end);
+  if (view_is_behind(t, x, dim)) {
+    const ct_shape_t y = ct__im_with(&t->layer[x].shape, dim, (end - start + step - 1) / step);
+    int base = t->layer[x].in[0], back = t->layer[x].shape.ndim - t->layer[base].shape.ndim;
+    if (start >= end) return ct__im_refuse("makes a tensor without elements");
+    CT_TRY(ct__im_slice(t, base, dim - back, start, end, step, &base));
+    return ct__im_expand(t, base, &y, out);
+  }
   const ct_shape_t *from = &t->layer[x].shape;
   *out = x;
   if (start == 0 && end >= from->dim[dim] && step == 1) return CT_OK;
@@ -251,9 +274,27 @@ static int view_find_prefix(const ct__im_t *t, int n, const int *x, int dim, int
   return best;
 }
 
+/* If all tensors were expanded along the batch, dim 0, alone, lists what they were before. */
+static int view_strip_batch(const ct__im_t *t, int n, const int *x, int dim, int *list)
+{
+  if (n > VIEW_PARTS || dim == 0) return 0;
+  for (int i = 0; i < n; i++) {
+    if (!ct__im_is(t, x[i], "expand")) return 0;
+    list[i] = t->layer[x[i]].in[0];
+    const ct_shape_t *s = &t->layer[x[i]].shape, *b = &t->layer[list[i]].shape;
+    ct_shape_t one = ct__im_with(s, 0, 1);
+    one.batch = 0;
+    if (s->batch != 1 || !ct__im_same(&one, b)) return 0;
+  }
+  return 1;
+}
+
 int ct__im_concat(ct__im_t *t, int n, const int *x, int dim, int *out)
 {
-  int rc = CT_OK, used, pair[2];
+  int rc = CT_OK, used, pair[2], list[VIEW_PARTS];
+  const ct_shape_t whole = t->layer[x[0]].shape;
+  int shared = view_strip_batch(t, n, x, dim, list);
+  if (shared) x = list;
   int at = view_find_prefix(t, n, x, dim, &used); /* *out may be one of x */
   if (at < 0) {
     at = x[0];
@@ -271,6 +312,8 @@ int ct__im_concat(ct__im_t *t, int n, const int *x, int dim, int *out)
     t->layer[at].perm[0] = dim;
     t->layer[at].perm[1] = i + 1;
   }
+  ct_shape_t y = ct__im_with(&whole, dim, t->layer[at].shape.dim[dim]);
+  if (shared) CT_TRY(ct__im_expand(t, at, &y, &at));
   *out = at;
 out:
   return rc;

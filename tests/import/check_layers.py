@@ -384,12 +384,22 @@ def tensors(x):
     return [t for v in (x or []) for t in tensors(v)] if isinstance(x, (list, tuple)) else []
 
 
+def numbers(v):
+    """Converts the numbers that PyYAML takes for words, such as 1e-06."""
+    if isinstance(v, dict):
+        return {k: x if k in ("name", "from", "weights") else numbers(x) for k, x in v.items()}
+    if isinstance(v, list):
+        return [numbers(x) for x in v]
+    return float(v) if isinstance(v, str) and re.fullmatch(r"-?[\d.]+e[+-]?\d+", v) else v
+
+
 def parse(text):
     """Returns the layers, the inputs [(from, shape)] and the outputs' layers."""
     inputs = re.findall(r"^# input '[^']*' is ([^\s,:]+).*: (.*)$", text, re.M)
     outputs = re.findall(r"^# output '[^']*' is (\S+): ", text, re.M)
     tied = dict(re.findall(r"^# (\S+): tied to (\S+)$", text, re.M))
-    return yaml.load(text, yaml.CSafeLoader), inputs, outputs, tied
+    frozen = re.findall(r"^# (\S+): frozen", text, re.M)
+    return numbers(yaml.load(text, yaml.CSafeLoader)), inputs, outputs, tied, frozen
 
 
 def fix_rand(graph_module):
@@ -404,7 +414,7 @@ def check(tool, path):
         r = subprocess.run([tool, "--constants", d, path], capture_output=True, text=True)
         if r.returncode:
             return r.stdout.strip()[-300:]
-        layers, ins, outs, tied = parse(r.stdout)
+        layers, ins, outs, tied, frozen = parse(r.stdout)
         constants = {}
         for item in layers:
             if "constant" in item:
@@ -425,7 +435,8 @@ def check(tool, path):
                 v.mul_(1 + 0.2 * torch.randn_like(v)).add_(0.02 * torch.randn_like(v))
     for a, b in tied.items():
         state[a] = state[b]
-    mine = {k: whole(v).clone().requires_grad_(k in program.graph_signature.parameters) for k, v in state.items()
+    trained = set(program.graph_signature.parameters) - set(frozen)
+    mine = {k: whole(v).clone().requires_grad_(k in trained) for k, v in state.items()
             if v.dtype != torch.complex64}  # fmt: skip
     module = program.module(check_guards=False) if "check_guards" in program.module.__code__.co_varnames else program.module()
     module.load_state_dict({k: v for k, v in state.items() if k in program.state_dict})
@@ -483,7 +494,7 @@ def compare(module, mine, expected, got, tied):
     parameters = dict(module.named_parameters())
     for name, p in parameters.items():
         m = mine.get(name)
-        if m is None or name in tied:
+        if m is None or name in tied or not m.requires_grad:
             continue
         names = [name] + [a for a, b in tied.items() if b == name]
         grads = [parameters[n].grad for n in names if n in parameters and parameters[n].grad is not None]

@@ -59,7 +59,11 @@ static int make_graph(const ct_import_t *im, ct_graph_t **out)
   }
   const ct_import_output_t *last = ct_import_output(im, ct_import_outputs(im) - 1);
   int64_t classes = ct_shape_count(&last->shape);
+  char *names[CT_OUTPUTS];
   ct_model_opts_t o = {.layers = list};
+  for (int i = 0; i < ct_import_outputs(im) && i < CT_OUTPUTS; i++)
+    names[i] = (char *)(uintptr_t)ct_import_output(im, i)->layer;
+  if (ct_import_outputs(im) > 1) o.outputs = (ct_opt_texts_t){names, ct_import_outputs(im)};
   CT_TRY(ct_graph_make(&o, &ct_import_input(im, 0)->shape, &extra, classes, "layers", out));
 out:
   ct_yaml_free(list);
