@@ -140,6 +140,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_encoded.py \
   %D%/golden/make_golden.py \
   %D%/golden/make_h5.py \
+  %D%/golden/import %D%/golden/make_import.py \
+  %D%/import/check_layers.py \
   %D%/golden/make_images.py \
   %D%/golden/make_resize.py \
   %D%/golden/make_fake_quant.py \
@@ -325,6 +327,7 @@ unit_tests = \
   %D%/unit/t_cache \
   %D%/unit/t_stage \
   %D%/unit/t_image \
+  %D%/unit/t_import \
   %D%/unit/t_encoded %D%/unit/t_events \
   %D%/unit/t_inspect_h5 \
   %D%/unit/t_io_times \

@@ -158,7 +158,7 @@ static int conv_forward(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(conv_read(t, n, &c));
   CT_TRY(conv_padding(t, n, &c));
   conv_take_pad(t, &c);
-  if (!conv_owns(t, &c)) return conv_computed(t, n, &c);
+  if (!conv_owns(t, &c) || !t->layer[c.x].shape.batch) return conv_computed(t, n, &c);
   conv_sizes(t, &o, "out", 1, &c.out, -1);
   conv_sizes(t, &o, "kernel", c.space, c.kernel, -1);
   conv_common(t, &c, &o);

@@ -100,6 +100,7 @@ static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   for (int i = 0; i < 4; i++)
     CT_TRY(ct_pt2_tensor(t->g, n, arg[i], 1, &w[i]));
   CT_TRY(ct_pt2_number(t->g, n, "eps", &eps));
+  if (!s.batch && w[2] >= 0) return ct__im_refuse("its input does not depend on the batch");
   if (!s.batch) {
     CT_TRY(norm_of_weights(t, x, eps, &x));
     CT_TRY(norm_scale(t, w[0], w[1], 1, &x));

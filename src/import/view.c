@@ -308,7 +308,8 @@ int ct__im_concat(ct__im_t *t, int n, const int *x, int dim, int *out)
     s.batch |= b->batch;
     pair[0] = at;
     pair[1] = x[i];
-    CT_TRY(ct__im_add(t, &at, "concat", &s, 2, pair, dim == 1 ? NULL : "dim: %d", dim));
+    int usual = s.ndim == 3 ? 2 : 1; /* the features of a sequence, or channels */
+    CT_TRY(ct__im_add(t, &at, "concat", &s, 2, pair, dim == usual ? NULL : "dim: %d", dim));
     t->layer[at].perm[0] = dim;
     t->layer[at].perm[1] = i + 1;
   }

@@ -68,8 +68,9 @@ def pad_of(p, space, mode="constant"):
 class Run:
     """Runs a list of layers."""
 
-    def __init__(self, layers, state, constants, n):
-        self.layers, self.state, self.constants, self.n = layers, state, constants, n
+    def __init__(self, layers, state, constants, n, kept):
+        """kept: all samples are drawn by drop_path, which divides by their share."""
+        self.layers, self.state, self.constants, self.n, self.kept = layers, state, constants, n, kept
 
     def weight(self, name):
         return self.state[name]
@@ -236,7 +237,7 @@ class Run:
         return F.unfold(x, o["kernel"], o.get("dilation", 1), o.get("padding", 0), o.get("stride", 1))
 
     def do_concat(self, o, layer, *x):
-        return torch.cat(x, o.get("dim", 1))
+        return torch.cat(x, o.get("dim", 2 if x[0].ndim == 3 else 1))
 
     def do_where(self, o, layer, c, *x):
         return torch.where(c != 0, torch.tensor(float(o["value"])) if len(x) == 1 else x[0], x[-1])
@@ -301,7 +302,7 @@ class Run:
         return x
 
     def do_drop_path(self, o, layer, x):
-        return x
+        return x / (1 - o["p"]) if self.kept else x
 
     def do_parameter(self, o, layer):
         return self.names({"weights": [layer["name"]], **layer})[0].reshape(o["shape"])
@@ -403,9 +404,13 @@ def parse(text):
 
 
 def fix_rand(graph_module):
+    """Draws 1 from [0, 1); returns 1 if there are draws."""
+    found = False
     for node in graph_module.graph.nodes:
         if node.target is torch.ops.aten.full.default and node.args[1] == "keep":
             node.args = (node.args[0], 0.9999999)
+            found = True
+    return found
 
 
 def check(tool, path):
@@ -422,7 +427,7 @@ def check(tool, path):
                     constants[item["name"]] = torch.frombuffer(bytearray(f.read()), dtype=torch.float32)
     torch.manual_seed(0)
     program = calm(torch.export.load(path))
-    fix_rand(program.graph_module)
+    kept = fix_rand(program.graph_module)
     inputs = tensors(torch.load(base + ".inputs.pt", weights_only=False))
     inputs = [torch.cat([x, x[:1]]) if x.ndim else x for x in inputs]
     state = {}
@@ -444,7 +449,7 @@ def check(tool, path):
         mine[a] = mine[b]
     torch.manual_seed(1)
     expected = tensors(module(*inputs))
-    values = Run(layers, mine, constants, BATCH).run(
+    values = Run(layers, mine, constants, BATCH, kept).run(
         {f: whole(x).reshape([BATCH] + shape_of(s)) for (f, s), x in zip(ins, batch_first(inputs, ins))}
     )
     got = [values[o] for o in outs]
