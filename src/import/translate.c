@@ -75,6 +75,8 @@ static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
   /* an index may number the samples, which no layer does */
   if (broken && !ct_pt2_is(n, "aten.index")) return translate_break(t, n, "");
   const ct__im_rule_t *rule = translate_find(n);
+  if (!rule && strstr(n->op, "_loss"))
+    return translate_break(t, n, "leave the loss out of forward(): the configuration says it");
   if (!rule) return translate_break(t, n, "there is no layer for it");
   int before = t->layers;
   rc = draws ? ct__im_match_drop_path(t, n, &done) : CT_OK;
