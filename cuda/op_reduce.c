@@ -62,7 +62,8 @@ static int reduce_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params
   (void)at;
   if (ct_shape_count(&op->desc.x) == 0) return CT_OK;
   if (a->pass & CT_FWD) GPU_TRY(gpu__reduce(t, r, a->x, a->y, s));
-  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__reduce_back(t, r, a->x, a->y, a->dy, a->dx, s));
+  const void *x = r->uses_x ? a->x : NULL, *y = r->uses_y ? a->y : NULL;
+  if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__reduce_back(t, r, x, y, a->dy, a->dx, s));
 out:
   return rc;
 }

@@ -89,6 +89,17 @@ class Net(nn.Module):
         return x
 
 
+class Of(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *x):
+        return self.function(*x)
+
+
 class Drawing:
     def __init__(self, seed):
         self.r = random.Random(seed)
@@ -223,6 +234,28 @@ class Drawing:
             return False
         return self.add("layernorm", nn.LayerNorm(self.now[-1]))
 
+    def over(self):
+        """An op over some dims that keeps the number of dims."""
+        axes = range(1, len(self.now))
+        dim, some = self.r.choice(axes), self.r.sample(axes, self.r.randint(1, len(axes)))
+        kind = self.r.choice(["softmax", "log_softmax", "cumsum", "mean", "logsumexp", "norm"])
+        if kind in ("softmax", "log_softmax", "cumsum"):
+            return self.add(kind, Of(lambda x: getattr(torch, kind)(x, dim)), dict(dim=dim))
+        if min(self.now[d] for d in some) < 2:
+            return False
+        norm = lambda x: torch.linalg.vector_norm(x, 2, some, keepdim=True)
+        make = norm if kind == "norm" else lambda x: getattr(torch, kind)(x, some, keepdim=True)
+        return self.add(kind, Of(make), dict(dims=some, keepdim=True))
+
+    def product(self):
+        """The products of a sequence's steps with each other, or attention of it with itself."""
+        pair = [self.last, self.last]
+        if self.r.random() < 0.5:
+            return self.add("matmul", Of(lambda a, b: a @ b.transpose(1, 2)), dict(transpose_b=True), pair)
+        causal = self.r.random() < 0.5
+        attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return self.add("sdpa", Of(attend), dict(causal=causal), pair + [self.last])
+
     def attention(self):
         heads = self.r.choice([h for h in (1, 2, 3, 4) if self.now[2] % h == 0])
         return self.add("attention", Attention(self.now[2], heads, batch_first=True), dict(heads=heads))
@@ -263,8 +296,9 @@ class Drawing:
         choices = {
             2: [self.linear, self.linear, self.norm, self.group, self.act, self.act, self.layernorm, self.sum, self.join],
             3: [self.linear, self.layernorm, self.attention, self.attention, self.lstm, self.lstm, self.act, self.sum,
-                self.sum, self.join, self.join, self.conv, self.conv, self.transposed, self.pool, self.whole, self.upsample],
-            4: image + [self.whole, self.tokens] * (len(self.layers) > 3),
+                self.sum, self.join, self.join, self.conv, self.conv, self.transposed, self.pool, self.whole, self.upsample,
+                self.over, self.product],
+            4: image + [self.over] * (len(self.layers) > 3) + [self.whole, self.tokens] * (len(self.layers) > 3),
             5: image + [self.whole] * (len(self.layers) > 3),
         }
         self.r.choice(choices[len(self.now)])()
