@@ -26,7 +26,8 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
   }
   for (int i = 0; i < d->u.dropout.dim; i++)
     shape.outer *= d->x.dim[i];
-  if (shape.samples > 0) shape.space = ct_shape_count(&d->x) / shape.outer / shape.samples;
+  if (shape.samples > 0 && shape.outer > 0)
+    shape.space = ct_shape_count(&d->x) / shape.outer / shape.samples;
   if (d->x.layout == CT_NHWC) {
     shape.channels = d->x.dim[1];
     shape.space /= shape.channels;

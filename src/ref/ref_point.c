@@ -64,9 +64,9 @@ static void drop_sample(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n,
   float factor[CT_DROPOUT_BLOCK];
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
-  inner = count; /* consecutive elements of a sample */
-  for (int i = 0; i < d->u.dropout.dim; i++)
-    inner /= d->x.dim[i];
+  inner = d->x.dim[d->u.dropout.dim] / samples; /* consecutive elements of a sample */
+  for (int i = d->u.dropout.dim + 1; i < d->x.ndim; i++)
+    inner *= d->x.dim[i];
   for (int64_t i = 0; i < count; i++) {
     int64_t number = d->u.dropout.whole ? i / row : i;
     int k = (int)(number % CT_DROPOUT_BLOCK);
