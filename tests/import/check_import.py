@@ -335,6 +335,8 @@ class Program:
         if case.layers is not None:
             keys["init"] = {"from": "init.pth"}
             keys["model"].setdefault("classes", case.classes[0] or data.targets[0].shape[1])
+        if data.inputs[0].dim() == 3:  # N x H x W would be images of one channel
+            keys["data"]["shape"] = list(data.inputs[0].shape[1:])
         for section, values in more.items():
             keys[section] = {**keys.get(section, {}), **values} if isinstance(values, dict) else values
         with open(at("c.yaml"), "w") as f:
@@ -363,13 +365,12 @@ class Program:
                     if f"optim/momentum_buffer/{k}" in h:
                         out[f"gradient of {k}"] = h[f"optim/momentum_buffer/{k}"][...]
         self.run(ranks, "predict", "run", "--checkpoint", "latest", "--input", "val.h5", "--output", "out.h5")
-        with h5py.File(f"{self.directory}/out.h5") as h:
-            if len(case.classes) == 1:
+        with h5py.File(f"{self.directory}/out.h5") as h, open(f"{self.directory}/run/config.yaml") as f:
+            if "outputs" in h and isinstance(h["outputs"], h5py.Group):  # several, or with a value at each place
+                names = yaml.safe_load(f)["model"].get("outputs") if len(case.classes) > 1 else list(h["outputs"])
+                out.update({f"output {i}": h[f"outputs/{name}"][...] for i, name in enumerate(names)})
+            else:
                 out["output 0"] = h["probabilities" if case.classes[0] else "outputs"][...]
-                return out
-            with open(f"{self.directory}/run/config.yaml") as f:
-                names = yaml.safe_load(f)["model"]["outputs"]
-            out.update({f"output {i}": h[f"outputs/{name}"][...] for i, name in enumerate(names)})
         return out
 
     def back(self, case, steps):
@@ -399,7 +400,8 @@ def differences(want, got, spread):
             continue
         allowed = FACTOR * spread[k] + 2.0**-23 * (np.abs(v).max() if np.size(v) else 0)
         distance = far(value.reshape(np.shape(v)), v)
-        share = max(share, distance / allowed if allowed else float(distance > 0))
+        if math.isfinite(distance):
+            share = max(share, distance / allowed if allowed else float(distance > 0))
         if not distance <= allowed:
             wrong[k] = f"{distance:.3g} away, {allowed:.3g} allowed, {np.abs(v).max():.3g} the largest"
     return wrong, share
@@ -510,7 +512,11 @@ def main():
     p.add_argument("--modes", default="cpu", help=f"some of {','.join(MODES)}")
     p.add_argument("--steps", type=int, default=0, help=f"{STEPS}; {LARGE[0]} of large models")
     p.add_argument("--quick", action="store_true", help="only nets.QUICK")
-    p.add_argument("--all", action="store_true", help=f"those of other packages, too; large ones only in modes {','.join(LARGE_MODES)}")
+    p.add_argument(
+        "--all",
+        action="store_true",
+        help=f"those of other packages, too; large ones only in modes {','.join(LARGE_MODES)}",
+    )
     p.add_argument("--list", action="store_true")
     p.add_argument("--mistakes", action="store_true")
     p.add_argument("--mpiexec", default=os.environ.get("CT_MPIEXEC", ""))
