@@ -181,7 +181,7 @@ MODELS = {
 }
 
 # Those of every run of the tests: each takes a few seconds.
-QUICK = ["written", "unet2d", "lstm_bidirectional", "gpt", "encoder", "weight_norm", "tabular", "gat"]
+QUICK = ["written", "unet2d", "lstm_bidirectional", "gpt", "encoder", "weight_norm", "tabular", "hypernetwork"]
 
 # The comparison itself is tried on these, which need no .pt2 file.
 BY_LAYERS = {
