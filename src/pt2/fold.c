@@ -73,6 +73,17 @@ out:
   return rc;
 }
 
+/* Whether an argument is the place in the batch, which only few ops can use. */
+static int fold_position(const folding_t *d, const ct_pt2_node_t *node)
+{
+  for (int a = 0; a < node->args; a++) {
+    if (ct__pt2_shape_only(node, &node->arg[a])) continue;
+    for (int k = 0; node->arg[a].tensor && k < node->arg[a].n; k++)
+      if (node->arg[a].tensor[k] >= 0 && d->p->more[node->arg[a].tensor[k]].position) return 1;
+  }
+  return 0;
+}
+
 /* Computes one output of a node, if it is possible. */
 static int fold_part(folding_t *d, const ct_pt2_node_t *node, const ct__fold_op_t *op, int k,
                      int *done)
@@ -93,6 +104,7 @@ static int fold_part(folding_t *d, const ct_pt2_node_t *node, const ct__fold_op_
   if (*done) {
     d->p->more[v].data = f.y;
     d->p->more[v].count = f.o.count;
+    d->p->more[v].position = f.position || (op->view == 2 && fold_position(d, node));
     f.y = NULL;
   }
 out:
@@ -112,15 +124,17 @@ static int fold_node(folding_t *d, const ct_pt2_node_t *node)
   int rc = CT_OK, done = 0, stays;
   const ct__fold_op_t *op = fold_find(node);
   if (op && node->outs <= MOST_PARTS) CT_TRY(fold_known(d, node, &done));
+  if (done && op->view != 2 && !ct_pt2_is(node, "aten.index")) done = !fold_position(d, node);
   stays = !done;
   for (int k = 0; k < node->outs && done; k++)
     CT_TRY(fold_part(d, node, op, k, &done));
   for (int k = 0; k < node->outs && !done && !stays; k++)
     if (node->out[k] >= 0) fold_free(d, node->out[k]);
   stays = !done;
-  if (done && op->view && d->p->value[node->out[0]].on & CT_PT2_ON_BUFFER &&
-      ct__fold_is_float(d->p->value[node->out[0]].type)) {
-    stays = 1; /* a view of a buffer */
+  if (done && ((op->view && d->p->value[node->out[0]].on & CT_PT2_ON_BUFFER &&
+                ct__fold_is_float(d->p->value[node->out[0]].type)) ||
+               d->p->more[node->out[0]].position)) {
+    stays = 1; /* a view of a buffer; the place in the batch */
     for (int k = 0; k < node->outs; k++)
       d->moves[node->out[k]] = 1;
   }

@@ -30,6 +30,7 @@ typedef struct ct__fold {
   int part;      /**< index of the output that is computed */
   ct__array_t o; /**< its shape and type, as in the file */
   double *y;     /**< [o.count]: the result */
+  int position;  /**< the result: see ct__pt2_more_t */
 } ct__fold_t;
 
 typedef struct ct__fold_op ct__fold_op_t;
@@ -44,7 +45,7 @@ struct ct__fold_op {
   ct__fold_run_t *run;
   ct__fold_unary_t *one;
   ct__fold_binary_t *two;
-  int view; /**< 1: its results are elements of its first argument */
+  int view; /**< 1: its results are elements of its first argument; 2: all of them, perhaps often */
 };
 
 /** Tables of ops; end with op == NULL. */

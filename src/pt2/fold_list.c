@@ -100,18 +100,46 @@ typedef struct index_plan {
   int64_t step[CT__PT2_DIMS]; /* of each dim of the result that is not indexed */
 } index_plan_t;
 
+/* Whether index k, which is the place in the batch, chooses from the batch: each sample chooses its
+ * own element then, and all are equal. */
+static int by_position(const ct__fold_t *f, int k)
+{
+  const ct_pt2_arg_t *self = ct_pt2_arg(f->node, "self");
+  const ct_pt2_dim_t *dim = &f->p->value[self->tensor[0]].dim[k];
+  return dim->batch == 1 && dim->n == 1;
+}
+
+/* Checks the dims of the indices against those of the result. */
+static int index_shape(const ct__fold_t *f, const index_plan_t *plan)
+{
+  uint64_t along = 0;
+  for (int k = 0; k < plan->n; k++) {
+    const ct__array_t *x = &plan->list[k].a;
+    for (int i = 0; i < x->ndim; i++) {
+      int to = plan->first + plan->ndim - x->ndim + i;
+      if (x->dim[i] != 1 && x->dim[i] != f->o.dim[to]) return 0;
+      along |= (x->along >> i & 1) << to;
+    }
+  }
+  for (int i = plan->first; i < plan->first + plan->ndim; i++)
+    if ((along >> i & 1) != (f->o.along >> i & 1)) return 0;
+  return 1;
+}
+
 static int index_prepare(const ct__fold_t *f, const ct__array_t *a, index_plan_t *plan)
 {
   const ct_pt2_arg_t *arg = ct_pt2_arg(f->node, "indices");
   int64_t step[CT__PT2_DIMS];
   int begin = -1, end = -1, used[CT__PT2_DIMS] = {0}, to = 0;
-  if (!arg || arg->kind != CT_PT2_TENSORS || arg->n > a->ndim || a->along || f->o.along) return 0;
+  if (!arg || arg->kind != CT_PT2_TENSORS || arg->n > a->ndim) return 0;
   ct__fold_steps(a, step);
   for (int k = 0; k < arg->n; k++) {
     indexed_t *x = &plan->list[plan->n];
     if (arg->tensor[k] < 0) continue;
     if (!ct__fold_in_list(f, "indices", k, &x->a) || x->a.type == CT_ELEM_BOOL ||
         ct__fold_is_float(x->a.type))
+      return 0;
+    if (f->p->more[arg->tensor[k]].position ? !by_position(f, k) : (int)(a->along >> k & 1))
       return 0;
     ct__fold_steps(&x->a, x->along);
     x->step = step[k];
@@ -128,15 +156,10 @@ static int index_prepare(const ct__fold_t *f, const ct__array_t *a, index_plan_t
   for (int k = 0; k < a->ndim; k++) {
     if (used[k]) continue;
     if (to == plan->first) to += plan->ndim;
-    if (f->o.dim[to] != a->dim[k]) return 0;
+    if (f->o.dim[to] != a->dim[k] || (f->o.along >> to & 1) != (a->along >> k & 1)) return 0;
     plan->step[to++] = step[k];
   }
-  for (int k = 0; k < plan->n; k++) {
-    const ct__array_t *x = &plan->list[k].a;
-    for (int i = 0; i < x->ndim; i++)
-      if (x->dim[i] != 1 && x->dim[i] != f->o.dim[plan->first + plan->ndim - x->ndim + i]) return 0;
-  }
-  return 1;
+  return index_shape(f, plan);
 }
 
 static int run_index(ct__fold_t *f, const ct__fold_op_t *op)
@@ -145,6 +168,7 @@ static int run_index(ct__fold_t *f, const ct__fold_op_t *op)
   ct__walk_t w;
   (void)op;
   if (!ct__fold_in(f, "self", &a)) return 0;
+  if (f->p->more[ct_pt2_arg(f->node, "self")->tensor[0]].position) return 0;
   index_plan_t *plan = ct_mem_alloc(sizeof *plan, "indices");
   int good = plan && index_prepare(f, &a, plan);
   ct__walk_start(&w, &f->o);
@@ -157,6 +181,34 @@ static int run_index(ct__fold_t *f, const ct__fold_op_t *op)
   }
   ct_mem_free(plan);
   return good;
+}
+
+/* gather: along one dim, the index has the place. */
+static int run_gather(ct__fold_t *f, const ct__fold_op_t *op)
+{
+  ct__array_t a, index;
+  ct__walk_t w;
+  int64_t step[CT__PT2_DIMS];
+  int dim;
+  (void)op;
+  if (!ct__fold_in(f, "self", &a) || !ct__fold_in(f, "index", &index) || a.ndim == 0 ||
+      a.ndim != index.ndim || index.count != f->o.count || index.ndim != f->o.ndim ||
+      !ct__fold_dim(f, "dim", a.ndim, &dim) || a.along >> dim & 1)
+    return 0;
+  for (int i = 0; i < a.ndim; i++)
+    if (i != dim && (index.dim[i] > a.dim[i] || (a.along >> i & 1) != (index.along >> i & 1)))
+      return 0;
+  ct__fold_steps(&a, step);
+  ct__walk_start(&w, &index);
+  for (int64_t i = 0; i < index.count; i++, ct__walk_next(&w)) {
+    int64_t at = (int64_t)index.x[i];
+    if (at < 0 || at >= a.dim[dim]) return 0;
+    at *= step[dim];
+    for (int k = 0; k < a.ndim; k++)
+      if (k != dim) at += w.at[k] * step[k];
+    f->y[i] = a.x[at];
+  }
+  return 1;
 }
 
 /* index_select and embedding: rows of a dim. */
@@ -202,6 +254,40 @@ static int run_cumulate(ct__fold_t *f, const ct__fold_op_t *op)
         if (!ct__fold_round(f->o.type, total, &f->y[at])) return 0;
       }
     }
+  return 1;
+}
+
+/* diff: of neighbours along a dim, with other arrays before and after. */
+static int run_diff(ct__fold_t *f, const ct__fold_op_t *op)
+{
+  static const char *const names[] = {"prepend", "self", "append"};
+  ct__array_t a[3] = {{0}};
+  int64_t n, before, after, total = 0;
+  int dim;
+  (void)op;
+  if (!ct__fold_int(f, "n", 1, &n) || n != 1 || !ct__fold_dim(f, "dim", f->o.ndim, &dim) ||
+      f->o.along >> dim & 1)
+    return 0;
+  around(&f->o, dim, &before, &after);
+  for (int k = 0; k < 3; k++) {
+    if (k != 1 && ct_pt2_is_none(f->node, names[k])) continue;
+    if (!ct__fold_in(f, names[k], &a[k]) || a[k].ndim != f->o.ndim) return 0;
+    total += a[k].dim[dim];
+    if (a[k].count != before * a[k].dim[dim] * after) return 0;
+  }
+  if (f->o.dim[dim] != total - 1) return 0;
+  for (int64_t i = 0; i < f->o.count; i++) {
+    int64_t b = i / after / f->o.dim[dim];
+    double x[2];
+    for (int side = 0; side < 2; side++) {
+      int64_t at = i / after % f->o.dim[dim] + side;
+      int k = 0;
+      for (; at >= a[k].dim[dim]; k++)
+        at -= a[k].dim[dim];
+      x[side] = a[k].x[(b * a[k].dim[dim] + at) * after + i % after];
+    }
+    if (!ct__fold_round(f->o.type, x[1] - x[0], &f->y[i])) return 0;
+  }
   return 1;
 }
 
@@ -335,6 +421,8 @@ const ct__fold_op_t ct__fold_lists[] = {
     {.op = "aten.meshgrid", .run = run_meshgrid},
     {.op = "aten.index", .run = run_index},
     {.op = "aten.index_select", .run = run_rows},
+    {.op = "aten.gather", .run = run_gather},
+    {.op = "aten.diff", .run = run_diff},
     {.op = "aten.embedding", .run = run_rows},
     {.op = "aten.cumsum", .run = run_cumulate, .one = zero, .two = plus},
     {.op = "aten.cumprod", .run = run_cumulate, .one = one, .two = times},

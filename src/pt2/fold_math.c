@@ -362,10 +362,15 @@ static double one_one(double x)
 static int run_arange(ct__fold_t *f, const ct__fold_op_t *op)
 {
   double start = 0, end, step = 1;
+  const ct_pt2_arg_t *last = ct_pt2_arg(f->node, "end");
   (void)op;
-  if (!ct__fold_number(f, "end", &end) || f->o.ndim != 1 || f->o.along) return 0;
+  if (f->o.ndim != 1) return 0;
   if (ct_pt2_arg(f->node, "start") && !ct__fold_number(f, "start", &start)) return 0;
   if (ct_pt2_arg(f->node, "step") && !ct__fold_number(f, "step", &step)) return 0;
+  f->position = last && last->kind == CT_PT2_INT && last->dim[0].batch == 1 &&
+                last->dim[0].n == 1 && start == 0 && step == 1 && f->o.along;
+  if (f->position) return 1; /* arange(N) */
+  if (!ct__fold_number(f, "end", &end) || f->o.along) return 0;
   if (ceil((end - start) / step) != (double)f->o.count) return 0;
   for (int64_t i = 0; i < f->o.count; i++)
     if (!ct__fold_round(f->o.type, start + (double)i * step, &f->y[i])) return 0;

@@ -43,6 +43,7 @@ typedef struct ct__pt2_more {
   /* fold.c */
   double *data;  /**< numbers of a computed value; NULL: not computed */
   int64_t count; /**< number of them */
+  int position;  /**< 1: each element is its place in the batch; its numbers are 0 */
 } ct__pt2_more_t;
 
 typedef struct ct__pt2 {

@@ -300,6 +300,8 @@ def chosen():
         "stack": torch.stack([t, -t], 1),
         "xy": torch.meshgrid(torch.arange(2), torch.arange(3), indexing="xy")[1],
         "means": t.mean(1, keepdim=True) + t.sum(0),
+        "gather": t.gather(1, torch.tensor([[3, 0], [1, 1]])),
+        "diff": torch.diff(u, dim=1, prepend=u[:, :1] - 1, append=u[:, :2]),
     }
 
 
@@ -373,6 +375,7 @@ class FoldBatch(nn.Module):
         self.register_buffer("want_scaled", self.pe * 2)
         self.register_buffer("want_fixed", self.fixed * 3)
         self.register_buffer("want_heads", torch.ones(1, 2))
+        self.register_buffer("want_own", torch.tensor([[0, 10, 20]])[:, None, [2, 0]])
 
     def forward(self, x):
         n = x.shape[0]
@@ -385,6 +388,7 @@ class FoldBatch(nn.Module):
             "scaled": self.pe * 2,
             "fixed": self.fixed * 3,
             "heads": torch.ones(n * 4, 2),
+            "own": (torch.arange(3) * 10).expand(n, -1)[torch.arange(n)[:, None, None], torch.tensor([2, 0])],
             "view": self.pe[:, 1:],
             "mixed": torch.ones(n, 2).sum(),
         }
@@ -412,7 +416,7 @@ def program(model, inputs, shapes):
     with zipfile.ZipFile(before) as a, zipfile.ZipFile(after, "w", zipfile.ZIP_STORED) as b:
         for info in a.infolist():
             data = a.read(info)
-            if "sample_inputs" in info.filename:
+            if "sample_inputs" in info.filename or "serialization_id" in info.filename:
                 continue
             if info.filename.endswith(".json"):
                 tree = json.loads(data)

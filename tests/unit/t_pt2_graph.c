@@ -380,15 +380,17 @@ static void constants_of_a_batch(void)
   float f[3];
   ct_pt2_t *g = opened("fold_batch");
   if (!g) return;
-  for (int i = 1; i < 8; i++) {
+  for (int i = 1; i < 9; i++) {
     int good = equals_buffer(g, &g->output[i]);
     if (!good) printf("# constant '%s' is not PyTorch's\n", g->output[i].name);
     CU_ASSERT(good);
   }
   CT_ASSERT_TEXT(shape_of(g, "cat"), "N x 3");
+  CT_ASSERT_TEXT(shape_of(g, "index"), "N x 1 x 2"); /* each sample chooses its own element */
+  CT_ASSERT_INT(maker(g, "arange_2")->live, 0);
   CT_ASSERT_TEXT(shape_of(g, "ones_1"), "4N x 2");
-  CT_ASSERT_TEXT(maker(g, "slice_1")->op, "aten.slice.Tensor");
-  CT_ASSERT_TEXT(tensor_name(g, "slice_1", "self"), "b_pe");
+  CT_ASSERT_TEXT(maker(g, "slice_2")->op, "aten.slice.Tensor");
+  CT_ASSERT_TEXT(tensor_name(g, "slice_2", "self"), "b_pe");
   CT_ASSERT_TEXT(maker(g, "sum_1")->op, "aten.sum.default"); /* over the batch: not known */
   CT_ASSERT_OK(ct_pt2_floats(g, constant_of(g, g->output[1].value), f));
   CU_ASSERT_EQUAL(f[2], 1.0F);
