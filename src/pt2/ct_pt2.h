@@ -10,7 +10,7 @@
  *    becomes aten.slice_scatter or aten.select_scatter; views that are made before the change and
  *    used after it are made again.
  *  - Nodes that return their argument (aten.contiguous, a slice that is everything) have no users:
- *    those use the argument.
+ *    those use the argument.  So aten.view is to be read as aten.reshape.
  *  - Whole numbers that PyTorch computes from shapes are resolved.
  *  - Arguments that the file leaves out have the values of PyTorch's schemas.
  *  - Values that depend neither on an input nor on a parameter are computed (kind CT_PT2_FOLDED).
