@@ -306,6 +306,7 @@ unit_tests = \
   %D%/unit/t_pack_labels \
   %D%/unit/t_pack_resize \
   %D%/unit/t_pack_tar \
+  %D%/unit/t_elementwise \
   %D%/unit/t_plan \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \

@@ -1,6 +1,6 @@
-/* Elementwise programs: each thread interprets the program for a few elements at a time, so that the
- * cost of finding out what a step is is shared. Sums over broadcast dims are made by kernels of
- * their own, in a fixed order; and random numbers. */
+/* Elementwise programs: each thread interprets the program for a few elements at a time, which
+ * share the cost of decoding a step. Sums over broadcast dims are made by kernels of their own, in
+ * a fixed order; and random numbers. */
 #include "cuda/kernels/expr.h"
 
 #include "backend/ct_random.h"

@@ -1,5 +1,5 @@
-/* Translates elementwise programs, step by step, and random numbers.  Opset 17 lacks some functions,
- * which are composed.  Results of comparisons are cast to numbers, and conditions to booleans. */
+/* Translates elementwise programs, step by step, and random numbers.  Functions that opset 17 lacks
+ * are composed.  Results of comparisons are cast to numbers, and conditions to booleans. */
 #include "onnx/onnx.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
 /** \file ct_plan.h  Plans: a model compiled to ops in order, with all memory assigned.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not).  It then runs without decisions or
- * allocations.  Six compiler passes make it, one file each:
+ * allocations.  Seven compiler passes make it, one file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
+ *   fuse.c      chains of elementwise ops become one                                 (pure)
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)

@@ -9,6 +9,8 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
 /** Pure.  Creates the ops with their descriptors, and fuses layers.  Layouts are chosen later, by
  * ct__plan_prepare(). */
 int ct__plan_lower(ct_plan_t *p);
+/** Pure.  Puts elementwise ops whose only reader is an elementwise program into it. */
+int ct__plan_fuse(ct_plan_t *p);
 /** Mixed precision (o.compute): chooses the dtype of each descriptor and value by what the backend
  * supports, and inserts casts (REORDER).  CT_ERR_UNSUP names a layer that must not fall back to
  * float32. */

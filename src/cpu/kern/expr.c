@@ -21,7 +21,7 @@ typedef struct run {
   void *out[CT_EXPR_INPUTS]; /* gradients; NULL: not wanted */
   ct_dtype_t type[CT_EXPR_INPUTS], y;
   ct_expr_need_t need;
-  int stream, copies_dy;
+  int copies_dy;
 } run_t;
 
 /* A thread's blocks: values and gradients of inputs and results; constants; zeros. */
@@ -131,10 +131,10 @@ static void write_block(const run_t *r, ct_dtype_t t, const float *block, int64_
                         void *tensor, int64_t first)
 {
   if (t == CT_F32)
-    r->loops->add(count, block, NULL, (float *)tensor + first, 0, r->stream);
+    r->loops->add(count, block, NULL, (float *)tensor + first, 0, 0);
   else
     cpu__loops(r->e->head.dev, CT_BF16)
-        ->from_floats(count, block, (uint16_t *)tensor + first, 0, r->stream);
+        ->from_floats(count, block, (uint16_t *)tensor + first, 0, 0);
 }
 
 /* ---- forward ---- */
@@ -159,7 +159,7 @@ static void forward_range(const run_t *r, int thread, int64_t first, int64_t cou
   int last = CT_EXPR_STEP + r->p->steps - 1;
   for (int64_t end = first + count; first < end; first += BLOCK) {
     int64_t n = end - first < BLOCK ? end - first : BLOCK;
-    int direct = r->y == CT_F32 && !r->stream && n % CPU__LANES_MAX == 0;
+    int direct = r->y == CT_F32 && n % CPU__LANES_MAX == 0;
     for (int k = 0; k < r->e->view.inputs; k++)
       b.of[k] = read_input(r, k, first, n, b.value[k]);
     compute_steps(r, &b, n, UINT32_MAX, direct ? (float *)r->a->y + first : NULL);
@@ -171,10 +171,7 @@ static void expr_forward(run_t *r)
 {
   const ct_op_t *op = &r->e->head;
   int64_t count = r->e->view.count;
-  int parts = op->dev->threads, in_place = 0;
-  for (int k = 0; k < r->e->view.inputs; k++)
-    in_place |= r->in[k] == r->a->y;
-  r->stream = !in_place && cpu__streams(r->a->y, ct_shape_bytes(&op->desc.y));
+  int parts = op->dev->threads;
 #pragma omp parallel for if (count > CPU__PARALLEL_MIN)
   for (int k = 0; k < parts; k++) {
     cpu__part_t p = cpu__part(count, parts, k);
@@ -253,7 +250,7 @@ static void backward_block(const run_t *r, blocks_t *b, int part, int64_t first,
   for (int v = 0; v <= last; v++)
     if (r->need.gradient >> v & 1) to[v] = b->gradient[block_of(v)];
   for (int k = 0; k < r->e->view.inputs; k++)
-    if (to[k] && r->e->view.whole[k] && r->type[k] == CT_F32 && !r->copies_dy && !r->stream &&
+    if (to[k] && r->e->view.whole[k] && r->type[k] == CT_F32 && !r->copies_dy &&
         count % CPU__LANES_MAX == 0)
       to[k] = (float *)r->out[k] + first;
   for (int i = r->p->steps - 1; i >= 0; i--) {
@@ -319,9 +316,6 @@ static void expr_backward(run_t *r)
   const cpu__expr_t *e = r->e;
   const ct_op_args_t *a = r->a;
   int sums = note_wanted(r);
-  r->stream = !r->copies_dy && cpu__streams(a->dy, ct_shape_bytes(&e->head.desc.y));
-  for (int k = 0; k < e->view.inputs; k++)
-    if (r->out[k] && e->view.whole[k] && (uintptr_t)r->out[k] % 64) r->stream = 0;
   if (sums) {
     memset(a->scratch, 0, e->sums_bytes);
     backward_by_parts(r);
