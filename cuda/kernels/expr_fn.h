@@ -232,7 +232,7 @@ CT_D float fn_pull_kinked(int fn, float a, float b, float c, float g, float r)
 {
   switch (fn) {
   case CT_FN_CLAMP:
-    return a >= b && a <= c ? g : 0;
+    return a > b && a < c ? g : 0;
   case CT_FN_HARDTANH:
     return a <= b || a >= c ? 0 : g;
   case CT_FN_THRESHOLD:

@@ -43,9 +43,9 @@ enum { CT_FN_A = 1, CT_FN_B = 2, CT_FN_C = 4, CT_FN_R = 8, CT_FN_FLAT = 16 };
   X(CT_FN_ATAN2, atan2, 2, 0, CT_FN_A | CT_FN_B, CT_FN_A | CT_FN_B, CT_FN_FLAT, 8)          \
   X(CT_FN_FMOD, fmod, 2, 0, 0, CT_FN_A | CT_FN_B, CT_FN_FLAT, 4)                            \
   X(CT_FN_WHERE, where, 3, 0, CT_FN_FLAT, CT_FN_A, CT_FN_A, 1)                              \
-  /* min(max(x, lower), upper), whose gradient passes at the bounds */                      \
+  /* min(max(x, lower), upper); its gradient is 0 at the bounds and for NaN */              \
   X(CT_FN_CLAMP, clamp, 3, 0, CT_FN_A | CT_FN_B | CT_FN_C, CT_FN_FLAT, CT_FN_FLAT, 2)       \
-  /* the same, but its gradient does not pass at the bounds */                              \
+  /* the same, but its gradient passes for NaN */                                           \
   X(CT_FN_HARDTANH, hardtanh, 3, 0, CT_FN_A | CT_FN_B | CT_FN_C, CT_FN_FLAT, CT_FN_FLAT, 2) \
   /* x if x > threshold, else value */                                                      \
   X(CT_FN_THRESHOLD, threshold, 3, 0, CT_FN_A | CT_FN_B, CT_FN_FLAT, CT_FN_FLAT, 1)         \

@@ -110,8 +110,8 @@ static const ct_opt_t hardtanh_rows[] = {
     CT_OPT_DOUBLE(hardtanh_t, min, "-1", -1e30, 1e30, "lower bound"),
     CT_OPT_DOUBLE(hardtanh_t, max, "1", -1e30, 1e30, "upper bound"), CT_OPT_END};
 
-KIND_WITH(hardtanh, "min(max(x, min), max), without gradient at the bounds",
-          OPTIONS(hardtanh_t, hardtanh_rows), const hardtanh_t *o = opts;
+KIND_WITH(hardtanh, "min(max(x, min), max)", OPTIONS(hardtanh_t, hardtanh_rows),
+          const hardtanh_t *o = opts;
           ct_expr_add(e, CT_FN_HARDTANH, 0, ct_expr_const(e, o->min), ct_expr_const(e, o->max)))
 
 typedef struct {
@@ -165,7 +165,7 @@ out:
 }
 
 #define CLAMP_OPTIONS OPTIONS(clamp_t, clamp_rows), .infer = clamp_infer
-KIND_WITH(clamp, "min(max(x, min), max), with gradient at the bounds", CLAMP_OPTIONS,
+KIND_WITH(clamp, "min(max(x, min), max); min or max may be left out", CLAMP_OPTIONS,
           const clamp_t *o = opts;
           double min = -INFINITY; double max = INFINITY;
           if (*o->min) ct__layer_number("min", o->min, &min);

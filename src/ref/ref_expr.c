@@ -247,7 +247,7 @@ static double pull_kinked(ct_fn_t fn, double a, double b, double c, double g, do
   double z = 0;
   switch (fn) {
   case CT_FN_CLAMP:
-    return a >= b && a <= c ? g : 0;
+    return a > b && a < c ? g : 0;
   case CT_FN_HARDTANH:
     return a <= b || a >= c ? 0 : g;
   case CT_FN_THRESHOLD:

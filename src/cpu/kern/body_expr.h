@@ -440,7 +440,7 @@ INLINE vec_t pull_kinked(ct_fn_t fn, vec_t a, vec_t b, vec_t c, vec_t g, vec_t r
 {
   switch (fn) {
   case CT_FN_CLAMP:
-    return keep((a >= b) & (a <= c), g);
+    return keep((a > b) & (a < c), g);
   case CT_FN_HARDTANH:
     return keep(~((a <= b) | (a >= c)), g);
   case CT_FN_THRESHOLD:
