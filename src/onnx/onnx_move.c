@@ -179,16 +179,18 @@ static const char *move_batch_shape(moving_t *v, int at, int n, const int64_t *s
   return wide;
 }
 
-/* Adds the dims that read none, and repeats them. */
-static void move_expand(moving_t *v, unsigned batch)
+/* Adds the dims that read none, and repeats them, and the dims that grow with the batch though what
+ * they read does not. */
+static void move_expand(moving_t *v, unsigned batch_in, unsigned batch)
 {
   int64_t axes[CT_MAX_DIMS], size[CT_MAX_DIMS];
   int n = 0, wide = 0, grows = -1;
   for (int i = 0; i < v->m; i++) {
-    int none = v->d->u.strided.from[i] < 0;
-    size[i] = none ? v->y[i] : 1;
+    int from = v->d->u.strided.from[i], none = from < 0;
+    int more = batch >> i & 1 && (none || !(batch_in >> from & 1));
+    size[i] = none || more ? v->y[i] : 1;
     if (none) axes[n++] = i;
-    if (none && batch >> i & 1) grows = i;
+    if (more) grows = i;
     wide |= size[i] > 1;
   }
   if (n) move_node(v, "Unsqueeze", WITH(move_list(v, "axes", n, axes)));
@@ -214,7 +216,7 @@ void ct__onnx_strided(ct__onnx_t *o, int id, const ct_op_desc_t *d, const char *
   for (int s = v.n - 1; s >= 0; s--)
     dims = move_dim(&v, s, dims);
   move_transpose(&v);
-  move_expand(&v, l->out.batch);
+  move_expand(&v, batch, l->out.batch);
   if (high) move_reshape(&v, d->y.ndim, d->y.dim, l->out.batch);
   ct__onnx_node(o, "Identity", OUT(y), IN(v.now));
 }

@@ -501,7 +501,7 @@ static const onnx_model_t onnx_models[] = {
      "  - permute: {dims: [0, 3, 1, 2]}\n"
      "  - repeat: {counts: [1, 1, 1, 2]}\n"
      "  - reshape: {shape: [N, -1]}\n"
-     "  - linear: {out: 9}\n",
+     "  - linear: {out: 7}\n",
      0,
      0},
     {"batch-second",
