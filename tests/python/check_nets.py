@@ -89,7 +89,7 @@ class Net(nn.Module):
         return x
 
 
-class Of(nn.Module):
+class Do(nn.Module):
     """A function as a module."""
 
     def __init__(self, function):
@@ -240,21 +240,21 @@ class Drawing:
         dim, some = self.r.choice(axes), self.r.sample(axes, self.r.randint(1, len(axes)))
         kind = self.r.choice(["softmax", "log_softmax", "cumsum", "mean", "logsumexp", "norm"])
         if kind in ("softmax", "log_softmax", "cumsum"):
-            return self.add(kind, Of(lambda x: getattr(torch, kind)(x, dim)), dict(dim=dim))
+            return self.add(kind, Do(lambda x: getattr(torch, kind)(x, dim)), dict(dim=dim))
         if min(self.now[d] for d in some) < 2:
             return False
         norm = lambda x: torch.linalg.vector_norm(x, 2, some, keepdim=True)
         make = norm if kind == "norm" else lambda x: getattr(torch, kind)(x, some, keepdim=True)
-        return self.add(kind, Of(make), dict(dims=some, keepdim=True))
+        return self.add(kind, Do(make), dict(dims=some, keepdim=True))
 
     def product(self):
         """The products of a sequence's steps with each other, or attention of it with itself."""
         pair = [self.last, self.last]
         if self.r.random() < 0.5:
-            return self.add("matmul", Of(lambda a, b: a @ b.transpose(1, 2)), dict(transpose_b=True), pair)
+            return self.add("matmul", Do(lambda a, b: a @ b.transpose(1, 2)), dict(transpose_b=True), pair)
         causal = self.r.random() < 0.5
         attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return self.add("sdpa", Of(attend), dict(causal=causal), pair + [self.last])
+        return self.add("sdpa", Do(attend), dict(causal=causal), pair + [self.last])
 
     def attention(self):
         heads = self.r.choice([h for h in (1, 2, 3, 4) if self.now[2] % h == 0])
@@ -272,16 +272,21 @@ class Drawing:
     def tokens(self):
         return not self.rename and self.add("tokens", Tokens(self.now[1], self.now[2] * self.now[3]))
 
-    def two(self, kind, module, fits):
+    def two(self, kind, module, fits, keys=None):
         others = [n for n, s in self.shapes.items() if n != self.last and len(s) == len(self.now) and fits(s)]
         if not others:
             return False
         pair = [self.r.choice(others), self.last]
         self.r.shuffle(pair)
-        return self.add(kind, module, sources=pair)
+        return self.add(kind, module, keys, sources=pair)
 
     def sum(self):
         return self.two("add", Sum(), lambda s: s == self.now)
+
+    def join_along(self):
+        dim = self.r.randrange(1, len(self.now))
+        return self.two("concat", Do(lambda *x: torch.cat(x, dim)), lambda s: all(a == b for i, (a, b) in enumerate(zip(s, self.now)) if i != dim),
+                        dict(dim=dim))
 
     def join(self):
         along = 2 if len(self.now) == 3 else 1
@@ -289,6 +294,39 @@ class Drawing:
 
     def flatten(self):
         return self.add("flatten", nn.Flatten())
+
+    def move(self):
+        """Elements at other places: every kind keeps the number of dims, and the batch its place."""
+        dims, r = len(self.now), self.r
+        dim = r.randrange(1, dims)
+        n = self.now[dim]
+        kind = r.choice(["permute", "slice", "pad", "roll", "flip", "repeat", "windows"])
+        if kind == "permute":
+            order = [0] + r.sample(range(1, dims), dims - 1)
+            return self.add(kind, Do(lambda x: x.permute(order)), dict(dims=order))
+        if kind == "slice":
+            start, step = r.randrange(n), r.randint(1, 3)
+            end = r.randint(start + 1, n + 2)
+            return self.add(kind, Do(lambda x: x.movedim(dim, 0)[start:end:step].movedim(0, dim)),
+                            dict(dim=r.choice([dim, dim - dims]), start=start, end=end, step=step))
+        if kind == "pad":
+            mode = r.choice(["constant", "reflect", "replicate", "circular"]) if dims > 2 else "constant"
+            most = [2 if mode in ("constant", "replicate") else m - (mode == "reflect") for m in self.now[:1:-1] or self.now[:0:-1]]
+            pad = [r.randint(0, min(2, m)) for m in most for _ in range(2)]
+            more = dict(value=r.choice([0, -1.5])) if mode == "constant" else {}
+            return self.add(kind, Do(lambda x: F.pad(x, pad, mode, **more)), dict(pad=pad, mode=mode, **more))
+        if kind == "roll":
+            shift = r.randint(-n, n)
+            return self.add(kind, Do(lambda x: x.roll(shift, dim)), dict(shifts=shift, dims=dim))
+        if kind == "flip":
+            return self.add(kind, Do(lambda x: x.flip(dim)), dict(dims=dim))
+        if kind == "repeat":
+            counts = [1] + [r.choice([1, 1, 2]) for _ in self.now[1:]]
+            return self.add(kind, Do(lambda x: x.repeat(counts)), dict(counts=counts))
+        if dims == 5:
+            return False
+        size, step = r.randint(1, n), r.randint(1, 2)
+        return self.add(kind, Do(lambda x: x.unfold(dim, size, step)), dict(dim=dim, size=size, step=step))
 
     def grow(self):
         image = [self.conv] * 4 + [self.transposed, self.norm, self.norm, self.group, self.act, self.act, self.pool, self.pool, self.upsample, self.sum,
@@ -301,7 +339,10 @@ class Drawing:
             4: image + [self.over] * (len(self.layers) > 3) + [self.whole, self.tokens] * (len(self.layers) > 3),
             5: image + [self.whole] * (len(self.layers) > 3),
         }
-        self.r.choice(choices[len(self.now)])()
+        if self.r.random() < 0.25:
+            self.r.choice([self.move, self.move, self.join_along])()
+        else:
+            self.r.choice(choices[len(self.now)])()
 
     def head(self):
         """Down to rows of outputs."""

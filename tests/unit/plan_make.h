@@ -79,9 +79,17 @@ static const char prenorm[] =
 static const char ends_flat[] = "layers:\n- conv2d: {out: 10, kernel: 3}\n- global_avgpool:\n"
                                 "- flatten:\n";
 
+/* Values that are read in several shapes, and moved. */
+static const char moved[] =
+    "layers:\n" CONV "  name: a\n- reshape: {shape: [N, 5, 36]}\n  name: r\n"
+    "- permute: {dims: [0, 2, 1]}\n- slice: {dim: 1, end: 18}\n- reshape: {shape: [N, 5, 3, 6]}\n"
+    "- pad: {pad: [0, 0, 3, 0]}\n  name: q\n- add:\n  name: s\n  from: [q, a]\n"
+    "- concat:\n  name: c\n  from: [s, a]\n- flatten:\n  name: f\n  from: r\n"
+    "- flatten:\n  name: g\n  from: c\n- concat:\n  from: [f, g]\n- linear: {out: 10}\n";
+
 static const char *const odd_graphs[] = {read_twice, three_readers, read_sum,      with_itself,
                                          with_input, residual,      preactivation, touches_input,
-                                         ends_flat,  prenorm};
+                                         ends_flat,  prenorm,       moved};
 enum { ODD_GRAPHS = sizeof odd_graphs / sizeof *odd_graphs };
 
 static inline ct_graph_t *family(const char *name, int64_t depth, ct_shape_t input)
