@@ -11,9 +11,9 @@ typedef struct {
 
 static const ct_opt_t slice_rows[] = {
     CT_OPT_INT(slice_t, dim, NULL, -CT_MAX_DIMS, CT_MAX_DIMS - 1, "dim that is cut"),
-    CT_OPT_INT(slice_t, start, "0", -0x1p62, 0x1p62,
+    CT_OPT_INT(slice_t, start, "0", -0x1p63, 0x1p63,
                "first index; negative: from the end of the dim"),
-    CT_OPT_INT(slice_t, end, "1099511627776", -0x1p62, 0x1p62,
+    CT_OPT_INT(slice_t, end, "1099511627776", -0x1p63, 0x1p63,
                "index after the last one; beyond the end: up to the end"),
     CT_OPT_INT(slice_t, step, "1", 1, 1 << 30, "distance of the indices"), CT_OPT_END};
 
