@@ -96,14 +96,6 @@ void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule
     d->u.update.rule = rule;
 }
 
-int ct_op_check_pass(const ct_op_desc_t *d, int pass)
-{
-  char text[160];
-  if (pass != 0 && !(pass & ~d->passes)) return CT_OK;
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
-                    ct_op_text(d, text, sizeof text), d->passes, pass);
-}
-
 /* ---- properties of kinds ---- */
 
 const ct_op_facts_t *ct_op_facts_of(ct_op_kind_t kind)

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "base/ct_err.h"
+
 /* Returns 1 if a shape is valid.  An empty batch is valid: a rank may be without samples in the
  * last step of an epoch. */
 static int is_proper(const ct_shape_t *s)
@@ -552,4 +554,12 @@ int ct_op_check(const ct_op_desc_t *d, char why[128])
   if (!reason) reason = check_kind(d);
   snprintf(why, 128, "%s", reason ? reason : "");
   return reason == NULL;
+}
+
+int ct_op_check_pass(const ct_op_desc_t *d, int pass)
+{
+  char text[160];
+  if (pass != 0 && !(pass & ~d->passes)) return CT_OK;
+  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "%s: was prepared for passes %d, not for %d",
+                    ct_op_text(d, text, sizeof text), d->passes, pass);
 }

@@ -330,4 +330,3 @@ const char *ct_op_pass_text(int pass)
          : pass == CT_BWD_DATA                ? "backward data"
                                               : "backward weights";
 }
-

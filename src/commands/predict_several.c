@@ -1,5 +1,6 @@
-/* Predictions of models with several outputs, or with an output that is a field: for each output its values (probabilities where the
- * loss is cross-entropy), and the most likely class of those with cross-entropy. */
+/* Predictions of models with several outputs, or with an output that is a field: for each output
+ * its values (probabilities where the loss is cross-entropy), and the most likely class of those
+ * with cross-entropy. */
 #include "commands/predict_several.h"
 
 #include <inttypes.h>

@@ -13,12 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const cpu__op_kind_t *const kinds[CT_OP_COUNT] = {
-#define X(name, word, ...) &cpu__##word,
-    CT_OP_LIST(X)
-#undef X
-};
-
 /* ---- device ---------------------------------------------------------------------------------- */
 
 static int cpu_probe(char why[128])
@@ -118,7 +112,7 @@ static void use_threads(const ct_dev_t *dev)
 static int types_fit(const ct_op_desc_t *d, char why[128])
 {
   ct_dtype_t y = d->y.dtype, x = ct_op_is(d->kind, CT_KIND_INDEX) ? y : d->x.dtype;
-  int bf16 = kinds[d->kind]->bf16, cast = d->kind == CT_OP_REORDER;
+  int bf16 = cpu__kind_of(d->kind)->bf16, cast = d->kind == CT_OP_REORDER;
   if (x == CT_F32 && y == CT_F32) return 1;
   if (bf16 && x == CT_BF16 && y == CT_BF16) return 1;
   if (cast && (x == CT_F32 || x == CT_BF16) && (y == CT_F32 || y == CT_BF16)) return 1;
@@ -134,7 +128,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   if (!ct_op_check(d, why)) return 0;
   int int8 = ct_op_is_int8(d);
-  const cpu__op_kind_t *kind = int8 ? cpu__int8_kind(d) : kinds[d->kind];
+  const cpu__op_kind_t *kind = int8 ? cpu__int8_kind(d) : cpu__kind_of(d->kind);
   if (!kind) {
     snprintf(why, 128, "the CPU backend has no '%s' op%s", ct_op_name(d->kind),
              int8 ? " in int8" : "");
@@ -150,7 +144,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 
 static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
 {
-  const cpu__op_kind_t *kind = kinds[d->kind];
+  const cpu__op_kind_t *kind = cpu__kind_of(d->kind);
   if (ct_op_is_int8(d)) return cpu__int8_kind(d);
   if (d->y.dtype != CT_BF16 || !kind->stores || !kind->stores(dev, d)) return kind;
   return d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? &cpu__storage : &cpu__in_floats;
@@ -163,11 +157,6 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   if (!kind) return d->x.layout; /* prepare will report the reason */
   if (kind->wants) return kind->wants(dev, d);
   return kind->plain ? CT_PLAIN : d->x.layout;
-}
-
-const cpu__op_kind_t *cpu__kind_of(ct_op_kind_t kind)
-{
-  return kinds[kind];
 }
 
 static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like, ct_op_t **out,

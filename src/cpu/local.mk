@@ -7,6 +7,7 @@ libctrain_a_SOURCES += \
   %D%/team.h \
   %D%/team.c \
   %D%/kinds.h \
+  %D%/kinds.c \
   %D%/op.c \
   %D%/backend.c \
   %D%/storage.c \

@@ -144,3 +144,14 @@ const char *ct__im_list(ct__im_t *t, int n, const int64_t *v, int one)
     text = ct__im_format(t, "%s%s%" PRId64, text, i ? ", " : "", v[i]);
   return text ? ct__im_format(t, "[%s]", text) : NULL;
 }
+
+int ct__im_root(const ct__im_t *t, int value)
+{
+  int tied = value >= 0 ? t->g->value[value].tied : -1;
+  return tied >= 0 ? tied : value;
+}
+
+int ct__im_same(const ct_shape_t *a, const ct_shape_t *b)
+{
+  return ct_shape_same(a, b) && a->batch == b->batch;
+}

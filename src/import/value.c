@@ -37,12 +37,6 @@ int ct__im_shape(const ct__im_t *t, int value, ct_shape_t *out)
   return CT_OK;
 }
 
-int ct__im_root(const ct__im_t *t, int value)
-{
-  int tied = value >= 0 ? t->g->value[value].tied : -1;
-  return tied >= 0 ? tied : value;
-}
-
 static const char *value_kind(const ct_pt2_value_t *v)
 {
   if (v->kind == CT_PT2_PARAMETER) return "parameter";

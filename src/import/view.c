@@ -9,11 +9,6 @@ enum { VIEW_PARTS = 64 };
 
 /* ---- shapes ---- */
 
-int ct__im_same(const ct_shape_t *a, const ct_shape_t *b)
-{
-  return ct_shape_same(a, b) && a->batch == b->batch;
-}
-
 const char *ct__im_dims(ct__im_t *t, const ct_shape_t *s)
 {
   const char *text = "";

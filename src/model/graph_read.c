@@ -304,9 +304,8 @@ static int check_used(ct_graph_t *g, const ct_yaml_t *list, const char *where)
     if (!l->inserted) node = node->next;
     if (l->inserted || is_used(g, i)) continue;
     if (l->ops->op != CT_OP_OPERAND)
-      return fail_at(where, at->line, "layer '%s' (%s): no other layer uses its output%s",
-                     l->name, l->ops->kind,
-                     g->outputs ? ", and model.outputs does not name it" : "");
+      return fail_at(where, at->line, "layer '%s' (%s): no other layer uses its output%s", l->name,
+                     l->ops->kind, g->outputs ? ", and model.outputs does not name it" : "");
     if (g->param[l->param[0]].uses == 1) g->param[l->param[0]].frozen = 1;
   }
   return CT_OK;

@@ -152,6 +152,9 @@ int64_t ct_setup_order_hash(const ct_sampler_t *s);
  * layers of that file.  CT_ERR_USAGE: the file cannot be read or translated; the message lists the
  * ops that are not supported. */
 int ct_setup_import(ct_config_t *c);
+/** Local.  Gives each extra input of the data the shape that the model has noted for it, if it has
+ * as many elements: arrays of N x A x B are read as images of one channel. */
+int ct_setup_fit_extra(const ct_model_opts_t *o, ct_dataset_t *d);
 /** Rank 0 reads the constants of an imported model from `model.from`; all ranks load them. */
 int ct_setup_constants(ct_setup_t *s);
 /** Builds the graph for the shapes of the open data set, then freezes parameters and adds observers

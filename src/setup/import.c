@@ -127,13 +127,24 @@ out:
   return rc;
 }
 
+static int is_synthetic(const ct_config_t *c)
+{
+  const ct_opt_texts_t *files = c->data.train.n ? &c->data.train : &c->data.val;
+  return files->n && strcmp(files->v[0], "synthetic") == 0;
+}
+
+/* Synthetic labels are of the classes that the model has. */
+static void take_classes(ct_config_t *c, const ct_shape_t *y)
+{
+  if (c->model.classes || !is_synthetic(c)) return;
+  c->model.classes = y->ndim > 2 ? y->dim[1] : ct_shape_sample(y);
+}
+
 /* Gives synthetic samples the shape that the model takes; and stored ones whose shape could be read
  * in two ways: N x A x B may be an image of one channel, or a sequence. */
 static int take_sample_shape(ct_config_t *c, const ct_shape_t *x)
 {
-  const ct_opt_texts_t *files = c->data.train.n ? &c->data.train : &c->data.val;
-  int made_up = files->n && strcmp(files->v[0], "synthetic") == 0;
-  if (c->data.shape.n || (x->ndim != 3 && !made_up)) return CT_OK;
+  if (c->data.shape.n || (x->ndim != 3 && !is_synthetic(c))) return CT_OK;
   c->data.shape.v = ct_mem_array(x->ndim - 1, sizeof *c->data.shape.v, "the shape of a sample");
   if (!c->data.shape.v) return CT_ERR_NOMEM;
   for (int i = 1; i < x->ndim; i++)
@@ -169,6 +180,7 @@ static int translate(ct_config_t *c)
   CT_TRY(take_states(c, im));
   CT_TRY(take_arrays(c, im));
   CT_TRY(take_sample_shape(c, &ct_import_input(im, 0)->shape));
+  take_classes(c, &ct_import_output(im, 0)->shape);
   CT_TRY(take_shapes(c, im));
   if (c->init.from[0]) goto out;
   ct_mem_free(c->init.from);
@@ -270,6 +282,22 @@ int ct_setup_constants(ct_setup_t *s)
   if (!has_constants(s->graph) || !s->cfg.model.from[0]) return CT_OK;
   CT_TRY_ALL(s->topo, s->topo->rank == 0 ? read_constants(s) : CT_OK);
   CT_TRY(ct_trainer_broadcast(s->trainer, 0));
+out:
+  return rc;
+}
+
+/* ---- data ---- */
+
+int ct_setup_fit_extra(const ct_model_opts_t *o, ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  ct_inputs_t noted;
+  CT_TRY(ct_model_inputs(o, &noted));
+  for (int i = 0; i < noted.n; i++)
+    for (int k = 0; k < d->extra.n; k++)
+      if (strcmp(noted.name[i], d->extra.name[k]) == 0 && !d->info.extra_last[k] &&
+          ct_shape_sample(&noted.x[i]) == ct_shape_sample(&d->extra.x[k]))
+        d->extra.x[k] = noted.x[i];
 out:
   return rc;
 }

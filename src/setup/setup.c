@@ -452,6 +452,8 @@ out:
 int ct_setup_model(ct_setup_t *s)
 {
   int rc = CT_OK;
+  CT_TRY_ALL(s->topo, ct_setup_fit_extra(&s->cfg.model, &s->data));
+  CT_TRY_ALL(s->topo, ct_setup_fit_extra(&s->cfg.model, &s->val));
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
   int64_t outputs = s->cfg.model.classes;
   ct_heartbeat_at("making the model", -1);

@@ -2,6 +2,7 @@
  * larger than windows, groups, dilation, empty batches, every option of every kind.  They are
  * small, so that a hundred thousand take minutes. */
 #include "tests/conform/draw.h"
+#include "tests/conform/draw_sizes.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,68 +13,7 @@
  * be split among threads. */
 enum { USUAL = 1 << 12, LARGE = 1 << 15, USUAL_FLOPS = 300000, LARGE_FLOPS = 4000000 };
 
-int64_t dice_throw(dice_t *d, int64_t lo, int64_t hi)
-{
-  uint64_t v = ct_rng_u64(d->seed, CT_RNG_TEST, 1000 + d->thrown++, d->index);
-  return lo + (int64_t)(v % (uint64_t)(hi - lo + 1));
-}
-
-int dice_is(dice_t *d, int percent)
-{
-  return dice_throw(d, 0, 99) < percent;
-}
-
-/* ---- sizes ---- */
-
-static int64_t draw_batch(dice_t *d)
-{
-  static const int64_t sizes[] = {1, 1, 1, 2, 2, 3, 4, 5, 7, 9, 17};
-  return dice_is(d, 3) ? 0 : sizes[dice_throw(d, 0, 10)];
-}
-
-/* Sizes around the borders of vectors and blocks. */
-static int64_t draw_channels(dice_t *d)
-{
-  static const int64_t sizes[] = {1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  12,
-                                  15, 16, 17, 20, 24, 31, 32, 33, 40, 48, 65};
-  return sizes[dice_throw(d, 0, 21)];
-}
-
-static int64_t draw_size(dice_t *d)
-{
-  return dice_is(d, 60)   ? dice_throw(d, 1, 6)
-         : dice_is(d, 90) ? dice_throw(d, 1, 14)
-                          : dice_throw(d, 1, 40);
-}
-
-static ct_shape_t draw_image(dice_t *d)
-{
-  ct_shape_t s = ct_shape(dice_is(d, 65) ? 4 : 5, draw_batch(d), draw_channels(d), 1, 1, 1);
-  for (int i = 2; i < s.ndim; i++)
-    s.dim[i] = draw_size(d);
-  return s;
-}
-
-static ct_shape_t draw_any(dice_t *d)
-{
-  if (dice_is(d, 70)) return draw_image(d);
-  ct_shape_t s = ct_shape(dice_is(d, 60) ? 2 : 3, draw_batch(d), draw_channels(d), draw_size(d));
-  return s;
-}
-
-static ct_shape_t draw_sequence(dice_t *d)
-{
-  return ct_shape(3, draw_batch(d), draw_size(d), draw_channels(d));
-}
-
 /* ---- linear layers, convolutions, pooling ---- */
-
-static void start(op_case_t *c, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y)
-{
-  ct_op_desc_init(&c->desc, kind, &x, &y);
-  c->data = DATA_RANDOM;
-  c->big = 0;
-}
 
 static int64_t draw_groups(dice_t *d, ct_shape_t *x, int64_t *out)
 {
@@ -107,7 +47,7 @@ static int draw_conv(dice_t *d, op_case_t *c)
   ct_shape_t x = draw_image(d), y = x;
   int64_t out = draw_channels(d), groups = draw_groups(d, &x, &out);
   y.dim[1] = out;
-  start(c, CT_OP_CONV, x, y);
+  draw_start(c, CT_OP_CONV, x, y);
   c->desc.u.conv.groups = (int)groups;
   int alike = dice_is(d, 60); /* same window in all dims */
   for (int i = 0; i < x.ndim - 2; i++) {
@@ -139,7 +79,7 @@ static void draw_linear(dice_t *d, op_case_t *c)
   if (dice_is(d, 10)) x.dim[x.ndim - 1] = dice_throw(d, 60, 300);
   y = x;
   y.dim[y.ndim - 1] = draw_channels(d);
-  start(c, CT_OP_LINEAR, x, y);
+  draw_start(c, CT_OP_LINEAR, x, y);
   c->desc.u.linear.bias = dice_is(d, 50);
   c->desc.u.linear.relu = dice_is(d, 30);
 }
@@ -149,7 +89,7 @@ static int draw_pool(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_image(d), y = x;
   int kind = (int)dice_throw(d, 0, 9), alike = dice_is(d, 60), gaps = dice_is(d, 15), unused;
-  start(c, CT_OP_POOL, x, y);
+  draw_start(c, CT_OP_POOL, x, y);
   c->desc.u.pool.average = kind == 0 || dice_is(d, 40);
   c->desc.u.pool.ceil = kind > 1 && dice_is(d, 30);
   c->desc.u.pool.global = kind == 0;
@@ -184,7 +124,7 @@ static void draw_bnorm(dice_t *d, op_case_t *c)
 {
   static const double momentum[] = {0.1, 0.01, 1, 0}, eps[] = {1e-5, 1e-3, 0.1};
   ct_shape_t x = draw_any(d);
-  start(c, CT_OP_BNORM, x, x);
+  draw_start(c, CT_OP_BNORM, x, x);
   c->desc.training = dice_is(d, 70);
   c->desc.u.bnorm.eps = eps[dice_throw(d, 0, 2)];
   c->desc.u.bnorm.momentum = momentum[dice_throw(d, 0, 3)];
@@ -196,7 +136,7 @@ static void draw_bnorm(dice_t *d, op_case_t *c)
 static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
 {
   ct_shape_t x = draw_any(d);
-  start(c, kind, x, x);
+  draw_start(c, kind, x, x);
   c->desc.training = dice_is(d, 70);
   if (kind == CT_OP_ACT) {
     ct_act_t act = (ct_act_t)dice_throw(d, 0, CT_ACT_COUNT - 1);
@@ -224,7 +164,7 @@ static void draw_gnorm(dice_t *d, op_case_t *c)
   ct_shape_t x = draw_any(d);
   int64_t groups = dice_is(d, 30) ? x.dim[1] : dice_throw(d, 1, 6);
   if (x.dim[1] % groups) x.dim[1] = groups * dice_throw(d, 1, 9);
-  start(c, CT_OP_GNORM, x, x);
+  draw_start(c, CT_OP_GNORM, x, x);
   c->desc.u.gnorm.groups = (int)groups;
   c->desc.u.gnorm.affine = dice_is(d, 70);
   c->desc.u.gnorm.eps = dice_is(d, 70) ? 1e-5 : 1e-2;
@@ -236,7 +176,7 @@ static void draw_concat(dice_t *d, op_case_t *c)
                  : dice_is(d, 50) ? draw_sequence(d)
                                   : ct_shape(2, draw_batch(d), draw_channels(d)),
              y = x;
-  start(c, CT_OP_CONCAT, x, y);
+  draw_start(c, CT_OP_CONCAT, x, y);
   if (dice_is(d, 50)) c->desc.u.concat.along = (int)dice_throw(d, 1, x.ndim);
   c->desc.y.dim[ct_op_concat_dim(&c->desc)] += draw_channels(d);
 }
@@ -250,7 +190,7 @@ static void draw_strided(dice_t *d, op_case_t *c)
   ct_shape_t y = x;
   int usual = dice_is(d, 60); /* each dim reads its own, with some changes */
   if (!usual) y.ndim = (int)dice_throw(d, 1, 6);
-  start(c, CT_OP_STRIDED, x, y);
+  draw_start(c, CT_OP_STRIDED, x, y);
   int order = (int)dice_throw(d, 0, 5);
   for (int i = 0; i < y.ndim; i++) {
     int from = usual && order > 1 ? i
@@ -279,7 +219,7 @@ static void draw_rows(dice_t *d, op_case_t *c)
       ct_shape(1 + (int)dice_throw(d, 0, 2), draw_size(d), draw_channels(d), draw_size(d));
   for (int i = 1; i < table.ndim; i++)
     y.dim[y.ndim++] = table.dim[i];
-  start(c, CT_OP_ROWS, x, y);
+  draw_start(c, CT_OP_ROWS, x, y);
   c->desc.u.rows.rows = table.dim[0];
   if (dice_is(d, 40)) c->desc.u.rows.padding = (int)dice_throw(d, 1, table.dim[0]);
   if (dice_is(d, 50)) c->desc.x2 = table;
@@ -294,7 +234,7 @@ static void draw_upsample(dice_t *d, op_case_t *c)
   if (mode == CT_RESIZE_BICUBIC) x.ndim = y.ndim = 4;
   for (int i = 2; i < x.ndim; i++)
     y.dim[i] = whole ? y.dim[i] * factor : draw_size(d);
-  start(c, CT_OP_UPSAMPLE, x, y);
+  draw_start(c, CT_OP_UPSAMPLE, x, y);
   c->desc.u.upsample.mode = mode;
   if (mode == CT_RESIZE_LINEAR || mode == CT_RESIZE_BICUBIC)
     c->desc.u.upsample.align_corners = dice_is(d, 40);
@@ -309,7 +249,7 @@ static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   if (kind == CT_OP_ATTENTION) x.dim[2] = y.dim[2] = heads * dice_throw(d, 1, 12);
   if (kind == CT_OP_LSTM || kind == CT_OP_GRU) y.dim[2] = draw_channels(d);
   if (kind == CT_OP_SELECT) y = ct_shape(2, x.dim[0], x.dim[2]);
-  start(c, kind, x, y);
+  draw_start(c, kind, x, y);
   if (kind == CT_OP_ATTENTION) c->desc.u.attention.heads = heads;
   if (kind == CT_OP_LSTM || kind == CT_OP_GRU) {
     c->desc.u.rnn.reverse = dice_is(d, 40);
@@ -343,7 +283,7 @@ static void draw_matmul(dice_t *d, op_case_t *c)
     if (i >= cut && b.dim[i - cut] > 1) y.dim[i] = b.dim[i - cut];
   y.dim[a.ndim - 2] = m;
   y.dim[a.ndim - 1] = n;
-  start(c, CT_OP_MATMUL, a, y);
+  draw_start(c, CT_OP_MATMUL, a, y);
   c->desc.x2 = b;
   c->desc.u.matmul.a_turned = ta;
   c->desc.u.matmul.b_turned = tb;
@@ -358,7 +298,7 @@ static void draw_sdpa(dice_t *d, op_case_t *c)
   k = v = y = q;
   k.dim[q.ndim - 2] = v.dim[q.ndim - 2] = draw_size(d);
   v.dim[q.ndim - 1] = y.dim[q.ndim - 1] = dice_is(d, 60) ? q.dim[q.ndim - 1] : draw_channels(d);
-  start(c, CT_OP_SDPA, q, y);
+  draw_start(c, CT_OP_SDPA, q, y);
   ct_op_desc_more(&c->desc, &k, &v);
   c->desc.u.sdpa.causal = dice_is(d, 40);
   c->desc.u.sdpa.scale = 1 / sqrt((double)q.dim[q.ndim - 1]);
@@ -367,7 +307,7 @@ static void draw_sdpa(dice_t *d, op_case_t *c)
 static void draw_softmax(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_any(d);
-  start(c, CT_OP_SOFTMAX, x, x);
+  draw_start(c, CT_OP_SOFTMAX, x, x);
   c->desc.u.softmax.dim = (int)dice_throw(d, 0, x.ndim - 1);
   c->desc.u.softmax.log = dice_is(d, 40);
 }
@@ -388,7 +328,7 @@ static void draw_reduce(dice_t *d, op_case_t *c)
   }
   y.ndim = mode == CT_RED_CUMSUM ? x.ndim : n;
   if (y.ndim == 0) y = ct_shape(1, 1);
-  start(c, CT_OP_REDUCE, x, y);
+  draw_start(c, CT_OP_REDUCE, x, y);
   c->desc.u.reduce.mode = mode;
   c->desc.u.reduce.dims = dims;
   c->desc.u.reduce.p = p[dice_throw(d, 0, 3)];
@@ -400,7 +340,7 @@ static void draw_reduce(dice_t *d, op_case_t *c)
 static void draw_tokens(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = ct_shape(4, draw_batch(d), draw_channels(d), draw_size(d), draw_size(d));
-  start(c, CT_OP_TOKENS, x, ct_shape(3, x.dim[0], 1 + x.dim[2] * x.dim[3], x.dim[1]));
+  draw_start(c, CT_OP_TOKENS, x, ct_shape(3, x.dim[0], 1 + x.dim[2] * x.dim[3], x.dim[1]));
 }
 
 static void draw_loss(dice_t *d, op_case_t *c)
@@ -418,7 +358,7 @@ static void draw_loss(dice_t *d, op_case_t *c)
   spec.has_ignored = entropy && dice_is(d, 40);
   if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, x.dim[1] - 1) : -100;
   if (entropy && dice_is(d, 40)) spec.label_smoothing = 0.1 * (double)dice_throw(d, 1, 10);
-  start(c, CT_OP_LOSS, x, x);
+  draw_start(c, CT_OP_LOSS, x, x);
   c->desc.u.loss = spec;
   c->data = dice_is(d, 50) ? DATA_TIES : DATA_RANDOM;
 }
@@ -433,71 +373,6 @@ static int draw_convt(dice_t *d, op_case_t *c)
   c->desc.y = y;
   c->desc.u.conv.relu = c->desc.u.conv.add = 0;
   return 1;
-}
-
-/* ---- elementwise programs ---- */
-
-/* Draws an input that is broadcast to y. */
-static ct_shape_t draw_smaller(dice_t *d, const ct_shape_t *y)
-{
-  ct_shape_t s = *y;
-  int more = dice_is(d, 60) ? 0 : (int)dice_throw(d, 0, y->ndim - 1), any = dice_is(d, 60);
-  s.ndim -= more;
-  for (int i = 0; i < CT_MAX_DIMS; i++)
-    s.dim[i] = i < s.ndim && !(any && dice_is(d, 50)) ? y->dim[i + more] : 1;
-  return s;
-}
-
-/* Draws the next step of a chain: a function of v and, if it has two operands, of w. */
-static int draw_step(dice_t *d, ct_expr_t *e, int v, int w)
-{
-  static const ct_fn_t of_one[] = {CT_FN_SIGMOID, CT_FN_TANH, CT_FN_SILU, CT_FN_GELU,
-                                   CT_FN_RELU,    CT_FN_SIN,  CT_FN_ATAN, CT_FN_MISH,
-                                   CT_FN_ERF,     CT_FN_ABS,  CT_FN_COS,  CT_FN_LOGSIGMOID};
-  static const ct_fn_t of_two[] = {CT_FN_ADD,     CT_FN_SUB,     CT_FN_ADD,
-                                   CT_FN_MAXIMUM, CT_FN_MINIMUM, CT_FN_MUL};
-  if (dice_is(d, 45)) return ct_expr_add(e, of_one[dice_throw(d, 0, 11)], v, 0, 0);
-  ct_fn_t fn = of_two[dice_throw(d, 0, 5)];
-  if (fn == CT_FN_MUL) w = ct_expr_add(e, CT_FN_TANH, w, 0, 0); /* keeps the numbers small */
-  return dice_is(d, 50) ? ct_expr_add(e, fn, v, w, 0) : ct_expr_add(e, fn, w, v, 0);
-}
-
-static void draw_program(dice_t *d, ct_expr_t *e, int inputs)
-{
-  int steps = (int)dice_throw(d, 0, 6), v = 0;
-  for (int i = 0; i < steps; i++) {
-    int w = dice_is(d, 20) ? ct_expr_const(e, 0.25 * (double)dice_throw(d, -8, 8))
-                           : (int)dice_throw(d, 0, inputs - 1);
-    v = draw_step(d, e, v, w);
-  }
-  for (int k = 1; k < inputs; k++) /* each input is used */
-    v = ct_expr_add(e, CT_FN_ADD, v, ct_expr_add(e, CT_FN_SIN, k, 0, 0), 0);
-  ct_expr_add(e, CT_FN_MUL, v, 0, 0);
-}
-
-static void draw_expr(dice_t *d, op_case_t *c)
-{
-  ct_shape_t y = draw_any(d), x2, x3;
-  int inputs = (int)dice_throw(d, 1, 3), first = dice_is(d, 70);
-  if (dice_is(d, 15))
-    y = ct_shape(6, draw_batch(d), dice_throw(d, 1, 4), dice_throw(d, 1, 3), dice_throw(d, 1, 4),
-                 dice_throw(d, 1, 3), dice_throw(d, 1, 5));
-  ct_shape_t x = first || inputs == 1 ? y : draw_smaller(d, &y);
-  x2 = first ? draw_smaller(d, &y) : y;
-  x3 = draw_smaller(d, &y);
-  start(c, CT_OP_EXPR, x, y);
-  ct_op_desc_more(&c->desc, inputs > 1 ? &x2 : NULL, inputs > 2 ? &x3 : NULL);
-  draw_program(d, &c->desc.u.expr, inputs);
-  c->desc.u.expr.weight = inputs > 1 && dice_is(d, 15);
-}
-
-static void draw_random(dice_t *d, op_case_t *c)
-{
-  ct_shape_t x = draw_any(d);
-  start(c, CT_OP_RANDOM, x, x);
-  c->desc.u.random.kind = (ct_random_t)dice_throw(d, 0, CT_RANDOM_COUNT - 1);
-  c->desc.u.random.p = 0.01 * (double)dice_throw(d, 0, 100);
-  c->desc.u.random.layer = (uint32_t)dice_throw(d, 0, 1000);
 }
 
 /* A drawn convolution whose weight and bias are inputs. */
@@ -572,7 +447,7 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_OPERAND: {
     ct_shape_t any = ct_shape(3, draw_channels(d), draw_size(d), draw_size(d));
-    start(c, kind, any, any);
+    draw_start(c, kind, any, any);
     return 1;
   }
   case CT_OP_EXPR:

@@ -110,11 +110,9 @@ static void survives_any_failed_allocation(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(layers_share_parameters),
-                                    CT_TEST(a_parameter_may_stand_alone),
-                                    CT_TEST(parameters_have_further_names),
-                                    CT_TEST(what_cannot_be_shared_is_refused),
-                                    CT_TEST(survives_any_failed_allocation),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(layers_share_parameters),        CT_TEST(a_parameter_may_stand_alone),
+      CT_TEST(parameters_have_further_names),  CT_TEST(what_cannot_be_shared_is_refused),
+      CT_TEST(survives_any_failed_allocation), CT_TEST_END};
   return ct_test_main("model shared", tests, argc, argv);
 }
