@@ -17,11 +17,13 @@ typedef struct {
 /* No padding_idx. */
 enum { NONE = -(1 << 30) };
 
+#define PADDING(type)                                               \
+  CT_OPT_INT(type, padding_idx, "-1073741824", NONE, MOST_ROWS - 1, \
+             "row that gets no gradient; negative: from the end; below -rows: none")
+
 static const ct_opt_t embedding_rows[] = {
     CT_OPT_INT(embedding_t, rows, NULL, 1, MOST_ROWS, "rows of the table: indices are below it"),
-    CT_OPT_INT(embedding_t, dim, NULL, 1, 1 << 30, "elements of a row"),
-    CT_OPT_INT(embedding_t, padding_idx, "-1073741824", NONE, MOST_ROWS - 1,
-               "row that gets no gradient; negative: from the end; below -rows: none"),
+    CT_OPT_INT(embedding_t, dim, NULL, 1, 1 << 30, "elements of a row"), PADDING(embedding_t),
     CT_OPT_END};
 
 static int rows_grow(const ct_shape_t *ids, int ndim, const int64_t *dim, ct_shape_t *out)
@@ -62,12 +64,18 @@ static int embedding_params(const void *opts, const ct_shape_t *in,
   return 1;
 }
 
+/* Sets the number of rows, and the one that gets no gradient. */
+static void rows_describe(ct_op_desc_t *d, int64_t rows, int64_t padding_idx)
+{
+  int64_t padding = padding_idx < 0 ? padding_idx + rows : padding_idx;
+  d->u.rows.rows = rows;
+  d->u.rows.padding = padding < 0 ? 0 : (int)padding + 1;
+}
+
 static void embedding_attributes(const void *opts, ct_op_desc_t *d)
 {
   const embedding_t *o = opts;
-  int64_t padding = o->padding_idx < 0 ? o->padding_idx + o->rows : o->padding_idx;
-  d->u.rows.rows = o->rows;
-  d->u.rows.padding = padding < 0 ? 0 : (int)padding + 1;
+  rows_describe(d, o->rows, o->padding_idx);
 }
 
 const ct_layer_ops_t ct__layer_embedding = {
@@ -85,12 +93,21 @@ const ct_layer_ops_t ct__layer_embedding = {
 
 /* ---- rows ---- */
 
+typedef struct {
+  int64_t padding_idx;
+} rows_t;
+
+static const ct_opt_t rows_rows[] = {PADDING(rows_t), CT_OPT_END};
+
 static int rows_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
 {
   int rc = CT_OK;
   const ct_shape_t *ids = &in[0], *table = &in[1];
+  const rows_t *o = opts;
   char text[80];
-  (void)opts;
+  if (o->padding_idx >= table->dim[0])
+    CT_FAIL(CT_ERR_SHAPE, "padding_idx %lld is not a row of its table, %s",
+            (long long)o->padding_idx, ct_shape_text(table, text, sizeof text));
   CT_TRY(ct__layer_keeps_batch(table, 0, "to take rows of"));
   if (table->dim[0] > MOST_ROWS)
     CT_FAIL(CT_ERR_SHAPE, "its table, %s, has more than 2^24 rows",
@@ -105,14 +122,15 @@ out:
 
 static void rows_attributes(const void *opts, ct_op_desc_t *d)
 {
-  (void)opts;
-  d->u.rows.rows = d->x2.dim[0];
+  const rows_t *o = opts;
+  rows_describe(d, d->x2.dim[0], o->padding_idx);
 }
 
 const ct_layer_ops_t ct__layer_rows = {
     .kind = "rows",
     .help = "rows of a table by indices, table[indices]: from: [table, indices]",
-    .opts = ct__layer_no_options,
+    .opts_bytes = sizeof(rows_t),
+    .opts = rows_rows,
     .inputs = 2,
     .general = 1,
     .swaps = 1,

@@ -137,7 +137,7 @@ static int is_synthetic(const ct_config_t *c)
 static void take_classes(ct_config_t *c, const ct_shape_t *y)
 {
   if (c->model.classes || !is_synthetic(c)) return;
-  c->model.classes = y->ndim > 2 ? y->dim[1] : ct_shape_sample(y);
+  c->model.classes = c->data.classes = y->ndim > 2 ? y->dim[1] : ct_shape_sample(y);
 }
 
 /* Gives synthetic samples the shape that the model takes; and stored ones whose shape could be read
