@@ -48,7 +48,7 @@ static int reorder_move(const ct_shape_t *from, const void *x, const ct_shape_t 
                  : GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(from), cudaMemcpyDefault, s));
     return GPU_CHECK(gpu__cast(from->dtype, to->dtype, n, x, y, s));
   }
-  int64_t batch = from->dim[0], space = batch && channels ? n / batch / channels : 0;
+  int64_t batch = image->dim[0], space = batch && channels ? n / batch / channels : 0;
   int first = from->layout == CT_PLAIN; /* channels first */
   return GPU_CHECK(gpu__turn(from->dtype, to->dtype, batch, first ? channels : space,
                              first ? space : channels, x, y, s));

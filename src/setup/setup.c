@@ -35,9 +35,9 @@ int ct_setup_parse(ct_config_t *c, const char *path, const ct_args_t *a)
 
 int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss)
 {
-  int rc = CT_OK;
   char cwd[CT_PATH_MAX];
-  CT_TRY(ct_file_cwd(cwd, sizeof cwd));
+  int rc = ct_file_cwd(cwd, sizeof cwd);
+  if (rc != CT_OK) return rc;
   CT_TRY(ct_config_resolve(c, cwd, ranks));
   CT_TRY(ct_setup_import(c));
   CT_TRY(ct_config_check(c, ranks, with_loss));
