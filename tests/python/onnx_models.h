@@ -53,6 +53,19 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"computed-weight",
+     3,
+     {4, 5, 6},
+     "layers:\n"
+     "  - {parameter: {shape: [6, 2, 3, 3], std: 0.3}, name: w}\n"
+     "  - {parameter: {shape: [6], std: 0.3}, name: b}\n"
+     "  - {mul: {value: 0.5}, from: w, name: half}\n"
+     "  - convolve: {padding: 1, stride: 2, groups: 2}\n"
+     "    from: [input, half, b]\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"transposed-volumes",
      4,
      {2, 3, 2, 4},

@@ -17,7 +17,7 @@ static void options_become_a_spec(void)
   static const char yaml[] = "train: [a.h5, b.h5]\nval: synthetic\nshape: [1, 8, 8]\n"
                              "layout: nhwc\ncache_mb: 2\nworkers: 3\nclasses: 6\n"
                              "synthetic_targets: 5\n";
-  double five[] = {1, 1, 1, 1, 1};
+  double eight[] = {1, 1, 1, 1, 1, 1, 1, 1};
   ct_data_opts_t o = {0};
   ct_yaml_t *n;
   int64_t shape[CT_MAX_DIMS - 1];
@@ -49,9 +49,9 @@ static void options_become_a_spec(void)
   o.shape.v[1] = 2.5;
   CT_ASSERT_FAILS(ct_data_spec(&o, &o.train, "d", 9, shape, &spec), CT_ERR_USAGE, "2.5");
   ct_opt_doubles_t given = o.shape;
-  o.shape = (ct_opt_doubles_t){.v = five, .n = 5};
+  o.shape = (ct_opt_doubles_t){.v = eight, .n = 8};
   CT_ASSERT_FAILS(ct_data_spec(&o, &o.train, "d", 9, shape, &spec), CT_ERR_USAGE,
-                  "data.shape: has 5 numbers, a sample up to 4");
+                  "data.shape: has 8 numbers, a sample up to 7");
   o.shape = (ct_opt_doubles_t){0};
   CT_ASSERT_OK(ct_data_spec(&o, &o.train, "d", 9, shape, &spec));
   CU_ASSERT_PTR_NULL(spec.shape);

@@ -74,8 +74,8 @@ static void what_cannot_be_shared_is_refused(void)
        "m.yaml:3: layer 'a.bias' (parameter): there is a parameter a.bias already; to share it, "
        "name it in `weights`"},
       {A "{buffer: {shape: [4]}, name: b, weights: [a.bias]}", "expected 4, a buffer"},
-      {A "{parameter: {shape: [4]}, name: b}\n- {linear: {out: 4}, from: b}",
-       "its input, 4, is made of parameters alone"},
+      {A "{parameter: {shape: [1, 2, 4]}, name: b}\n- {lstm: {hidden: 4}, from: b}",
+       "its input, 1x2x4, is made of parameters alone"},
       {A "{parameter: {shape: [0]}, name: b}", "shape: 0 is not a whole number of at least 1"},
       {A "{parameter: {shape: []}, name: b}", "shape: expected 1 to 8 numbers, not 0"},
       {A "{parameter: {shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}, name: b}", "not 9"},

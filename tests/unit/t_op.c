@@ -215,6 +215,7 @@ static void parameters_have_torchs_sizes(void)
               {CT_OP_TOKENS, {4, 10 * 4}},
               {CT_OP_OPERAND, {2 * 4 * 25}},
               {CT_OP_ROWS, {7 * 5}},
+              {CT_OP_EXPR, {0}},
               {CT_OP_POOL, {0}},
               {CT_OP_UPDATE, {0}}};
   ct_op_desc_t d;

@@ -102,7 +102,7 @@ static void refused(void)
   } bad[] = {{"<c8", "(1,)", "holds elements of type '<c8'", 8},
              {"|O", "(1,)", "holds elements of type '|O'", 8},
              {"<i4", "(3,)", "its header says 3 elements of int32, but there are 8 bytes", 8},
-             {"<i4", "()", "has 0 dims, expected 1 to 5", 4},
+             {"<i4", "()", "has 0 dims, expected 1 to 8", 4},
              {"<i4", "(0, 2)", "contains no samples", 0},
              {"<i4", "(4294967296, 4294967296)", "its header says", 8},
              {"<i4", "(-1,)", "the header is not one that NumPy writes", 4}};

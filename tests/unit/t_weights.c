@@ -189,14 +189,14 @@ static void checkpoint_is_written(void)
 static void what_no_checkpoint_holds(void)
 {
   const char *path = file_in(ct_test_dir(), "out.h5");
-  static const int64_t dim[] = {1, 1, 1, 1, 1, 1};
+  static const int64_t dim[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   const ct_tensor_t flag = {"flag", CT_ELEM_BOOL, 0, NULL, 1},
-                    deep = {"deep", CT_ELEM_F32, 6, dim, 1};
+                    deep = {"deep", CT_ELEM_F32, 9, dim, 1};
   ct_weights_out_t *o;
   CT_ASSERT_FAILS(ct_weights_hdf5.create(path, &flag, 1, NULL, 0, &o), CT_ERR_FORMAT,
                   "'flag', bool");
   CT_ASSERT_FAILS(ct_weights_hdf5.create(path, &deep, 1, NULL, 0, &o), CT_ERR_FORMAT,
-                  "float32 of 6 dims");
+                  "float32 of 9 dims");
   CT_ASSERT_INT(ct_file_exists(path), 0);
 }
 
