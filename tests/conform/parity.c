@@ -77,7 +77,8 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 /* Returns 1 for ops with several GEMMs, whose intermediate results are rounded too. */
 static int is_chain(const ct_op_desc_t *d)
 {
-  return d->kind == CT_OP_LSTM || d->kind == CT_OP_ATTENTION || d->kind == CT_OP_SDPA;
+  return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION ||
+         d->kind == CT_OP_SDPA;
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
 }
 
@@ -122,9 +123,10 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
   double tol = tolerance(info) * (is_chain(d) ? 3 : cancelled(d) > 1 ? 10 : 1);
   /* bf16 has 8 bits of precision, fp16 11; activations are rounded to them, and weights may be.
    * The error of a sigmoid's derivative near its ends is relative to the largest derivative.  In
-   * ops with several GEMMs the factors are rounded too, and logsumexp's gradient is exp(x - y) of a
-   * rounded y. */
-  int of_result = d->kind == CT_OP_REDUCE && d->u.reduce.mode == CT_RED_LOGSUMEXP;
+   * ops with several GEMMs the factors are rounded too, and the gradients of norm and logsumexp are
+   * those of a rounded y. */
+  int of_result = d->kind == CT_OP_REDUCE &&
+                  (d->u.reduce.mode == CT_RED_LOGSUMEXP || d->u.reduce.mode == CT_RED_NORM);
   double worse = d->kind == CT_OP_ACT ? 4 : of_result ? 3 : is_chain(d) ? 2 : 1;
   double low = d->y.dtype == CT_BF16 ? 5e-3 * worse : d->y.dtype == CT_F16 ? 6e-4 * worse : tol;
   int64_t x = ct_shape_count(&d->x), y = ct_shape_count(&d->y);
