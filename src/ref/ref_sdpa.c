@@ -13,6 +13,7 @@ typedef struct head {
   double *dp;
 } head_t;
 
+/* With a scratch of NULL: the sizes alone. */
 static head_t head_of(const ct_op_desc_t *d, int64_t i, double *scratch)
 {
   head_t h = {.t = ct_dim_back(&d->x, 1),
@@ -24,7 +25,7 @@ static head_t head_of(const ct_op_desc_t *d, int64_t i, double *scratch)
   h.k = i * h.s * h.d;
   h.v = i * h.s * h.e;
   h.y = i * h.t * h.e;
-  h.dp = scratch + h.s;
+  if (scratch) h.dp = scratch + h.s;
   return h;
 }
 
