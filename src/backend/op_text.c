@@ -83,13 +83,20 @@ static void put_pool(text_t *t, const ct_op_desc_t *d)
   put_word(t, d->u.pool.relu, "relu");
 }
 
+/* The dims that a description has room for: a wrong one, which is refused by this text, may name
+ * more. */
+static int known_dims(int n)
+{
+  return n > CT_MAX_DIMS ? CT_MAX_DIMS : n;
+}
+
 /* Appends the dims of x that the dims of y read, with their steps, "[0 2 1*-1 -]", and what is not
  * the default. */
 static void put_strided(text_t *t, const ct_op_desc_t *d)
 {
   static const char *const edges[] = {"value", "reflect", "replicate", "wrap"};
-  int n = d->u.strided.y_view_dims ? d->u.strided.y_view_dims : d->y.ndim;
-  int m = d->u.strided.x_view_dims ? d->u.strided.x_view_dims : d->x.ndim;
+  int n = known_dims(d->u.strided.y_view_dims ? d->u.strided.y_view_dims : d->y.ndim);
+  int m = known_dims(d->u.strided.x_view_dims ? d->u.strided.x_view_dims : d->x.ndim);
   for (int i = 0; i < n; i++) {
     op_put(t, "%s", i ? " " : " [");
     if (d->u.strided.from[i] < 0)
@@ -151,7 +158,7 @@ static void put_reduce(text_t *t, const ct_op_desc_t *d)
 {
   ct_reduction_t mode = d->u.reduce.mode;
   put_word(t, 1, ct_reduction_name(mode));
-  for (int i = 0, n = 0; i < d->x.ndim; i++)
+  for (int i = 0, n = 0; i < known_dims(d->x.ndim); i++)
     if (d->u.reduce.dims >> i & 1) op_put(t, "%s%d", n++ ? "," : " dim ", i);
   if (mode == CT_RED_NORM) op_put(t, " p%g", d->u.reduce.p);
   if (mode == CT_RED_VAR || mode == CT_RED_STD) op_put(t, " correction %g", d->u.reduce.correction);

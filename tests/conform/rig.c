@@ -211,8 +211,9 @@ static int prepare(rig_t *r)
     ct_op_kind_t kind = r->desc.kind;
     int own = kind == CT_OP_OPERAND || kind == CT_OP_STRIDED || kind == CT_OP_REDUCE;
     own |= kind == CT_OP_CONCAT && ct_op_concat_dim(&r->desc) == 0;
+    int rows = kind == CT_OP_DROPOUT && r->desc.u.dropout.rows ? r->desc.u.dropout.rows : 1;
     if (!own && !ct_op_is(kind, CT_KIND_SHAPES))
-      other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3;
+      other.x.dim[0] = other.y.dim[0] = r->desc.x.dim[0] + 3 * rows;
     CT_TRY(s->be->op->prepare(s->dev, &other, NULL, &r->like, &info));
     CT_TRY(s->be->op->prepare(s->dev, &r->desc, r->like, &r->op, &r->info));
     if (info.param_layout != r->info.param_layout ||
