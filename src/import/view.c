@@ -286,7 +286,7 @@ static int view_strip_batch(const ct__im_t *t, int n, const int *x, int dim, int
 
 int ct__im_concat(ct__im_t *t, int n, const int *x, int dim, int *out)
 {
-  int rc = CT_OK, used, pair[2], list[VIEW_PARTS];
+  int rc = CT_OK, used, pair[2], list[VIEW_PARTS] = {0};
   const ct_shape_t whole = t->layer[x[0]].shape;
   int shared = view_strip_batch(t, n, x, dim, list);
   if (shared) x = list;
