@@ -1,5 +1,7 @@
 /* Output of predictions: text on stdout, a csv file, an HDF5 file, or masks.  Output follows the
  * order of the samples, batch by batch; arrays of an HDF5 file are written at the end. */
+#include "commands/predict_several.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -340,20 +342,19 @@ out:
 
 /* ---- completing the file ---- */
 
-/* Writes the names of the samples, one for each row. */
-static int put_samples(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
+int ct__put_samples(const ct_dataset_t *d, int64_t samples, const ct_store_ops_t *ops,
+                    ct_store_t *store)
 {
   int rc = CT_OK;
-  ct_str_t samples = {0};
+  ct_str_t text = {0};
   char location[CT_PATH_MAX];
-  const ct_dataset_t *d = &p->s->val;
-  for (int64_t i = 0; i < p->samples; i++) {
+  for (int64_t i = 0; i < samples; i++) {
     d->ops->location(d->reader, i, location, sizeof location);
-    CT_TRY(ct_str_add(&samples, "%s\n", location));
+    CT_TRY(ct_str_add(&text, "%s\n", location));
   }
-  CT_TRY(ops->put_text(store, "/samples", samples.data));
+  CT_TRY(ops->put_text(store, "/samples", text.data));
 out:
-  ct_str_clear(&samples);
+  ct_str_clear(&text);
   return rc;
 }
 
@@ -389,7 +390,7 @@ static int write_h5(const ct_predict_out_t *p)
   ct_store_t *store = NULL;
   CT_TRY(ops->create(p->style.output, &store));
   CT_TRY(put_arrays(p, ops, store));
-  CT_TRY(put_samples(p, ops, store));
+  CT_TRY(ct__put_samples(&p->s->val, p->samples, ops, store));
   rc = ops->commit(store);
   store = NULL;
 out:

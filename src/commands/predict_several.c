@@ -252,22 +252,6 @@ out:
   return rc;
 }
 
-static int put_samples(const ct__outputs_t *p, const ct_store_ops_t *ops, ct_store_t *store)
-{
-  int rc = CT_OK;
-  ct_str_t samples = {0};
-  char location[CT_PATH_MAX];
-  const ct_dataset_t *d = &p->s->val;
-  for (int64_t i = 0; i < p->samples; i++) {
-    d->ops->location(d->reader, i, location, sizeof location);
-    CT_TRY(ct_str_add(&samples, "%s\n", location));
-  }
-  CT_TRY(ops->put_text(store, "/samples", samples.data));
-out:
-  ct_str_clear(&samples);
-  return rc;
-}
-
 static int write_h5(const ct__outputs_t *p)
 {
   int rc = CT_OK;
@@ -276,7 +260,7 @@ static int write_h5(const ct__outputs_t *p)
   CT_TRY(ops->create(p->style.output, &store));
   for (int k = 0; k < p->parts; k++)
     CT_TRY(put_part(p, &p->part[k], ops, store));
-  CT_TRY(put_samples(p, ops, store));
+  CT_TRY(ct__put_samples(&p->s->val, p->samples, ops, store));
   rc = ops->commit(store);
   store = NULL;
 out:

@@ -19,4 +19,9 @@ int64_t ct__outputs_lost(const ct__outputs_t *p);
 /** Frees \a p, which may be NULL. */
 void ct__outputs_close(ct__outputs_t *p);
 
+/** Writes the names of the first `samples` samples of d, a line for each row of the predictions, as
+ * /samples of an open store (predict_output.c). Local. */
+int ct__put_samples(const ct_dataset_t *d, int64_t samples, const ct_store_ops_t *ops,
+                    ct_store_t *store);
+
 #endif
