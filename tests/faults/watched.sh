@@ -3,14 +3,20 @@
 . "${CT_SRC:?see tests/env.sh}/tests/faults/common.sh" || exit 99
 [ -n "$CT_MPIEXEC" ] || skip_all "no MPI launcher"
 
-# Each rank goes through this script, which notes the rank's process and its exit status.
+# Each rank goes through this script, which notes the rank's process and its exit status.  Hydra sends
+# SIGUSR1 to the process groups of the others when a rank has died; if the script died of it, Hydra
+# would kill a rank before it has told the others that it has reported the death.
 cat >"$work/rank" <<'E1'
 #!/bin/sh
+trap : USR1
 rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}
 "$program" "$@" &
 echo $! >"$work/pid.$rank.new" && mv "$work/pid.$rank.new" "$work/pid.$rank"
-wait $!
-code=$?
+code=138
+while [ $code = 138 ]; do
+  wait $!
+  code=$?
+done
 echo $code >>"$work/codes"
 exit $code
 E1
