@@ -41,13 +41,14 @@ static int expr_prepare(ct_op_t *op, ct_op_info_t *info)
 static void *gradient_of(const expr_t *x, const ct_op_args_t *a, int k)
 {
   void *const dx[] = {a->dx, a->dx2, a->dx3};
-  if (k == 1 && x->e.program.weight) return a->pass & CT_BWD_PARAM ? a->dw[0] : NULL;
+  int param = ct_expr_param(&x->head.desc, k);
+  if (param >= 0) return a->pass & CT_BWD_PARAM ? a->dw[param] : NULL;
   return a->pass & CT_BWD_DATA ? dx[k] : NULL;
 }
 
 static ct_dtype_t type_of(const expr_t *x, int k)
 {
-  return k == 1 && x->e.program.weight ? CT_F32 : x->head.desc.y.dtype;
+  return ct_expr_param(&x->head.desc, k) >= 0 ? CT_F32 : x->head.desc.y.dtype;
 }
 
 /* Returns what a backward pass for a set of inputs computes. */
@@ -103,7 +104,8 @@ static int expr_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
   const expr_t *x = (const expr_t *)op;
   gpu__expr_arrays_t arrays = {.in = {a->x, a->x2, a->x3}, .y = a->y};
   (void)at;
-  if (x->e.program.weight) arrays.in[1] = a->w[0];
+  for (int k = 1; k <= x->e.program.weight; k++)
+    arrays.in[k] = a->w[k - 1];
   if (a->pass & CT_FWD) GPU_TRY(gpu__expr_forward(&x->e, op->desc.y.dtype, &arrays, s));
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) CT_TRY(expr_backward(x, a, &arrays, s));
 out:

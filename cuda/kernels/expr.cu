@@ -48,7 +48,7 @@ CT_D void read_inputs(const gpu__expr_t &e, const gpu__expr_arrays_t &a, uint32_
 {
   for (int k = 0; k < e.view.inputs; k++) {
     if (!(which >> k & 1)) continue;
-    int wide = k == 1 && e.program.weight;
+    int wide = k > 0 && k <= e.program.weight;
     for (int j = 0; j < count; j++) {
       int64_t at = place(e.view, k, first + j * THREADS);
       value[k][j] = wide ? ((const float *)a.in[k])[at] : gpu_load((const T *)a.in[k] + at);
@@ -140,7 +140,7 @@ CT_KERNEL void expr_backward(gpu__expr_t e, gpu__expr_arrays_t a, gpu__expr_pull
         int64_t i = first + j * THREADS;
         if (a.all[k]) a.all[k][i] = gradient[k][j];
         if (!a.dx[k]) continue;
-        if (k == 1 && e.program.weight)
+        if (k > 0 && k <= e.program.weight)
           ((float *)a.dx[k])[i] = gradient[k][j];
         else
           gpu_store((T *)a.dx[k] + i, gradient[k][j]);

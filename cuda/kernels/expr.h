@@ -16,7 +16,7 @@ typedef struct gpu__expr {
   ct_expr_view_t view;
 } gpu__expr_t;
 
-/** Arrays of a run, of one type, but the second input of a program with a weight is float32. */
+/** Arrays of a run, of one type, but inputs that are weights are float32. */
 typedef struct gpu__expr_arrays {
   const void *in[CT_EXPR_INPUTS];
   const void *dy, *dy2; /**< dy2 NULL: 0 */

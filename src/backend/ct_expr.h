@@ -118,7 +118,7 @@ typedef struct ct_expr {
   ct_expr_step_t step[CT_EXPR_STEPS];
   int consts, steps;
   int weight; /**< 1: the second input is the parameter w[0], float32 in any case, and the
-                   descriptor's x2 its shape */
+                   descriptor's x2 its shape; 2: also the third input is one, w[1], with x3 */
   int unused; /**< 0 */
 } ct_expr_t;
 

@@ -21,6 +21,11 @@ typedef struct ct_expr_view {
 int ct_expr_inputs(const ct_op_desc_t *d);
 /** Returns the shape of input \a k of an EXPR. */
 const ct_shape_t *ct_expr_shape(const ct_op_desc_t *d, int k);
+/** Returns the number of the parameter that is input \a k of an EXPR; -1: the input is none. */
+static inline int ct_expr_param(const ct_op_desc_t *d, int k)
+{
+  return k <= d->u.expr.weight ? k - 1 : -1;
+}
 /** Returns 1 if an EXPR can have y in layout \a y with each input in its own layout: plain; or an
  * image layout that inputs with y's number of dims have too, others being plain, and whose blocks
  * y's channels fill. */

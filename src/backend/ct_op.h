@@ -53,7 +53,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   /* other activation functions */                                                                \
   X(ACT, act, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                       \
   /* any other elementwise functions of up to three inputs, broadcast to y (ct_expr.h) */         \
-  X(EXPR, expr, CT_KIND_SHAPES, 1, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_FWD,            \
+  X(EXPR, expr, CT_KIND_SHAPES, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_FWD,            \
     CT_KIND_FWD)                                                                                  \
   /* max (saves the arg-max; optional ReLU) or average over windows, or global average */         \
   X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)             \
@@ -242,8 +242,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           stats, x, … -> y                      stats, x, … -> dx, dx2?
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
  *  ACT      x -> y                                x or y, dy -> dx
- *  EXPR     x, x2?, x3?, w[0] [as x2] -> y        x, x2?, x3?, dy (+ dy2), w -> dx, dx2, dx3 (each
- *                                                 may be NULL), dw[0]
+ *  EXPR     x, x2?, x3?, w[0] [as x2], w[1] [as   x, x2?, x3?, dy (+ dy2), w -> dx, dx2, dx3 (each
+ *           x3] -> y                              may be NULL), dw[0], dw[1]
  *  POOL     x -> y                                dy (+ dy2), saved -> dx
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)

@@ -25,7 +25,7 @@ int ct_expr_layout_fits(const ct_op_desc_t *d, ct_layout_t y)
     const ct_shape_t *s = ct_expr_shape(d, k);
     if (s->layout != (s->ndim == d->y.ndim ? y : CT_PLAIN)) return 0;
     /* the weight has no layout, so it must not have dims that a layout would move */
-    if (k == 1 && d->u.expr.weight && s->ndim == d->y.ndim && y != CT_PLAIN) return 0;
+    if (ct_expr_param(d, k) >= 0 && s->ndim == d->y.ndim && y != CT_PLAIN) return 0;
   }
   return 1;
 }
@@ -36,8 +36,8 @@ ct_layout_t ct_expr_wants(const ct_op_desc_t *d)
   const ct_shape_t *most = NULL;
   for (int k = 0; k < ct_expr_inputs(d); k++) {
     const ct_shape_t *s = ct_expr_shape(d, k);
-    int given = k != 1 || !d->u.expr.weight;
-    if (given && s->ndim == d->y.ndim && (!most || ct_shape_count(s) > ct_shape_count(most)))
+    if (ct_expr_param(d, k) < 0 && s->ndim == d->y.ndim &&
+        (!most || ct_shape_count(s) > ct_shape_count(most)))
       most = s;
   }
   if (!most) return CT_PLAIN;

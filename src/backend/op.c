@@ -209,7 +209,8 @@ int64_t ct_op_pixels(const ct_op_desc_t *d)
 static int expr_uses(const ct_op_desc_t *d)
 {
   unsigned inputs = d->passes & CT_BWD_DATA ? (1u << ct_expr_inputs(d)) - 1 : 0;
-  if (d->u.expr.weight) inputs = (inputs & ~2u) | (d->passes & CT_BWD_PARAM ? 2u : 0);
+  for (int k = 1; k <= d->u.expr.weight; k++)
+    inputs = (inputs & ~(1u << k)) | (d->passes & CT_BWD_PARAM ? 1u << k : 0);
   uint32_t read = ct_expr_needs(&d->u.expr, inputs).value & ((1u << CT_EXPR_INPUTS) - 1);
   return read ? CT_USES_X : 0;
 }
@@ -273,7 +274,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_OPERAND:
     return ct_shape_count(&d->y);
   case CT_OP_EXPR:
-    return d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
+    return param < d->u.expr.weight ? ct_shape_count(ct_expr_shape(d, 1 + param)) : 0;
   case CT_OP_ROWS:
     return d->x2.ndim ? 0 : d->u.rows.rows * ct_op_row_width(d);
   case CT_OP_TOKENS:

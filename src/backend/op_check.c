@@ -211,7 +211,8 @@ static int64_t size_at(const ct_shape_t *s, const ct_shape_t *y, int i)
 static const char *check_expr(const ct_op_desc_t *d)
 {
   if (d->x3.ndim && !d->x2.ndim) return "it has a third input, but no second one";
-  if (d->u.expr.weight && !d->x2.ndim) return "its weight has no shape";
+  if (d->u.expr.weight < 0 || d->u.expr.weight >= ct_expr_inputs(d))
+    return "its weight has no shape";
   if (d->passes & CT_BWD_PARAM && !d->u.expr.weight) return "it has no parameter";
   for (int i = 0; i < d->y.ndim; i++) {
     int64_t size = 1;

@@ -102,6 +102,7 @@
   X(softshrink)       \
   X(threshold)        \
   X(prelu)            \
+  X(scale)            \
   X(random)           \
   X(concat)           \
   X(upsample)         \

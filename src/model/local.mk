@@ -57,6 +57,7 @@ libctrain_a_SOURCES += \
   %D%/layer_relu.c \
   %D%/layer_reshape.c \
   %D%/layer_rows.c \
+  %D%/layer_scale.c \
   %D%/layer_sdpa.c \
   %D%/layer_select.c \
   %D%/layer_sequence.c \

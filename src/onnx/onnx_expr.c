@@ -1,5 +1,6 @@
 /* Translates elementwise programs, step by step, and random numbers.  Functions that opset 17 lacks
  * are composed.  Results of comparisons are cast to numbers, and conditions to booleans. */
+#include "backend/ct_expr_view.h"
 #include "onnx/onnx.h"
 
 #include <math.h>
@@ -266,9 +267,12 @@ void ct__onnx_expr(ct__onnx_t *o, int id, const ct_op_desc_t *d,
   char name[CT_EXPR_VALUES][CT__ONNX_NAME] = {{0}};
   for (int k = 0; k < CT_EXPR_INPUTS; k++)
     if (in[k]) ct_text_fit(name[k], sizeof name[k], "%s", in[k]);
-  if (e->weight)
-    ct_text_fit(name[1], sizeof name[1], "%s",
-                ct__onnx_made(o, id, 0, CT__ONNX_PARAM, "wide", d->x2.ndim, d->x2.dim));
+  for (int k = 1; k <= e->weight; k++) {
+    const ct_shape_t *s = ct_expr_shape(d, k);
+    ct_text_fit(
+        name[k], sizeof name[k], "%s",
+        ct__onnx_made(o, id, k - 1, CT__ONNX_PARAM, k > 1 ? "wide2" : "wide", s->ndim, s->dim));
+  }
   for (int i = 0; i < e->consts; i++) {
     char word[32];
     if (!is_read(e, CT_EXPR_CONST + i)) continue;

@@ -380,7 +380,8 @@ static void expr_backward(expr_t *e)
   double *sums = a->scratch, val[CT_EXPR_VALUES] = {0};
   unsigned wanted = 0;
   int64_t at[CT_EXPR_INPUTS];
-  if (p->weight) out[1] = param ? a->dw[0] : NULL;
+  for (int k = 1; k <= p->weight; k++)
+    out[k] = param ? a->dw[k - 1] : NULL;
   for (int k = 0; k < e->view.inputs; k++) {
     if (!out[k]) continue;
     wanted |= 1u << k;
@@ -410,9 +411,9 @@ static int expr_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   int64_t at[CT_EXPR_INPUTS];
   for (int k = 0; k < CT_EXPR_INPUTS; k++)
     e.type[k] = d->y.dtype;
-  if (d->u.expr.weight) {
-    e.in[1] = a->w[0];
-    e.type[1] = CT_F32;
+  for (int k = 1; k <= d->u.expr.weight; k++) {
+    e.in[k] = a->w[k - 1];
+    e.type[k] = CT_F32;
   }
   for (int64_t i = 0; a->pass & CT_FWD && i < e.view.count; i++) {
     places(&e.view, i, at);

@@ -155,15 +155,15 @@ static int case_broadcast(int i, op_case_t *out)
       {{3, 3, 3, 0}, {0, 4, 6}, {0, 4, 6}, {1, 4, 1}, {0}}, /* an empty batch */
       {{4, 4, 0, 0}, {3, 7, 5, 5}, {3, 7, 5, 5}, {0}, {0}},
   };
-  if (i >= 2 * COUNT(rows)) return 0;
-  const cast_row_t *r = &rows[i / 2];
+  if (i >= 3 * COUNT(rows)) return 0;
+  const cast_row_t *r = &rows[i / 3];
   ct_shape_t y = shape_of(r->dims[0], r->y), x = shape_of(r->dims[1], r->x);
   ct_shape_t x2 = shape_of(r->dims[2], r->x2), x3 = shape_of(r->dims[3], r->x3);
   int inputs = 1 + (r->dims[2] > 0) + (r->dims[3] > 0);
   case_start(out, CT_OP_EXPR, &x, &y);
   ct_op_desc_more(&out->desc, inputs > 1 ? &x2 : NULL, inputs > 2 ? &x3 : NULL);
   mixed_program(&out->desc.u.expr, inputs);
-  out->desc.u.expr.weight = i % 2 && inputs > 1; /* the second input as a parameter */
+  out->desc.u.expr.weight = i % 3 < inputs ? i % 3 : 0; /* the last inputs as parameters */
   return 1;
 }
 
@@ -271,11 +271,11 @@ static int small_broadcast(int i, op_case_t *out)
   const ct_shape_t y = ct_shape(4, 2, 3, 2, 2);
   const ct_shape_t others[] = {ct_shape(3, 3, 1, 1), ct_shape(4, 2, 3, 1, 1), ct_shape(1, 2),
                                ct_shape(4, 1, 3, 2, 1), ct_shape(1, 1)};
-  if (i >= 2 * COUNT(others)) return 0;
+  if (i >= 4 * COUNT(others)) return 0;
   case_start(out, CT_OP_EXPR, &y, &y);
-  ct_op_desc_more(&out->desc, &others[i / 2], i % 2 ? &others[(i / 2 + 1) % COUNT(others)] : NULL);
+  ct_op_desc_more(&out->desc, &others[i / 4], i % 2 ? &others[(i / 4 + 1) % COUNT(others)] : NULL);
   mixed_program(&out->desc.u.expr, 2 + i % 2);
-  out->desc.u.expr.weight = i / 2 % 2;
+  out->desc.u.expr.weight = (i + i / 4) % 4 < 2 + i % 2 ? (i + i / 4) % 4 : 0;
   return 1;
 }
 

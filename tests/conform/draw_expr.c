@@ -52,7 +52,7 @@ void draw_expr(dice_t *d, op_case_t *c)
   draw_start(c, CT_OP_EXPR, x, y);
   ct_op_desc_more(&c->desc, inputs > 1 ? &x2 : NULL, inputs > 2 ? &x3 : NULL);
   draw_program(d, &c->desc.u.expr, inputs);
-  c->desc.u.expr.weight = inputs > 1 && dice_is(d, 15);
+  c->desc.u.expr.weight = dice_is(d, 20) ? (int)dice_throw(d, 0, inputs - 1) : 0;
 }
 
 void draw_random(dice_t *d, op_case_t *c)

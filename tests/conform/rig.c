@@ -241,8 +241,8 @@ static int open_tensors(rig_t *r)
   ct_shape_t x2 = ct_op_second(d);
   if (d->x2.ndim) x = d->x2.layout;
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
-  if (d->x3.ndim) CT_TRY(tensor_open(&r->x3, r->side, &d->x3, d->x3.layout));
-  if (d->x3.ndim) CT_TRY(tensor_open(&r->dx3, r->side, &d->x3, d->x3.layout));
+  if (takes_x3(d)) CT_TRY(tensor_open(&r->x3, r->side, &d->x3, d->x3.layout));
+  if (takes_x3(d)) CT_TRY(tensor_open(&r->dx3, r->side, &d->x3, d->x3.layout));
   /* an addition has the same gradient for both inputs */
   if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && !ct_op_adds_second(d))
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));

@@ -102,6 +102,8 @@ int takes_x2(const ct_op_desc_t *d);
 int64_t second_count(const ct_op_desc_t *d);
 /** Number of elements of x3; 0: the op has none. */
 int64_t third_count(const ct_op_desc_t *d);
+/** Returns 1 if the op has a third input that is no parameter. */
+int takes_x3(const ct_op_desc_t *d);
 
 /** An activation in an op's own layout and type. */
 typedef struct tensor {

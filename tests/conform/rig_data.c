@@ -63,7 +63,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_OPERAND:
     return param == 0 ? ct_shape_count(&d->y) : 0;
   case CT_OP_EXPR:
-    return param == 0 && d->u.expr.weight ? ct_shape_count(&d->x2) : 0;
+    return param < d->u.expr.weight ? ct_shape_count(param ? &d->x3 : &d->x2) : 0;
   case CT_OP_ROWS:
     if (d->x2.ndim || param > 0) return 0;
     for (int i = d->x.ndim, n = 1;; i++) {
@@ -147,9 +147,14 @@ int64_t second_count(const ct_op_desc_t *d)
   return ct_shape_count(&x2);
 }
 
+int takes_x3(const ct_op_desc_t *d)
+{
+  return d->x3.ndim && !(d->kind == CT_OP_EXPR && d->u.expr.weight > 1);
+}
+
 int64_t third_count(const ct_op_desc_t *d)
 {
-  return d->x3.ndim ? ct_shape_count(&d->x3) : 0;
+  return takes_x3(d) ? ct_shape_count(&d->x3) : 0;
 }
 
 /* Replaces values of x by drawn indices into the rows of x2, or of the parameter. */
@@ -219,7 +224,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   if (kind == DATA_SPREAD) spread(in->x, x, seed);
   if (ct_op_is(d->kind, CT_KIND_INDEX)) index_rows(d, in->x, seed);
   if (takes_x2(d)) in->x2 = numbers(second_count(d), seed, 1, kind);
-  if (d->x3.ndim) in->x3 = numbers(third_count(d), seed, 9, kind);
+  if (takes_x3(d)) in->x3 = numbers(third_count(d), seed, 9, kind);
   in->dy = numbers(y, seed, 2, kind);
   in->dy2 = numbers(y, seed, 3, kind);
   round_to(d->x.dtype, in->x, x);

@@ -110,6 +110,14 @@ class Net(nn.Module):
         return self.fc(self.features(x))
 
 
+class Scale(nn.Module):
+    def __init__(self, width, bias):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(width))
+
+
 def case(name, start, layers, function, modules=None, parameters=None, branches=1, init=None):
     """layers: items of the configuration between `in` and the end; function(net, in, in2, ...): the same in PyTorch.
 
@@ -238,6 +246,14 @@ case("prelu-channels", image(), [layer("prelu", "act", channels=3)], lambda net,
      init={"act.weight": (0.5, 0.3)})
 case("prelu-rows", row(), [layer("prelu", "act", channels=6)], lambda net, x: net.act(x), {"act": nn.PReLU(6)},
      init={"act.weight": (0.5, 0.3)})
+
+for name, start, width, shape, options, init in (("scale", image(), 3, (3, 1, 1), {"init": 1e-6}, {}),
+                                                 ("scale-rows", row(), 6, (6,), {"bias": True}, {"act.bias": (1, 0)}),
+                                                 ("scale-bias", volume(), 2, (2, 1, 1, 1), {"bias": True}, {}),
+                                                 ("scale-last", sequence(), 5, (5,), {"dim": -1, "bias": True}, {})):
+    case(name, start, [layer("scale", "act", **options)],
+         lambda net, x, s=shape: x * net.act.weight.view(s) + (net.act.bias.view(s) if hasattr(net.act, "bias") else 0),
+         {"act": Scale(width, options.get("bias"))}, init={"act.weight": (0.5, 1), **init})
 
 # ---- elementwise, two inputs -----------------------------------------------------------------
 POSITIVE = [layer("sigmoid", "a", "in")]

@@ -347,6 +347,7 @@ static const onnx_model_t onnx_models[] = {
      "  - tanhshrink\n"
      "  - prelu: {channels: 4}\n"
      "  - prelu\n"
+     "  - scale: {bias: yes, init: 0.9}\n"
      "  - {conv2d: {out: 4, kernel: 1}, name: third}\n"
      "  - hardshrink: {lambda: 0.1}\n"
      "  - softshrink: {lambda: 0.05}\n"

@@ -301,7 +301,7 @@ static int note_wanted(run_t *r)
   unsigned wanted = 0;
   for (int k = 0; k < r->e->view.inputs; k++) {
     r->out[k] = data ? given[k] : NULL;
-    if (k == 1 && r->p->weight) r->out[k] = a->pass & CT_BWD_PARAM ? a->dw[0] : NULL;
+    if (k > 0 && k <= r->p->weight) r->out[k] = a->pass & CT_BWD_PARAM ? a->dw[k - 1] : NULL;
     if (r->out[k]) wanted |= 1u << k;
     if (r->out[k] == a->dy || (a->dy2 && r->out[k] == a->dy2)) r->copies_dy = 1;
   }
@@ -347,9 +347,9 @@ static int expr_run(ct_op_t *op, const ct_op_args_t *a)
              .y = op->desc.y.dtype};
   for (int k = 0; k < CT_EXPR_INPUTS; k++)
     r.type[k] = r.y;
-  if (r.p->weight) {
-    r.in[1] = a->w[0];
-    r.type[1] = CT_F32;
+  for (int k = 1; k <= r.p->weight; k++) {
+    r.in[k] = a->w[k - 1];
+    r.type[k] = CT_F32;
   }
   if (a->pass & CT_FWD) expr_forward(&r);
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) expr_backward(&r);
