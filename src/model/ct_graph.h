@@ -27,6 +27,8 @@
  *    is the network's input.  Only earlier layers are allowed.  Default: the previous layer.
  *  - `weights`: the names of the layer's parameters, in their order, in place of its name and
  *    "weight", "bias", ….  A name that an earlier layer uses too is the same parameter.
+ *  - `share`: an earlier layer of the same kind whose parameters, and running statistics, this one
+ *    uses too, as a module of PyTorch that is called twice.
  *
  * The last layer is the output and must have `classes` values per sample, unless `model.outputs`
  * names the layers that are outputs; every other layer must be used. */

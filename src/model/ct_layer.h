@@ -45,6 +45,10 @@ typedef struct ct_layer_ops {
   /** Moves padding that the op does not have out of the options: writes the options of the `pad`
    * layer that must come before the layer, or "". NULL: the kind has no such padding. */
   int (*pads)(void *opts, const ct_shape_t *in, char *text, size_t cap);
+  /** Sets *name to the value whose shape the options ask for, "input" or the name of a layer; "":
+   * none.  With a \a shape: takes it from that value, and forgets the name.  NULL: the kind has no
+   * such option. */
+  int (*like)(void *opts, const char **name, const ct_shape_t *shape);
   /** Returns the op of a layer whose op depends on its options or on its inputs in[] (ndim 0: it
    * has no such input); `op` is then the one by which other modules know the kind.  NULL: it is
    * `op`. */

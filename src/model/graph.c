@@ -221,6 +221,25 @@ out:
   return rc;
 }
 
+/* Gives a layer the shape of another value that its options name. */
+static int resolve_like(const ct_graph_t *g, const ct_layer_ops_t *ops, void *opts)
+{
+  int rc = CT_OK, in = -1;
+  const char *name = NULL;
+  if (!ops->like) return CT_OK;
+  CT_TRY(ops->like(opts, &name, NULL));
+  if (!name || !*name) return CT_OK;
+  for (int k = 0; k < g->extra.n && strncmp(name, "input.", 6) == 0; k++)
+    if (strcmp(g->extra.name[k], name + 6) == 0) in = CT__INPUT_EXTRA(k);
+  if (in == -1 && strcmp(name, "input") != 0) {
+    in = find_layer(g, name);
+    if (in < 0) CT_FAIL(CT_ERR_USAGE, "like: no layer before this one is called '%.80s'", name);
+  }
+  CT_TRY(ops->like(opts, &name, shape_of(g, in)));
+out:
+  return rc;
+}
+
 /* Checks that the batch of each input is dim 0, for kinds that know no other. */
 static int check_batch(const ct_layer_t *l, const ct_shape_t *in)
 {
@@ -264,7 +283,7 @@ static int share_param(ct_graph_t *g, int param, const char *given, const ct_par
     CT_FAIL(CT_ERR_USAGE, "there is a parameter %s already; to share it, name it in `weights`",
             p->name);
   if (!ct_shape_same(&p->spec.shape, &spec->shape) || p->spec.buffer != spec->buffer)
-    CT_FAIL(CT_ERR_SHAPE, "weights: %s is %s%s of layer '%s', expected %s%s", p->name,
+    CT_FAIL(CT_ERR_SHAPE, "parameter %s is %s%s of layer '%s', expected %s%s", p->name,
             ct_shape_text(&p->spec.shape, has, sizeof has), p->spec.buffer ? ", a buffer," : "",
             g->layer[p->layer].name, ct_shape_text(&spec->shape, wants, sizeof wants),
             spec->buffer ? ", a buffer" : "");
@@ -303,6 +322,7 @@ static int add_params(ct_graph_t *g, ct_layer_t *l, const char *const *names)
   int given = 0, at = 0;
   while (names && given < CT_LAYER_PARAMS && names[given])
     given++;
+  if (given > l->params) CT_FAIL(CT_ERR_USAGE, "has %d parameters, not %d", l->params, given);
   for (int i = 0; i < l->params; i++) {
     /* names of state dicts leave out the constants */
     int skip = given < l->params && spec[i].buffer == CT_CONSTANT && *spec[i].suffix;
@@ -329,6 +349,7 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
   inputs_of(g, &l, shape);
   CT_TRY(check_batch(&l, shape));
   l.out = shape[0];
+  CT_TRY(resolve_like(g, ops, opts));
   if (ops->infer) CT_TRY(ops->infer(opts, shape, &l.out));
   if (!ops->general) l.out.batch = 1;
   if (ct_shape_count(&l.out) > CT__MAX_ELEMENTS)

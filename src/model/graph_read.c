@@ -18,6 +18,7 @@ typedef struct item {
   const char *name;         /* NULL: not given */
   const ct_yaml_t *from;    /* NULL: not given */
   const ct_yaml_t *weights; /* NULL: not given */
+  const ct_yaml_t *share;   /* NULL: not given */
 } item_t;
 
 static int fail_at(const char *where, int line, const char *fmt, ...)
@@ -56,11 +57,12 @@ static int unknown_kind(const char *word, const char *where, int line)
   nearer(word, "name", &best);
   nearer(word, "from", &best);
   nearer(word, "weights", &best);
+  nearer(word, "share", &best);
   if (best)
-    return fail_at(
-        where, line,
-        "'%.100s' is neither a kind of layer nor 'name', 'from' or 'weights'; did you mean '%s'?",
-        word, best);
+    return fail_at(where, line,
+                   "'%.100s' is neither a kind of layer nor 'name', 'from', 'weights' or 'share'; "
+                   "did you mean '%s'?",
+                   word, best);
   return fail_at(where, line, "'%.100s' is not a kind of layer; the kinds are %s", word, kinds);
 }
 
@@ -91,6 +93,8 @@ static int take_item(const ct_yaml_t *node, const char *where, item_t *it)
       it->name = n->text;
     } else if (strcmp(n->key, "weights") == 0) {
       it->weights = n;
+    } else if (strcmp(n->key, "share") == 0) {
+      it->share = n;
     } else {
       CT_TRY(take_kind(it, n->key, n, where));
     }
@@ -115,9 +119,24 @@ static int unknown_input(const ct_graph_t *g, const ct_yaml_t *from, const char 
                  from->text, ct_inputs_text(&g->extra, have, sizeof have));
 }
 
-static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)
+/* Finds the layer that a value names. */
+static int find_layer(const ct_graph_t *g, const ct_yaml_t *of, const char *where, int *layer)
 {
   const char *best = NULL;
+  for (int i = 0; i < g->layers; i++) {
+    if (strcmp(g->layer[i].name, of->text) == 0) {
+      *layer = i;
+      return CT_OK;
+    }
+    nearer(of->text, g->layer[i].name, &best);
+  }
+  return fail_at(where, of->line, "%s: no layer before this one is called '%s'%s%s%s",
+                 of->key ? of->key : "from", of->text, best ? "; did you mean '" : "",
+                 best ? best : "", best ? "'?" : "");
+}
+
+static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *where, int *in)
+{
   if (from->kind != CT_YAML_SCALAR || !from->text[0])
     return fail_at(where, from->line, "from: expected the name of a layer, or a list of two");
   *in = -1;
@@ -128,18 +147,7 @@ static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *wh
     return CT_OK;
   }
   if (strncmp(from->text, "input.", 6) == 0) return unknown_input(g, from, where);
-  for (int i = 0; i < g->layers; i++) {
-    if (strcmp(g->layer[i].name, from->text) == 0) {
-      *in = i;
-      return CT_OK;
-    }
-    nearer(from->text, g->layer[i].name, &best);
-  }
-  if (best)
-    return fail_at(where, from->line,
-                   "from: no layer before this one is called '%s'; did you mean '%s'?", from->text,
-                   best);
-  return fail_at(where, from->line, "from: no layer before this one is called '%s'", from->text);
+  return find_layer(g, from, where, in);
 }
 
 /* Returns 1 for a kind that takes any number of inputs: as a chain of layers. */
@@ -198,6 +206,26 @@ static int read_names(const item_t *it, const char *where, const char *names[CT_
   return CT_OK;
 }
 
+/* Finds the layer whose parameters the item takes. */
+static int find_owner(const ct_graph_t *g, const item_t *it, const char *where, int *owner)
+{
+  int rc = CT_OK;
+  const ct_yaml_t *of = it->share;
+  if (of->kind != CT_YAML_SCALAR || !of->text[0])
+    return fail_at(where, of->line, "share: expected the name of a layer");
+  if (it->weights) return fail_at(where, of->line, "share: the layer has `weights` already");
+  CT_TRY(find_layer(g, of, where, owner));
+  const ct_layer_t *l = &g->layer[*owner];
+  if (l->ops != it->ops)
+    return fail_at(where, of->line, "share: layer '%s' is of the kind %s, not %s", l->name,
+                   l->ops->kind, it->ops->kind);
+  if (!l->params)
+    return fail_at(where, of->line, "share: layer '%s' (%s) has no parameters", l->name,
+                   l->ops->kind);
+out:
+  return rc;
+}
+
 /* Makes the default name of a layer: its kind and a running number. */
 static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *buf, size_t cap)
 {
@@ -237,12 +265,17 @@ out:
 static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at, int all,
                       const int inputs[CT_OP_INPUTS], const char *where)
 {
-  int rc = CT_OK, id, in[] = {inputs[0], inputs[1], inputs[2]};
+  int rc = CT_OK, id, owner = -1, in[] = {inputs[0], inputs[1], inputs[2]};
   const char *names[CT_LAYER_PARAMS] = {NULL};
-  char own[2 * CT_NAME_MAX];
+  char own[2 * CT_NAME_MAX], shared[CT_LAYER_PARAMS][CT_NAME_MAX];
   void *opts;
   ct_yaml_t none = {.kind = CT_YAML_MAP, .line = it->node->line};
   CT_TRY(read_names(it, where, names));
+  if (it->share) CT_TRY(find_owner(g, it, where, &owner));
+  for (int k = 0; owner >= 0 && k < g->layer[owner].params; k++) {
+    ct_text_fit(shared[k], sizeof shared[k], "%s", g->param[g->layer[owner].param[k]].name);
+    names[k] = shared[k];
+  }
   CT_TRY(ct__layer_options(it->ops, it->opts ? it->opts : &none, where, &opts));
   rc = add_pad(g, it, opts, where, &in[0]);
   if (rc != CT_OK) {
@@ -256,6 +289,9 @@ static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at,
   rc = ct__graph_append(g, &id, own, it->ops, opts, in, names);
   if (rc != CT_OK) return ct_err_location(rc, where, it->node->line);
   g->layer[id].inserted = at < all - 1;
+  if (owner >= 0 && g->layer[owner].params != g->layer[id].params)
+    return fail_at(where, it->share->line, "share: layer '%s' has %d parameters, '%s' has %d",
+                   g->layer[owner].name, g->layer[owner].params, own, g->layer[id].params);
 out:
   return rc;
 }

@@ -5,9 +5,11 @@
 #include <inttypes.h>
 
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 
 typedef struct {
   ct_opt_doubles_t scale, size;
+  char *like;
   int mode, align_corners;
 } upsample_t;
 
@@ -15,9 +17,11 @@ enum { AREA = CT_RESIZE_COUNT };
 
 static const ct_opt_t rows[] = {
     {"scale", CT_OPT_T_DOUBLES, offsetof(upsample_t, scale), "2", 1e-6, 4096, 0,
-     "scale factor: one number, or one per dimension; without effect if size is given"},
+     "scale factor: one number, or one per dimension; without effect if size or like is given"},
     {"size", CT_OPT_T_DOUBLES, offsetof(upsample_t, size), "", 1, INT32_MAX, 0,
      "size of the output in pixels: one number, or one per dimension"},
+    CT_OPT_TEXT(upsample_t, like, "",
+                "name of the layer, or `input`, whose size in pixels the output gets"),
     CT_OPT_CHOICE(
         upsample_t, mode, "nearest", "nearest|linear|nearest-exact|bicubic|area",
         "nearest pixel; linear (bilinear, trilinear) or cubic interpolation between pixel "
@@ -25,6 +29,28 @@ static const ct_opt_t rows[] = {
     CT_OPT_BOOL(upsample_t, align_corners, "false",
                 "linear and bicubic: the corner pixels keep their places"),
     CT_OPT_END};
+
+static int upsample_like(void *opts, const char **name, const ct_shape_t *shape)
+{
+  int rc = CT_OK;
+  upsample_t *o = opts;
+  char text[80];
+  *name = o->like;
+  if (!shape) return CT_OK;
+  if (o->size.n) CT_FAIL(CT_ERR_USAGE, "takes `size` or `like`, not both");
+  if (shape->ndim < 3 || shape->ndim > 5)
+    CT_FAIL(CT_ERR_SHAPE, "like: %s is %s, but sizes in pixels have sequences, images and volumes",
+            o->like, ct__layer_shape_text(shape, text, sizeof text));
+  double *v = ct_mem_array(shape->ndim - 2, sizeof *v, "a list of numbers");
+  if (!v) return CT_ERR_NOMEM;
+  for (int i = 2; i < shape->ndim; i++)
+    v[i - 2] = (double)shape->dim[i];
+  ct_mem_free(o->size.v);
+  o->size = (ct_opt_doubles_t){v, shape->ndim - 2};
+  o->like[0] = '\0';
+out:
+  return rc;
+}
 
 static int upsample_size(const upsample_t *o, int i, int space, const ct_shape_t *in, int64_t *out)
 {
@@ -86,6 +112,7 @@ const ct_layer_ops_t ct__layer_upsample = {
     .opts_bytes = sizeof(upsample_t),
     .opts = rows,
     .inputs = 1,
+    .like = upsample_like,
     .infer = upsample_infer,
     .op = CT_OP_UPSAMPLE,
     .attributes = upsample_attributes,

@@ -334,7 +334,9 @@ static int models_help(ct_str_t *out)
       out,
       "\nLayer kinds; model.layers is a list of `KIND: {options}`, each with `name: NAME` and\n"
       "`from: NAME` or `from: [NAME, NAME]` if it does not read the previous layer; a value in\n"
-      "place of the options sets the main option, as for transforms, such as `linear: 10`:\n"));
+      "place of the options sets the main option, as for transforms, such as `linear: 10`.\n"
+      "`share: NAME`: the layer uses the parameters of an earlier layer of its kind, as a module\n"
+      "of PyTorch that is called twice:\n"));
   for (const ct_layer_ops_t *const *k = ct_layer_kinds; *k; k++) {
     CT_TRY(ct_str_add(out, " %s: %s\n", (*k)->kind, (*k)->help));
     CT_TRY(ct_opt_help((*k)->opts, "", out));

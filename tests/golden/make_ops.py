@@ -555,6 +555,33 @@ case("upsample-scale-bicubic", image(), [layer("upsample", scale=[1.7, 0.8], mod
 case("upsample-scale-nearest", image(), [layer("upsample", scale=[1.7, 0.8], mode="nearest")],
      lambda net, x: F.interpolate(x, scale_factor=(1.7, 0.8), mode="nearest"))
 
+
+def same_size(kind, mode, **more):
+    """An image resized to another's size, and added to it."""
+    def function(net, x):
+        small = F.max_pool2d(x, 2)
+        return x + F.interpolate(small, x.shape[2:], mode=mode, **({"align_corners": False} if kind == "linear" else {}))
+    return function
+
+
+for kind, mode in (("nearest", "nearest"), ("linear", "bilinear")):
+    case(f"upsample-like-{kind}", image(), [layer("maxpool", "small", "in", kernel=2),
+                                            layer("upsample", "up", like="in", mode=kind),
+                                            layer("add", of=["in", "up"])], same_size(kind, mode))
+
+# ---- layers that are used twice --------------------------------------------------------------
+def again(name, kind, of, owner):
+    return layer(kind[0], name, of, **kind[1]) + f"  share: {owner}\n"
+
+
+CONV, NORM = ("conv2d", {"out": 3, "kernel": 3, "padding": 1}), ("batchnorm", {})
+case("share-conv", image(), [layer(CONV[0], "act", "in", **CONV[1]), layer("tanh", "between"),
+                             again("second", CONV, "between", "act")],
+     lambda net, x: net.act(torch.tanh(net.act(x))), {"act": nn.Conv2d(3, 3, 3, padding=1)})
+case("share-batchnorm", image(), [layer("batchnorm", "norm", "in"), layer("tanh", "between"),
+                                  again("second", NORM, "between", "norm")],
+     lambda net, x: net.norm(torch.tanh(net.norm(x))), {"norm": nn.BatchNorm2d(3)})
+
 # ---- norms and recurrent layers --------------------------------------------------------------
 case("layernorm-2", image(out=4), [layer("layernorm", "norm", shape=[5, 6])], lambda net, x: net.norm(x),
      {"norm": nn.LayerNorm((5, 6))}, init={"norm.weight": (0.5, 1)})
