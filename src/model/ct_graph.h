@@ -23,8 +23,9 @@
  *  - `name`: unique; letters, digits, '_', '.', '-'.  Prefix of the parameters' names in
  *    checkpoints.  Default: the kind and a running number: relu2 for the second relu of the list,
  *    whether the first has a name or not.
- *  - `from`: the layer whose output is the input, or a list, of two for `add` and `concat`; `input`
- *    is the network's input.  Only earlier layers are allowed.  Default: the previous layer.
+ *  - `from`: the layer whose output is the input, or a list, of any length for `add`, `mul`,
+ *    `minimum`, `maximum` and `concat`; `input` is the network's input.  Only earlier layers are
+ *    allowed.  Default: the previous layer.
  *  - `weights`: the names of the layer's parameters, in their order, in place of its name and
  *    "weight", "bias", ….  A name that an earlier layer uses too is the same parameter.
  *  - `share`: an earlier layer of the same kind whose parameters, and running statistics, this one

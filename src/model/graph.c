@@ -332,6 +332,32 @@ out:
   return rc;
 }
 
+/* Appends the `pad` layer that a layer needs before it, if any, and makes it the layer's input. */
+static int add_pad(ct_graph_t *g, const char *name, const ct_layer_ops_t *ops, void *opts, int *in)
+{
+  int rc = CT_OK, id;
+  char text[200], own[CT_NAME_MAX];
+  const ct_layer_ops_t *pad = ct_layer_find("pad");
+  ct_yaml_t *map = NULL;
+  void *values;
+  if (!ops->pads || *in == CT__NO_INPUT || *in < CT__INPUT_EXTRA(g->extra.n - 1) ||
+      *in >= g->layers)
+    return CT_OK;
+  CT_TRY(ops->pads(opts, shape_of(g, *in), text, sizeof text));
+  if (!text[0]) return CT_OK;
+  if (!pad) CT_FAIL(CT_ERR_UNSUP, "this program has no `pad` layer for such a padding");
+  CT_TRY(ct_yaml_parse(text, strlen(text), "padding", &map));
+  CT_TRY(ct__layer_options(pad, map, NULL, &values));
+  CT_TRY(ct_text_format(own, sizeof own, "%s.pad", name));
+  CT_TRY(ct__graph_append(g, &id, own, pad, values, (const int[]){*in, CT__NO_INPUT, CT__NO_INPUT},
+                          NULL));
+  g->layer[id].inserted = 1;
+  *in = id;
+out:
+  ct_yaml_free(map);
+  return rc;
+}
+
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[CT_OP_INPUTS], const char *const *names)
 {
@@ -346,6 +372,8 @@ int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_op
   CT_TRY(check_name(g, name));
   CT_TRY(ct_text_format(l.name, sizeof l.name, "%s", name));
   CT_TRY(check_inputs(g, &l));
+  CT_TRY(add_pad(g, name, ops, opts, &l.in[0]));
+  list = g->layer;
   inputs_of(g, &l, shape);
   CT_TRY(check_batch(&l, shape));
   l.out = shape[0];

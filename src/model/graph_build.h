@@ -22,7 +22,8 @@ const ct_shape_t *ct__graph_shape(const ct_graph_t *g, int in);
 /** Appends a layer like ct_graph_add(), with parsed options: the graph then owns the options, and
  * they are freed on failure.  \a in: the inputs, then CT__NO_INPUT.  \a names: of the parameters by
  * slot; a name that the graph has already is shared, NULL: as the kind says; or NULL.  Messages
- * begin with the layer's name and kind. */
+ * begin with the layer's name and kind.  A layer `pad` comes before it where its kind asks for one
+ * (ct_layer_ops_t.pads). */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[CT_OP_INPUTS], const char *const *names);
 /** Returns the names of a layer's parameters, for a copy of it in another graph. */

@@ -153,6 +153,9 @@ static int find_input(const ct_graph_t *g, const ct_yaml_t *from, const char *wh
 /* Returns 1 for a kind that takes any number of inputs: as a chain of layers. */
 static int is_chain(const ct_layer_ops_t *ops)
 {
+  static const char *const chains[] = {"add", "mul", "minimum", "maximum"};
+  for (int i = 0; i < 4; i++)
+    if (strcmp(ops->kind, chains[i]) == 0) return 1;
   return ops->op == CT_OP_CONCAT;
 }
 
@@ -235,32 +238,6 @@ static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *bu
   snprintf(buf, cap, "%s%d", ops->kind, n);
 }
 
-/* Appends the `pad` layer that a layer needs before it, if any, and makes it the layer's input. */
-static int add_pad(ct_graph_t *g, const item_t *it, void *opts, const char *where, int *in)
-{
-  int rc = CT_OK, id;
-  char text[200], name[CT_NAME_MAX];
-  const ct_shape_t *x = *in == CT__NO_INPUT ? NULL : ct__graph_shape(g, *in);
-  const ct_layer_ops_t *pad = ct_layer_find("pad");
-  ct_yaml_t *map = NULL;
-  void *values;
-  if (!it->ops->pads || !x) return CT_OK;
-  CT_TRY(it->ops->pads(opts, x, text, sizeof text));
-  if (!text[0]) return CT_OK;
-  if (!pad) CT_FAIL(CT_ERR_UNSUP, "this program has no `pad` layer for such a padding");
-  CT_TRY(ct_yaml_parse(text, strlen(text), "padding", &map));
-  CT_TRY(ct__layer_options(pad, map, where, &values));
-  number_name(g, pad, name, sizeof name);
-  if (it->name) CT_TRY(ct_text_format(name, sizeof name, "%s.pad", it->name));
-  CT_TRY(ct__graph_append(g, &id, name, pad, values, (const int[]){*in, CT__NO_INPUT, CT__NO_INPUT},
-                          NULL));
-  g->layer[id].inserted = 1;
-  *in = id;
-out:
-  ct_yaml_free(map);
-  return rc;
-}
-
 /* Appends layer `at` of the `all` of an item, whose first inputs are in[]. */
 static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at, int all,
                       const int inputs[CT_OP_INPUTS], const char *where)
@@ -277,11 +254,6 @@ static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at,
     names[k] = shared[k];
   }
   CT_TRY(ct__layer_options(it->ops, it->opts ? it->opts : &none, where, &opts));
-  rc = add_pad(g, it, opts, where, &in[0]);
-  if (rc != CT_OK) {
-    ct__layer_options_free(it->ops, opts);
-    return ct_err_location(rc, where, it->node->line);
-  }
   if (at < all - 1)
     snprintf(own, sizeof own, "%.*s.%d", CT_NAME_MAX, name, at + 1);
   else

@@ -1,5 +1,6 @@
 /* Elementwise layers of two or three inputs, which are broadcast as in PyTorch: arithmetic,
- * comparisons, logic, and torch.where.  A number may take the place of the second input. */
+ * comparisons, logic, and torch.where.  A number may take the place of the second input.  Sums,
+ * products and extremes of more layers are chains (graph_read.c). */
 #include "model/layer_usual.h"
 
 #include "base/ct_err.h"
@@ -93,13 +94,13 @@ static ct_op_kind_t choose_add(const void *opts, const ct_shape_t *in)
   return same ? CT_OP_ADD : CT_OP_EXPR;
 }
 
-KIND(add, "sum of two layers: from: [a, b]", CT_FN_ADD, .op = CT_OP_ADD, .choose = choose_add)
+KIND(add, "sum of layers: from: [a, b, …]", CT_FN_ADD, .op = CT_OP_ADD, .choose = choose_add)
 KIND(sub, "difference", CT_FN_SUB, EXPR)
-KIND(mul, "product, element by element", CT_FN_MUL, EXPR)
+KIND(mul, "product, element by element: from: [a, b, …]", CT_FN_MUL, EXPR)
 KIND(div, "quotient", CT_FN_DIV, EXPR)
 KIND(pow, "power", CT_FN_POW, EXPR)
-KIND(minimum, "the smaller one", CT_FN_MINIMUM, EXPR)
-KIND(maximum, "the larger one", CT_FN_MAXIMUM, EXPR)
+KIND(minimum, "the smallest of some layers: from: [a, b, …]", CT_FN_MINIMUM, EXPR)
+KIND(maximum, "the largest of some layers: from: [a, b, …]", CT_FN_MAXIMUM, EXPR)
 KIND(eq, "1 where both are equal, else 0", CT_FN_EQ, EXPR)
 KIND(ne, "1 where they differ, else 0", CT_FN_NE, EXPR)
 KIND(lt, "1 where the first is less, else 0", CT_FN_LT, EXPR)

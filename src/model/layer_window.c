@@ -31,25 +31,6 @@ out:
   return rc;
 }
 
-int ct__layer_window_sides(const ct_opt_doubles_t *padding, int space, int64_t before[3],
-                           int64_t after[3])
-{
-  int rc = CT_OK, n = padding->n, each = n == 2 * space && n != 1;
-  if (n != 1 && n != space && n != 2 * space)
-    CT_FAIL(CT_ERR_SHAPE,
-            "padding: expected one number, one for each of %d dims, or two for each, not %d", space,
-            n);
-  for (int i = 0; i < n; i++)
-    if (padding->v[i] != (double)(int64_t)padding->v[i])
-      CT_FAIL(CT_ERR_SHAPE, "padding: %g is not a whole number", padding->v[i]);
-  for (int i = 0; i < space; i++) {
-    before[i] = (int64_t)padding->v[n == 1 ? 0 : each ? 2 * i : i];
-    after[i] = each ? (int64_t)padding->v[2 * i + 1] : before[i];
-  }
-out:
-  return rc;
-}
-
 void ct__layer_window_ints(int space, const int64_t from[3], int to[3])
 {
   for (int i = 0; i < space; i++)

@@ -14,10 +14,6 @@ typedef struct ct__layer_window {
  * is larger than the padded input. */
 int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, int64_t channels,
                            ct_shape_t *out);
-/** Reads a padding: one number for all dims and sides, one per dim, or [before, after] of each dim.
- * CT_ERR_SHAPE: another number of them, or one is not whole. */
-int ct__layer_window_sides(const ct_opt_doubles_t *padding, int space, int64_t before[3],
-                           int64_t after[3]);
 /** Converts option values to the ints of a descriptor; the option tables bound the values. */
 void ct__layer_window_ints(int space, const int64_t from[3], int to[3]);
 

@@ -487,6 +487,22 @@ for axes, unequal, pad in [(1, [2, 1], [2, 1]), (2, [1, 0, 2, 1], [2, 1, 1, 0]),
     make = getattr(nn, f"Conv{axes}d")  # padding: [before, after] of each dim, the first dim first
     case(f"conv{axes}d-unequal", starts(axes, 2), [layer(f"conv{axes}d", "conv", out=3, kernel=3, padding=unequal)],
          lambda net, x, p=pad: net.conv(F.pad(x, p)), {"conv": make(2, 3, 3)})
+conv("-same", 1, 2, out=3, kernel=4, padding="same", dilation=2)
+conv("-same", 2, 2, out=3, kernel=[3, 4], padding="same")
+conv("-valid", 2, 2, out=3, kernel=3, padding="valid")
+conv("-same-circular", 3, 2, out=2, kernel=[2, 3, 1], padding="same", padding_mode="circular")
+# a sphere is periodic in longitude only; in torch both dims are padded by hand
+case("conv2d-sphere", starts(2, 2), [layer("conv2d", "conv", out=3, kernel=3, padding=[1, 1],
+                                           padding_mode=["zeros", "circular"])],
+     lambda net, x: net.conv(F.pad(F.pad(x, (1, 1, 0, 0), mode="circular"), (0, 0, 1, 1))), {"conv": nn.Conv2d(2, 3, 3)})
+case("conv3d-mixed", starts(3, 2), [layer("conv3d", "conv", out=2, kernel=3, padding=[1, 0, 1, 1, 1, 2],
+                                          padding_mode=["replicate", "zeros", "circular"])],
+     lambda net, x: net.conv(F.pad(F.pad(F.pad(x, (1, 2, 0, 0, 0, 0), mode="circular"), (0, 0, 0, 0, 1, 0), mode="replicate"),
+                                   (0, 0, 1, 1, 0, 0))), {"conv": nn.Conv3d(2, 2, 3)})
+for kind, function in (("add", torch.add), ("mul", torch.mul), ("maximum", torch.maximum)):
+    case(f"{kind}-four", image(), [layer("tanh", "a", "in"), layer("mean", "b", "in", dims=[2, 3], keepdim=True),
+                                   layer("sigmoid", "c", "in"), layer(kind, of=["a", "c", "b", "in"])],
+         lambda net, x, f=function: f(f(f(x.tanh(), x.sigmoid()), x.mean((2, 3), keepdim=True)), x))
 conv("-plain", 1, 3, True, out=4, kernel=3)
 conv("-stride", 1, 3, True, out=4, kernel=4, stride=2, padding=1)
 conv("-output-padding", 1, 4, True, out=2, kernel=3, stride=3, padding=1, output_padding=2, groups=2, bias=False)

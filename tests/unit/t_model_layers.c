@@ -128,7 +128,7 @@ static void wrong_layers_are_refused(void)
       {"layers:\n- relu\n- relu:\n  from: [relu1, input]", CT_ERR_USAGE, "takes one input"},
       {"layers:\n- relu\n- add:\n  from: [relu1]", CT_ERR_USAGE,
        "m.yaml:3: layer 'add1' (add): takes two inputs (write from: [a, b]), or one and a value"},
-      {"layers:\n- relu\n- add:\n  from: [relu1, relu1, relu1, relu1]", CT_ERR_USAGE,
+      {"layers:\n- relu\n- sub:\n  from: [relu1, relu1, relu1, relu1]", CT_ERR_USAGE,
        "m.yaml:4: from: a list must have 1 to 3 names, not 4"},
       {"layers:\n- relu\n- flatten\n- linear: {out: 10}\n  from: input", CT_ERR_USAGE,
        "m.yaml:3: layer 'flatten1' (flatten): no other layer uses its output"},
