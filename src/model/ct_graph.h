@@ -90,6 +90,12 @@ typedef struct ct_graph {
 
 /** Values of the key `model.stem`, in the order of its words. */
 typedef enum { CT_STEM_AUTO, CT_STEM_IMAGENET, CT_STEM_CIFAR } ct_stem_t;
+/** Values of the key `model.norm`. */
+typedef enum { CT_NORM_BATCH, CT_NORM_INSTANCE, CT_NORM_GROUP, CT_NORM_NONE } ct_norm_t;
+/** Values of the key `model.upsample`. */
+typedef enum { CT_UPSAMPLE_TRANSPOSED, CT_UPSAMPLE_LINEAR } ct_upsample_t;
+/** Values of the key `model.head`. */
+typedef enum { CT_VIT_CLASS, CT_VIT_FIELD } ct_vit_head_t;
 
 /** Section `model` of the configuration. */
 typedef struct ct_model_opts {
@@ -102,12 +108,18 @@ typedef struct ct_model_opts {
   ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the hidden state */
   double dropout;          /**< vgg, densenet, mobilenet_v2, cosmoflow; < 0: the family's default */
   int stem;                /**< resnet: ct_stem_t */
-  int64_t patch, dim, heads; /**< vit */
-  int64_t mlp;               /**< vit; 0: 4 * dim */
-  ct_yaml_t *layers;         /**< the list of layers, or NULL */
-  char *from;                /**< the .pt2 file that the layers come from; "": none */
-  ct_opt_texts_t tied;       /**< further names of parameters, "NAME=PARAMETER" */
-  ct_opt_texts_t outputs;    /**< names of the layers that are outputs; none: the last layer */
+  int64_t patch[2];        /**< vit: height and width */
+  int64_t dim, heads;      /**< vit */
+  int64_t mlp;             /**< vit; 0: 4 * dim */
+  int head;                /**< vit: ct_vit_head_t */
+  ct_opt_doubles_t widths; /**< unet: channels of the first level, or of each */
+  int norm;                /**< unet: ct_norm_t */
+  int64_t groups;          /**< unet: groups of CT_NORM_GROUP */
+  int upsample;            /**< unet: ct_upsample_t */
+  ct_yaml_t *layers;       /**< the list of layers, or NULL */
+  char *from;              /**< the .pt2 file that the layers come from; "": none */
+  ct_opt_texts_t tied;     /**< further names of parameters, "NAME=PARAMETER" */
+  ct_opt_texts_t outputs;  /**< names of the layers that are outputs; none: the last layer */
 } ct_model_opts_t;
 extern const ct_opt_t ct_model_rows[];
 

@@ -15,7 +15,9 @@
   X(mobilenet_v2)   \
   X(cosmoflow)      \
   X(lstm)           \
-  X(vit)
+  X(vit)            \
+  X(unet)           \
+  X(deeplabv3plus)
 
 #define X(name) extern const ct_family_t ct__family_##name;
 FAMILIES(X)

@@ -16,7 +16,7 @@
 const ct_opt_t ct_model_rows[] = {
     CT_OPT_TEXT(ct_model_opts_t, family, "",
                 "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, "
-                "lstm, vit; leave it empty if layers are given"),
+                "lstm, vit, unet, deeplabv3plus; leave it empty if layers are given"),
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its default"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "number of classes; 0: that of the data"),
@@ -36,12 +36,25 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_CHOICE(ct_model_opts_t, stem, "auto", "auto|imagenet|cifar",
                   "first layers (resnet): imagenet: 7x7 convolution with stride 2 and max-pool; "
                   "cifar: 3x3 convolution with stride 1; auto: cifar for images under 64 pixels"),
-    CT_OPT_INT(ct_model_opts_t, patch, "4", 1, 4096,
-               "height and width of a patch, in pixels (vit)"),
+    CT_OPT_PAIR(ct_model_opts_t, patch, "4", 1, 4096,
+                "height and width of a patch, in pixels (vit)"),
     CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),
     CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16, "attention heads; must divide dim (vit)"),
     CT_OPT_INT(ct_model_opts_t, mlp, "0", 0, 1 << 24,
                "hidden width of the MLP blocks (vit); 0: 4 * dim"),
+    CT_OPT_CHOICE(ct_model_opts_t, head, "class", "class|field",
+                  "output (vit): class: of the sample, from a class token; field: of each pixel, "
+                  "without a class token"),
+    CT_OPT_DOUBLES(ct_model_opts_t, widths, "[64]",
+                   "channels of the first level, twice as many at each further one; or a list of "
+                   "the channels of all levels (unet)"),
+    CT_OPT_CHOICE(ct_model_opts_t, norm, "batch", "batch|instance|group|none",
+                  "normalisation after each convolution (unet)"),
+    CT_OPT_INT(ct_model_opts_t, groups, "8", 1, 1 << 24,
+               "groups of channels with norm: group (unet)"),
+    CT_OPT_CHOICE(ct_model_opts_t, upsample, "transposed", "transposed|linear",
+                  "way up (unet): transposed convolution, or linear interpolation with "
+                  "align_corners and half as many channels in the level below"),
     CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, in place of a family"),
     CT_OPT_PATH(ct_model_opts_t, from, "", NULL,
                 "file of torch.export.save() (.pt2) to take layers and initial weights from, in "

@@ -8,12 +8,14 @@ libctrain_a_SOURCES += \
   %D%/ct_quant.h \
   %D%/families.c \
   %D%/family_cosmoflow.c \
+  %D%/family_deeplabv3plus.c \
   %D%/family_densenet.c \
   %D%/family_lenet.c \
   %D%/family_lstm.c \
   %D%/family_mlp.c \
   %D%/family_mobilenet_v2.c \
   %D%/family_resnet.c \
+  %D%/family_unet.c \
   %D%/family_vgg.c \
   %D%/family_vit.c \
   %D%/graph.c \

@@ -106,7 +106,7 @@ static inline ct_graph_t *transformer(void)
   ct_graph_t *g = NULL;
   ct_shape_t input = ct_shape(4, 1, 3, 8, 8);
   ct_model_opts_t m = {
-      .family = (char *)(uintptr_t) "vit", .depth = 2, .patch = 4, .dim = 32, .heads = 4};
+      .family = (char *)(uintptr_t) "vit", .depth = 2, .patch = {4, 4}, .dim = 32, .heads = 4};
   CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
   return g;
