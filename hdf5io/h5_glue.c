@@ -170,7 +170,8 @@ static int cannot_open(const char *path)
   if (error)
     CT_FAIL(error == ENOMEM ? CT_ERR_NOMEM : CT_ERR_IO, "%s: cannot read: %s", path,
             strerror(error));
-  CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s", path, why);
+  CT_FAIL(CT_ERR_FORMAT, "%s: cannot be read as an HDF5 file: %s%s", path, why,
+          ct_format_cure(path));
 out:
   return rc;
 }
@@ -348,13 +349,18 @@ typedef struct rows {
 } rows_t;
 
 /* end_rows() closes \a type */
-static rows_t select_rows(hid_t array, hid_t type, int64_t first, int64_t rows)
+static rows_t select_rows(hid_t array, hid_t type, ct__h5_rows_at_t at, int64_t first, int64_t rows)
 {
-  hsize_t start[H5S_MAX_RANK] = {(hsize_t)first}, count[H5S_MAX_RANK];
+  hsize_t start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
   rows_t r = {type, -1, H5Dget_space(array), 1};
-  int ndim = H5Sget_simple_extent_dims(r.space, count, NULL);
-  if (ndim > 0) {
-    count[0] = (hsize_t)rows;
+  int ndim = H5Sget_simple_extent_dims(r.space, count, NULL), dim = at.lead > 0;
+  if (at.lead < 0) {
+    r.memory = H5Scopy(r.space);
+  } else if (ndim > dim) {
+    start[0] = (hsize_t)at.index;
+    count[0] = 1;
+    start[dim] = (hsize_t)first;
+    count[dim] = (hsize_t)rows;
     r.memory = H5Screate_simple(ndim, count, NULL);
     r.ok = H5Sselect_hyperslab(r.space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0;
   } else {
@@ -372,26 +378,33 @@ static int end_rows(rows_t *r)
   return r->ok;
 }
 
-static int glue_read_rows(hid_t array, hid_t type, int64_t first, int64_t rows, void *to)
+static int glue_read_rows(hid_t array, hid_t type, ct__h5_rows_at_t at, int64_t first, int64_t rows,
+                          void *to)
 {
-  rows_t r = select_rows(array, type, first, rows);
+  rows_t r = select_rows(array, type, at, first, rows);
   r.ok = r.ok && H5Dread(array, r.type, r.memory, r.space, H5P_DEFAULT, to) >= 0;
   return end_rows(&r);
 }
 
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to)
 {
-  return glue_read_rows(array, ct__h5_type_native(type), first, rows, to);
+  return ct__h5_read_rows_at(array, type, (ct__h5_rows_at_t){0}, first, rows, to);
 }
 
-int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to)
+int ct__h5_read_rows_at(hid_t array, ct_dtype_t type, ct__h5_rows_at_t at, int64_t first,
+                        int64_t rows, void *to)
 {
-  return glue_read_rows(array, H5Dget_type(array), first, rows, to);
+  return glue_read_rows(array, ct__h5_type_native(type), at, first, rows, to);
+}
+
+int ct__h5_read_rows_stored(hid_t array, ct__h5_rows_at_t at, int64_t first, int64_t rows, void *to)
+{
+  return glue_read_rows(array, H5Dget_type(array), at, first, rows, to);
 }
 
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from)
 {
-  rows_t r = select_rows(array, ct__h5_type_native(type), first, rows);
+  rows_t r = select_rows(array, ct__h5_type_native(type), (ct__h5_rows_at_t){0}, first, rows);
   r.ok = r.ok && H5Dwrite(array, r.type, r.memory, r.space, H5P_DEFAULT, from) >= 0;
   return end_rows(&r);
 }

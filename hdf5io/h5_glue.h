@@ -17,6 +17,11 @@ int ct__h5_probe(FILE *f);
   {                                        \
     "HDF5", {".h5", ".hdf5"}, ct__h5_probe \
   }
+/** The same of data sets, which may be of netCDF-4. */
+#define CT__H5_DATA_FORMAT                                \
+  {                                                       \
+    "HDF5", {".h5", ".hdf5", ".nc", ".nc4"}, ct__h5_probe \
+  }
 
 /** Called without the lock. Takes and releases the single lock for all HDF5 calls; taking it also
  * turns off HDF5's own error printing. */
@@ -48,8 +53,16 @@ const char *ct__h5_type_text(hid_t type, char *buf, size_t cap);
  * from memory with elements of \a type. An array without dims is one row. Return 1, or 0:
  * ct__h5_why(). */
 int ct__h5_read_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, void *to);
-/** Reads rows as ct__h5_read_rows() does, but without converting the elements. */
-int ct__h5_read_rows_stored(hid_t array, int64_t first, int64_t rows, void *to);
+/** Which dim of an array is that of rows. */
+typedef struct ct__h5_rows_at {
+  int lead;      /**< 0: the first dim; 1: the second one; -1: none, the array is one row */
+  int64_t index; /**< lead 1: index in the first dim */
+} ct__h5_rows_at_t;
+int ct__h5_read_rows_at(hid_t array, ct_dtype_t type, ct__h5_rows_at_t at, int64_t first,
+                        int64_t rows, void *to);
+/** Reads rows as ct__h5_read_rows_at() does, but without converting the elements. */
+int ct__h5_read_rows_stored(hid_t array, ct__h5_rows_at_t at, int64_t first, int64_t rows,
+                            void *to);
 int ct__h5_write_rows(hid_t array, ct_dtype_t type, int64_t first, int64_t rows, const void *from);
 
 /** Returns 1 if an object (which may be a file) has the attribute. */

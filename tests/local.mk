@@ -107,7 +107,7 @@ shell_tests = \
   %D%/python/predict.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
-  %D%/python/cf.test %D%/python/images.test %D%/python/pth.test %D%/python/tensorboard.test \
+  %D%/python/cf.test %D%/python/fields.test %D%/python/images.test %D%/python/pth.test %D%/python/tensorboard.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -186,6 +186,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_predict.py \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_cf.py \
+  %D%/python/check_fields.py \
   %D%/python/check_images.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
@@ -388,6 +389,7 @@ launched_tests = \
   %D%/mpi/t_window \
   %D%/python/onnx_make \
   %D%/python/read_arrays \
+  %D%/python/read_batches \
   %D%/python/weights_logits \
   %D%/tools/same_ckpt
 

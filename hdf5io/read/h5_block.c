@@ -24,12 +24,18 @@ static int is_as_in_memory(const ct__h5_shard_t *s)
 {
   for (int i = 1; i < s->ndim; i++)
     if (s->chunk[i] != s->dims[i]) return 0;
-  return ct__h5_convert_nothing(&s->convert);
+  return s->beside == 1 && ct__h5_convert_nothing(&s->convert);
 }
 
 static size_t stored_row(const ct__h5_shard_t *s)
 {
   return s->row_bytes / s->convert.here * s->convert.stored;
+}
+
+/* Returns the offset of the shard's trajectory in a chunk of several. */
+static size_t own_part(const ct__h5_shard_t *s)
+{
+  return (size_t)(s->at.index % s->beside) * (s->chunk_bytes / (size_t)s->beside);
 }
 
 static void at_least(size_t *n, size_t bytes)
@@ -86,6 +92,7 @@ static void chunk_start(const ct__h5_shard_t *s, int64_t first, int64_t k, hsize
 /* Returns 1 for a partial edge chunk, which the file may store unfiltered. */
 static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 {
+  if (s->at.index / s->beside * s->beside + s->beside > s->trajectories) return 1;
   for (int i = 0; i < s->ndim; i++)
     if ((int64_t)start[i] + s->chunk[i] > s->dims[i]) return 1;
   return 0;
@@ -94,7 +101,9 @@ static int is_over_edge(const ct__h5_shard_t *s, const hsize_t *start)
 static int note_chunk(const ct__h5_shard_t *s, const ct__h5_array_t *a, const hsize_t *start,
                       ct__h5_extent_t *out)
 {
-  if (!ct__h5_note_chunk(a->id, start, out)) return 0;
+  hsize_t stored[CT__H5_MOST_STORED];
+  ct__h5_shard_stored(s, s->at.index / s->beside * s->beside, start, stored);
+  if (!ct__h5_note_chunk(a->id, stored, out)) return 0;
   if (s->edges_plain && is_over_edge(s, start)) out->skipped = ~0u;
   return 1;
 }
@@ -104,7 +113,8 @@ static int find_in_a_row(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64
 {
   haddr_t start = H5Dget_offset(a->id);
   size_t row = stored_row(s);
-  *out = (ct__h5_extent_t){(int64_t)start + first * (int64_t)row, rows * (int64_t)row, 0};
+  int64_t at = s->at.index * s->count + first;
+  *out = (ct__h5_extent_t){(int64_t)start + at * (int64_t)row, rows * (int64_t)row, 0};
   return start != HADDR_UNDEF; /* undefined: never written */
 }
 
@@ -136,7 +146,7 @@ int ct__h5_row_find(const ct__h5_shard_t *s, const ct__h5_array_t *a, int64_t ro
   if (out->bytes == 0) return 1;
   if (out->bytes != (int64_t)s->chunk_bytes) return 0;
   out->bytes = (int64_t)stored_row(s);
-  out->at += within * out->bytes;
+  out->at += (int64_t)own_part(s) + within * out->bytes;
   return 1;
 }
 
@@ -224,11 +234,11 @@ static const char *use_chunk(const ct__h5_shard_t *s, int64_t first, int64_t row
   if (is_as_in_memory(s) && p.from[0] == 0 && behind <= s->block_rows)
     return block_decode(s, l, extent, raw, to + (size_t)p.to[0] * s->row_bytes);
   if (s->filters.n == 0 && extent->bytes == (int64_t)s->chunk_bytes) {
-    scatter(s, &p, raw, to);
+    scatter(s, &p, raw + own_part(s), to);
     return NULL;
   }
   const char *why = block_decode(s, l, extent, raw, l->plain);
-  if (!why) scatter(s, &p, l->plain, to);
+  if (!why) scatter(s, &p, l->plain + own_part(s), to);
   return why;
 }
 

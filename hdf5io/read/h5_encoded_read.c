@@ -31,7 +31,7 @@ void ct__h5_encoded_sum_up(ct_reader_t *r)
 static int need_offsets(ct_reader_t *r, int shard, hid_t file)
 {
   if (r->offsets[shard] || r->shards.v[shard].encoding != CT__H5_JOINED) return CT_OK;
-  return ct__h5_encoded_offsets(&r->shards.v[shard], file, r->input, &r->offsets[shard]);
+  return ct__h5_encoded_offsets(&r->shards.v[shard], file, r->spec.input, &r->offsets[shard]);
 }
 
 /* Needs the lock. *at: file offset of the sample's bytes, still to be read; -1: HDF5 has already
@@ -42,12 +42,15 @@ static int find_or_read(ct_reader_t *r, int shard, ct__h5_file_t *f, int64_t i, 
   int rc = CT_OK;
   const ct__h5_shard_t *s = &r->shards.v[shard];
   *at = -1;
-  if (s->encoding == CT__H5_APART) return ct__h5_encoded_apart(s, f->array.id, i, to);
+  if (s->encoding == CT__H5_APART)
+    return ct__h5_encoded_apart(s, ct__h5_reader_own(r, f)->id, i, to);
   CT_TRY(need_offsets(r, shard, f->file));
   int64_t first = r->offsets[shard][i], bytes = r->offsets[shard][i + 1] - first;
   CT_TRY(ct__h5_encoded_reserve(to, bytes));
-  haddr_t start = s->access == CT__H5_IN_A_ROW ? H5Dget_offset(f->array.id) : HADDR_UNDEF;
-  if (start == HADDR_UNDEF) return ct__h5_encoded_joined(s, f->array.id, first, bytes, to->v);
+  haddr_t start =
+      s->access == CT__H5_IN_A_ROW ? H5Dget_offset(ct__h5_reader_own(r, f)->id) : HADDR_UNDEF;
+  if (start == HADDR_UNDEF)
+    return ct__h5_encoded_joined(s, ct__h5_reader_own(r, f)->id, first, bytes, to->v);
   *at = (int64_t)start + first;
 out:
   return rc;
@@ -65,7 +68,8 @@ static int read_once(ct_reader_t *r, int shard, int64_t i, ct_reader_file_t *to)
 out:
   ct__h5_unlock();
   if (rc != CT_OK) return rc;
-  if (at >= 0 && to->bytes > 0) rc = ct__h5_array_read(&f->array, at, to->bytes, to->v);
+  if (at >= 0 && to->bytes > 0)
+    rc = ct__h5_array_read(ct__h5_reader_own(r, f), at, to->bytes, to->v);
   return ct__h5_reader_check(r, &r->shards.v[shard], f, i, 1, rc);
 }
 

@@ -7,22 +7,51 @@
 #include "base/ct_mem.h"
 #include "hdf5io/read/h5_offset_vfd.h"
 
-int ct__h5_files_make(ct__h5_files_t *f, int shards, int threads)
+static void free_table(ct__h5_files_t *f)
 {
-  f->most = shards < CT__H5_FILES_OPEN ? shards : CT__H5_FILES_OPEN;
-  int n = f->most + threads;
-  f->v = ct_mem_array(n, sizeof *f->v, "the opened files");
-  if (!f->v) return CT_ERR_NOMEM;
-  f->n = n;
-  for (int i = 0; i < f->n; i++)
+  for (int i = 0; f->v && i < f->n; i++)
+    ct_mem_free(f->v[i].array);
+  ct_mem_free(f->v);
+  ct_mem_free(f);
+}
+
+int ct__h5_files_make(int files, int arrays, int threads, ct__h5_files_t **out)
+{
+  int rc = CT_OK;
+  ct__h5_files_t *f = *out = ct_mem_alloc(sizeof *f, "the opened files");
+  if (!f) return CT_ERR_NOMEM;
+  f->most = files < CT__H5_FILES_OPEN ? files : CT__H5_FILES_OPEN;
+  f->arrays = arrays;
+  f->n = f->most + arrays * threads;
+  f->v = ct_mem_array(f->n, sizeof *f->v, "the opened files");
+  if (!f->v) CT_TRY(CT_ERR_NOMEM);
+  for (int i = 0; i < f->n; i++) {
     f->v[i].shard = -1;
+    f->v[i].array = ct_mem_array(arrays, sizeof *f->v[i].array, "the opened files");
+    if (!f->v[i].array) CT_TRY(CT_ERR_NOMEM);
+  }
+out:
+  if (rc != CT_OK) {
+    free_table(f);
+    *out = NULL;
+  }
+  return rc;
+}
+
+int ct__h5_files_join(ct__h5_files_t *f, int *number)
+{
+  if (f->next == f->arrays)
+    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "more readers than planned share files");
+  *number = f->next++;
+  f->users++;
   return CT_OK;
 }
 
-static void shut(ct__h5_file_t *f)
+static void shut(ct__h5_files_t *all, ct__h5_file_t *f)
 {
   if (f->shard < 0) return;
-  ct__h5_array_shut(&f->array);
+  for (int i = 0; i < all->arrays; i++)
+    ct__h5_array_shut(&f->array[i]);
   ct__h5_drop(f->file);
   f->shard = -1;
 }
@@ -47,14 +76,14 @@ static ct__h5_file_t *new_entry(ct__h5_files_t *f)
   int open = 0;
   for (int i = 0; i < f->n; i++) {
     ct__h5_file_t *file = &f->v[i];
-    if (file->abandoned && !is_held(file)) shut(file);
+    if (file->abandoned && !is_held(file)) shut(f, file);
     if (file->shard < 0)
       empty = file;
     else if (open++, !is_held(file) && (!oldest || file->used < oldest->used))
       oldest = file;
   }
   if (open < f->most || !oldest) return empty;
-  shut(oldest);
+  shut(f, oldest);
   return oldest;
 }
 
@@ -69,7 +98,8 @@ int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_fil
     *out = new_entry(f);
     (*out)->shard = shard;
     (*out)->file = file;
-    (*out)->array = (ct__h5_array_t){.id = -1};
+    for (int i = 0; i < f->arrays; i++)
+      (*out)->array[i] = (ct__h5_array_t){.id = -1};
     (*out)->abandoned = 0;
   }
   (*out)->used = ++f->time;
@@ -102,21 +132,24 @@ void ct__h5_files_abandon(ct__h5_files_t *f, int shard)
   ct__h5_file_t *file = files_find(f, shard);
   if (!file) return;
   abandon_of(file->file);
-  abandon_of(file->array.id);
+  for (int i = 0; i < f->arrays; i++)
+    abandon_of(file->array[i].id);
   file->abandoned = 1;
-  if (!is_held(file)) shut(file);
+  if (!is_held(file)) shut(f, file);
 }
 
 void ct__h5_files_shut(ct__h5_files_t *f, int shard)
 {
   ct__h5_file_t *file = files_find(f, shard);
-  if (file) shut(file);
+  if (file) shut(f, file);
 }
 
-void ct__h5_files_clear(ct__h5_files_t *f)
+void ct__h5_files_leave(ct__h5_files_t *f, int number)
 {
-  for (int i = 0; i < f->n; i++)
-    shut(&f->v[i]);
-  ct_mem_free(f->v);
-  *f = (ct__h5_files_t){0};
+  for (int i = 0; i < f->n; i++) {
+    if (f->v[i].shard >= 0) ct__h5_array_shut(&f->v[i].array[number]);
+    if (f->users == 1) shut(f, &f->v[i]);
+  }
+  if (number == f->next - 1) f->next--; /* as for a reader that is opened again */
+  if (--f->users == 0) free_table(f);
 }

@@ -13,22 +13,32 @@ enum { CT__H5_FILES_OPEN = 256 }; /**< maximum number of open files; HDF5 needs 
 typedef struct ct__h5_file {
   int shard; /**< -1: none */
   hid_t file;
-  ct__h5_array_t array; /**< array of samples; opened by the caller */
-  uint64_t used;        /**< time of its last use */
-  atomic_int held;      /**< threads that read its descriptor without the lock */
-  int abandoned;        /**< 1: not used any more; closed when no thread holds it */
+  ct__h5_array_t *array; /**< [arrays] owned: the array of samples of each reader that shares the
+                            table; opened by the readers */
+  uint64_t used;         /**< time of its last use */
+  atomic_int held;       /**< threads that read its descriptor without the lock */
+  int abandoned;         /**< 1: not used any more; closed when no thread holds it */
 } ct__h5_file_t;
 
-/** The open files; all zero: not initialized. */
+/** The open files, shared by the readers of several arrays of them; all zero: not initialized. */
 typedef struct ct__h5_files {
+  int arrays; /**< readers that the table is made for */
+  int users;  /**< readers that share it */
+  int next;   /**< number of the next reader */
   ct__h5_file_t *v;
   int n;    /**< entries: one per open file, plus one per thread for abandoned files still held */
   int most; /**< maximum number of open files */
   uint64_t time;
 } ct__h5_files_t;
 
-/** Allocates the table for \a shards shards read by \a threads threads. CT_ERR_NOMEM */
-int ct__h5_files_make(ct__h5_files_t *f, int shards, int threads);
+/** Allocates the table for \a files files of which \a arrays readers with \a threads threads each
+ * read arrays. CT_ERR_NOMEM */
+int ct__h5_files_make(int files, int arrays, int threads, ct__h5_files_t **out);
+/** Adds a reader and returns its number. CT_ERR_ARG: the table was made for fewer. */
+int ct__h5_files_join(ct__h5_files_t *f, int *number);
+/** Removes reader \a number, which has no held file; the last one closes all files and frees the
+ * table. */
+void ct__h5_files_leave(ct__h5_files_t *f, int number);
 /** Opens a shard's file, or returns the open one. *out is borrowed until the next call, or, if the
  * file is held before that, until it is released. Errors are those of ct__h5_open(). */
 int ct__h5_files_open(ct__h5_files_t *f, int shard, const char *path, ct__h5_file_t **out);
@@ -40,7 +50,5 @@ void ct__h5_file_release(ct__h5_file_t *f);
 void ct__h5_files_abandon(ct__h5_files_t *f, int shard);
 /** Closes a shard's file if it is open. No thread may hold it. */
 void ct__h5_files_shut(ct__h5_files_t *f, int shard);
-/** Closes all files. */
-void ct__h5_files_clear(ct__h5_files_t *f);
 
 #endif

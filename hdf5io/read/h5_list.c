@@ -8,6 +8,8 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 
+static const ct_format_t format = CT__H5_DATA_FORMAT;
+
 static int set_names(ct__h5_shard_t *s, const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -21,10 +23,12 @@ static int add_files(ct__h5_list_t *l, const char *dir, const char *pattern, int
 {
   int rc = CT_OK, n;
   char **found = NULL;
-  CT_TRY(ct_file_glob(dir, pattern, &found, &n));
+  CT_TRY(ct_reader_list(&format, dir, pattern, &found, &n));
   CT_TRY(ct_mem_grow((void **)&l->v, cap, l->n + n, sizeof *l->v));
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
+    l->v[l->n] = (ct__h5_shard_t){.file = l->files++};
     CT_TRY(set_names(&l->v[l->n++], found[i]));
+  }
 out:
   ct_file_list_free(found, n);
   return rc;
@@ -38,6 +42,70 @@ int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec)
     CT_TRY(add_files(l, spec->dir, spec->files->v[i], &cap));
 out:
   return rc;
+}
+
+/* Copies a shard that has no names of classes or sizes of images. */
+static int copy_shard(const ct__h5_shard_t *from, ct__h5_shard_t *to)
+{
+  *to = *from;
+  to->class_names = NULL;
+  to->path = ct_mem_strdup(from->path);
+  to->name = ct_mem_strdup(from->name);
+  return to->path && to->name ? CT_OK : CT_ERR_NOMEM;
+}
+
+int ct__h5_list_trajectories(ct__h5_list_t *l)
+{
+  int rc = CT_OK;
+  ct__h5_list_t all = {.files = l->files};
+  int64_t cap = 0;
+  for (int i = 0; i < l->n; i++) {
+    int64_t n = l->v[i].trajectories;
+    if (n > INT32_MAX - all.n)
+      CT_FAIL(CT_ERR_FORMAT, "%s: has too many trajectories", l->v[i].path);
+    CT_TRY(ct_mem_grow((void **)&all.v, &cap, all.n + n, sizeof *all.v));
+    for (int64_t k = 0; k < n; k++) {
+      ct__h5_shard_t *s = &all.v[all.n++];
+      CT_TRY(copy_shard(&l->v[i], s));
+      s->at.index = k;
+    }
+  }
+  if (all.n == 0 && l->n)
+    CT_FAIL(CT_ERR_FORMAT, "%s: contains no trajectories%s", l->v[0].path,
+            l->n > 1 ? ", as do the other files" : "");
+  ct__h5_list_t old = *l;
+  *l = all;
+  all = old;
+out:
+  ct__h5_list_clear(&all);
+  return rc;
+}
+
+void ct__h5_list_as_first(ct__h5_list_t *l)
+{
+  for (int i = 1; i < l->n; i++) {
+    ct__h5_shard_t own = l->v[i], *s = &l->v[i];
+    *s = l->v[0];
+    s->path = own.path;
+    s->name = own.name;
+    s->file = own.file;
+    s->class_names = NULL;
+    s->undescribed = 3;
+    s->stamp = (ct__h5_stamp_t){.bytes = -1};
+  }
+}
+
+int ct__h5_list_of_file(const ct__h5_list_t *l, int file)
+{
+  int low = 0, high = l->n;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (l->v[middle].file < file)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < l->n && l->v[low].file == file ? low : -1;
 }
 
 static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
@@ -84,7 +152,12 @@ out:
   return rc;
 }
 
-/* ---- serialized form: number of shards, the structs, their paths, image sizes ---- */
+/* ---- serialized form: numbers of shards and files, the structs, their paths, image sizes.  If all
+ * shards but the first are undescribed, the first struct stands for all ---- */
+
+typedef struct head {
+  int shards, files, structs;
+} head_t;
 
 static size_t sizes_bytes(const ct__h5_shard_t *s)
 {
@@ -93,15 +166,16 @@ static size_t sizes_bytes(const ct__h5_shard_t *s)
 
 int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n)
 {
-  size_t shards = (size_t)l->n * sizeof *l->v, total = sizeof l->n + shards;
+  head_t head = {l->n, l->files, l->n > 1 && l->v[1].undescribed ? 1 : l->n};
+  size_t shards = (size_t)head.structs * sizeof *l->v, total = sizeof head + shards;
   for (int i = 0; i < l->n; i++)
     total += strlen(l->v[i].path) + 1 + sizes_bytes(&l->v[i]);
   char *to = *bytes = ct_mem_alloc(total, "what is known of the shards");
   *n = total;
   if (!to) return CT_ERR_NOMEM;
-  memcpy(to, &l->n, sizeof l->n);
-  memcpy(to + sizeof l->n, l->v, shards);
-  to += sizeof l->n + shards;
+  memcpy(to, &head, sizeof head);
+  memcpy(to + sizeof head, l->v, shards);
+  to += sizeof head + shards;
   for (int i = 0; i < l->n; i++) {
     size_t length = strlen(l->v[i].path) + 1;
     memcpy(to, l->v[i].path, length);
@@ -134,25 +208,30 @@ out:
 
 int ct__h5_list_unpack(ct__h5_list_t *l, const void *bytes, size_t n)
 {
-  int rc = CT_OK, shards = 0;
+  int rc = CT_OK;
+  head_t head = {0};
   const char *from = bytes, *end = from + n;
-  if (n >= sizeof shards) memcpy(&shards, from, sizeof shards);
-  from += sizeof shards;
-  if (shards < 1 || (size_t)shards > n / sizeof *l->v)
+  if (n >= sizeof head) memcpy(&head, from, sizeof head);
+  from += sizeof head;
+  if (head.shards < 1 || (size_t)head.shards > n || head.structs < 1 ||
+      (size_t)head.structs > n / sizeof *l->v || (head.structs != head.shards && head.structs != 1))
     CT_FAIL(CT_ERR_ARG, "the list of shards from another rank is malformed");
-  l->v = ct_mem_array(shards, sizeof *l->v, "the shards");
+  l->v = ct_mem_array(head.shards, sizeof *l->v, "the shards");
   if (!l->v) CT_TRY(CT_ERR_NOMEM);
-  const char *path = from + (size_t)shards * sizeof *l->v;
-  for (int i = 0; i < shards; i++, path += strlen(path) + 1) {
+  l->files = head.files;
+  const char *path = from + (size_t)head.structs * sizeof *l->v;
+  for (int i = 0; i < head.shards; i++, path += strlen(path) + 1) {
     ct__h5_shard_t *s = &l->v[l->n++];
-    memcpy(s, from + (size_t)i * sizeof *s, sizeof *s);
+    memcpy(s, from + (size_t)(i % head.structs) * sizeof *s, sizeof *s);
     s->path = s->name = NULL; /* pointers of the other process */
     s->sizes = NULL;
     s->class_names = NULL;
     if (path >= end || !memchr(path, 0, (size_t)(end - path)))
       CT_FAIL(CT_ERR_ARG, "the list of shards from another rank is truncated");
+    if (head.structs < head.shards) s->file = i;
     CT_TRY(set_names(s, path));
   }
+  if (head.structs < head.shards) ct__h5_list_as_first(l);
   CT_TRY(take_sizes(l, path, end));
 out:
   return rc;

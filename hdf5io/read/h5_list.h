@@ -7,12 +7,20 @@
 typedef struct ct__h5_list {
   ct__h5_shard_t *v; /**< [n], owned */
   int n;
+  int files;
   int64_t samples; /**< sum over the shards */
 } ct__h5_list_t;
 
 /** Expands the file patterns of a specification without opening anything. CT_ERR_IO: no file
  * matches. */
 int ct__h5_list_find(ct__h5_list_t *l, const ct_reader_spec_t *spec);
+/** Call after all files are described. Makes each trajectory a shard. CT_ERR_FORMAT: there are
+ * none. */
+int ct__h5_list_trajectories(ct__h5_list_t *l);
+/** Makes all shards copies of the first one, to be described when they are read. */
+void ct__h5_list_as_first(ct__h5_list_t *l);
+/** Returns the first shard of a file; -1: there is none. */
+int ct__h5_list_of_file(const ct__h5_list_t *l, int file);
 /** Call after all shards are described: numbers the samples, and checks that all shards are
  * compatible. CT_ERR_FORMAT names an incompatible shard. */
 int ct__h5_list_finish(ct__h5_list_t *l);

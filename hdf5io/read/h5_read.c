@@ -21,7 +21,7 @@ void ct__h5_reader_lock(void)
 void ct__h5_reader_abandon(ct_reader_t *r, int shard)
 {
   ct__h5_reader_lock();
-  ct__h5_files_abandon(&r->files, shard);
+  ct__h5_files_abandon(r->files, r->shards.v[shard].file);
   ct__h5_unlock();
 }
 
@@ -77,9 +77,9 @@ static int load_labels(ct_reader_t *r, int shard)
   ct__h5_reader_lock();
   ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
   if (!atomic_load_explicit(&r->has_labels[shard], memory_order_relaxed)) {
-    CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+    CT_TRY(ct__h5_files_open(r->files, s->file, s->path, &f));
     char *to = r->labels + (size_t)s->first * r->label_bytes;
-    CT_TRY(ct__h5_shard_labels(s, f->file, r->target, to, &changed));
+    CT_TRY(ct__h5_shard_labels(s, &r->shards.v[0], f->file, &r->spec, to, &changed));
     if (changed) log_change(r, s);
     atomic_store_explicit(&r->has_labels[shard], 1, memory_order_release);
   }
@@ -106,10 +106,11 @@ int ct__h5_reader_array(ct_reader_t *r, int shard, ct__h5_file_t **file)
   ct__h5_file_t *f;
   ct__h5_shard_t *s = &r->shards.v[shard];
   ct_io_phase_t before = ct_io_enter(CT_IO_OPEN);
-  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
-  if (f->array.id < 0) CT_TRY(ct__h5_shard_open(s, f->file, r->input, &f->array));
-  if (s->access != CT__H5_BY_HDF5) ct__h5_array_cache(&f->array, r->disk_cache);
-  if (f->array.changed) log_change(r, s);
+  CT_TRY(ct__h5_files_open(r->files, s->file, s->path, &f));
+  ct__h5_array_t *a = ct__h5_reader_own(r, f);
+  if (a->id < 0) CT_TRY(ct__h5_shard_open(s, &r->shards.v[0], f->file, &r->spec, a));
+  if (s->access != CT__H5_BY_HDF5) ct__h5_array_cache(a, r->disk_cache);
+  if (a->changed) log_change(r, s);
   *file = f;
 out:
   ct_io_enter(before);
@@ -135,8 +136,8 @@ int ct__h5_reader_check(ct_reader_t *r, const ct__h5_shard_t *s, ct__h5_file_t *
                         int64_t rows, int rc)
 {
   int changed = 0;
-  int is_other = ct__h5_array_stat(&f->array, &changed);
-  if (is_other != CT_OK) rc = ct__h5_block_name(&f->array, first, rows, is_other);
+  int is_other = ct__h5_array_stat(ct__h5_reader_own(r, f), &changed);
+  if (is_other != CT_OK) rc = ct__h5_block_name(ct__h5_reader_own(r, f), first, rows, is_other);
   if (changed) log_change(r, s);
   ct__h5_file_release(f);
   return rc;
@@ -150,16 +151,17 @@ static int load_once(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct_
   const ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_reader_lock();
   CT_TRY(ct__h5_reader_array(r, shard, &f));
-  found = s->access != CT__H5_BY_HDF5 && ct__h5_block_find(s, &f->array, first, rows, l);
+  found =
+      s->access != CT__H5_BY_HDF5 && ct__h5_block_find(s, ct__h5_reader_own(r, f), first, rows, l);
   if (found)
     ct__h5_file_hold(f);
   else
-    CT_TRY(read_by_hdf5(r, s, &f->array, first, rows, to));
+    CT_TRY(read_by_hdf5(r, s, ct__h5_reader_own(r, f), first, rows, to));
 out:
   ct__h5_unlock();
   if (found) {
-    rc = ct__h5_block_read(s, &f->array, first, rows, l, to);
-    ct__h5_block_name(&f->array, first, rows, rc);
+    rc = ct__h5_block_read(s, ct__h5_reader_own(r, f), first, rows, l, to);
+    ct__h5_block_name(ct__h5_reader_own(r, f), first, rows, rc);
     rc = ct__h5_reader_check(r, s, f, first, rows, rc);
   }
   return rc;
@@ -239,8 +241,9 @@ static int find_rows(ct_reader_t *r, ct__h5_scratch_t *w, ct__h5_file_t *f, cons
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   for (int i = 0; i < n; i++) {
     int64_t row = p[i].index - s->first;
-    if (ct__h5_row_find(s, &f->array, row, &w->extents[i])) continue;
-    CT_TRY(read_by_hdf5(r, s, &f->array, row, 1, x + (size_t)p[i].to * s->row_bytes));
+    int direct = s->access != CT__H5_BY_HDF5;
+    if (direct && ct__h5_row_find(s, ct__h5_reader_own(r, f), row, &w->extents[i])) continue;
+    CT_TRY(read_by_hdf5(r, s, ct__h5_reader_own(r, f), row, 1, x + (size_t)p[i].to * s->row_bytes));
     w->extents[i].at = -1;
   }
 out:
@@ -284,7 +287,7 @@ out:
   ct__h5_unlock();
   if (rc != CT_OK) return rc;
   int64_t first = p[0].index - s->first, last = p[n - 1].index - s->first;
-  rc = read_rows(s, &f->array, p, w->extents, n, x);
+  rc = read_rows(s, ct__h5_reader_own(r, f), p, w->extents, n, x);
   return ct__h5_reader_check(r, s, f, first, last - first + 1, rc);
 }
 

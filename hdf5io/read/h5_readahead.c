@@ -27,8 +27,9 @@ static int64_t readahead_find(ct_reader_t *r, const ct__h5_pick_t *p, int64_t fi
   if (s->access == CT__H5_BY_HDF5 || ct__h5_reader_array(r, p->shard, f) != CT_OK) return 0;
   int is_row = ct__h5_reader_straight(r, s);
   *extent = is_row ? w->extents : w->load.extent;
-  if (is_row) return ct__h5_row_find(s, &(*f)->array, first, w->extents);
-  return ct__h5_block_find(s, &(*f)->array, first, rows, &w->load) ? w->load.nextents : 0;
+  if (is_row) return ct__h5_row_find(s, ct__h5_reader_own(r, *f), first, w->extents);
+  return ct__h5_block_find(s, ct__h5_reader_own(r, *f), first, rows, &w->load) ? w->load.nextents
+                                                                               : 0;
 }
 
 static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t rows,
@@ -43,7 +44,8 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
   if (!n) return;
   ct_io_phase_t before = ct_io_enter(CT_IO_READ);
   for (int64_t i = 0; i < n; i++)
-    if (extent[i].bytes > 0) ct__h5_array_ahead(&f->array, extent[i].at, extent[i].bytes);
+    if (extent[i].bytes > 0)
+      ct__h5_array_ahead(ct__h5_reader_own(r, f), extent[i].at, extent[i].bytes);
   ct_io_enter(before);
   ct__h5_file_release(f);
 }
@@ -51,6 +53,8 @@ static void ask(ct_reader_t *r, const ct__h5_pick_t *p, int64_t first, int64_t r
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[])
 {
   if (r->info.varies || r->info.encoded) return; /* their offsets are in another array */
+  /* Of a file a sample, the hint opens the file; it must still be open when it is read. */
+  if (r->shards.v[0].at.lead < 0 && n > r->files->most / 8) return;
   ct__h5_scratch_t *w = ct__h5_reader_take(r);
   int now = atomic_fetch_add(&r->asks, 1);
   if (n > CT__H5_AT_ONCE) n = CT__H5_AT_ONCE;

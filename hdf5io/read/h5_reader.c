@@ -34,7 +34,7 @@ static int describe_once(ct_reader_t *r, int shard, const ct_reader_spec_t *spec
   ct__h5_shard_t *s = &r->shards.v[shard];
   ct__h5_reader_lock();
   CT_TRY(ct_file_regular(s->path));
-  CT_TRY(ct__h5_files_open(&r->files, shard, s->path, &f));
+  CT_TRY(ct__h5_files_open(r->files, s->file, s->path, &f));
   CT_TRY(ct__h5_shard_describe(s, f->file, spec));
   ct_heartbeat_progress();
 out:
@@ -58,6 +58,33 @@ static int reader_describe(ct_reader_t *r, int shard, const ct_reader_spec_t *sp
   return rc;
 }
 
+/* Of a file a sample, only the first is opened: there may be thousands.  The headers of the others
+ * are checked when they are read. */
+static int describe_all(ct_reader_t *r, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, one = spec->view == CT_VIEW_FILE;
+  for (int i = 0; i < r->shards.n && !(one && i); i++)
+    CT_TRY(reader_describe(r, i, spec));
+  if (one) ct__h5_list_as_first(&r->shards);
+  if (spec->view == CT_VIEW_TRAJECTORIES) CT_TRY(ct__h5_list_trajectories(&r->shards));
+out:
+  return rc;
+}
+
+/* Shares the open files with the readers of other arrays, or makes the table of them. */
+static int share_files(ct_reader_t *r, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK, arrays = spec->readers > 0 ? spec->readers : 1;
+  ct__h5_files_t *files = spec->beside ? spec->beside->files : NULL;
+  ct__h5_lock();
+  if (!files) CT_TRY(ct__h5_files_make(r->shards.files, arrays, r->nscratch, &files));
+  CT_TRY(ct__h5_files_join(files, &r->number));
+  r->files = files;
+out:
+  ct__h5_unlock();
+  return rc;
+}
+
 /* Gets the shards from another process's results or from the files. */
 static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
 {
@@ -66,9 +93,8 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
     CT_TRY(ct__h5_list_unpack(&r->shards, spec->known, spec->known_bytes));
   else
     CT_TRY(ct__h5_list_find(&r->shards, spec));
-  CT_TRY(ct__h5_files_make(&r->files, r->shards.n, r->nscratch));
-  for (int i = 0; i < r->shards.n && !spec->known; i++)
-    CT_TRY(reader_describe(r, i, spec));
+  CT_TRY(share_files(r, spec));
+  if (!spec->known) CT_TRY(describe_all(r, spec));
   CT_TRY(ct__h5_list_finish(&r->shards));
   const ct__h5_shard_t *first = &r->shards.v[0];
   r->sample_bytes = first->row_bytes;
@@ -79,7 +105,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.class_names = first->class_names;
   r->info.targets = first->targets;
   r->info.by_pixel = first->by_pixel;
-  r->info.unlabelled = !r->target[0];
+  r->info.unlabelled = !r->spec.target[0];
   ct__h5_see_text(first, r->info.seen, sizeof r->info.seen);
   r->info.doubtful = first->doubtful;
   r->info.wide = first->convert.kind == CT__H5_UINT16;
@@ -95,11 +121,11 @@ out:
 
 static void warn_of_files(const ct__h5_list_t *l)
 {
-  if (l->n > CT__H5_FILES_OPEN)
+  if (l->files > CT__H5_FILES_OPEN && l->v[0].at.lead >= 0)
     ct_log(CT_LOG_WARN,
            "%s: the data set has %d files, but a rank keeps only %d open: in random order most "
            "reads open a file; repack the data into fewer, larger files",
-           l->v[0].path, l->n, CT__H5_FILES_OPEN);
+           l->v[0].path, l->files, CT__H5_FILES_OPEN);
 }
 
 /* Reported for the first shard. */
@@ -109,7 +135,7 @@ static void log_booleans(const ct_reader_t *r)
     ct_log(CT_LOG_INFO,
            "%s: array '%s' is of an enumeration, as booleans are: its numbers are the labels "
            "(false 0, true 1)",
-           r->shards.v[0].path, r->target);
+           r->shards.v[0].path, r->spec.target);
 }
 
 /* Returns the number of shards that HDF5 itself must read. */
@@ -129,7 +155,7 @@ static void warn_of_slow(const ct_reader_t *r)
     ct_log(CT_LOG_WARN,
            "%s: array '%s' %s, so it is read by the HDF5 library, by one thread of a rank at a "
            "time, regardless of data.workers",
-           s->path, r->input, s->slow);
+           s->path, r->spec.input, s->slow);
     return;
   }
 }
@@ -171,7 +197,7 @@ static int64_t number_blocks(ct_reader_t *r, int64_t cache_bytes)
 static void log_layout(ct_reader_t *r, int64_t blocks)
 {
   const ct__h5_shard_t *first = &r->shards.v[0];
-  r->info.layout.files = r->shards.n;
+  r->info.layout.files = r->shards.files;
   r->info.layout.blocks = blocks;
   r->info.layout.block_rows = first->block_rows;
   r->info.layout.block_bytes = ct__h5_shard_block_bytes(first);
@@ -232,7 +258,7 @@ out:
 static uint64_t fingerprint(const ct_reader_t *r)
 {
   const ct_shape_t *x = &r->info.x;
-  uint64_t h = ct_hash_text(r->input, ct_hash_text(r->target, 0));
+  uint64_t h = ct_hash_text(r->spec.input, ct_hash_text(r->spec.target, 0));
   h = ct_hash_int(x->dtype, ct_hash_int(r->info.channels_last, h));
   h = ct_hash_int(r->info.targets, h);
   for (int i = 0; i < x->ndim; i++)
@@ -246,7 +272,7 @@ static void hdf5_close(ct_reader_t *r)
 {
   if (!r) return;
   ct__h5_lock();
-  ct__h5_files_clear(&r->files);
+  if (r->files) ct__h5_files_leave(r->files, r->number);
   ct__h5_unlock();
   for (int i = 0; r->scratch && i < r->nscratch; i++)
     ct__h5_load_clear(&r->scratch[i].load);
@@ -259,11 +285,33 @@ static void hdf5_close(ct_reader_t *r)
   ct_mem_free(r->labels);
   ct_mem_free(r->has_labels);
   ct_mem_free(r->gave_up);
-  ct_mem_free(r->input);
-  ct_mem_free(r->target);
+  ct_mem_free((void *)(uintptr_t)r->spec.input);
+  ct_mem_free((void *)(uintptr_t)r->spec.target);
+  ct_mem_free((void *)(uintptr_t)r->spec.shape);
   pthread_cond_destroy(&r->freed);
   pthread_mutex_destroy(&r->lock);
   ct_mem_free(r);
+}
+
+/* Copies what describes arrays. */
+static int copy_spec(const ct_reader_spec_t *from, ct_reader_spec_t *to)
+{
+  int64_t *shape = NULL;
+  *to = (ct_reader_spec_t){.input = ct_mem_strdup(from->input),
+                           .target = ct_mem_strdup(from->target),
+                           .places = from->places,
+                           .as_stored = from->as_stored,
+                           .fills_missing = from->fills_missing,
+                           .missing = from->missing,
+                           .values = from->values,
+                           .classes_of_pixels = from->classes_of_pixels,
+                           .layout = from->layout,
+                           .view = from->view,
+                           .shape_dims = from->shape_dims};
+  if (from->shape) shape = ct_mem_array(from->shape_dims, sizeof *shape, "a shape");
+  if (shape) memcpy(shape, from->shape, (size_t)from->shape_dims * sizeof *shape);
+  to->shape = shape;
+  return to->input && to->target && (shape || !from->shape) ? CT_OK : CT_ERR_NOMEM;
 }
 
 static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
@@ -276,9 +324,7 @@ static int hdf5_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   if (!r) CT_TRY(CT_ERR_NOMEM);
   pthread_mutex_init(&r->lock, NULL);
   pthread_cond_init(&r->freed, NULL);
-  r->input = ct_mem_strdup(spec->input);
-  r->target = ct_mem_strdup(spec->target);
-  if (!r->input || !r->target) CT_TRY(CT_ERR_NOMEM);
+  CT_TRY(copy_spec(spec, &r->spec));
   int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
   r->nscratch = spec->threads > 0 ? spec->threads : processors > 0 ? (int)processors : 1;
   r->retry_s = spec->retry_s;
@@ -302,27 +348,32 @@ static int hdf5_share(const ct_reader_t *r, void **bytes, size_t *n)
 
 static const char *hdf5_file(const ct_reader_t *r, int i)
 {
-  return i < r->shards.n ? r->shards.v[i].path : NULL;
+  int shard = ct__h5_list_of_file(&r->shards, i);
+  return shard >= 0 ? r->shards.v[shard].path : NULL;
 }
 
 static int hdf5_move(ct_reader_t *r, int i, const char *path)
 {
-  char *copy = ct_mem_strdup(path);
-  if (!copy) return CT_ERR_NOMEM;
+  int rc = CT_OK, shard = ct__h5_list_of_file(&r->shards, i);
   ct__h5_lock();
-  ct__h5_files_shut(&r->files, i);
-  ct_mem_free(r->shards.v[i].path);
-  r->shards.v[i].path = copy;
-  r->shards.v[i].stamp.inode = 0;
+  ct__h5_files_shut(r->files, i);
+  for (; shard >= 0 && shard < r->shards.n && r->shards.v[shard].file == i; shard++) {
+    char *copy = ct_mem_strdup(path);
+    if (!copy) CT_TRY(CT_ERR_NOMEM);
+    ct_mem_free(r->shards.v[shard].path);
+    r->shards.v[shard].path = copy;
+    r->shards.v[shard].stamp.inode = 0;
+  }
+out:
   ct__h5_unlock();
-  return CT_OK;
+  return rc;
 }
 
 static void hdf5_keep_in(ct_reader_t *r, ct_cache_t *cache)
 {
   ct__h5_lock();
-  for (int i = 0; i < r->shards.n; i++)
-    ct__h5_files_shut(&r->files, i);
+  for (int i = 0; i < r->shards.files; i++)
+    ct__h5_files_shut(r->files, i);
   r->disk_cache = cache;
   ct__h5_unlock();
 }
@@ -350,11 +401,17 @@ static int hdf5_read(ct_reader_t *r, int n, const int64_t index[], void *x, void
 static void hdf5_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
 {
   const ct__h5_shard_t *s = &r->shards.v[ct__h5_reader_shard(r, index)];
-  ct_text_fit(buf, cap, "%s, sample %lld", s->name, (long long)(index - s->first));
+  long long i = index - s->first;
+  if (s->at.lead > 0)
+    ct_text_fit(buf, cap, "%s, trajectory %lld, time %lld", s->name, (long long)s->at.index, i);
+  else if (s->at.lead < 0)
+    ct_text_fit(buf, cap, "%s", s->name);
+  else
+    ct_text_fit(buf, cap, "%s, sample %lld", s->name, i);
 }
 
 const ct_reader_ops_t ct_reader_hdf5 = {
-    .format = CT__H5_FORMAT,
+    .format = CT__H5_DATA_FORMAT,
     .open = hdf5_open,
     .share = hdf5_share,
     .file = hdf5_file,

@@ -33,7 +33,7 @@ typedef struct ct__h5_scratch {
 
 struct ct_reader {
   ct_reader_info_t info;
-  char *input, *target;
+  ct_reader_spec_t spec; /* only what describes arrays; owns the names and the shape */
   ct__h5_list_t shards;
   size_t sample_bytes;
 
@@ -49,7 +49,8 @@ struct ct_reader {
   pthread_mutex_t lock; /* protects free_scratch */
   pthread_cond_t freed; /* signals that a scratch became free */
 
-  ct__h5_files_t files; /* under HDF5's lock */
+  ct__h5_files_t *files; /* under HDF5's lock; shared with readers of other arrays */
+  int number;            /* of this reader in `files` */
   atomic_int change_logged;
   double retry_s;
   ct_cache_t *disk_cache;           /* borrowed; NULL: none */
@@ -59,6 +60,11 @@ struct ct_reader {
                            tried only once */
 };
 
+/** Returns this reader's array of an open file. */
+static inline ct__h5_array_t *ct__h5_reader_own(const ct_reader_t *r, ct__h5_file_t *f)
+{
+  return &f->array[r->number];
+}
 /** Takes HDF5's lock and records the time spent waiting for it. */
 void ct__h5_reader_lock(void);
 /** Called without the lock. Makes the next use of a shard open its file again, because reading it

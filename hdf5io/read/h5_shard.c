@@ -17,26 +17,49 @@
 #include "hdf5io/read/h5_dims.h"
 
 enum {
-  MAX_STORED_DIMS = CT__H5_MOST_DIMS,
+  MAX_STORED_DIMS = CT__H5_MOST_STORED,
   MAX_ROWS = 64 << 20, /* maximum bytes of a block whose chunks may be spread over all samples */
   MAX_CHUNKS = 1 << 20 /* maximum chunks per block */
 };
 
 /* ---- content of the file ---- */
 
-static int read_dims(const ct__h5_shard_t *s, hid_t array, const char *name, hsize_t *dims,
-                     int *ndim)
+static const char *dims_meaning(int lead)
 {
-  int rc = CT_OK;
+  return lead > 0   ? "with trajectories first, then times (data.window)"
+         : lead < 0 ? "of one sample (data.files: sample)"
+                    : "with samples first";
+}
+
+/* Reads the dims that follow s->at; with at.lead 1, *trajectories is the first one. */
+static int read_dims(const ct__h5_shard_t *s, hid_t array, const char *name, hsize_t *dims,
+                     int *ndim, int64_t *trajectories)
+{
+  int rc = CT_OK, lead = s->at.lead, least = lead > 0 ? 2 : lead < 0 ? 0 : 1;
+  hsize_t stored[H5S_MAX_RANK] = {0};
   hid_t space = H5Dget_space(array);
-  *ndim = H5Sget_simple_extent_ndims(space);
-  if (*ndim < 1 || *ndim > MAX_STORED_DIMS)
-    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has %d dims, expected 1 to %d with samples first",
-            s->path, name, *ndim, MAX_STORED_DIMS);
-  H5Sget_simple_extent_dims(space, dims, NULL);
+  int n = H5Sget_simple_extent_ndims(space);
+  if (n < least || n - lead > CT__H5_MOST_DIMS)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' has %d dims, expected %d to %d %s", s->path, name, n,
+            least, CT__H5_MOST_DIMS + lead, dims_meaning(lead));
+  H5Sget_simple_extent_dims(space, stored, NULL);
+  *ndim = n - lead;
+  if (lead < 0) dims[0] = 1;
+  for (int i = lead < 0; i < *ndim; i++)
+    dims[i] = stored[i + lead];
+  if (trajectories) *trajectories = lead > 0 ? (int64_t)stored[0] : 1;
 out:
   ct__h5_drop(space);
   return rc;
+}
+
+int ct__h5_shard_stored(const ct__h5_shard_t *s, int64_t lead, const hsize_t *dims, hsize_t *out)
+{
+  int skipped = s->at.lead < 0, n = 0;
+  if (s->at.lead > 0) out[n++] = (hsize_t)lead;
+  for (int i = skipped; i < s->ndim; i++)
+    out[n++] = dims[i];
+  return n;
 }
 
 /* ---- element types ---- */
@@ -146,14 +169,17 @@ static void find_chunks(ct__h5_shard_t *s, hid_t creation)
   unsigned options = 0;
   hsize_t chunk[MAX_STORED_DIMS] = {0};
   char filters[sizeof s->slow];
-  if (H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) != s->ndim) return;
+  int lead = s->at.lead;
+  if (H5Pget_chunk(creation, MAX_STORED_DIMS, chunk) != s->ndim + lead) return;
   H5Pget_chunk_opts(creation, &options);
   s->edges_plain = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
   s->chunk_bytes = s->convert.stored;
   s->row_chunks = 1;
+  if (lead > 0) s->beside = (int64_t)chunk[0];
+  s->chunk_bytes *= (size_t)s->beside;
   for (int i = 0; i < s->ndim; i++) {
-    s->chunk[i] = (int64_t)chunk[i];
-    s->chunk_bytes *= chunk[i]; /* below 4 GiB, a limit of HDF5 */
+    s->chunk[i] = i + lead < 0 ? 1 : (int64_t)chunk[i + lead];
+    s->chunk_bytes *= (size_t)s->chunk[i]; /* below 4 GiB, a limit of HDF5 */
     if (i > 0) s->row_chunks *= (s->dims[i] + s->chunk[i] - 1) / s->chunk[i];
   }
   s->block_rows = s->chunk[0] < s->count ? s->chunk[0] : s->count;
@@ -259,7 +285,7 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   hid_t type = -1;
   ct__h5_array_t array;
   CT_TRY(ct__h5_array_open(&array, file, s->path, name, "target"));
-  CT_TRY(read_dims(s, array.id, name, dims, &ndim));
+  CT_TRY(read_dims(s, array.id, name, dims, &ndim, NULL));
   type = H5Dget_type(array.id);
   if (!spec->as_stored) CT_TRY(ct__h5_cf_find(array.id, s->path, name, fill, &s->of_target));
   H5T_class_t class = H5Tget_class(type);
@@ -275,7 +301,7 @@ static int check_target(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *s
   if (dims[0] != (hsize_t)s->count)
     CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %llu %s for %lld samples", s->path, name,
             (unsigned long long)dims[0], is_real ? "targets" : "labels", (long long)s->count);
-  CT_TRY(ct__h5_array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_array_need(&array, 0, s->at.lead < 0 ? INT64_MAX : s->count));
 out:
   ct__h5_drop(type);
   ct__h5_array_shut(&array);
@@ -304,36 +330,13 @@ static uint64_t hash_stored(hid_t array)
   return h;
 }
 
-/* Checks that the file has not changed since it was described; a local copy has its own stamp. */
-static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
-{
-  if (a->elsewhere) return CT_OK;
-  int rc = ct__h5_stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
-  if (rc == CT_OK && s->stamp.inode == 0) s->stamp = a->stamp;
-  return rc;
-}
-
-int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a)
-{
-  int rc = CT_OK;
-  CT_TRY(ct__h5_array_open(a, file, s->path, input, "input"));
-  if (hash_stored(a->id) != s->stored)
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: the layout of its samples has changed since the run began: the file was replaced, "
-            "or this node sees a different file",
-            s->path);
-  CT_TRY(check_stamp(s, a));
-out:
-  if (rc != CT_OK) ct__h5_array_shut(a);
-  return rc;
-}
-
 static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   hsize_t dims[MAX_STORED_DIMS];
+  s->beside = 1;
   CT_TRY(find_type(s, array, spec));
-  CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim));
+  CT_TRY(read_dims(s, array, spec->input, dims, &s->ndim, &s->trajectories));
   s->count = (int64_t)dims[0];
   for (int i = 0; i < s->ndim; i++)
     s->dims[i] = (int64_t)dims[i];
@@ -346,6 +349,87 @@ static int describe_input(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t
   find_access(s, array);
   s->stored = hash_stored(array);
 out:
+  return rc;
+}
+
+/* Returns 1 if the elements of two shards are stored and converted in the same way. */
+static int is_stored_as(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
+{
+  return a->stored == b->stored && a->by_convert == b->by_convert && a->access == b->access &&
+         a->convert.kind == b->convert.kind && a->convert.stored == b->convert.stored &&
+         a->convert.swap == b->convert.swap &&
+         memcmp(&a->convert.cf, &b->convert.cf, sizeof a->convert.cf) == 0;
+}
+
+/* Reads the header of the samples of a shard, which must have the type and dims of the first
+ * file's. */
+static int take_input(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t array,
+                      const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  char is[64], was[64];
+  ct__h5_shard_t own = {.path = s->path, .at = first->at};
+  CT_TRY(describe_input(&own, array, spec));
+  if (own.x.dtype != first->x.dtype || !ct_shape_same(&own.x, &first->x) ||
+      own.ndim != first->ndim || own.channels_last != first->channels_last)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' is %s %s%s, expected %s %s%s as in %s", s->path,
+            spec->input, ct_dtype_name(own.x.dtype), ct_shape_text(&own.x, is, sizeof is),
+            own.channels_last ? " (channels last)" : "", ct_dtype_name(first->x.dtype),
+            ct_shape_text(&first->x, was, sizeof was),
+            first->channels_last ? " (channels last)" : "", first->path);
+  if (!is_stored_as(&own, first)) { /* the buffers are made for the first file's storage */
+    s->access = CT__H5_BY_HDF5;
+    s->convert = own.convert;
+    s->by_convert = own.by_convert;
+    s->stored = own.stored;
+  }
+  s->undescribed &= ~1;
+out:
+  return rc;
+}
+
+/* The same for its labels or targets. */
+static int take_target(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t file,
+                       const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  ct__h5_shard_t own = *s;
+  own.targets = 0;
+  CT_TRY(check_target(&own, file, spec));
+  if (own.targets != first->targets || own.by_pixel)
+    CT_FAIL(CT_ERR_FORMAT, "%s: array '%s' holds %lld targets, expected %lld as in %s (0: a label)",
+            s->path, spec->target, (long long)own.targets, (long long)first->targets, first->path);
+  s->of_target = own.of_target;
+  s->undescribed &= ~2;
+out:
+  return rc;
+}
+
+/* Checks that the file has not changed since it was described; a local copy has its own stamp. */
+static int check_stamp(ct__h5_shard_t *s, ct__h5_array_t *a)
+{
+  if (a->elsewhere) return CT_OK;
+  if (s->stamp.bytes < 0) s->stamp = a->stamp; /* not described at the start */
+  int rc = ct__h5_stamp_compare(s->path, &s->stamp, &a->stamp, &a->changed);
+  if (rc == CT_OK && s->stamp.inode == 0) s->stamp = a->stamp;
+  return rc;
+}
+
+int ct__h5_shard_open(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t file,
+                      const ct_reader_spec_t *spec, ct__h5_array_t *a)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__h5_array_open(a, file, s->path, spec->input, "input"));
+  if (s->undescribed & 1)
+    CT_TRY(take_input(s, first, a->id, spec));
+  else if (hash_stored(a->id) != s->stored)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: the layout of its samples has changed since the run began: the file was replaced, "
+            "or this node sees a different file",
+            s->path);
+  CT_TRY(check_stamp(s, a));
+out:
+  if (rc != CT_OK) ct__h5_array_shut(a);
   return rc;
 }
 
@@ -377,15 +461,16 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
 {
   int rc = CT_OK, fd;
   ct__h5_array_t array = {.id = -1};
+  s->at.lead = spec->view == CT_VIEW_FILE ? -1 : spec->view == CT_VIEW_TRAJECTORIES;
   CT_TRY(check_format(s, file));
   CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
   CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
-  CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
+  if (!s->at.lead) CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
   if (s->encoding)
     s->stored = hash_stored(array.id);
   else
     CT_TRY(describe_input(s, array.id, spec));
-  CT_TRY(ct__h5_array_need(&array, 0, s->dims[0]));
+  CT_TRY(ct__h5_array_need(&array, 0, s->at.lead ? INT64_MAX : s->dims[0]));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec));
   CT_TRY(read_classes(s, file));
   CT_TRY(ct__h5_class_names(file, s->classes, &s->class_names));
@@ -439,7 +524,7 @@ static int read_target(const ct__h5_shard_t *s, hid_t array, const char *target,
     return H5Dread(array, s->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, H5S_ALL, H5S_ALL,
                    H5P_DEFAULT, to) >= 0;
   char *stored = ct_mem_array(n + 1, (size_t)cf->bytes, "stored targets");
-  int done = stored && ct__h5_read_rows_stored(array, 0, s->count, stored);
+  int done = stored && ct__h5_read_rows_stored(array, s->at, 0, s->count, stored);
   if (done && s->targets) ct__h5_cf_apply(cf, stored, (size_t)n, to);
   if (done && !s->targets)
     warn_of_missing(s, target, ct__h5_cf_labels(cf, stored, (size_t)n, to, &which), which);
@@ -447,13 +532,16 @@ static int read_target(const ct__h5_shard_t *s, hid_t array, const char *target,
   return done;
 }
 
-int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed)
+int ct__h5_shard_labels(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t file,
+                        const ct_reader_spec_t *spec, void *to, int *changed)
 {
   int rc = CT_OK;
   char why[200];
-  ct__h5_array_t array;
+  ct__h5_array_t array = {.id = -1};
   hid_t space = -1;
+  const char *target = spec->target;
   int64_t want = s->count * (s->targets ? s->targets : 1);
+  if (s->undescribed & 2) CT_TRY(take_target(s, first, file, spec));
   CT_TRY(ct__h5_array_open(&array, file, s->path, target, "target"));
   space = H5Dget_space(array.id);
   if (H5Sget_simple_extent_npoints(space) != want)
@@ -462,10 +550,10 @@ int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void 
             "replaced, or this node sees a different file",
             s->path, target, (long long)want);
   CT_TRY(check_stamp(s, &array));
-  CT_TRY(ct__h5_array_need(&array, 0, s->count));
+  CT_TRY(ct__h5_array_need(&array, 0, s->at.lead ? INT64_MAX : s->count));
   int done = read_target(s, array.id, target, want, to);
   if (!done) why_not(array.id, why, sizeof why);
-  CT_TRY(ct__h5_array_check(&array, 0, s->count));
+  CT_TRY(ct__h5_array_check(&array, 0, s->at.lead ? INT64_MAX : s->count));
   if (!done) CT_FAIL(CT_ERR_IO, "%s: cannot read array '%s': %s", s->path, target, why);
   *changed |= array.changed;
 out:
@@ -484,7 +572,7 @@ static int read_stored(const ct__h5_shard_t *s, hid_t array, int64_t first, int6
 {
   size_t elements = (size_t)rows * (s->row_bytes / s->convert.here);
   char *stored = ct_mem_array((int64_t)elements, s->convert.stored, "stored numbers");
-  int done = stored && ct__h5_read_rows_stored(array, first, rows, stored);
+  int done = stored && ct__h5_read_rows_stored(array, s->at, first, rows, stored);
   if (done) ct__h5_convert(&s->convert, stored, elements, to);
   ct_mem_free(stored);
   return done;
@@ -496,9 +584,10 @@ int ct__h5_shard_read(const ct__h5_shard_t *s, ct__h5_array_t *a, int64_t first,
   int rc = CT_OK;
   char why[200];
   int done = s->by_convert ? read_stored(s, a->id, first, rows, to)
-                           : ct__h5_read_rows(a->id, s->x.dtype, first, rows, to);
+                           : ct__h5_read_rows_at(a->id, s->x.dtype, s->at, first, rows, to);
   if (!done) why_not(a->id, why, sizeof why);
-  CT_TRY(ct__h5_array_check(a, first, rows)); /* a changed file is the better explanation */
+  /* a changed file is the better explanation */
+  CT_TRY(ct__h5_array_check(a, s->at.lead ? 0 : first, s->at.lead ? INT64_MAX : rows));
   if (!done)
     CT_FAIL(CT_ERR_IO, "%s: cannot read samples %lld to %lld of array '%s': %s", s->path,
             (long long)first, (long long)(first + rows - 1), a->name, why);

@@ -9,7 +9,10 @@
 #include "hdf5io/filter/h5_chunk.h"
 #include "hdf5io/filter/h5_convert.h"
 
-enum { CT__H5_MOST_DIMS = 5 }; /**< of a stored array, including N */
+enum {
+  CT__H5_MOST_DIMS = 5,                      /**< of a shard's array, including N */
+  CT__H5_MOST_STORED = CT__H5_MOST_DIMS + 1, /**< of a stored array */
+};
 
 /** Access method for samples. */
 typedef enum {
@@ -28,6 +31,7 @@ typedef enum {
 typedef struct ct__h5_shard {
   char *path;    /**< owned; path that is read, possibly of a copy */
   char *name;    /**< owned; last component of the original path */
+  int file;      /**< number of its file: several trajectories may be in one file */
   int64_t count; /**< samples */
   int64_t first; /**< number of its first sample in the data set */
 
@@ -48,13 +52,20 @@ typedef struct ct__h5_shard {
   ct__h5_stamp_t stamp; /**< stamp of the file when its header was read; of a copy when it was
                            opened */
   uint64_t stored;      /**< hash of the stored array's type, dims and chunks */
-  int ndim;             /**< of the stored array, including N */
+  int ndim;             /**< of the stored array, including N; see `at` */
   int64_t dims[CT__H5_MOST_DIMS];
-  size_t row_bytes;    /**< bytes of one sample in memory */
-  int64_t block_rows;  /**< samples per block; 0: not chunked, to be chosen */
-  int64_t order_rows;  /**< samples per block for the sampler, independent of the memory available
+  /* Stored dims before N.  at.lead 1: the shard is one trajectory of an array N x T x ..., and its
+   * samples are the T frames; -1: the file is one sample, and dims[0] is 1 but not stored. */
+  ct__h5_rows_at_t at;
+  int64_t beside;       /**< trajectories in a chunk */
+  int64_t trajectories; /**< at.lead 1: of the file */
+  int undescribed;      /**< 1: the header of its samples was not read yet; 2: nor that of its
+                           labels.  They must be as those of the first file */
+  size_t row_bytes;     /**< bytes of one sample in memory */
+  int64_t block_rows;   /**< samples per block; 0: not chunked, to be chosen */
+  int64_t order_rows;   /**< samples per block for the sampler, independent of the memory available
                           for blocks */
-  int64_t first_block; /**< number of its first block in the data set */
+  int64_t first_block;  /**< number of its first block in the data set */
 
   ct__h5_encoding_t encoding;
   int has_sizes;  /**< 1: the sizes of its image files are known */
@@ -82,16 +93,22 @@ typedef struct ct__h5_shard {
 /** Needs the lock. Reads the headers of s->path, open as \a file, and checks the array of labels or
  * targets. CT_ERR_FORMAT names file, array and what was expected. */
 int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t *spec);
+/** Pure. Converts dims or offsets of a shard's array to those of the stored array; \a lead is the
+ * one that is put first. Returns the number of dims. */
+int ct__h5_shard_stored(const ct__h5_shard_t *s, int64_t lead, const hsize_t *dims, hsize_t *out);
 enum { CT__H5_NAME_MOST = 1000 /**< maximum bytes of a class name */ };
 /** Needs the lock. Reads the file's attribute `class_names`, one name per line, owned by the
  * caller; NULL: missing, or not \a classes names. CT_ERR_NOMEM. */
 int ct__h5_class_names(hid_t file, int64_t classes, char **out);
 /** Needs the lock. Opens the array of samples. CT_ERR_FORMAT, CT_ERR_IO if the array has changed
- * since the shard was described; a->changed: a warning is due. */
-int ct__h5_shard_open(ct__h5_shard_t *s, hid_t file, const char *input, ct__h5_array_t *a);
-/** Needs the lock. Reads all labels of the shard, from array \a target, into \a to as int64, or all
- * targets as float. *changed is set to 1 if a warning is due. */
-int ct__h5_shard_labels(ct__h5_shard_t *s, hid_t file, const char *target, void *to, int *changed);
+ * since the shard was described, or if it is not as that of shard \a first and was not described;
+ * the message names file, array and what was expected. a->changed: a warning is due. */
+int ct__h5_shard_open(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t file,
+                      const ct_reader_spec_t *spec, ct__h5_array_t *a);
+/** Needs the lock. Reads all labels of the shard, from array spec->target, into \a to as int64, or
+ * all targets as float. *changed is set to 1 if a warning is due. */
+int ct__h5_shard_labels(ct__h5_shard_t *s, const ct__h5_shard_t *first, hid_t file,
+                        const ct_reader_spec_t *spec, void *to, int *changed);
 /** Returns the bytes of a block in memory; a shard's last, partial block uses a full-sized
  * buffer. */
 size_t ct__h5_shard_block_bytes(const ct__h5_shard_t *s);

@@ -28,6 +28,10 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path);
  * formats. */
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out);
 
+/** Returns advice for files of common types that are not supported, to append to a message; "":
+ * none. */
+const char *ct_format_cure(const char *path);
+
 /** Checks the format version of a file that this program writes.  \a text is the file's version
  * string: \a kind, a blank and a number ("ctrain-hpc checkpoint 1").  Numbers up to \a known are
  * supported.  \a by: the program that wrote the file ("ctrain-hpc 0.1.0"), NULL if not known.

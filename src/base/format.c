@@ -62,7 +62,7 @@ out:
 }
 
 /* Returns advice for common file types that are not supported. */
-static const char *cure_of(const char *path)
+const char *ct_format_cure(const char *path)
 {
   static const struct {
     const char *magic, *is;
@@ -94,7 +94,7 @@ int ct_format_find(const ct_format_t *const formats[], int n, const char *path, 
   if (*out < n) goto out;
   CT_TRY(list_formats(formats, n, &all));
   CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s%s", path,
-          all.data, cure_of(path));
+          all.data, ct_format_cure(path));
 out:
   ct_str_clear(&all);
   return rc;

@@ -25,6 +25,9 @@ typedef struct ct_data_opts {
                                    ct_blocks_lanes() */
   int64_t workers;        /**< prefetch threads of a rank */
   int layout;             /**< auto|nchw|nhwc */
+  int files;              /**< shards|sample */
+  ct_yaml_t *window;      /**< map of context, target, stride */
+  int normalize_targets;  /**< targets of windows get the map of their inputs */
   int64_t readahead;      /**< batches ahead for which posix_fadvise() is called; 0: off */
   ct_opt_doubles_t shape; /**< sample shape: a reshape of the stored one, or the shape of synthetic
                              data */
@@ -47,6 +50,9 @@ typedef struct ct_data_opts {
 } ct_data_opts_t;
 extern const ct_opt_t ct_data_rows[];
 
+/** Local.  Reads data.window; *out is all zero if it is not set.  CT_ERR_USAGE names file and line
+ * in \a where. */
+int ct_data_window(const ct_data_opts_t *o, const char *where, ct_window_t *out);
 /** Local.  Fills the options of the reader of \a files (o->train or o->val).  *out borrows from \a
  * o, \a dir and \a shape, which receives the sample shape.  CT_ERR_USAGE: no files, or a shape that
  * is not of whole numbers. */
@@ -56,7 +62,8 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
 #define CT_AFFINE_MAX 64
 /** Per-channel affine map that is applied in the conversion to float32: y = a[c] * x + b[c]. */
 typedef struct ct_affine {
-  int channels; /**< 1: all channels use the same map */
+  int channels; /**< 1: all channels use the same map; fewer than the sample has: channel c uses
+                   map c % channels */
   float a[CT_AFFINE_MAX], b[CT_AFFINE_MAX];
 } ct_affine_t;
 
@@ -67,6 +74,7 @@ typedef struct ct_transforms_opts {
   int training;              /**< 0: the data set is for evaluation */
   int values;                /**< 1: integers of a dense target are values, not labels */
   int exact_decode;          /**< data.exact_decode */
+  int normalize_targets;     /**< data.normalize_targets */
 } ct_transforms_opts_t;
 /** The transforms that are not folded into the affine map of the conversion. */
 typedef struct ct_transforms ct_transforms_t;
@@ -93,6 +101,7 @@ typedef struct ct_dataset {
   ct_inputs_t more;  /**< further targets, which are not transformed */
   ct_more_as_t more_as[CT_TARGETS_MORE]; /**< set by the caller; all zero: real values */
   ct_affine_t affine;                    /**< applied in the conversion to float32 */
+  int targets_mapped;                    /**< 1: `affine` is applied to the dense target too */
   ct_transforms_t *transforms;           /**< owned: applied after the conversion; NULL: none */
   struct ct__decode_time
       *decode_time; /**< owned: decode-time transforms of encoded samples; info.x is the

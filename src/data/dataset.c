@@ -14,6 +14,7 @@
 #include "data/feed/convert.h"
 #include "data/ct_label_count.h"
 #include "data/readers/multi_array.h"
+#include "data/readers/windows.h"
 #include "data/transform/transforms.h"
 
 const ct_opt_t ct_data_rows[] = {
@@ -55,6 +56,21 @@ const ct_opt_t ct_data_rows[] = {
                "read from disk; 0: off"),
     CT_OPT_CHOICE(ct_data_opts_t, layout, "auto", "auto|nchw|nhwc",
                   "order of the dims of the stored samples"),
+    CT_OPT_CHOICE(
+        ct_data_opts_t, files, "shards", "shards|sample",
+        "what an HDF5 or netCDF-4 file holds. shards: samples, along the first dim of its "
+        "arrays; sample: one sample, whose arrays do not have that dim (with window: one "
+        "trajectory)"),
+    CT_OPT_NODE(
+        ct_data_opts_t, window,
+        "samples are windows of the arrays N x T x ... (with files: sample T x ...) of "
+        "data.input: map of context (frames of the input, whose channels are joined frame by "
+        "frame; default 1), target (frames that follow, the dense target; default 1) and "
+        "stride (frames from one window to the next; default 1). The targets are frames of "
+        "data.target, if it is not set of data.input"),
+    CT_OPT_BOOL(ct_data_opts_t, normalize_targets, "false",
+                "with window: the first to_tensor and normalize are applied to the target frames "
+                "too; losses and metrics are then of normalized numbers"),
     CT_OPT_DOUBLES(ct_data_opts_t, shape, "",
                    "C, H, W (or C, D, H, W) of a sample; samples with as many elements are "
                    "reshaped to it; also the shape of synthetic data"),
@@ -93,14 +109,23 @@ const ct_opt_t ct_data_rows[] = {
                "synthetic: real-valued targets per sample, instead of a class; 0: a class"),
     CT_OPT_END};
 
-/* Opens the first file that a pattern matches. */
+/* Opens the first file that a pattern matches.  Of a directory the suffixes decide. */
 static int find_by_file(const ct_format_t *const formats[], int n, const ct_reader_spec_t *spec,
                         int *row)
 {
   int rc = CT_OK, files = 0;
-  char **list = NULL;
-  CT_TRY(ct_file_glob(spec->dir, spec->files->v[0], &list, &files));
-  CT_TRY(ct_format_find(formats, n, list[0], row));
+  char **list = NULL, path[CT_PATH_MAX];
+  CT_TRY(ct_path_join(path, sizeof path, spec->dir, spec->files->v[0]));
+  if (!ct_file_is_dir(path)) {
+    CT_TRY(ct_file_glob(spec->dir, spec->files->v[0], &list, &files));
+    CT_TRY(ct_format_find(formats, n, list[0], row));
+    goto out;
+  }
+  for (*row = 0; *row < n; (*row)++) {
+    if (!formats[*row]->probe) continue;
+    rc = ct_reader_list(formats[*row], spec->dir, spec->files->v[0], &list, &files);
+    if (rc == CT_OK) break;
+  }
 out:
   ct_file_list_free(list, files);
   return rc;
@@ -138,11 +163,28 @@ out:
   return rc;
 }
 
+static const ct_opt_t window_rows[] = {
+    CT_OPT_INT(ct_window_t, context, "1", 1, 1e6, "frames of the input"),
+    CT_OPT_INT(ct_window_t, target, "1", 1, 1e6, "frames of the target, which follow"),
+    CT_OPT_INT(ct_window_t, stride, "1", 1, 1e9, "frames from one window to the next"), CT_OPT_END};
+
+int ct_data_window(const ct_data_opts_t *o, const char *where, ct_window_t *out)
+{
+  int rc = CT_OK;
+  *out = (ct_window_t){0};
+  if (!o->window) return CT_OK;
+  CT_TRY(ct_opt_defaults(window_rows, out));
+  CT_TRY(ct_opt_read(window_rows, out, o->window, where, "data.window", NULL));
+out:
+  return rc;
+}
+
 int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
                  uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out)
 {
   int rc = CT_OK;
   float number;
+  ct_window_t window;
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
   if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)
@@ -158,6 +200,9 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
     shape[i] = (int64_t)v;
   }
   CT_TRY(read_missing(o->missing, &number));
+  CT_TRY(ct_data_window(o, "configuration", &window));
+  ct_view_t of_shards = window.context ? CT_VIEW_TRAJECTORIES : CT_VIEW_SAMPLES;
+  ct_view_t of_sample = window.context ? CT_VIEW_SAMPLES : CT_VIEW_FILE;
   *out = (ct_reader_spec_t){
       .dir = dir,
       .files = files,
@@ -168,6 +213,8 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .apart = !o->join_inputs,
       .weight = o->weight,
       .layout = o->layout,
+      .view = o->files ? of_sample : of_shards,
+      .window = window,
       .as_stored = o->cf,
       .fills_missing = !isnan(number),
       .missing = number,
@@ -233,6 +280,7 @@ static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
   int rc = CT_OK, by_pixel = 0, several = ct__parts_wanted(spec);
   const ct_reader_ops_t *ops = d->ops;
+  if (spec->window.context) return ct__windows_open(spec, &d->ops, &d->reader);
   if (!several || !spec->known) {
     ct_reader_spec_t first = *spec;
     if (several) first.known = NULL;
@@ -288,6 +336,8 @@ static int set_dense_target(ct_dataset_t *d, int values, const char *where)
             (long long)d->dense_target.dim[1]);
   d->pixels = d->by_class ? ct_shape_sample(&d->dense_target) : 1;
   if (d->by_class) d->classes = d->info.classes;
+  if (d->targets_mapped && (d->by_class || !d->info.same_target))
+    CT_FAIL(CT_ERR_USAGE, "data.normalize_targets: the targets are not frames of data.input");
   if (!d->by_class) d->info.targets = ct_shape_sample(&d->dense_target);
   if (!d->by_class) d->classes = d->dense_target.dim[1];
   ct__transforms_dense_targets(d->transforms, d->dense_target.dim[1], d->by_class);
@@ -374,6 +424,9 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.pixels = 1;
   d.classes = d.info.targets ? d.info.targets : d.info.classes;
   CT_TRY(ct__transforms_open(transforms, where, &d.info, &d.x, &d.affine, &d.transforms));
+  d.targets_mapped = transforms && transforms->normalize_targets;
+  if (d.targets_mapped && !d.info.dense_target.ndim)
+    d.targets_mapped = 0; /* data without targets: nothing to map */
   if (d.info.dense_target.ndim)
     CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
   CT_TRY(set_extra(&d, where));
@@ -431,7 +484,8 @@ out:
 
 int ct_dataset_is_bytes(const ct_dataset_t *d)
 {
-  return d->info.x.dtype == CT_U8 && !d->info.varies && ct__transforms_keeps_bytes(d->transforms);
+  return d->info.x.dtype == CT_U8 && !d->info.varies && !d->info.channels.groups &&
+         ct__transforms_keeps_bytes(d->transforms);
 }
 
 /* Warns of a very large label: a single damaged one may be the cause. */

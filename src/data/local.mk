@@ -39,9 +39,12 @@ libctrain_a_SOURCES += \
   %D%/readers/ct_reader.h \
   %D%/readers/dims.c \
   %D%/readers/image_files.c \
+  %D%/readers/list.c \
   %D%/readers/multi_array.c \
   %D%/readers/multi_array.h \
   %D%/readers/synthetic.c \
+  %D%/readers/windows.c \
+  %D%/readers/windows.h \
   %D%/transform/affine.c \
   %D%/transform/color.c \
   %D%/transform/crop.c \

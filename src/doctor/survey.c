@@ -77,7 +77,14 @@ static int check_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n,
 
 static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
 {
-  int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels;
+  int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels, first = 0;
+  const ct_reader_channels_t *parts = &in->d->info.channels;
+  for (int g = 0, n = parts->groups; n > 0; first += parts->count[g], g = (g + 1) % n) {
+    if (g == 0) first = 0;
+    int64_t own = parts->count[g] * plane;
+    if (i < own) return first + (parts->last[g] ? i % parts->count[g] : i / plane);
+    i -= own;
+  }
   return in->d->info.channels_last ? i % channels : i / plane;
 }
 
@@ -192,7 +199,9 @@ static int survey_begin(const ct_topo_t *t, const ct_dataset_t *d, int64_t looks
       d->info.dense_target.ndim ? ct_shape_sample(&d->info.dense_target) : d->info.targets;
   int values = d->info.dense_target.ndim ? !d->by_class : d->info.targets > 0;
   in->l.classes = values || d->info.unlabelled ? 0 : d->classes;
-  in->l.channels = d->info.x.dim[1] <= CT_SURVEY_CHANNELS ? (int)d->info.x.dim[1] : 0;
+  int64_t frames = d->info.channels.frames > 1 ? d->info.channels.frames : 1;
+  int64_t channels = d->info.x.dim[1] / frames; /* as normalize has them */
+  in->l.channels = channels <= CT_SURVEY_CHANNELS ? (int)channels : 0;
   in->l.scale = d->info.x.dtype == CT_U8 ? 255 : d->info.wide ? 65535 : 1;
   in->l.numbers_of_sample = (double)ct_shape_sample(&d->info.x);
   in->room = ct_sampler_cut(looks, 0, t->size, &first);

@@ -33,6 +33,24 @@ out:
   return rc;
 }
 
+/* Windows predict later frames of their own arrays, unless data.target names others. */
+static int set_window_target(ct_data_opts_t *o)
+{
+  ct_opt_texts_t copy = {0};
+  int is_default = o->target.n == 1 && strcmp(o->target.v[0], "labels") == 0;
+  if (!o->window || !is_default) return CT_OK;
+  copy.v = ct_mem_array(o->input.n + 1, sizeof *copy.v, "the names of targets");
+  if (!copy.v) return CT_ERR_NOMEM;
+  ct_mem_free(o->target.v[0]);
+  ct_mem_free(o->target.v);
+  o->target = copy;
+  for (; o->target.n < o->input.n; o->target.n++) {
+    o->target.v[o->target.n] = ct_mem_strdup(o->input.v[o->target.n]);
+    if (!o->target.v[o->target.n]) return CT_ERR_NOMEM;
+  }
+  return CT_OK;
+}
+
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
 {
   int rc = CT_OK;
@@ -43,6 +61,7 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
   }
   CT_TRY(ct__config_each_value(make_absolute, c, (void *)(uintptr_t)cwd));
   if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
+  CT_TRY(set_window_target(&c->data));
   if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
 out:
   return rc;
@@ -114,6 +133,8 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   for (int k = 0; k < c->losses.n; k++)
     CT_TRY(ct_loss_spec(&c->losses.of[k], 0, &loss));
   CT_TRY(ct_losses_targets(&c->losses, &c->data.target, &targets));
+  if (c->data.normalize_targets && !c->data.window)
+    CT_FAIL(CT_ERR_USAGE, "data.normalize_targets is of windows: set data.window");
   CT_TRY(ct_init_check(&c->init));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
@@ -138,8 +159,10 @@ out:
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
 {
   ct_early_stop_t early;
+  ct_window_t window;
   int rc = ct_early_stop_read(&c->train, c->where, &early); /* the message already names file and
                                                                line */
+  if (rc == CT_OK) rc = ct_data_window(&c->data, c->where, &window);
   if (rc != CT_OK) return rc;
   rc = check_all(c, ranks, with_loss, &early);
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);

@@ -257,7 +257,8 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
                                      .val_list = c->val_transforms,
                                      .training = training,
                                      .values = c->losses.of[0].kind != CT_LOSS_CROSS_ENTROPY,
-                                     .exact_decode = c->data.exact_decode};
+                                     .exact_decode = c->data.exact_decode,
+                                     .normalize_targets = c->data.normalize_targets};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
   CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
   CT_TRY(ct_setup_note_targets(c, out));

@@ -114,9 +114,10 @@ static void a_file_finds_its_reader(void)
   CT_ASSERT_TEXT(reader_of(dir, "fourth"), "HDF5");
   CT_ASSERT_TEXT(reader_of(dir, "odd"), ct_err_name(CT_ERR_FORMAT)); /* … of a power of 2 */
   CT_ASSERT_TEXT(reader_of(dir, "empty"), ct_err_name(CT_ERR_FORMAT));
-  CT_ASSERT_TEXT(ct_err_last()->text + strlen(dir),
-                 "/empty: is in no format that can be read here; there are HDF5 (.h5, .hdf5), "
-                 "kept (.kept, .k)");
+  CT_ASSERT_TEXT(
+      ct_err_last()->text + strlen(dir),
+      "/empty: is in no format that can be read here; there are HDF5 (.h5, .hdf5, .nc, .nc4), "
+      "kept (.kept, .k)");
   CT_ASSERT_TEXT(reader_of(dir, "two"), ct_err_name(CT_ERR_IO)); /* a file of that name */
   CT_ASSERT_TEXT(reader_of(dir, ".k"), ct_err_name(CT_ERR_IO));  /* no suffix but a name */
 }

@@ -71,20 +71,22 @@ static void files_used_last_stay_open(void)
   enum { SHARDS = CT__H5_FILES_OPEN + 2 };
   const char *dir = ct_test_dir();
   char path[700];
-  ct__h5_files_t f = {0};
+  int number;
+  ct__h5_files_t *f = NULL;
   ct__h5_file_t *file;
   end_file(begin_file(dir, "a.h5"));
   snprintf(path, sizeof path, "%s/a.h5", dir);
   ct__h5_lock();
-  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS, 2));
+  CT_ASSERT_OK(ct__h5_files_make(SHARDS, 1, 2, &f));
+  CT_ASSERT_OK(ct__h5_files_join(f, &number));
   for (int i = 0; i < CT__H5_FILES_OPEN; i++)
-    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
-  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &file)); /* used again */
+    CT_ASSERT_OK(ct__h5_files_open(f, i, path, &file));
+  CT_ASSERT_OK(ct__h5_files_open(f, 0, path, &file)); /* used again */
   for (int i = CT__H5_FILES_OPEN; i < SHARDS; i++)
-    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
+    CT_ASSERT_OK(ct__h5_files_open(f, i, path, &file));
   for (int i = 0; i < SHARDS; i++)
-    CT_ASSERT_INT(is_open(&f, i), i != 1 && i != 2);
-  ct__h5_files_clear(&f);
+    CT_ASSERT_INT(is_open(f, i), i != 1 && i != 2);
+  ct__h5_files_leave(f, number);
   ct__h5_unlock();
 }
 
@@ -102,28 +104,30 @@ static void held_files_stay_open(void)
   enum { SHARDS = CT__H5_FILES_OPEN + 2 };
   const char *dir = ct_test_dir();
   char path[700];
-  ct__h5_files_t f = {0};
+  int number;
+  ct__h5_files_t *f = NULL;
   ct__h5_file_t *first, *again, *file;
   end_file(begin_file(dir, "a.h5"));
   snprintf(path, sizeof path, "%s/a.h5", dir);
   ct__h5_lock();
-  CT_ASSERT_OK(ct__h5_files_make(&f, SHARDS, 2));
-  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &first));
+  CT_ASSERT_OK(ct__h5_files_make(SHARDS, 1, 2, &f));
+  CT_ASSERT_OK(ct__h5_files_join(f, &number));
+  CT_ASSERT_OK(ct__h5_files_open(f, 0, path, &first));
   ct__h5_file_hold(first);
   for (int i = 1; i < SHARDS; i++)
-    CT_ASSERT_OK(ct__h5_files_open(&f, i, path, &file));
-  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &file));
+    CT_ASSERT_OK(ct__h5_files_open(f, i, path, &file));
+  CT_ASSERT_OK(ct__h5_files_open(f, 0, path, &file));
   CU_ASSERT(file == first);
-  ct__h5_files_abandon(&f, 0);
+  ct__h5_files_abandon(f, 0);
   CT_ASSERT_INT(H5Iis_valid(first->file), 1);
-  CT_ASSERT_OK(ct__h5_files_open(&f, 0, path, &again));
+  CT_ASSERT_OK(ct__h5_files_open(f, 0, path, &again));
   CU_ASSERT(again != first);
   CU_ASSERT(descriptor_of(again) != descriptor_of(first));
   hid_t abandoned = first->file;
   ct__h5_file_release(first);
-  CT_ASSERT_OK(ct__h5_files_open(&f, 1, path, &file));
+  CT_ASSERT_OK(ct__h5_files_open(f, 1, path, &file));
   CT_ASSERT_INT(H5Iis_valid(abandoned), 0);
-  ct__h5_files_clear(&f);
+  ct__h5_files_leave(f, number);
   ct__h5_unlock();
 }
 

@@ -345,7 +345,7 @@ static int alloc_mix(ct__make_t *m, int64_t n)
   return m->partner_targets ? CT_OK : CT_ERR_NOMEM;
 }
 
-/* Dense targets are converted without an affine map. */
+/* Dense targets are converted without an affine map, unless they are normalized as the samples. */
 static int alloc_dense_targets(ct__make_t *m, int64_t n)
 {
   const ct_dataset_t *d = m->data;
@@ -353,7 +353,9 @@ static int alloc_dense_targets(ct__make_t *m, int64_t n)
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
   m->as_dense_target.info.x = *stored;
   m->as_dense_target.info.channels_last = d->info.dense_target_last;
+  m->as_dense_target.info.channels = d->info.target_parts;
   m->as_dense_target.affine = (ct_affine_t){.channels = 1, .a = {1}};
+  if (d->targets_mapped) m->as_dense_target.affine = d->affine;
   m->dense_targets = ct_mem_array(n, bytes, "the stored dense targets of a batch");
   m->dense_target =
       ct_mem_array(ct_shape_sample(&d->dense_target), sizeof *m->dense_target, "a dense target");

@@ -43,6 +43,11 @@ int ct__convert_can(ct_dtype_t type)
   return (size_t)type < sizeof planes / sizeof planes[0] && planes[type];
 }
 
+static int64_t frames_of(const ct_reader_channels_t *c)
+{
+  return c->frames > 1 ? c->frames : 1;
+}
+
 void ct__convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const void *stored,
                  float *x)
 {
@@ -50,21 +55,27 @@ void ct__convert(const ct_dataset_t *d, const ct_shape_t *shape, int n, const vo
   const char *from = stored;
   size_t item = ct_dtype_size(d->info.x.dtype);
   int64_t sample = ct_shape_sample(shape);
-  int64_t channels = shape->dim[1], plane = sample / channels;
+  int64_t channels = shape->dim[1], plane = sample / channels, channel = 0;
   plane_fn convert = planes[d->info.x.dtype];
   int mixed = d->info.channels_last && channels > 1;
+  for (int g = 0; g < d->info.channels.groups; g++)
+    mixed |= d->info.channels.last[g];
   if (f->channels == 1 && !mixed) {
     convert(from, 1, n * sample, f->a[0], f->b[0], x);
     return;
   }
-  for (int i = 0; i < n; i++) {
-    for (int64_t c = 0; c < channels; c++) {
-      int64_t first = i * sample + (mixed ? c : c * plane);
-      int64_t k = f->channels == 1 ? 0 : c;
-      convert(from + (size_t)first * item, mixed ? channels : 1, plane, f->a[k], f->b[k],
-              x + i * sample + c * plane);
+  ct_reader_channels_t one = {.frames = 1, .groups = 1, .count = {channels}, .last = {(char)mixed}};
+  const ct_reader_channels_t *parts = d->info.channels.groups ? &d->info.channels : &one;
+  for (int64_t frame = 0; frame < n * frames_of(parts); frame++)
+    for (int g = 0; g < parts->groups; g++) {
+      int64_t count = parts->count[g];
+      for (int64_t c = 0; c < count; c++, x += plane) {
+        int64_t first = parts->last[g] ? c : c * plane, k = channel++ % f->channels;
+        convert(from + (size_t)first * item, parts->last[g] ? count : 1, plane, f->a[k], f->b[k],
+                x);
+      }
+      from += (size_t)(count * plane) * item;
     }
-  }
 }
 
 /* Without its sign, the bits of a float that is not finite are 0x7f800000 or more, so the sum below

@@ -14,6 +14,8 @@ typedef struct ct_reader ct_reader_t;
 /** A file that claims more classes than this is treated as damaged. */
 #define CT_CLASSES_MAX 10000000
 
+enum { CT_GROUPS = 32 /**< arrays whose channels are joined */ };
+
 /** How samples are stored.  To read any sample of a block, the whole block is read: a chunk of a
  * chunked array, or some rows of an array that is not chunked.  files 0: synthetic data. */
 typedef struct ct_reader_layout {
@@ -30,6 +32,15 @@ typedef struct ct_reader_layout {
   int64_t dim[CT_MAX_DIMS]; /**< the sample dim comes first */
 } ct_reader_layout_t;
 
+/** The channels of stored samples that are made of several arrays or of several frames: the frames
+ * one after another, each with all groups.  groups 0: the sample is one array. */
+typedef struct ct_reader_channels {
+  int64_t frames; /**< 0 or 1: not several */
+  int groups;
+  int64_t count[CT_GROUPS]; /**< channels of a group */
+  char last[CT_GROUPS];     /**< 1: the group is stored H W C */
+} ct_reader_channels_t;
+
 typedef struct ct_reader_info {
   int64_t samples;   /**< in all shards together */
   ct_shape_t x;      /**< one sample as stored, dim[0] == 1, in the reader's dtype, N C H W order */
@@ -45,9 +56,12 @@ typedef struct ct_reader_info {
   ct_shape_t
       dense_target; /**< ndim > 0: a sample has a dense target, one label or value for each pixel
                         or voxel, of this shape and dtype as stored, in N C H W order */
-  int dense_target_last; /**< 1: dense targets are stored H W C */
-  int by_pixel;          /**< 1: spec->target is a dense target, which this reader does not read */
-  int weighted;          /**< 1: samples have weights */
+  int dense_target_last;             /**< 1: dense targets are stored H W C */
+  ct_reader_channels_t channels;     /**< of x */
+  ct_reader_channels_t target_parts; /**< of dense_target */
+  int same_target;   /**< 1: the dense target is made of later frames of the samples' arrays */
+  int by_pixel;      /**< 1: spec->target is a dense target, which this reader does not read */
+  int weighted;      /**< 1: samples have weights */
   ct_inputs_t extra; /**< extra inputs, which read() does not read: the stored shape of one sample
                         of each */
   int extra_last[CT_INPUTS_EXTRA]; /**< 1: it is stored H W C */
@@ -78,6 +92,18 @@ typedef struct ct_reader_file {
   int64_t cap;
 } ct_reader_file_t;
 
+/** Windows of frames; context 0: a sample is not a window. */
+typedef struct ct_window {
+  int64_t context, target, stride;
+} ct_window_t;
+
+/** How the dims of stored arrays are seen. */
+typedef enum {
+  CT_VIEW_SAMPLES,     /**< the first dim counts samples */
+  CT_VIEW_FILE,        /**< a file is one sample, whose arrays have no dim of samples */
+  CT_VIEW_TRAJECTORIES /**< N x T x ...: each frame of T is a sample, each of N a run of blocks() */
+} ct_view_t;
+
 /** The options of a reader, filled from section `data` of the configuration. */
 typedef struct ct_reader_spec {
   const char *dir;             /**< base directory of relative patterns */
@@ -102,7 +128,9 @@ typedef struct ct_reader_spec {
   int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay
                             integers */
   int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
-  const int64_t *shape;  /**< C H W into which flat samples are reshaped, or NULL */
+  ct_view_t view;
+  ct_window_t window;   /**< view is then of the frames of trajectories */
+  const int64_t *shape; /**< C H W into which flat samples are reshaped, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any image has colours */
   int skip_bad;        /**< images: 1: skip files that are not images, with a warning */
@@ -114,6 +142,9 @@ typedef struct ct_reader_spec {
   int64_t classes;     /**< synthetic: how many */
   int64_t targets;     /**< synthetic: real-valued targets per sample; 0: class labels */
   uint64_t seed;       /**< synthetic */
+  ct_reader_t *beside; /**< an opened reader of the same files, with which the new one shares their
+                          descriptors; NULL: none */
+  int readers;         /**< number of readers that will share them; 0: this one */
   const void
       *known; /**< output of share() on another rank, borrowed while the reader is opened; NULL:
                  read the files */
@@ -171,6 +202,12 @@ typedef struct ct_reader_ops {
  * files of other formats. */
 int ct_reader_find(const ct_reader_ops_t *const readers[], const ct_reader_spec_t *spec,
                    int64_t *row);
+
+/** Local.  Lists the files that \a pattern matches below \a dir, as ct_file_glob() does; if it is a
+ * directory, its files with a suffix of \a format, in byte order.  CT_ERR_USAGE, CT_ERR_IO: there
+ * are none. */
+int ct_reader_list(const ct_format_t *format, const char *dir, const char *pattern, char ***list,
+                   int *n);
 
 /** Pure.  Returns 1 if the last of the n dims of a sample is probably the channel dim.  It is if
  * the first dim is not 1, 3 or 4, and the last one is 1, 3 or 4 (with three dims), or is the

@@ -87,7 +87,7 @@ static int read_pattern(ct_reader_t *r, const ct_reader_spec_t *spec, const char
 {
   int rc = CT_OK, n = 0;
   char **found = NULL;
-  CT_TRY(ct_file_glob(spec->dir, pattern, &found, &n));
+  CT_TRY(ct_reader_list(&ct_reader_images.format, spec->dir, pattern, &found, &n));
   for (int i = 0; i < n; i++)
     CT_TRY(take_image(r, spec, found[i]));
 out:

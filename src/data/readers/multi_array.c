@@ -9,7 +9,7 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
-enum { PARTS = 32 };
+enum { PARTS = CT_GROUPS };
 static const char magic[8] = "ctparts";
 
 /* The use of a part.  The first is an INPUT; following inputs become MORE (extra inputs) if they
@@ -94,14 +94,52 @@ static int take_known(const ct_reader_spec_t *spec, size_t *at, ct_reader_spec_t
   return CT_OK;
 }
 
-/* data.shape applies to the first array, and to others with the same number of dims and
- * elements. */
+/* data.shape applies to the first array, and to others with as many elements. */
 static int has_shape_of(const ct_reader_info_t *info, const ct_reader_spec_t *spec)
 {
   int64_t count = 1;
   for (int i = 0; spec->shape && i < spec->shape_dims; i++)
     count *= spec->shape[i];
-  return spec->shape && info->x.ndim == 2 && info->x.dim[1] == count;
+  return spec->shape && ct_shape_sample(&info->x) == count;
+}
+
+static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
+{
+  int alike = a->x.ndim == b->x.ndim && a->x.dtype == b->x.dtype && !a->varies && !b->varies;
+  for (int i = 2; i < a->x.ndim; i++)
+    alike &= a->x.dim[i] == b->x.dim[i];
+  return alike;
+}
+
+static int open_as(ct_reader_t *r, part_t *p, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  if (p->reader) r->ops->close(p->reader);
+  p->reader = NULL;
+  CT_TRY(r->ops->open(spec, &p->reader));
+  p->info = r->ops->info(p->reader);
+out:
+  return rc;
+}
+
+/* Sees the dims of a further input as those of the first one, if they can be. */
+static int see_as_first(ct_reader_t *r, part_t *p, const ct_reader_spec_t *spec,
+                        ct_reader_spec_t *own)
+{
+  int rc = CT_OK, layout = own->layout;
+  const ct_reader_info_t *first = r->part[0].info;
+  if (has_shape_of(p->info, spec)) {
+    own->shape = spec->shape;
+    return open_as(r, p, own);
+  }
+  if (layout || is_alike(first, p->info)) return CT_OK;
+  own->layout = p->info->channels_last ? 1 : 2;
+  CT_TRY(open_as(r, p, own));
+  if (is_alike(first, p->info)) goto out;
+  own->layout = layout;
+  CT_TRY(open_as(r, p, own));
+out:
+  return rc;
 }
 
 static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t *at)
@@ -111,6 +149,8 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   ct_reader_spec_t own = *spec;
   own.target = p->role == INPUT && i == 0 && r->with_target ? spec->target : "";
   own.cache_bytes = spec->cache_bytes / r->parts;
+  own.readers = r->parts;
+  if (i > 0) own.beside = r->part[0].reader;
   if (p->role == TARGET)
     own.target = p->name;
   else
@@ -125,28 +165,13 @@ static int open_part(ct_reader_t *r, int i, const ct_reader_spec_t *spec, size_t
   own.known = NULL;
   own.known_bytes = 0;
   if (is_known(spec)) CT_TRY(take_known(spec, at, &own));
-  CT_TRY(r->ops->open(&own, &p->reader));
-  p->info = r->ops->info(p->reader);
-  if (p->role == INPUT && i > 0 && has_shape_of(p->info, spec)) {
-    r->ops->close(p->reader);
-    p->reader = NULL;
-    own.shape = spec->shape;
-    CT_TRY(r->ops->open(&own, &p->reader));
-    p->info = r->ops->info(p->reader);
-  }
+  CT_TRY(open_as(r, p, &own));
+  if (p->role == INPUT && i > 0) CT_TRY(see_as_first(r, p, spec, &own));
 out:
   return rc;
 }
 
 /* ---- checking that arrays fit together ---- */
-
-static int is_alike(const ct_reader_info_t *a, const ct_reader_info_t *b)
-{
-  int alike = a->x.ndim == b->x.ndim && a->x.dtype == b->x.dtype && !a->varies && !b->varies;
-  for (int i = 2; i < a->x.ndim; i++)
-    alike &= a->x.dim[i] == b->x.dim[i];
-  return alike;
-}
 
 /* Makes a part an extra input. */
 static int add_extra(ct_reader_t *r, part_t *p)
@@ -192,19 +217,20 @@ out:
   return rc;
 }
 
+static void add_group(ct_reader_channels_t *to, const ct_reader_info_t *own)
+{
+  to->count[to->groups] = own->x.dim[1];
+  to->last[to->groups++] = (char)(own->channels_last && own->x.dim[1] > 1);
+}
+
 static int check_input(ct_reader_t *r, part_t *p)
 {
-  int rc = CT_OK;
   const ct_reader_info_t *first = r->part[0].info, *own = p->info;
   if (r->apart || !is_alike(first, own)) return add_extra(r, p);
-  if (own->channels_last || first->channels_last)
-    CT_FAIL(CT_ERR_UNSUP,
-            "data.input: several inputs are joined only where channels come first (N C H W), but "
-            "'%s' is stored with channels last; data.join_inputs=false keeps them apart",
-            first->channels_last ? r->part[0].name : p->name);
   r->info.x.dim[1] += own->x.dim[1];
-out:
-  return rc;
+  add_group(&r->info.channels, own);
+  r->info.channels_last = 0;
+  return CT_OK;
 }
 
 static int check_target(ct_reader_t *r, part_t *p)
@@ -268,6 +294,23 @@ out:
   return rc;
 }
 
+/* Checks that each file, or each trajectory, has as many samples in both arrays. */
+static int check_runs(const ct_reader_t *r, const part_t *p)
+{
+  int rc = CT_OK, more = r->ops->blocks != NULL;
+  ct_block_run_t a, b;
+  char location[256];
+  for (int i = 0; more && r->ops->blocks(r->part[0].reader, i, &a); i++) {
+    more = r->ops->blocks(p->reader, i, &b);
+    if (more && a.first == b.first && a.samples == b.samples) continue;
+    r->ops->location(r->part[0].reader, a.first, location, sizeof location);
+    CT_FAIL(CT_ERR_FORMAT, "%s: from here on, array '%s' has %lld samples and '%s' %lld", location,
+            r->part[0].name, (long long)a.samples, p->name, more ? (long long)b.samples : 0LL);
+  }
+out:
+  return rc;
+}
+
 static int check_part(ct_reader_t *r, int i)
 {
   static int (*const check[])(ct_reader_t * r, part_t * p) = {[INPUT] = check_input,
@@ -283,6 +326,7 @@ static int check_part(ct_reader_t *r, int i)
   if (p->info->samples != first->samples)
     CT_FAIL(CT_ERR_FORMAT, "array '%s' holds %lld samples, but '%s' %lld", p->name,
             (long long)p->info->samples, r->part[0].name, (long long)first->samples);
+  CT_TRY(check_runs(r, p));
   if ((first->varies || p->info->varies) && p->role == DENSE_TARGET)
     CT_FAIL(CT_ERR_UNSUP, "samples that differ in size cannot have dense targets");
   CT_TRY(check[p->role](r, p));
@@ -313,9 +357,11 @@ int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int
   for (int i = 0; i < r->parts; i++) {
     CT_TRY(open_part(r, i, spec, &at));
     if (i == 0) r->info = *r->part[0].info;
+    if (i == 0) add_group(&r->info.channels, r->part[0].info);
     if (i == 0 && !r->with_target) r->info.unlabelled = 0;
     CT_TRY(check_part(r, i));
   }
+  if (r->info.channels.groups == 1) r->info.channels = (ct_reader_channels_t){0};
   *out = r;
   r = NULL;
 out:

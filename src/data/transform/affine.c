@@ -115,7 +115,7 @@ static void apply_affine(const ct__transform_t *s, ct__draws_t *d, const float *
   (void)in;
   (void)scratch;
   for (int64_t c = 0; c < channels; c++, out += plane) {
-    float a = f->a[f->channels == 1 ? 0 : c], b = f->b[f->channels == 1 ? 0 : c];
+    float a = f->a[c % f->channels], b = f->b[c % f->channels];
     for (int64_t i = 0; i < plane; i++)
       out[i] = a * out[i] + b;
   }

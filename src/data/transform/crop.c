@@ -27,7 +27,7 @@ void ct__image_crop(ct__pixels_t p, const void *x, ct__image_size_t in, int64_t 
   if (to < from) to = from;
   for (int64_t c = 0; c < p.planes; c++) {
     const char *plane = (const char *)x + (size_t)(c * in.h * in.w) * p.bytes;
-    int64_t k = map && map->channels > 1 ? c : 0;
+    int64_t k = map ? c % map->channels : 0;
     float value = map ? map->a[k] * 0.0F + map->b[k] : 0;
     const float *outside = map ? &value : NULL;
     for (int64_t row = top; row < top + out.h; row++) {

@@ -320,7 +320,9 @@ static int transforms_build(const ct_yaml_t *list, const ct__transform_location_
   CT_TRY(ct_transforms_expand((ct_yaml_t *)(uintptr_t)list)); /* as if the configuration contained
                                                                  it */
   ct__decode_time_probe_begin(&b.probe, info);
-  ct__transform_map_begin(&b.map, x->dim[1] < INT32_MAX ? (int)x->dim[1] : INT32_MAX);
+  int64_t frames = info->channels.frames > 1 ? info->channels.frames : 1;
+  int64_t channels = x->dim[1] / frames; /* all frames get the same map */
+  ct__transform_map_begin(&b.map, channels < INT32_MAX ? (int)channels : INT32_MAX);
   b.t = ct_mem_alloc(sizeof *b.t, "the transforms");
   if (!b.t) return CT_ERR_NOMEM;
   b.t->step = ct_mem_array(2 * (nothing ? 0 : ct_yaml_count(list)) + 1, sizeof *b.t->step,
