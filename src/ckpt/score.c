@@ -5,9 +5,29 @@
 #include <math.h>
 #include <string.h>
 
+static const struct {
+  const char *word;
+  int less_is_better, is_counted, of;
+} scores_of[CT_SCORE_COUNT] = {[CT_SCORE_OFF] = {"off", 0, 1, -1},
+                               [CT_SCORE_LOSS] = {"loss", 1, 0, -1},
+#define X(name, word, less, counted, of) [CT_SCORE_##name] = {#word, less, counted, of},
+                               CT_SCORE_LIST(X)
+#undef X
+};
+
 int ct_score_less_is_better(int kind)
 {
-  return kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
+  return scores_of[kind].less_is_better;
+}
+
+int ct_score_is_counted(int kind)
+{
+  return scores_of[kind].is_counted;
+}
+
+int ct_score_of(int kind)
+{
+  return scores_of[kind].of;
 }
 
 static int is_better(int kind, double a, double b)
@@ -28,17 +48,14 @@ int ct_best_take(ct_best_t *b, int kind, const ct_scores_t *scores, int64_t step
   return 1;
 }
 
-static const char *const words[CT_SCORE_COUNT] = {"off",       "loss",   "top1", "top5", "mae",
-                                                  "precision", "recall", "f1",   "auc",  "r2"};
-
 const char *ct_score_word(int kind)
 {
-  return words[kind];
+  return scores_of[kind].word;
 }
 
 int ct_score_kind(const char *word)
 {
   for (int i = CT_SCORE_OFF + 1; i < CT_SCORE_COUNT; i++)
-    if (strcmp(words[i], word) == 0) return i;
+    if (strcmp(scores_of[i].word, word) == 0) return i;
   return CT_SCORE_OFF;
 }

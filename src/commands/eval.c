@@ -16,7 +16,7 @@ static int what_to_measure(const ct_setup_t *s, const ct_args_t *a, ct_confusion
 {
   int rc = CT_OK;
   CT_TRY(ct_setup_eval(s, 1, c, want));
-  if (!want->confusion && ct_args_get(a, "confusion"))
+  if (!(want->confusion && want->confusion->count) && ct_args_get(a, "confusion"))
     CT_FAIL(CT_ERR_USAGE, "eval: --confusion needs class labels, and up to %d classes",
             CT_CONFUSION_MAX);
 out:

@@ -3,57 +3,106 @@
 #include "eval/ct_confusion.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
 int ct_confusion_open(int64_t classes, ct_confusion_t *out)
 {
-  out->classes = classes;
+  *out = (ct_confusion_t){.classes = classes};
   out->count = ct_mem_array(classes * classes, sizeof *out->count, "the confusion matrix");
   return out->count ? CT_OK : CT_ERR_NOMEM;
+}
+
+int ct_confusion_open_sets(int64_t classes, ct_confusion_t *out)
+{
+  *out = (ct_confusion_t){.classes = classes};
+  out->set = ct_mem_array(classes, sizeof *out->set, "the counts of classes");
+  return out->set ? CT_OK : CT_ERR_NOMEM;
 }
 
 void ct_confusion_close(ct_confusion_t *c)
 {
   ct_mem_free(c->count);
+  ct_mem_free(c->set);
   *c = (ct_confusion_t){0};
 }
 
-/* NaN is larger than all numbers, as in torch.argmax. */
-static int64_t predicted(const float *logits, int64_t apart, int64_t classes)
+void ct_confusion_clear(ct_confusion_t *c)
 {
-  int64_t best = 0;
-  for (int64_t i = 1; i < classes; i++) {
-    float most = logits[best * apart];
-    if (most == most && !(logits[i * apart] <= most)) best = i;
+  size_t classes = (size_t)c->classes;
+  if (c->count) memset(c->count, 0, classes * classes * sizeof *c->count);
+  if (c->set) memset(c->set, 0, classes * sizeof *c->set);
+  c->whole = c->wholes = 0;
+}
+
+/* Class by class over a block of pixels, so that the inner loop is of consecutive logits.  NaN is
+ * larger than all numbers, as in torch.argmax. */
+void ct_confusion_predict(const float *logits, int64_t classes, int64_t apart, int64_t n,
+                          int32_t *said)
+{
+  enum { BLOCK = 1024 };
+  float most[BLOCK];
+  for (int64_t first = 0; first < n; first += BLOCK) {
+    int64_t m = n - first < BLOCK ? n - first : BLOCK;
+    int32_t *to = said + first;
+    memcpy(most, logits + first, (size_t)m * sizeof *most);
+    memset(to, 0, (size_t)m * sizeof *to);
+    for (int64_t k = 1; k < classes; k++) {
+      const float *x = logits + k * apart + first;
+      for (int64_t i = 0; i < m; i++) {
+        int larger = (most[i] == most[i]) & !(x[i] <= most[i]);
+        to[i] = larger ? (int32_t)k : to[i];
+        most[i] = larger ? x[i] : most[i];
+      }
+    }
   }
-  return best;
 }
 
 void ct_confusion_add(ct_confusion_t *c, const float *logits, int64_t apart, int32_t label)
 {
+  int32_t said;
   if (label < 0 || label >= c->classes) return; /* ignored */
-  c->count[label * c->classes + predicted(logits, apart, c->classes)]++;
+  ct_confusion_predict(logits, c->classes, apart, 1, &said);
+  c->count[label * c->classes + said]++;
+}
+
+ct_class_count_t ct_confusion_class(const ct_confusion_t *c, int64_t label)
+{
+  if (c->set) return c->set[label];
+  ct_class_count_t n = {.right = c->count[label * c->classes + label]};
+  for (int64_t i = 0; i < c->classes; i++) {
+    n.labelled += c->count[label * c->classes + i];
+    n.predicted += c->count[i * c->classes + label];
+  }
+  return n;
 }
 
 int64_t ct_confusion_samples(const ct_confusion_t *c, int64_t label)
 {
-  int64_t sum = 0;
-  for (int64_t i = 0; i < c->classes; i++)
-    sum += c->count[label * c->classes + i];
-  return sum;
+  return ct_confusion_class(c, label).labelled;
+}
+
+double ct_class_iou(const ct_class_count_t *n)
+{
+  int64_t either = n->labelled + n->predicted - n->right;
+  return either ? (double)n->right / (double)either : NAN;
+}
+
+double ct_class_dice(const ct_class_count_t *n)
+{
+  int64_t sizes = n->labelled + n->predicted;
+  return sizes ? 2 * (double)n->right / (double)sizes : NAN;
 }
 
 double ct_confusion_iou(const ct_confusion_t *c, int64_t label)
 {
-  int64_t all = ct_confusion_samples(c, label) - ct_confusion_right(c, label);
-  for (int64_t i = 0; i < c->classes; i++)
-    all += c->count[i * c->classes + label];
-  return all ? (double)ct_confusion_right(c, label) / (double)all : NAN;
+  ct_class_count_t n = ct_confusion_class(c, label);
+  return ct_class_iou(&n);
 }
 
 int64_t ct_confusion_right(const ct_confusion_t *c, int64_t label)
 {
-  return c->count[label * c->classes + label];
+  return ct_confusion_class(c, label).right;
 }

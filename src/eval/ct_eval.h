@@ -3,6 +3,7 @@
 #define CT_EVAL_H
 #include "eval/ct_eval_metrics.h"
 #include "train/ct_trainer.h"
+#include <jansson.h>
 
 /** Result of one of several losses. */
 typedef struct ct_eval_part {
@@ -10,6 +11,13 @@ typedef struct ct_eval_part {
   double loss, top1, top5, mae;
   int regression; /**< 1: not cross-entropy: top1 and top5 are undefined; 0: mae is undefined */
 } ct_eval_part_t;
+
+/** Maximum number of channels whose errors are also listed one by one. */
+#define CT_EVAL_CHANNELS 64
+/** Errors of a channel. */
+typedef struct ct_eval_channel {
+  double mae, rmse, vrmse; /**< vrmse: NaN if a channel has a single value per sample */
+} ct_eval_channel_t;
 
 typedef struct ct_eval_result {
   double loss;
@@ -19,9 +27,9 @@ typedef struct ct_eval_result {
   int regression;    /**< 1: real-valued targets; top1 and top5 are undefined */
   int64_t pixels;    /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
-  ct_prf_t macro;                  /**< means over the classes; NaN: not measured */
-  double auc;                      /**< area under the ROC curve; NaN: not measured */
-  double r2;                       /**< coefficient of determination; NaN: not measured */
+  ct_scores_t more; /**< scores after CT_SCORE_MAE; NaN: not measured */
+  int channels;     /**< of `channel`; 0: not measured, or too many */
+  ct_eval_channel_t channel[CT_EVAL_CHANNELS];
   ct_eval_part_t part[CT_OUTPUTS]; /**< the losses, if there are several; then `loss` is their
                                         weighted sum, and top1, top5 and mae are of the first */
   int parts;
@@ -36,19 +44,26 @@ typedef struct ct_eval_set {
 
 /** Metrics to measure besides loss, top1, top5 and mae. */
 typedef struct ct_eval_want {
-  ct_confusion_t *confusion; /**< matrix to fill, identical on all ranks afterwards; it has one
+  ct_confusion_t *confusion;  /**< matrix to fill, identical on all ranks afterwards; it has one
                                   class per output of the model for one label; NULL: none */
-  int auc;                   /**< 1: area under the ROC curve, for samples with one label */
-  int softmax;               /**< for auc: 1: the scores are the softmax of the outputs; 0: the
-                                  outputs */
-  int r2;                    /**< 1: coefficient of determination, for real-valued targets */
-  int sigmoid;               /**< for r2: 1: the predictions are the sigmoid of the outputs */
+  int head;                   /**< number of the loss whose output and target are compared */
+  int64_t channels;           /**< of that output, for real-valued targets */
+  int of;                     /**< what it is compared with: a bit CT_SCORE_OF_… */
+  int softmax;                /**< for auc and map: 1: the scores are the softmax of the outputs; 0:
+                                  the outputs */
+  int sigmoid;                /**< for errors: 1: the predictions are the sigmoid of the outputs */
+  char score[CT_SCORE_COUNT]; /**< 1: to measure.  Scores of classes need `confusion`; auc and map
+                                   one label, or one value of each channel, per sample */
 } ct_eval_want_t;
 
 /** Pure.  Returns the scores of an evaluation; scores that were not measured are NaN. */
 ct_scores_t ct_eval_scores(const ct_eval_result_t *e);
 /** Pure.  ct_eval_scores() of one of several losses, which is of that output; "": of their sum. */
 ct_scores_t ct_eval_scores_of(const ct_eval_result_t *e, const char *output);
+
+/** Returns a new JSON list with the errors of each channel: channel, mae, rmse, vrmse; NULL: there
+ * are none, or no memory. */
+json_t *ct_eval_channels_json(const ct_eval_result_t *e);
 
 /** Called on every rank after each batch of an evaluation: returns a stop request (ct_stop.h), or 0
  * to continue. */

@@ -6,7 +6,10 @@
 #include "eval/ct_eval.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
+#include "base/ct_json.h"
 #include "base/ct_mem.h"
+#include "eval/class_counts.h"
+#include "eval/field_errors.h"
 #include "eval/ranking_metrics.h"
 #include <math.h>
 #include <string.h>
@@ -16,28 +19,71 @@ typedef struct counting {
   ct_trainer_t *t;
   ct_feed_t *feed;
   ct_eval_want_t want;
+  ct__compared_t shape; /* what is compared, without its batch */
+  ct__class_counts_t classes;
   ct__ranking_t ranking;
+  ct__field_errors_t errors;
   const ct_dataset_t *data;
   float *logits;             /* of a batch; NULL: not needed */
   ct_loss_t sum[CT_OUTPUTS]; /* per loss */
 } counting_t;
 
-static void count_classes(counting_t *c, const ct_batch_t *b)
-{
-  int64_t pixels = c->data->pixels, sample = c->want.confusion->classes * pixels;
-  for (int64_t i = 0; i < b->n * pixels; i++) {
-    if (c->data->has_ignored && b->labels[i] == c->data->ignored) continue;
-    const float *logits = c->logits + i / pixels * sample + i % pixels;
-    ct_confusion_add(c->want.confusion, logits, pixels, b->labels[i]);
-  }
-}
-
+/* Copies the outputs of a batch from the device, once for all metrics. */
 static int count_outputs(counting_t *c, const ct_batch_t *b)
 {
   int rc = CT_OK;
-  CT_TRY(ct_trainer_output(c->t, ct_trainer_heads(c->t)->of[0].output, c->logits));
-  if (c->want.confusion) count_classes(c, b);
-  ct__ranking_batch(&c->ranking, b, c->logits, c->data->has_ignored, c->data->ignored);
+  const ct_head_t *h = &ct_trainer_heads(c->t)->of[c->want.head];
+  const void *target = h->target ? b->more[h->target - 1] : NULL;
+  ct__compared_t batch = c->shape;
+  batch.n = b->n;
+  batch.ids = b->ids;
+  batch.out = c->logits;
+  if (c->want.of == CT_SCORE_OF_LABELS)
+    batch.labels = h->target ? target : b->labels;
+  else
+    batch.targets = h->target ? target : b->targets;
+  CT_TRY(ct_trainer_output(c->t, h->output, c->logits));
+  CT_TRY(ct__class_counts_batch(&c->classes, &batch));
+  ct__ranking_batch(&c->ranking, &batch);
+  ct__field_errors_batch(&c->errors, &batch);
+out:
+  return rc;
+}
+
+/* Finds the shape of the outputs and of what they are compared with. */
+static ct__compared_t shape_of(const counting_t *c)
+{
+  const ct_dataset_t *d = c->data;
+  const ct_head_t *h = &ct_trainer_heads(c->t)->of[c->want.head];
+  const ct_more_as_t *as = h->target ? &d->more_as[h->target - 1] : NULL;
+  int64_t values = ct_trainer_output_values(c->t, h->output), pixels = d->pixels;
+  ct__compared_t shape = {.classes = c->want.channels,
+                          .has_ignored = as ? as->has_ignored : d->has_ignored,
+                          .ignored = as ? as->ignored : d->ignored};
+  if (as) pixels = ct_shape_sample(&d->more.x[h->target - 1]);
+  if (c->want.of == CT_SCORE_OF_LABELS) shape.classes = values / pixels;
+  shape.places = values / shape.classes;
+  return shape;
+}
+
+static int open_metrics(counting_t *c, int64_t samples)
+{
+  int rc = CT_OK;
+  const char *score = c->want.score;
+  c->shape = shape_of(c);
+  c->classes.all = c->want.confusion;
+  c->classes.by_sample = score[CT_SCORE_IOU_SAMPLE] || score[CT_SCORE_DICE_SAMPLE];
+  if (score[CT_SCORE_AUC] || score[CT_SCORE_MAP]) c->ranking.classes = c->shape.classes;
+  if (score[CT_SCORE_R2]) c->ranking.outputs = c->shape.classes * c->shape.places;
+  if (score[CT_SCORE_RMSE] || score[CT_SCORE_VRMSE] || score[CT_SCORE_REL_L2] ||
+      score[CT_SCORE_MAE])
+    c->errors.channels = c->shape.classes;
+  c->ranking.sets = c->want.of == CT_SCORE_OF_SETS;
+  c->ranking.softmax = c->want.softmax;
+  c->ranking.sigmoid = c->errors.sigmoid = c->want.sigmoid;
+  CT_TRY(ct__class_counts_open(&c->classes, c->shape.places));
+  CT_TRY(ct__ranking_open(&c->ranking, samples));
+  CT_TRY(ct__field_errors_open(&c->errors, c->shape.places));
 out:
   return rc;
 }
@@ -49,22 +95,14 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
   o.workers = workers;
   o.one_epoch = 1;
   CT_TRY(ct_feed_open(c->data, in_order, &o, &c->feed));
+  if (!c->want.of) goto out;
   int64_t most = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
-  int64_t outputs = ct_trainer_outputs(c->t);
-  if (c->want.confusion) {
-    outputs = c->want.confusion->classes * c->data->pixels;
-    memset(c->want.confusion->count, 0,
-           sizeof(int64_t) * (size_t)(c->want.confusion->classes * c->want.confusion->classes));
-  }
-  if (c->want.auc) c->ranking.classes = outputs;
-  if (c->want.r2) c->ranking.outputs = outputs;
-  c->ranking.softmax = c->want.softmax;
-  c->ranking.sigmoid = c->want.sigmoid;
-  CT_TRY(ct__ranking_open(&c->ranking, most * ct_sampler_steps(in_order)));
-  if (c->want.confusion || c->want.auc || c->want.r2) {
-    c->logits = ct_mem_array(most * outputs, sizeof *c->logits, "the logits");
-    CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
-  }
+  CT_TRY(open_metrics(c, most * ct_sampler_steps(in_order)));
+  if (!c->classes.all && !c->ranking.classes && !c->ranking.outputs && !c->errors.channels)
+    goto out;
+  c->logits = ct_mem_array(most * c->shape.classes * c->shape.places, sizeof *c->logits,
+                           "the outputs of a batch");
+  CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
 out:
   return rc;
 }
@@ -103,17 +141,39 @@ out:
   return rc;
 }
 
+/* Scores of classes, from counts that are those of all ranks. */
+static void measure_classes(const counting_t *c, ct_scores_t *to)
+{
+  const ct_confusion_t *counted = c->classes.all;
+  ct_prf_t macro = ct_prf_macro(counted);
+  to->of[CT_SCORE_PRECISION] = macro.precision;
+  to->of[CT_SCORE_RECALL] = macro.recall;
+  to->of[CT_SCORE_F1] = macro.f1;
+  to->of[CT_SCORE_IOU] = ct_class_mean(counted, ct_class_iou);
+  to->of[CT_SCORE_DICE] = ct_class_mean(counted, ct_class_dice);
+  if (c->classes.by_sample) to->of[CT_SCORE_IOU_SAMPLE] = ct__sample_mean(&c->classes.iou);
+  if (c->classes.by_sample) to->of[CT_SCORE_DICE_SAMPLE] = ct__sample_mean(&c->classes.dice);
+  if (!counted->set) return;
+  to->of[CT_SCORE_F1_MICRO] = ct_f1_micro(counted);
+  to->of[CT_SCORE_SUBSET_ACCURACY] = ct_subset_accuracy(counted);
+  to->of[CT_SCORE_LABEL_ACCURACY] = ct_label_accuracy(counted);
+}
+
 /* Metrics besides loss and accuracy. */
 static int eval_measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
 {
   int rc = CT_OK;
-  const ct_confusion_t *counted = c->want.confusion;
-  if (counted) {
-    ct_agree_sum(topo, counted->count, counted->classes * counted->classes);
-    out->macro = ct_prf_macro(counted);
-  }
-  if (c->want.auc) CT_TRY(ct__ranking_auc(&c->ranking, topo, &out->auc));
-  if (c->want.r2) CT_TRY(ct__ranking_r2(&c->ranking, topo, &out->r2));
+  double *of = out->more.of;
+  for (int k = 0; k < CT_SCORE_COUNT; k++)
+    of[k] = NAN;
+  ct__class_counts_sum(&c->classes, topo);
+  if (c->classes.all) measure_classes(c, &out->more);
+  if (c->ranking.classes)
+    CT_TRY(ct__ranking_auc(&c->ranking, topo, &of[CT_SCORE_AUC], &of[CT_SCORE_MAP]));
+  if (c->ranking.outputs) CT_TRY(ct__ranking_r2(&c->ranking, topo, &of[CT_SCORE_R2]));
+  ct__field_errors_result(&c->errors, topo, out);
+  for (int k = 0; k < CT_SCORE_COUNT; k++)
+    if (!c->want.score[k]) of[k] = NAN;
 out:
   return rc;
 }
@@ -153,10 +213,8 @@ static int eval_sum_up(counting_t *c, ct_eval_result_t *out)
                             .regression = c->data->info.targets > 0,
                             .samples = c->data->pixels > 1 || heads->n > 1 ? c->data->info.samples
                                                                            : w.samples,
-                            .pixels = c->data->pixels,
-                            .macro = {NAN, NAN, NAN},
-                            .auc = NAN,
-                            .r2 = NAN};
+                            .pixels = c->data->pixels};
+  if (c->want.of) out->pixels = c->shape.places;
   sum_up_parts(heads, &w, out);
   CT_TRY(eval_measure(c, topo, out));
 out:
@@ -176,23 +234,35 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   if (!*stop) CT_TRY(eval_sum_up(c, out));
 out:
   ct_mem_free(c->logits);
+  ct__class_counts_close(&c->classes);
   ct__ranking_close(&c->ranking);
+  ct__field_errors_close(&c->errors);
   ct_feed_close(c->feed);
   return rc;
+}
+
+json_t *ct_eval_channels_json(const ct_eval_result_t *e)
+{
+  json_t *list = e->channels ? json_array() : NULL;
+  for (int k = 0; list && k < e->channels; k++) {
+    const ct_eval_channel_t *c = &e->channel[k];
+    json_t *o = json_pack("{s:i, s:o, s:o}", "channel", k, "mae", ct_json_number(c->mae), "rmse",
+                          ct_json_number(c->rmse));
+    if (o && !isnan(c->vrmse)) json_object_set_new(o, "vrmse", ct_json_number(c->vrmse));
+    json_array_append_new(list, o);
+  }
+  return list;
 }
 
 ct_scores_t ct_eval_scores(const ct_eval_result_t *e)
 {
   int has_mae = e->regression || e->mae > 0;
-  return (ct_scores_t){.of = {[CT_SCORE_LOSS] = e->loss,
-                              [CT_SCORE_TOP1] = e->regression ? NAN : e->top1,
-                              [CT_SCORE_TOP5] = e->regression ? NAN : e->top5,
-                              [CT_SCORE_MAE] = has_mae ? e->mae : NAN,
-                              [CT_SCORE_PRECISION] = e->macro.precision,
-                              [CT_SCORE_RECALL] = e->macro.recall,
-                              [CT_SCORE_F1] = e->macro.f1,
-                              [CT_SCORE_AUC] = e->auc,
-                              [CT_SCORE_R2] = e->r2}};
+  ct_scores_t s = e->more;
+  s.of[CT_SCORE_LOSS] = e->loss;
+  s.of[CT_SCORE_TOP1] = e->regression ? NAN : e->top1;
+  s.of[CT_SCORE_TOP5] = e->regression ? NAN : e->top5;
+  s.of[CT_SCORE_MAE] = has_mae ? e->mae : NAN;
+  return s;
 }
 
 ct_scores_t ct_eval_scores_of(const ct_eval_result_t *e, const char *output)

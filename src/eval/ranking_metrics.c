@@ -1,7 +1,7 @@
-/* AUC and R2.  AUC needs all scores of a class sorted, so rank 0 gathers them, one class after the
- * other.  R2 needs the sum of squares of the targets about their mean, which is known only at the
- * end: each rank accumulates mean and sum of its own samples, and these are combined over the ranks
- * (Chan, Golub and LeVeque 1983). */
+/* AUC, average precision and R2.  The first two need all scores of a class sorted, so rank 0
+ * gathers them, one class after the other.  R2 needs the sum of squares of the targets about their mean,
+ * which is known only at the end: each rank accumulates mean and sum of its own samples, and these
+ * are combined over the ranks (Chan, Golub and LeVeque 1983). */
 #include "eval/ranking_metrics.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@ int ct__ranking_open(ct__ranking_t *s, int64_t samples)
   int rc = CT_OK;
   if (s->classes) {
     s->score = ct_mem_array((samples + 1) * s->classes, sizeof *s->score, "eval.metrics: auc");
-    s->label = ct_mem_array(samples + 1, sizeof *s->label, "eval.metrics: auc");
+    s->label = ct_mem_array((samples + 1) * (s->sets ? s->classes : 1), sizeof *s->label,
+                            "eval.metrics: auc");
     s->cap = samples;
     CT_TRY(s->score && s->label ? CT_OK : CT_ERR_NOMEM);
   }
@@ -52,14 +53,18 @@ static void softmax(const float *x, int64_t n, float *to)
     to[k] = (float)(exp(x[k] - most) / sum);
 }
 
-static void ranking_metrics_keep(ct__ranking_t *s, const float *out, int32_t label)
+static void ranking_metrics_keep(ct__ranking_t *s, const ct__compared_t *b, int64_t i)
 {
+  const float *out = b->out + i * s->classes;
   float *to = s->score + s->n * s->classes;
   if (s->softmax)
     softmax(out, s->classes, to);
   else
     memcpy(to, out, sizeof *to * (size_t)s->classes);
-  s->label[s->n++] = label;
+  if (!s->sets) s->label[s->n] = b->labels[i];
+  for (int64_t k = 0; s->sets && k < s->classes; k++)
+    s->label[s->n * s->classes + k] = b->targets[i * s->classes + k] == 1;
+  s->n++;
 }
 
 /* Welford's update of the mean and the sum of squares. */
@@ -75,13 +80,13 @@ static void spread(ct__ranking_t *s, const float *target, const float *out)
   }
 }
 
-void ct__ranking_batch(ct__ranking_t *s, const ct_batch_t *b, const float *out, int has_ignored,
-                       int32_t ignored)
+void ct__ranking_batch(ct__ranking_t *s, const ct__compared_t *b)
 {
   for (int64_t i = 0; i < b->n; i++) {
-    if (s->outputs) spread(s, b->targets + i * s->outputs, out + i * s->outputs);
-    if (!s->classes || (has_ignored && b->labels[i] == ignored) || s->n == s->cap) continue;
-    ranking_metrics_keep(s, out + i * s->classes, b->labels[i]);
+    if (s->outputs) spread(s, b->targets + i * s->outputs, b->out + i * s->outputs);
+    int ignored = b->labels && b->has_ignored && b->labels[i] == b->ignored;
+    if (!s->classes || ignored || s->n == s->cap) continue;
+    ranking_metrics_keep(s, b, i);
   }
 }
 
@@ -101,22 +106,35 @@ static void ranking_metrics_take(void *ctx, int rank, const void *data, size_t b
   g->bytes += bytes;
 }
 
-/* Rank 0: computes the AUC of one class against all others. */
-static double auc_of(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
-                     ct_scored_t *mine, gathered_t *all)
+/* Gathers the scores of one class on rank 0. */
+static void gather_class(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
+                         ct_scored_t *mine, gathered_t *all)
 {
-  for (int64_t i = 0; i < s->n; i++)
-    mine[i] = (ct_scored_t){s->score[i * s->classes + class], s->label[i] == class};
+  for (int64_t i = 0; i < s->n; i++) {
+    int is = s->sets ? s->label[i * s->classes + class] : s->label[i] == class;
+    mine[i] = (ct_scored_t){s->score[i * s->classes + class], is};
+  }
   all->bytes = 0;
   ct_agree_each(topo, mine, sizeof *mine * (size_t)s->n, ranking_metrics_take, all);
-  return topo->rank ? NAN : ct_auc(all->s, (int64_t)(all->bytes / sizeof *all->s));
 }
 
-int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc)
+/* A mean over classes, on rank 0. */
+typedef struct class_mean {
+  double sum, found;
+} class_mean_t;
+
+static void add_class(class_mean_t *m, double value)
+{
+  if (isnan(value)) return;
+  m->sum += value;
+  m->found++;
+}
+
+int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc, double *map)
 {
   int rc = CT_OK;
-  int64_t n = s->n, from = s->classes == 2 ? 1 : 0, found = 0;
-  double sum = 0;
+  int64_t n = s->n, from = s->classes == 2 && !s->sets ? 1 : 0;
+  class_mean_t of[2] = {{0}};
   gathered_t all = {0};
   ct_agree_sum(topo, &n, 1);
   ct_scored_t *mine = ct_mem_array(s->n + 1, sizeof *mine, "eval.metrics: auc");
@@ -124,14 +142,15 @@ int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc)
   all.s = topo->rank ? mine : ct_mem_array(n + 1, sizeof *all.s, "eval.metrics: auc");
   CT_TRY(ct_agree(topo, mine && all.s ? CT_OK : CT_ERR_NOMEM));
   for (int64_t k = from; k < s->classes; k++) {
-    double one = auc_of(s, topo, k, mine, &all);
-    if (isnan(one)) continue;
-    sum += one;
-    found++;
+    gather_class(s, topo, k, mine, &all);
+    if (topo->rank) continue;
+    add_class(&of[0], ct_auc(all.s, n));
+    double precision = ct_average_precision(all.s, n);
+    add_class(&of[1], isnan(precision) && s->sets && n ? 0 : precision);
   }
-  double result[2] = {topo->rank ? 0 : sum, topo->rank ? 0 : (double)found};
-  CT_TRY(ct_agree_doubles(topo, result, 2, 0));
-  *auc = result[1] > 0 ? result[0] / result[1] : NAN;
+  CT_TRY(ct_agree_doubles(topo, (double *)of, 4, 0));
+  *auc = of[0].found > 0 ? of[0].sum / of[0].found : NAN;
+  *map = of[1].found > 0 ? of[1].sum / of[1].found : NAN;
 out:
   if (!topo->rank) ct_mem_free(all.s);
   ct_mem_free(mine);

@@ -102,12 +102,6 @@ static int epoch_line(const ct__lines_t *l, const ct_position_t *at, const ct__e
   return ct_metrics_end(m);
 }
 
-/* Writes a metric, unless it is NaN: then it was not requested. */
-static void lines_measure(ct_metrics_t *m, const char *name, double value)
-{
-  if (!isnan(value)) ct_metrics_num(m, name, value);
-}
-
 static void eval_parts(ct_metrics_t *m, const ct_eval_result_t *e)
 {
   for (int k = 0; k < e->parts; k++) {
@@ -133,6 +127,20 @@ static size_t parts_text(const ct_eval_result_t *e, char *text, size_t n, size_t
   return n;
 }
 
+/* Writes the scores after mae that were measured. */
+static void more_scores(ct_metrics_t *m, const ct_eval_result_t *e)
+{
+  for (int k = CT_SCORE_MAE + 1; k < CT_SCORE_COUNT; k++)
+    if (!isnan(e->more.of[k])) ct_metrics_num(m, ct_score_word(k), e->more.of[k]);
+}
+
+/* Writes a list with the errors of each channel. */
+static void channel_errors(ct_metrics_t *m, const ct_eval_result_t *e)
+{
+  json_t *list = m ? ct_eval_channels_json(e) : NULL;
+  if (list) ct_metrics_json(m, "channels", list);
+}
+
 /* Writes the `eval` line of a data set; \a set: NULL for data.val. */
 static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *set,
                      const ct_eval_result_t *e)
@@ -147,11 +155,8 @@ static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *
   if (!e->parts && !e->regression) ct_metrics_num(m, "top1", e->top1);
   if (!e->parts && !e->regression) ct_metrics_num(m, "top5", e->top5);
   if (!e->parts && (e->regression || e->mae > 0)) ct_metrics_num(m, "mae", e->mae);
-  lines_measure(m, "precision", e->macro.precision);
-  lines_measure(m, "recall", e->macro.recall);
-  lines_measure(m, "f1", e->macro.f1);
-  lines_measure(m, "auc", e->auc);
-  lines_measure(m, "r2", e->r2);
+  more_scores(m, e);
+  channel_errors(m, e);
   ct_metrics_int(m, "samples", e->samples);
   return ct_metrics_end(m);
 }

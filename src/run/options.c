@@ -42,10 +42,15 @@ const ct_opt_t ct_eval_rows[] = {
                "epochs between evaluations of data.val; 0: only at the end of the run"),
     CT_OPT_INT(ct_eval_opts_t, every_steps, "0", 0, 1e18,
                "steps between additional evaluations; 0: none"),
-    CT_OPT_TEXTS(ct_eval_opts_t, metrics, "",
-                 "metrics besides loss, top1, top5 and mae: precision, recall, f1 (means over the "
-                 "classes), auc (area under the ROC curve, one class against the rest), r2; those "
-                 "that checkpoint.best and train.early_stop use are included automatically"),
+    CT_OPT_TEXTS(
+        ct_eval_opts_t, metrics, "",
+        "metrics besides loss, top1, top5 and mae, of labels or bce: precision, recall, f1 "
+        "(means over the classes), auc (area under the ROC curve, one class against the "
+        "rest), map (mean average precision), iou, dice (means over the classes), "
+        "iou_sample, dice_sample (of each sample, then their mean); of bce: f1_micro, "
+        "subset_accuracy, label_accuracy; of real-valued targets: r2, rmse, vrmse, rel_l2, "
+        "and mae by channel; those that checkpoint.best and train.early_stop use are "
+        "included automatically"),
     CT_OPT_FILES(ct_eval_opts_t, sets, NULL,
                  "more sets to evaluate on, whenever data.val is evaluated: {noisy: noisy-*.h5, "
                  "other: [a.h5, b.h5]}"),
@@ -53,8 +58,9 @@ const ct_opt_t ct_eval_rows[] = {
                 "the set of eval.sets that checkpoint.best, train.early_stop and schedule.kind "
                 "plateau use; empty: data.val"),
     CT_OPT_TEXT(ct_eval_opts_t, output, "",
-                "with a list of losses: the output whose loss, top1, top5 or mae checkpoint.best, "
-                "train.early_stop and schedule.kind plateau use; empty: the sum of the losses"),
+                "with a list of losses: the output of which eval.metrics are, and whose scores "
+                "checkpoint.best, train.early_stop and schedule.kind plateau use; empty: the sum "
+                "of the losses"),
     CT_OPT_END};
 
 const ct_opt_t ct_log_rows[] = {

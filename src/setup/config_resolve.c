@@ -91,8 +91,7 @@ static int check_early_stop(const ct_config_t *c, int metric)
   int rc = CT_OK;
   if (c->data.val.n == 0)
     CT_FAIL(CT_ERR_USAGE, "train.early_stop uses the evaluation of data.val, which is not set");
-  if (c->parallel.shards &&
-      (metric == CT_SCORE_LOSS || metric == CT_SCORE_MAE || metric == CT_SCORE_R2))
+  if (c->parallel.shards && !ct_score_is_counted(metric))
     CT_FAIL(CT_ERR_USAGE,
             "train.early_stop uses the validation %s, whose last bits depend on the number of "
             "ranks: with parallel.shards take top1 or top5",
@@ -168,45 +167,52 @@ int ct_config_check(const ct_config_t *c, int ranks, int with_loss)
   return rc == CT_OK ? rc : ct_err_prefix(rc, "%s: ", c->where);
 }
 
-/* The same for a list of losses. */
-static int check_one_of_several(const ct_config_t *c, const char *key, int kind)
+int ct_config_scored(const ct_config_t *c, const ct_dataset_t *d, int k)
 {
-  int rc = CT_OK, of_part = kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5 || kind == CT_SCORE_MAE;
-  const char *output = c->eval.output, *word = ct_score_word(kind);
-  int k = ct_losses_find(&c->losses, &c->model.outputs, output);
-  if (kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS) return CT_OK;
-  if (!of_part || k < 0)
-    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of one loss: with a list of losses take loss%s",
-            c->where, key, word, of_part ? ", or name the output in eval.output" : "");
-  int is_xent = c->losses.of[k].kind == CT_LOSS_CROSS_ENTROPY;
-  if (is_xent == (kind == CT_SCORE_MAE))
-    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which the loss of output '%s', %s, does not have",
-            c->where, key, word, output, ct_loss_name((ct_loss_kind_t)c->losses.of[k].kind));
-out:
-  return rc;
+  ct_loss_targets_t targets;
+  if (ct_losses_targets(&c->losses, &c->data.target, &targets) != CT_OK) return CT_SCORE_OF_LABELS;
+  int more = targets.of[k] <= d->more.n ? targets.of[k] : 0;
+  int labels = more ? d->more_as[more - 1].labels : d->info.targets == 0;
+  return labels                                ? CT_SCORE_OF_LABELS
+         : c->losses.of[k].kind == CT_LOSS_BCE ? CT_SCORE_OF_SETS
+                                               : CT_SCORE_OF_VALUES;
 }
 
 /* Refuses a score that cannot be computed for the data or the loss. */
-static int check_score(const ct_config_t *c, const char *key, int kind, int has_targets)
+static int check_score(const ct_config_t *c, const char *key, int kind, const ct_dataset_t *d)
 {
   int rc = CT_OK;
-  if (c->losses.n > 1) return check_one_of_several(c, key, kind);
-  int of_any = kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS || kind == CT_SCORE_MAE;
-  if (!of_any && kind != CT_SCORE_R2 && has_targets)
-    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets: take loss or mae",
-            c->where, key, ct_score_word(kind));
-  if (kind == CT_SCORE_R2 && !has_targets)
-    CT_FAIL(CT_ERR_USAGE, "%s: %s is r2, which is of real-valued targets, but the data has labels",
-            c->where, key);
-  if (kind == CT_SCORE_MAE && c->losses.of[0].kind == CT_LOSS_CROSS_ENTROPY)
+  const char *output = c->eval.output, *word = ct_score_word(kind);
+  int k = c->losses.n > 1 ? ct_losses_find(&c->losses, &c->model.outputs, output) : 0;
+  if (kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS) return CT_OK;
+  if (k < 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: %s is %s, which is of one loss: with a list of losses take loss, or name the "
+            "output in eval.output",
+            c->where, key, word);
+  int of = ct_config_scored(c, d, k), needs = ct_score_of(kind), loss = c->losses.of[k].kind;
+  int one_hot = of == CT_SCORE_OF_LABELS && loss != CT_LOSS_CROSS_ENTROPY;
+  if (c->losses.n > 1 && one_hot && (kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5))
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which the loss of output '%s', %s, does not have",
+            c->where, key, word, output, ct_loss_name((ct_loss_kind_t)loss));
+  if (needs & of || (kind == CT_SCORE_MAE && one_hot)) return CT_OK;
+  if (kind == CT_SCORE_MAE)
     CT_FAIL(CT_ERR_USAGE,
             "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
             c->where, key);
+  if (of == CT_SCORE_OF_LABELS)
+    CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of real-valued targets, but the data has labels",
+            c->where, key, word);
+  CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, but the data has real-valued targets%s: take loss or mae",
+          c->where, key, word,
+          needs & CT_SCORE_OF_SETS && of == CT_SCORE_OF_VALUES
+              ? " and loss.kind is not bce (of several labels per sample)"
+              : "");
 out:
   return rc;
 }
 
-int ct_config_check_scores(const ct_config_t *c, int has_targets)
+int ct_config_check_scores(const ct_config_t *c, const ct_dataset_t *d)
 {
   int rc = CT_OK;
   ct_early_stop_t early;
@@ -222,10 +228,10 @@ int ct_config_check_scores(const ct_config_t *c, int has_targets)
     if (!kind)
       CT_FAIL(CT_ERR_USAGE, "%s: eval.metrics: unknown metric '%s'; expected " CT_SCORE_KINDS,
               c->where, c->eval.metrics.v[i]);
-    CT_TRY(check_score(c, "eval.metrics", kind, has_targets));
+    CT_TRY(check_score(c, "eval.metrics", kind, d));
   }
-  CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, has_targets));
-  CT_TRY(check_score(c, "train.early_stop.metric", early.metric, has_targets));
+  CT_TRY(check_score(c, "checkpoint.best", c->checkpoint.best, d));
+  CT_TRY(check_score(c, "train.early_stop.metric", early.metric, d));
 out:
   return rc;
 }

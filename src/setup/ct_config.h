@@ -93,9 +93,11 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
  * CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
-/** Checks that every score that the configuration names can be computed for this data and loss.  \a
- * has_targets: 1 for real-valued targets, 0 for class labels.  CT_ERR_USAGE. */
-int ct_config_check_scores(const ct_config_t *c, int has_targets);
+/** Returns the bit CT_SCORE_OF_… of what the output of loss \a k is compared with in this data. */
+int ct_config_scored(const ct_config_t *c, const ct_dataset_t *d, int k);
+/** Checks that every score that the configuration names can be computed for this data and loss.
+ * CT_ERR_USAGE. */
+int ct_config_check_scores(const ct_config_t *c, const ct_dataset_t *d);
 
 /** Returns all values as a tree, which the caller frees with ct_yaml_free(). */
 int ct_config_tree(const ct_config_t *c, ct_yaml_t **out);

@@ -61,26 +61,21 @@ static void add_scores(json_t *o, const ct_eval_result_t *e)
   if (!o) return;
   for (int k = 0; k < e->parts; k++)
     add_part(o, &e->part[k]);
-  if (e->parts) return;
-  if (!e->regression) json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
-  if (!e->regression) json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
-  if (has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
-  const struct {
-    const char *name;
-    double value;
-  } more[] = {{"precision", e->macro.precision},
-              {"recall", e->macro.recall},
-              {"f1", e->macro.f1},
-              {"auc", e->auc},
-              {"r2", e->r2}};
-  for (size_t i = 0; evaluated && i < sizeof more / sizeof *more; i++)
-    if (!isnan(more[i].value)) json_object_set_new(o, more[i].name, json_real(more[i].value));
+  if (!e->parts && !e->regression) {
+    json_object_set_new(o, "top1", real_or_null(evaluated, e->top1));
+    json_object_set_new(o, "top5", real_or_null(evaluated, e->top5));
+  }
+  if (!e->parts && has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
+  for (int k = CT_SCORE_MAE + 1; evaluated && k < CT_SCORE_COUNT; k++)
+    if (!isnan(e->more.of[k])) json_object_set_new(o, ct_score_word(k), json_real(e->more.of[k]));
+  json_t *channels = evaluated ? ct_eval_channels_json(e) : NULL;
+  if (channels) json_object_set_new(o, "channels", channels);
 }
 
 /* Adds the confusion matrix: for each label, how often each class was predicted. */
 static void add_confusion(json_t *o, const ct_confusion_t *c)
 {
-  json_t *rows = c ? json_array() : NULL;
+  json_t *rows = c && c->count ? json_array() : NULL;
   for (int64_t i = 0; rows && i < c->classes; i++) {
     json_t *row = json_array();
     for (int64_t k = 0; row && k < c->classes; k++)
@@ -104,6 +99,20 @@ json_t *ct_result_sets_json(const ct_eval_set_t *set, int n)
   return list;
 }
 
+/* Appends the scores that are shown only if a key names them.  \a text: format of a line. */
+static int more_text(const ct_eval_result_t *e, int by_line, ct_str_t *out)
+{
+  int rc = CT_OK;
+  for (int k = CT_SCORE_AUC; k < CT_SCORE_COUNT; k++) {
+    double value = e->more.of[k];
+    if (isnan(value)) continue;
+    CT_TRY(by_line ? ct_str_add(out, "  %-17s %.4f\n", ct_score_word(k), value)
+                   : ct_str_add(out, "  %s %.4f", ct_score_word(k), value));
+  }
+out:
+  return rc;
+}
+
 int ct_result_set(const ct_eval_set_t *set, ct_str_t *out)
 {
   int rc = CT_OK;
@@ -112,8 +121,7 @@ int ct_result_set(const ct_eval_set_t *set, ct_str_t *out)
   if (!e->parts && !e->regression)
     CT_TRY(ct_str_add(out, "  top-1 %.4f  top-5 %.4f", e->top1, e->top5));
   if (!e->parts && has_mae(e)) CT_TRY(ct_str_add(out, "  mae %.4f", e->mae));
-  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc %.4f", e->auc));
-  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2 %.4f", e->r2));
+  CT_TRY(more_text(e, 0, out));
   CT_TRY(ct_str_add(out, "  of %" PRId64 "\n", e->samples));
   CT_TRY(parts_text(e, out));
 out:
@@ -168,9 +176,15 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
     CT_TRY(ct_str_add(out, "  top-5             %.4f\n", e->top5));
   }
   if (!e->parts && has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
-  if (!isnan(e->auc)) CT_TRY(ct_str_add(out, "  auc               %.4f\n", e->auc));
-  if (!isnan(e->r2)) CT_TRY(ct_str_add(out, "  r2                %.4f\n", e->r2));
+  CT_TRY(more_text(e, 1, out));
   CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));
+  if (e->channels) CT_TRY(ct_str_add(out, "\n  channel        mae       rmse      vrmse\n"));
+  for (int k = 0; k < e->channels; k++) {
+    const ct_eval_channel_t *c = &e->channel[k];
+    CT_TRY(ct_str_add(out, "  %7d %10.5g %10.5g", k, c->mae, c->rmse));
+    CT_TRY(isnan(c->vrmse) ? ct_str_add(out, " %10s\n", "-")
+                           : ct_str_add(out, " %10.5g\n", c->vrmse));
+  }
 out:
   return rc;
 }
@@ -243,14 +257,14 @@ json_t *ct_result_eval_json(const ct_eval_result_t *e, const ct_confusion_t *c,
                         (json_int_t)e->samples);
   add_scores(o, e);
   for (int64_t k = 0; c && k < c->classes; k++) {
-    int64_t n = ct_confusion_samples(c, k), right = ct_confusion_right(c, k);
+    ct_class_count_t n = ct_confusion_class(c, k);
+    ct_prf_t p = ct_prf_class(c, k);
+    double accuracy = c->set ? ct_class_accuracy(&n) : n.labelled ? p.recall : NAN;
     json_t *class =
         json_pack("{s:I, s:I, s:o}", "class", (json_int_t)k, by_pixel ? "places" : "samples",
-                  (json_int_t)n, "accuracy", real_or_null(n > 0, (double)right / (double)n));
-    ct_prf_t p = ct_prf_class(c, k);
+                  (json_int_t)n.labelled, "accuracy", ct_json_number(accuracy));
     if (class && k < names->n) json_object_set_new(class, "name", ct_json_words(names->v[k]));
-    if (class && by_pixel)
-      json_object_set_new(class, "iou", real_or_null(1, ct_confusion_iou(c, k)));
+    if (class && by_pixel) json_object_set_new(class, "iou", real_or_null(1, ct_class_iou(&n)));
     if (class) json_object_set_new(class, "precision", real_or_null(1, p.precision));
     if (class) json_object_set_new(class, "recall", real_or_null(1, p.recall));
     if (class) json_object_set_new(class, "f1", real_or_null(1, p.f1));

@@ -402,7 +402,7 @@ int ct_setup_data(ct_setup_t *s, int want_train, int want_val)
   if (s->topo->rank == 0) ct_setup_log_reading(s, want_train, want_val);
   if (want_train && want_val) CT_TRY(check_alike(&s->data, "data.train", &s->val, "data.val"));
   if (want_val && s->with_sets) CT_TRY(open_sets(s));
-  if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, s->val.info.targets > 0));
+  if (want_train && want_val) CT_TRY(ct_config_check_scores(&s->cfg, &s->val));
   s->data_s = ct_clock() - begin;
 out:
   return rc;

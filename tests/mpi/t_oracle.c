@@ -434,7 +434,7 @@ static void evaluations(void)
     check_evaluation(&got, &t);
     spoil_statistics(&r, mean, var);
     CT_ASSERT_OK(ct_confusion_open(K, &confusion));
-    ct_eval_want_t want = {.confusion = &confusion};
+    ct_eval_want_t want = {.confusion = &confusion, .of = CT_SCORE_OF_LABELS};
     memset(confusion.count, 1, sizeof t.confusion); /* it begins anew */
     CT_ASSERT_OK(ct_evaluate(r.t, &d, batches[k], 0, &want, NULL, &stop, &got));
     check_evaluation(&got, &t);
