@@ -35,7 +35,7 @@ enum {
   X(MAP, map, 0, 1, CT_SCORE_OF_LABELS | CT_SCORE_OF_SETS)                 \
   X(RMSE, rmse, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)               \
   X(VRMSE, vrmse, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)             \
-  X(REL_L2, rel_l2, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)
+  X(RELATIVE_L2, relative_l2, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)
 
 /** Kinds of scores. A key's choices, in this order, are off and CT_SCORE_KINDS. */
 typedef enum {

@@ -47,6 +47,8 @@ static void count_labels(ct__class_counts_t *s, const ct__compared_t *b, int64_t
 
 /* ---- any number of labels per place ---- */
 
+enum { KNOWN = 1, WRONG = 2 }; /* a label of the place is known; is predicted wrongly */
+
 static int count_class(ct__class_counts_t *s, const ct__compared_t *b, int64_t sample, int64_t k)
 {
   int rc = CT_OK;
@@ -55,6 +57,7 @@ static int count_class(ct__class_counts_t *s, const ct__compared_t *b, int64_t s
   ct_class_count_t *one = &s->one[k];
   for (int64_t i = 0; i < b->places; i++) {
     int is = targets[i] == 1, said = out[i] > 0;
+    if (targets[i] != targets[i]) continue; /* unknown */
     if (!is && targets[i] != 0)
       CT_FAIL(CT_ERR_DATA,
               "target %" PRId64 " of sample %" PRId64
@@ -64,9 +67,9 @@ static int count_class(ct__class_counts_t *s, const ct__compared_t *b, int64_t s
     one->labelled += is;
     one->predicted += said;
     one->right += is & said;
-    s->said[i] |= is != said;
+    one->seen++;
+    s->said[i] |= is != said ? KNOWN | WRONG : KNOWN;
   }
-  one->seen = b->places;
 out:
   return rc;
 }
@@ -85,9 +88,10 @@ static int count_sets(ct__class_counts_t *s, const ct__compared_t *b, int64_t sa
     all->predicted += one->predicted;
     all->seen += one->seen;
   }
-  for (int64_t i = 0; i < b->places; i++)
-    s->all->whole += !s->said[i];
-  s->all->wholes += b->places;
+  for (int64_t i = 0; i < b->places; i++) {
+    s->all->whole += s->said[i] == KNOWN;
+    s->all->wholes += s->said[i] != 0;
+  }
 out:
   return rc;
 }

@@ -18,8 +18,8 @@ typedef struct ct__class_counts {
   ct_confusion_t *all;   /**< borrowed; over all samples; NULL: not requested */
   int by_sample;         /**< 1: also each sample by itself */
   ct_class_count_t *one; /**< [classes] of a sample */
-  int32_t *said; /**< [pixels] of a sample: the predicted class; with sets of labels: 1 where
-                              one of them is wrong */
+  int32_t *said;         /**< [pixels] of a sample: the predicted class; with sets of labels: bits:
+                              one is known, one is wrong */
   ct__sample_mean_t iou, dice;
 } ct__class_counts_t;
 

@@ -10,7 +10,7 @@ typedef struct ct__compared {
   int64_t places;        /**< of a class or channel: 1, or pixels */
   const float *out;      /**< [n][classes][places] */
   const int32_t *labels; /**< [n][places]; NULL: targets */
-  const float *targets;  /**< [n][classes][places]; NULL: labels */
+  const float *targets;  /**< [n][classes][places], NaN: unknown, excluded; NULL: labels */
   const int64_t *ids;    /**< [n] numbers of the samples, for messages */
   int has_ignored;       /**< 1: places with the label `ignored` are excluded */
   int64_t ignored;

@@ -75,7 +75,7 @@ static int open_metrics(counting_t *c, int64_t samples)
   c->classes.by_sample = score[CT_SCORE_IOU_SAMPLE] || score[CT_SCORE_DICE_SAMPLE];
   if (score[CT_SCORE_AUC] || score[CT_SCORE_MAP]) c->ranking.classes = c->shape.classes;
   if (score[CT_SCORE_R2]) c->ranking.outputs = c->shape.classes * c->shape.places;
-  if (score[CT_SCORE_RMSE] || score[CT_SCORE_VRMSE] || score[CT_SCORE_REL_L2] ||
+  if (score[CT_SCORE_RMSE] || score[CT_SCORE_VRMSE] || score[CT_SCORE_RELATIVE_L2] ||
       score[CT_SCORE_MAE])
     c->errors.channels = c->shape.classes;
   c->ranking.sets = c->want.of == CT_SCORE_OF_SETS;

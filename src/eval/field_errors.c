@@ -14,9 +14,10 @@ enum { LANES = 8 };
 
 /* Sums over a channel of a sample. */
 typedef struct channel {
+  int64_t known;           /* targets that are not NaN; the others are excluded */
   double square, absolute; /* of prediction minus target */
   double target, power;    /* of the targets, and of their squares */
-  double variance;         /* of the targets, with n - 1 as divisor; NaN of a single value */
+  double variance;         /* of the targets */
 } channel_t;
 
 int ct__field_errors_open(ct__field_errors_t *s, int64_t places)
@@ -47,12 +48,15 @@ static double add_lanes(const double lane[LANES])
 
 /* The sums of values k, k + LANES, … */
 typedef struct lanes {
-  double square[LANES], absolute[LANES], target[LANES], power[LANES];
+  double known[LANES], square[LANES], absolute[LANES], target[LANES], power[LANES];
 } lanes_t;
 
 static inline void add_value(lanes_t *s, int k, double out, double target)
 {
-  double from = out - target;
+  int known = target == target;
+  double from = known ? out - target : 0;
+  target = known ? target : 0;
+  s->known[k] += known;
   s->square[k] += from * from;
   s->absolute[k] += fabs(from);
   s->target[k] += target;
@@ -68,22 +72,31 @@ static void sum_errors(const float *out, const float *targets, int64_t n, channe
       add_value(&s, k, out[i + k], targets[i + k]);
   for (int k = 0; i + k < n; k++)
     add_value(&s, k, out[i + k], targets[i + k]);
+  c->known = (int64_t)add_lanes(s.known);
   c->square = add_lanes(s.square);
   c->absolute = add_lanes(s.absolute);
   c->target = add_lanes(s.target);
   c->power = add_lanes(s.power);
 }
 
-static double variance(const float *targets, int64_t n, double mean)
+static inline double square_from(double target, double mean)
 {
-  double square[LANES] = {0};
+  double from = target == target ? target - mean : 0;
+  return from * from;
+}
+
+/* The unbiased variance; NaN of a single target. */
+static double variance(const float *targets, int64_t n, const channel_t *c)
+{
+  double square[LANES] = {0}, mean = c->target / (double)c->known;
   int64_t i = 0;
+  if (c->known < 2) return NAN;
   for (; i + LANES <= n; i += LANES)
     for (int k = 0; k < LANES; k++)
-      square[k] += (targets[i + k] - mean) * (targets[i + k] - mean);
+      square[k] += square_from(targets[i + k], mean);
   for (int k = 0; i + k < n; k++)
-    square[k] += (targets[i + k] - mean) * (targets[i + k] - mean);
-  return add_lanes(square) / (double)(n - 1);
+    square[k] += square_from(targets[i + k], mean);
+  return add_lanes(square) / (double)(c->known - 1);
 }
 
 static channel_t sum_channel(ct__field_errors_t *s, const ct__compared_t *b, int64_t first)
@@ -94,34 +107,42 @@ static channel_t sum_channel(ct__field_errors_t *s, const ct__compared_t *b, int
     s->predicted[i] = (float)(1 / (1 + exp(-(double)out[i])));
   if (s->sigmoid) out = s->predicted;
   sum_errors(out, targets, b->places, &c);
-  c.variance = b->places > 1 ? variance(targets, b->places, c.target / (double)b->places) : NAN;
+  c.variance = variance(targets, b->places, &c);
   return c;
 }
 
 /* ---- a batch ---- */
 
 /* The definition of The Well: the variance is that of the sample's channel over its places. */
-static double vrmse_of(const channel_t *c, int64_t places)
+static double vrmse_of(const channel_t *c)
 {
-  return sqrt(c->square / (double)places / (c->variance + 1e-7));
+  return sqrt(c->square / (double)c->known / (c->variance + 1e-7));
+}
+
+static void add_channel(ct__channel_sums_t *row, const channel_t *c)
+{
+  ct__exact_add(&row->square, c->square);
+  ct__exact_add(&row->absolute, c->absolute);
+  row->values += c->known;
+  if (c->known < 2) return; /* it has no variance */
+  ct__exact_add(&row->vrmse, vrmse_of(c));
+  row->channels++;
 }
 
 void ct__field_errors_batch(ct__field_errors_t *s, const ct__compared_t *b)
 {
   for (int64_t i = 0; s->channels && i < b->n; i++) {
     double square = 0, power = 0;
+    int64_t known = 0;
     for (int64_t k = 0; k < b->classes; k++) {
       channel_t c = sum_channel(s, b, (i * b->classes + k) * b->places);
-      ct__channel_sums_t *row = &s->row[s->rows > 1 ? k : 0];
-      ct__exact_add(&row->square, c.square);
-      ct__exact_add(&row->absolute, c.absolute);
-      ct__exact_add(&row->vrmse, vrmse_of(&c, b->places));
-      row->values += b->places;
-      row->channels++;
+      add_channel(&s->row[s->rows > 1 ? k : 0], &c);
       square += c.square;
       power += c.power;
+      known += c.known;
     }
-    ct__exact_add(&s->rel_l2, power > 0 ? sqrt(square / power) : square > 0 ? INFINITY : 0);
+    if (!known) continue;
+    ct__exact_add(&s->relative_l2, power > 0 ? sqrt(square / power) : square > 0 ? INFINITY : 0);
     s->samples++;
   }
 }
@@ -140,9 +161,10 @@ static void add_row(const ct__channel_sums_t *row, ct__channel_sums_t *all)
 static ct_eval_channel_t channel_of(const ct__channel_sums_t *row)
 {
   double values = row->values ? (double)row->values : NAN;
-  return (ct_eval_channel_t){.mae = ct__exact_value(&row->absolute) / values,
-                             .rmse = sqrt(ct__exact_value(&row->square) / values),
-                             .vrmse = ct__exact_value(&row->vrmse) / (double)row->channels};
+  return (ct_eval_channel_t){
+      .mae = ct__exact_value(&row->absolute) / values,
+      .rmse = sqrt(ct__exact_value(&row->square) / values),
+      .vrmse = row->channels ? ct__exact_value(&row->vrmse) / (double)row->channels : NAN};
 }
 
 void ct__field_errors_result(ct__field_errors_t *s, const ct_topo_t *topo, ct_eval_result_t *out)
@@ -150,7 +172,7 @@ void ct__field_errors_result(ct__field_errors_t *s, const ct_topo_t *topo, ct_ev
   ct__channel_sums_t all = {0};
   if (!s->channels) return;
   ct_agree_sum(topo, (int64_t *)s->row, s->rows * (int64_t)(sizeof *s->row / sizeof(int64_t)));
-  ct_agree_sum(topo, (int64_t *)&s->rel_l2, sizeof s->rel_l2 / sizeof(int64_t));
+  ct_agree_sum(topo, (int64_t *)&s->relative_l2, sizeof s->relative_l2 / sizeof(int64_t));
   ct_agree_sum(topo, &s->samples, 1);
   for (int k = 0; k < s->rows; k++)
     add_row(&s->row[k], &all);
@@ -159,6 +181,6 @@ void ct__field_errors_result(ct__field_errors_t *s, const ct_topo_t *topo, ct_ev
   ct_eval_channel_t total = channel_of(&all);
   out->more.of[CT_SCORE_RMSE] = total.rmse;
   out->more.of[CT_SCORE_VRMSE] = total.vrmse;
-  out->more.of[CT_SCORE_REL_L2] =
-      s->samples ? ct__exact_value(&s->rel_l2) / (double)s->samples : NAN;
+  out->more.of[CT_SCORE_RELATIVE_L2] =
+      s->samples ? ct__exact_value(&s->relative_l2) / (double)s->samples : NAN;
 }

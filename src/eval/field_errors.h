@@ -21,9 +21,9 @@ typedef struct ct__field_errors {
   int sigmoid;      /**< 1: the predictions are the sigmoid of the outputs */
   int rows;         /**< of `row` */
   ct__channel_sums_t *row;
-  ct__exact_t rel_l2; /**< of each sample */
-  int64_t samples;    /**< summed in rel_l2 */
-  float *predicted;   /**< [places], with sigmoid */
+  ct__exact_t relative_l2; /**< of each sample */
+  int64_t samples;         /**< summed in relative_l2 */
+  float *predicted;        /**< [places], with sigmoid */
 } ct__field_errors_t;
 
 /** Local.  Allocates memory; \a places: values of a channel. */
@@ -31,7 +31,7 @@ int ct__field_errors_open(ct__field_errors_t *s, int64_t places);
 void ct__field_errors_close(ct__field_errors_t *s);
 /** Local, Hot.  Adds a batch. */
 void ct__field_errors_batch(ct__field_errors_t *s, const ct__compared_t *b);
-/** Collective.  Writes the channels into the result, and rmse, vrmse and rel_l2 of all of them. */
+/** Collective.  Writes the channels into the result, and rmse, vrmse and relative_l2 of all of them. */
 void ct__field_errors_result(ct__field_errors_t *s, const ct_topo_t *topo, ct_eval_result_t *out);
 
 #endif

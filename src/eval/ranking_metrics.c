@@ -23,10 +23,11 @@ int ct__ranking_open(ct__ranking_t *s, int64_t samples)
     CT_TRY(s->score && s->label ? CT_OK : CT_ERR_NOMEM);
   }
   if (s->outputs) {
-    s->mean = ct_mem_array(3 * s->outputs, sizeof *s->mean, "eval.metrics: r2");
+    s->mean = ct_mem_array(4 * s->outputs, sizeof *s->mean, "eval.metrics: r2");
     CT_TRY(s->mean ? CT_OK : CT_ERR_NOMEM);
     s->spread = s->mean + s->outputs;
     s->residual = s->spread + s->outputs;
+    s->seen = s->residual + s->outputs;
   }
 out:
   return rc;
@@ -53,6 +54,8 @@ static void softmax(const float *x, int64_t n, float *to)
     to[k] = (float)(exp(x[k] - most) / sum);
 }
 
+enum { UNKNOWN = -1 };
+
 static void ranking_metrics_keep(ct__ranking_t *s, const ct__compared_t *b, int64_t i)
 {
   const float *out = b->out + i * s->classes;
@@ -62,19 +65,22 @@ static void ranking_metrics_keep(ct__ranking_t *s, const ct__compared_t *b, int6
   else
     memcpy(to, out, sizeof *to * (size_t)s->classes);
   if (!s->sets) s->label[s->n] = b->labels[i];
-  for (int64_t k = 0; s->sets && k < s->classes; k++)
-    s->label[s->n * s->classes + k] = b->targets[i * s->classes + k] == 1;
+  for (int64_t k = 0; s->sets && k < s->classes; k++) {
+    float target = b->targets[i * s->classes + k];
+    s->label[s->n * s->classes + k] = target == target ? target == 1 : UNKNOWN;
+  }
   s->n++;
 }
 
 /* Welford's update of the mean and the sum of squares. */
 static void spread(ct__ranking_t *s, const float *target, const float *out)
 {
-  s->seen++;
   for (int64_t k = 0; k < s->outputs; k++) {
+    if (target[k] != target[k]) continue; /* unknown */
+    s->seen[k]++;
     double predicted = s->sigmoid ? 1 / (1 + exp(-(double)out[k])) : out[k];
     double from = target[k] - s->mean[k], missed = target[k] - predicted;
-    s->mean[k] += from / (double)s->seen;
+    s->mean[k] += from / s->seen[k];
     s->spread[k] += from * (target[k] - s->mean[k]);
     s->residual[k] += missed * missed;
   }
@@ -106,16 +112,19 @@ static void ranking_metrics_take(void *ctx, int rank, const void *data, size_t b
   g->bytes += bytes;
 }
 
-/* Gathers the scores of one class on rank 0. */
-static void gather_class(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
-                         ct_scored_t *mine, gathered_t *all)
+/* Gathers the scores of one class on rank 0; returns their number. */
+static int64_t gather_class(const ct__ranking_t *s, const ct_topo_t *topo, int64_t class,
+                            ct_scored_t *mine, gathered_t *all)
 {
+  int64_t known = 0;
   for (int64_t i = 0; i < s->n; i++) {
     int is = s->sets ? s->label[i * s->classes + class] : s->label[i] == class;
-    mine[i] = (ct_scored_t){s->score[i * s->classes + class], is};
+    if (is == UNKNOWN) continue;
+    mine[known++] = (ct_scored_t){s->score[i * s->classes + class], is};
   }
   all->bytes = 0;
-  ct_agree_each(topo, mine, sizeof *mine * (size_t)s->n, ranking_metrics_take, all);
+  ct_agree_each(topo, mine, sizeof *mine * (size_t)known, ranking_metrics_take, all);
+  return (int64_t)(all->bytes / sizeof *all->s);
 }
 
 /* A mean over classes, on rank 0. */
@@ -142,11 +151,11 @@ int ct__ranking_auc(ct__ranking_t *s, const ct_topo_t *topo, double *auc, double
   all.s = topo->rank ? mine : ct_mem_array(n + 1, sizeof *all.s, "eval.metrics: auc");
   CT_TRY(ct_agree(topo, mine && all.s ? CT_OK : CT_ERR_NOMEM));
   for (int64_t k = from; k < s->classes; k++) {
-    gather_class(s, topo, k, mine, &all);
+    int64_t known = gather_class(s, topo, k, mine, &all);
     if (topo->rank) continue;
-    add_class(&of[0], ct_auc(all.s, n));
-    double precision = ct_average_precision(all.s, n);
-    add_class(&of[1], isnan(precision) && s->sets && n ? 0 : precision);
+    add_class(&of[0], ct_auc(all.s, known));
+    double precision = ct_average_precision(all.s, known);
+    add_class(&of[1], isnan(precision) && s->sets && known ? 0 : precision);
   }
   CT_TRY(ct_agree_doubles(topo, (double *)of, 4, 0));
   *auc = of[0].found > 0 ? of[0].sum / of[0].found : NAN;
@@ -159,24 +168,26 @@ out:
 
 int ct__ranking_r2(ct__ranking_t *s, const ct_topo_t *topo, double *r2)
 {
-  int rc = CT_OK;
-  int64_t n = s->seen, k;
-  double *mean = ct_mem_array(s->outputs, sizeof *mean, "eval.metrics: r2");
-  CT_TRY(ct_agree(topo, mean ? CT_OK : CT_ERR_NOMEM));
-  ct_agree_sum(topo, &n, 1);
-  for (k = 0; k < s->outputs; k++)
-    mean[k] = s->mean[k] * (double)s->seen / (n ? (double)n : 1);
-  CT_TRY(ct_agree_doubles(topo, mean, (int)s->outputs, 0));
-  for (k = 0; k < s->outputs; k++) {
+  int rc = CT_OK, outputs = (int)s->outputs;
+  double found = 0, sum = 0, *n = ct_mem_array(2 * outputs, sizeof *n, "eval.metrics: r2");
+  double *mean = n + outputs;
+  CT_TRY(ct_agree(topo, n ? CT_OK : CT_ERR_NOMEM));
+  memcpy(n, s->seen, (size_t)outputs * sizeof *n);
+  CT_TRY(ct_agree_doubles(topo, n, outputs, 0));
+  for (int k = 0; k < outputs; k++)
+    mean[k] = s->mean[k] * s->seen[k] / (n[k] > 0 ? n[k] : 1);
+  CT_TRY(ct_agree_doubles(topo, mean, outputs, 0));
+  for (int k = 0; k < outputs; k++) {
     double apart = s->mean[k] - mean[k];
-    s->spread[k] += (double)s->seen * apart * apart;
+    s->spread[k] += s->seen[k] * apart * apart;
   }
-  CT_TRY(ct_agree_doubles(topo, s->spread, (int)(2 * s->outputs), 0)); /* spread and residual */
-  *r2 = 0;
-  for (k = 0; k < s->outputs; k++)
-    *r2 += ct_r2(s->residual[k], s->spread[k]) / (double)s->outputs;
-  if (n == 0) *r2 = NAN;
+  CT_TRY(ct_agree_doubles(topo, s->spread, 2 * outputs, 0)); /* spread and residual */
+  for (int k = 0; k < outputs; k++) {
+    if (n[k] > 0) sum += ct_r2(s->residual[k], s->spread[k]);
+    found += n[k] > 0;
+  }
+  *r2 = found > 0 ? sum / found : NAN;
 out:
-  ct_mem_free(mean);
+  ct_mem_free(n);
   return rc;
 }

@@ -12,15 +12,15 @@ typedef struct ct__ranking {
   int softmax;     /**< 1: converts the outputs to probabilities; 0: compares them as they are */
   int sets;        /**< 1: a sample has any number of labels */
   float *score;    /**< [n][classes] */
-  int32_t *label;  /**< [n]; with sets [n][classes], 1: it has the label */
+  int32_t *label;  /**< [n]; with sets [n][classes], 1: it has the label, -1: unknown */
   int64_t n, cap;
   /* for R2, for each output over the samples of this rank: */
   int64_t outputs;  /**< 0: not requested */
   int sigmoid;      /**< 1: the outputs are logits of the predictions */
-  int64_t seen;     /**< samples so far */
   double *mean;     /**< mean of the targets */
   double *spread;   /**< sum of squares of target minus mean */
   double *residual; /**< sum of squares of target minus prediction */
+  double *seen;     /**< number of targets */
 } ct__ranking_t;
 
 /** Local.  Allocates memory for \a samples samples of this rank. */

@@ -48,7 +48,7 @@ const ct_opt_t ct_eval_rows[] = {
         "(means over the classes), auc (area under the ROC curve, one class against the "
         "rest), map (mean average precision), iou, dice (means over the classes), "
         "iou_sample, dice_sample (of each sample, then their mean); of bce: f1_micro, "
-        "subset_accuracy, label_accuracy; of real-valued targets: r2, rmse, vrmse, rel_l2, "
+        "subset_accuracy, label_accuracy; of real-valued targets: r2, rmse, vrmse, relative_l2, "
         "and mae by channel; those that checkpoint.best and train.early_stop use are "
         "included automatically"),
     CT_OPT_FILES(ct_eval_opts_t, sets, NULL,

@@ -178,12 +178,27 @@ int ct_config_scored(const ct_config_t *c, const ct_dataset_t *d, int k)
                                                : CT_SCORE_OF_VALUES;
 }
 
+/* Returns the name of the output of loss k; "": it has none. */
+static const char *output_of(const ct_config_t *c, int k)
+{
+  if (c->losses.of[k].output[0]) return c->losses.of[k].output;
+  return k < c->model.outputs.n ? c->model.outputs.v[k] : "";
+}
+
+int ct_config_scored_loss(const ct_config_t *c)
+{
+  if (c->eval.output[0]) return ct_losses_find(&c->losses, &c->model.outputs, c->eval.output);
+  for (int k = 1; k < c->losses.n; k++)
+    if (!*output_of(c, 0) || strcmp(output_of(c, k), output_of(c, 0)) != 0) return -1;
+  return 0;
+}
+
 /* Refuses a score that cannot be computed for the data or the loss. */
 static int check_score(const ct_config_t *c, const char *key, int kind, const ct_dataset_t *d)
 {
   int rc = CT_OK;
   const char *output = c->eval.output, *word = ct_score_word(kind);
-  int k = c->losses.n > 1 ? ct_losses_find(&c->losses, &c->model.outputs, output) : 0;
+  int k = ct_config_scored_loss(c);
   if (kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS) return CT_OK;
   if (k < 0)
     CT_FAIL(CT_ERR_USAGE,

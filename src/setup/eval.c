@@ -75,8 +75,11 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
   scored_t o;
   *out = (ct_eval_want_t){0};
   CT_TRY(ct_config_check_scores(c, &s->val));
-  if (c->losses.n > 1 && !c->eval.output[0]) goto out; /* only the loss is of all outputs */
-  if (c->losses.n > 1) out->head = ct_losses_find(&c->losses, &c->model.outputs, c->eval.output);
+  out->head = ct_config_scored_loss(c);
+  if (out->head < 0) { /* only the loss is of all outputs */
+    *out = (ct_eval_want_t){0};
+    goto out;
+  }
   CT_TRY(find_scored(s, out->head, &o));
   CT_TRY(find_named(c, out->score));
   out->of = o.of;

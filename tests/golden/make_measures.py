@@ -145,3 +145,18 @@ targets[1], outputs[1] = 0, -1  # a sample without any label
 sets("masks", outputs, targets)
 targets = (draw.normal(size=(3, 2, 41)) * [[1], [100]] + [[0], [3]]).astype(np.float32)
 fields("fields", (targets + draw.normal(size=targets.shape) * [[0.3], [10]]).astype(np.float32), targets)
+known = targets.copy()  # some targets are unknown; in one channel of a sample all are
+known[draw.random(targets.shape) < 0.2], known[1, 0] = np.nan, np.nan
+outputs = (targets + draw.normal(size=targets.shape) * [[0.3], [10]]).astype(np.float32)
+parts = [[(outputs[i, k][ok], known[i, k][ok]) for i in range(3) if (ok := ~np.isnan(known[i, k])).any()] for k in range(2)]
+vrmse = [[np.sqrt(((x - y) ** 2).mean() / (y.var(ddof=1) + 1e-7)) for x, y in of] for of in parts]
+x, y = [[np.concatenate([p[i] for p in of]).astype(np.float64) for of in parts] for i in range(2)]
+errors = [[metrics.mean_absolute_error(b, a), metrics.root_mean_squared_error(b, a), np.mean(v)]
+          for a, b, v in zip(x, y, vrmse)]
+off, size = np.nan_to_num(outputs - known), np.nan_to_num(known)
+relative = np.mean([np.linalg.norm(o) / np.linalg.norm(s) for o, s in zip(off, size)])
+record("missing.outputs", outputs)
+record("missing.targets", known)
+record("missing.expected", [metrics.root_mean_squared_error(np.concatenate(y), np.concatenate(x)),
+                            np.mean(sum(vrmse, [])), relative])
+record("missing.channels", errors)

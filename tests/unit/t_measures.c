@@ -257,17 +257,15 @@ static void predictions_of_many_pixels(void)
 
 /* ---- fields ---- */
 
-static void fields_as_torch(void)
+static void check_fields(const gold_t *g, const char *name)
 {
   enum { N = 3, CHANNELS = 2, PLACES = 41 };
   float channels[3 * CHANNELS];
-  gold_t g = {0};
   ct_eval_result_t e = {0};
-  if (CT_ASSERT_OK(gold_open(&g, "measures.gold")) != CT_OK) return;
-  take(&g, "fields", "outputs", N * CHANNELS * PLACES, outputs);
-  take(&g, "fields", "targets", N * CHANNELS * PLACES, answers);
-  take(&g, "fields", "expected", 3, expected);
-  take(&g, "fields", "channels", 3 * CHANNELS, channels);
+  take(g, name, "outputs", N * CHANNELS * PLACES, outputs);
+  take(g, name, "targets", N * CHANNELS * PLACES, answers);
+  take(g, name, "expected", 3, expected);
+  take(g, name, "channels", 3 * CHANNELS, channels);
   ct__field_errors_t s = {.channels = CHANNELS};
   ct__compared_t b = {
       .n = N, .classes = CHANNELS, .places = PLACES, .out = outputs, .targets = answers};
@@ -276,7 +274,7 @@ static void fields_as_torch(void)
   ct__field_errors_result(&s, &alone, &e);
   CT_ASSERT_NEAR(e.more.of[CT_SCORE_RMSE], expected[0], 1e-6 * expected[0]);
   CT_ASSERT_NEAR(e.more.of[CT_SCORE_VRMSE], expected[1], 1e-6);
-  CT_ASSERT_NEAR(e.more.of[CT_SCORE_REL_L2], expected[2], 1e-6);
+  CT_ASSERT_NEAR(e.more.of[CT_SCORE_RELATIVE_L2], expected[2], 1e-6);
   CT_ASSERT_INT(e.channels, CHANNELS);
   for (int k = 0; k < CHANNELS; k++) {
     CT_ASSERT_NEAR(e.channel[k].mae, channels[3 * k], 1e-6 * channels[3 * k]);
@@ -284,7 +282,47 @@ static void fields_as_torch(void)
     CT_ASSERT_NEAR(e.channel[k].vrmse, channels[3 * k + 2], 1e-6);
   }
   ct__field_errors_close(&s);
+}
+
+static void fields_as_torch(void)
+{
+  gold_t g = {0};
+  if (CT_ASSERT_OK(gold_open(&g, "measures.gold")) != CT_OK) return;
+  check_fields(&g, "fields");
+  check_fields(&g, "missing");
   ct_mem_free(g.data);
+}
+
+/* Unknown targets (NaN) are as if they were not there: R2 of the second output, and the labels of
+ * the second class, are those of the first two samples. */
+static void unknown_targets_are_left_out(void)
+{
+  float out[] = {1, 2, 3, -5, 5, 9}, target[] = {2, 1, 2, 0, 6, NAN}, set[] = {1, 1, 0, 0, 1, NAN};
+  double r2 = 0, auc = 0, map = 0;
+  ct_confusion_t c;
+  ct__ranking_t s = {.outputs = 2}, ranked = {.classes = 2, .sets = 1};
+  ct__compared_t b = {.n = 3, .classes = 2, .places = 1, .out = out, .targets = target};
+  CT_ASSERT_OK(ct__ranking_open(&s, 3));
+  ct__ranking_batch(&s, &b);
+  CT_ASSERT_OK(ct__ranking_r2(&s, &alone, &r2));
+  double first = 1 - 3 / (32.0 / 3), second = 1 - 26 / 0.5;
+  CT_ASSERT_NEAR(r2, (first + second) / 2, 1e-12);
+  ct__ranking_close(&s);
+  b.targets = set;
+  CT_ASSERT_OK(ct_confusion_open_sets(2, &c));
+  ct__class_counts_t counts = {.all = &c};
+  CT_ASSERT_OK(ct__class_counts_open(&counts, 1));
+  CT_ASSERT_OK(ct__class_counts_batch(&counts, &b));
+  CT_ASSERT_INT(c.set[1].seen, 2);
+  CT_ASSERT_INT(c.set[1].predicted, 1);
+  CT_ASSERT_NEAR(ct_subset_accuracy(&c), 2.0 / 3, 1e-12); /* the second: 3 is no label */
+  ct__class_counts_close(&counts);
+  ct_confusion_close(&c);
+  CT_ASSERT_OK(ct__ranking_open(&ranked, 3));
+  ct__ranking_batch(&ranked, &b);
+  CT_ASSERT_OK(ct__ranking_auc(&ranked, &alone, &auc, &map));
+  CT_ASSERT_NEAR(auc, (0.5 + 1) / 2, 1e-12);
+  ct__ranking_close(&ranked);
 }
 
 /* Numbers of very different size, in any order and in parts: what is lost in one double is not. */
@@ -322,6 +360,7 @@ int main(int argc, char **argv)
                                     CT_TEST(sets_need_targets_0_and_1),
                                     CT_TEST(predictions_of_many_pixels),
                                     CT_TEST(fields_as_torch),
+                                    CT_TEST(unknown_targets_are_left_out),
                                     CT_TEST(exact_sums_in_any_order),
                                     CT_TEST_END};
   return ct_test_main("measures", tests, argc, argv);
