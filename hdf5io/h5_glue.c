@@ -15,6 +15,7 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
+#include "base/ct_text.h"
 #include "hdf5io/ct_h5.h"
 #include "hdf5io/read/h5_offset_vfd.h"
 
@@ -212,6 +213,21 @@ out:
   ct__h5_unlock();
   if (rc != CT_OK) ct_file_remove(path); /* a full disk may still have created the name */
   return rc;
+}
+
+void ct__h5_create_groups(hid_t file, const char *name)
+{
+  hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_GROUP_CREATE);
+  H5Pset_char_encoding(links, H5T_CSET_UTF8);
+  H5Pset_obj_track_times(creation, 0);
+  for (const char *end = strchr(name + 1, '/'); end; end = strchr(end + 1, '/')) {
+    char group[CT_PATH_MAX];
+    if (ct_text_format(group, sizeof group, "%.*s", (int)(end - name), name) == CT_OK &&
+        H5Lexists(file, group, H5P_DEFAULT) == 0)
+      ct__h5_drop(H5Gcreate2(file, group, links, creation, H5P_DEFAULT));
+  }
+  ct__h5_drop(creation);
+  ct__h5_drop(links);
 }
 
 /* HDF5 cannot close a file without writing its cached data, which would fail again after an error.

@@ -82,6 +82,9 @@ int ct__h5_put_attr_texts(hid_t object, const char *name, const char *const *val
 
 /* ---- writing files ---- */
 
+/** Creates the groups of a name, without the timestamps that HDF5 itself would give them. Ignores
+ * errors: creating the array then fails too. */
+void ct__h5_create_groups(hid_t file, const char *name);
 /** Called without the lock, like the next two. Creates (replaces) the file; \a compact: smaller
  * metadata, readable by HDF5 1.8 and later. CT_ERR_IO */
 int ct__h5_create(const char *path, int compact, hid_t *file);

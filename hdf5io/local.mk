@@ -1,4 +1,5 @@
 libctrain_a_SOURCES += \
+  %D%/ct_field_file.h \
   %D%/ct_h5.h \
   %D%/ct_pack.h \
   %D%/filter/h5_chunk.c \
@@ -56,6 +57,7 @@ libctrain_a_SOURCES += \
   %D%/store/h5_store_items.c \
   %D%/store/h5_store_write.c \
   %D%/store/h5_weights.c \
+  %D%/write/h5_fields.c \
   %D%/write/h5_pack.c \
   %D%/write/h5_pack.h \
   %D%/write/h5_pack_array.c \

@@ -62,21 +62,6 @@ out:
   return rc;
 }
 
-/* Needs the lock. Creates the groups of a name, since HDF5 itself would create them with
- * timestamps. Errors are ignored here: creating the array then fails too. */
-static void create_groups(const ct_store_t *s, const char *name, hid_t links)
-{
-  hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
-  H5Pset_obj_track_times(creation, 0);
-  for (const char *end = strchr(name + 1, '/'); end; end = strchr(end + 1, '/')) {
-    char group[CT_PATH_MAX];
-    if (ct_text_format(group, sizeof group, "%.*s", (int)(end - name), name) == CT_OK &&
-        H5Lexists(s->file, group, H5P_DEFAULT) == 0)
-      ct__h5_drop(H5Gcreate2(s->file, group, links, creation, H5P_DEFAULT));
-  }
-  ct__h5_drop(creation);
-}
-
 /* Needs the lock. Creates an array with its checksum as an attribute; -1: failed. */
 static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid_t space,
                           uint64_t hash)
@@ -84,7 +69,7 @@ static hid_t create_array(const ct_store_t *s, const char *name, hid_t type, hid
   char text[24];
   hid_t links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
-  create_groups(s, name, links);
+  ct__h5_create_groups(s->file, name);
   H5Pset_obj_track_times(creation, 0); /* equal state gives equal bytes */
   H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
   hid_t array = H5Dcreate2(s->file, name, type, space, links, creation, H5P_DEFAULT);
