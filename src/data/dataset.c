@@ -13,6 +13,7 @@
 #include "base/ct_mem.h"
 #include "data/feed/convert.h"
 #include "data/ct_label_count.h"
+#include "data/readers/ct_tiles.h"
 #include "data/readers/multi_array.h"
 #include "data/readers/windows.h"
 #include "data/transform/transforms.h"
@@ -296,6 +297,15 @@ out:
   return rc;
 }
 
+/* Replaces the reader by one of tiles of its samples. */
+static int cut_tiles(const struct ct_tile *tile, ct_dataset_t *d)
+{
+  ct_reader_t *of = d->reader;
+  const ct_reader_ops_t *ops = d->ops;
+  d->ops = &ct_reader_tiles;
+  return ct_tiles_open(ops, of, tile, &d->reader);
+}
+
 int ct_dataset_is_whole(ct_dtype_t t)
 {
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
@@ -413,6 +423,7 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   ct_reader_spec_t own = *spec;
   own.values = transforms && transforms->values;
   CT_TRY(open_reader(&own, &d));
+  if (own.tile) CT_TRY(cut_tiles(own.tile, &d));
   d.info = *d.ops->info(d.reader);
   if (!ct__convert_can(d.info.x.dtype))
     CT_FAIL(CT_ERR_UNSUP, "the data set holds samples of %s, which cannot be trained on",
@@ -427,6 +438,11 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   d.targets_mapped = transforms && transforms->normalize_targets;
   if (d.targets_mapped && !d.info.dense_target.ndim)
     d.targets_mapped = 0; /* data without targets: nothing to map */
+  if (own.tile && !ct_shape_same(&d.x, &d.info.x))
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: a transform changes the size of samples: with --tile they stay as "
+            "they are stored; set val_transforms",
+            where);
   if (d.info.dense_target.ndim)
     CT_TRY(set_dense_target(&d, transforms && transforms->values, where));
   CT_TRY(set_extra(&d, where));

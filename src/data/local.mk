@@ -37,12 +37,14 @@ libctrain_a_SOURCES += \
   %D%/order/position.c \
   %D%/order/sampler.c \
   %D%/readers/ct_reader.h \
+  %D%/readers/ct_tiles.h \
   %D%/readers/dims.c \
   %D%/readers/image_files.c \
   %D%/readers/list.c \
   %D%/readers/multi_array.c \
   %D%/readers/multi_array.h \
   %D%/readers/synthetic.c \
+  %D%/readers/tiles.c \
   %D%/readers/windows.c \
   %D%/readers/windows.h \
   %D%/transform/affine.c \

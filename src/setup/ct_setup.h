@@ -8,6 +8,7 @@
 #include "comm/ct_comm_probe.h"
 #include "setup/ct_config.h"
 #include "data/local/ct_cache.h"
+#include "data/readers/ct_tiles.h"
 #include "doctor/ct_doctor.h"
 #include "model/ct_fold.h"
 #include "model/ct_observe.h"
@@ -28,6 +29,7 @@ typedef struct ct_messages {
 typedef struct ct_setup {
   const ct_topo_t *topo; /**< borrowed */
   int without_loss;      /**< in: 1: the command needs no labels */
+  const ct_tile_t *tile; /**< in: how the samples of data.val are cut; borrowed; NULL: not at all */
   int without_gradients; /**< in: 1: no training, so no all-reduce settings are chosen */
   ct_config_t cfg;
   const ct_backend_t *be;

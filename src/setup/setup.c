@@ -236,8 +236,8 @@ typedef struct known {
   size_t n;
 } known_t;
 
-static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t *known,
-                     ct_dataset_t *out)
+static int open_data(const ct_config_t *c, const ct_tile_t *tile, const ct_opt_texts_t *files,
+                     known_t *known, ct_dataset_t *out)
 {
   int rc = CT_OK;
   int64_t shape[CT_MAX_DIMS - 1];
@@ -249,6 +249,13 @@ static int open_data(const ct_config_t *c, const ct_opt_texts_t *files, known_t 
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   CT_TRY(ct_setup_targets(c, &targets, &spec));
+  if (tile) { /* tiles have no labels */
+    spec.tile = tile;
+    spec.target = "";
+    spec.targets_of = NULL;
+    spec.targets_apart = 0;
+    spec.weight = NULL;
+  }
   if (c->model.input.n == 3) spec.channels = (int)c->model.input.v[0];
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
   spec.known = known->n ? known->bytes : NULL;
@@ -270,7 +277,7 @@ out:
 int ct_setup_open_data(const ct_config_t *c, const ct_opt_texts_t *files, ct_dataset_t *out)
 {
   known_t nothing = {.reader = -1};
-  return open_data(c, files, &nothing, out);
+  return open_data(c, NULL, files, &nothing, out);
 }
 
 int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
@@ -333,13 +340,13 @@ static int open_agreed(ct_setup_t *s, const ct_opt_texts_t *files, const char *w
   known_t known = {.reader = s->topo->rank == 0 ? -1 : 0};
   if (s->topo->rank == 0) {
     ct_heartbeat_at("reading the headers of the data", -1);
-    rc = open_data(&s->cfg, files, &known, d);
+    rc = open_data(&s->cfg, s->tile, files, &known, d);
   }
   if (s->topo->rank == 0 && rc == CT_OK) rc = d->ops->share(d->reader, &known.bytes, &known.n);
   CT_TRY(ct_agree_bytes(s->topo, rc, &known.bytes, &known.n));
   ct_agree_sum(s->topo, &known.reader, 1); /* broadcast: known.reader is 0 on the other ranks */
   ct_heartbeat_at("opening a data set", -1);
-  if (s->topo->rank != 0) rc = open_data(&s->cfg, files, &known, d);
+  if (s->topo->rank != 0) rc = open_data(&s->cfg, s->tile, files, &known, d);
   CT_TRY_ALL(s->topo, rc);
   CT_TRY(ct_agree_same(s->topo, what, d->info.fingerprint));
   CT_TRY(agree_classes(s, what, d));

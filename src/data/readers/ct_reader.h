@@ -124,10 +124,11 @@ typedef struct ct_reader_spec {
   int as_stored;      /**< 1: CF attributes of packed and missing numbers are ignored */
   int fills_missing;  /**< 1: missing numbers are replaced by `missing`; 0: by NaN */
   float missing;
-  int values;            /**< 1: integers of a dense target are values, not classes */
-  int classes_of_pixels; /**< 1: the input is itself an array of class labels, which stay
+  int values;                 /**< 1: integers of a dense target are values, not classes */
+  int classes_of_pixels;      /**< 1: the input is itself an array of class labels, which stay
                             integers */
-  int layout;            /**< 0 auto, 1 nchw, 2 nhwc */
+  const struct ct_tile *tile; /**< how samples are cut into tiles (ct_tiles.h); NULL: not at all */
+  int layout;                 /**< 0 auto, 1 nchw, 2 nhwc */
   ct_view_t view;
   ct_window_t window;   /**< view is then of the frames of trajectories */
   const int64_t *shape; /**< C H W into which flat samples are reshaped, or NULL */
