@@ -1,8 +1,10 @@
 libctrain_a_SOURCES += \
+  %D%/blend.c \
   %D%/class_counts.c \
   %D%/class_counts.h \
   %D%/compared.h \
   %D%/confusion.c \
+  %D%/ct_blend.h \
   %D%/ct_confusion.h \
   %D%/ct_eval.h \
   %D%/ct_eval_metrics.h \
