@@ -11,7 +11,9 @@ libctrain_a_SOURCES += \
   %D%/import.c \
   %D%/inspect.c \
   %D%/pack.c \
+  %D%/palette.c \
   %D%/predict.c \
+  %D%/predict_fields.c \
   %D%/predict_output.c \
   %D%/predict_several.c \
   %D%/predict_several.h \

@@ -1,5 +1,6 @@
-/* Output of predictions: text on stdout, a csv file, an HDF5 file, or masks.  Output follows the
- * order of the samples, batch by batch; arrays of an HDF5 file are written at the end. */
+/* Output of predictions of models with one output, which is not a field: text on stdout, a csv file
+ * or an HDF5 file; of masks, the fractions of the classes as text.  Output follows the order of the
+ * samples, batch by batch; arrays of an HDF5 file are written at the end. */
 #include "commands/predict_several.h"
 
 #include <inttypes.h>
@@ -12,28 +13,22 @@
 #include "base/ct_err.h"
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
-#include "data/image/ct_image.h"
 #include "eval/ct_predict.h"
-
-enum { MASK_CLASSES = 256 };
 
 struct ct_predict_out {
   const ct_setup_t *s;
   ct_predict_style_t style;
   ct_loss_kind_t loss;
-  int folder;  /* 1: the output is a directory with one mask file per sample */
   int classes; /* 1: outputs are class scores; the largest are printed */
   int64_t outputs, samples, lost;
-  size_t common;       /* length of the directory prefix that all samples share */
-  int64_t pixels;      /* number of pixels per sample that have a class; 1: one class per sample */
-  char *names;         /* owned; text of the names file, with newlines replaced by NUL */
-  char **name;         /* owned; [outputs], pointers into names; NULL: print numbers */
-  int64_t *top;        /* owned; [style.top], the most likely classes */
-  ct_str_t text;       /* whole csv file, or text not printed yet */
-  float *values;       /* HDF5: outputs [samples, outputs] */
-  int64_t *first;      /* HDF5: most likely class [samples] */
-  unsigned char *mask; /* masks: [samples, pixels] for HDF5, otherwise [pixels] of one sample */
-  float *share;        /* masks: [outputs], fraction of a sample's pixels per class */
+  int64_t pixels; /* number of pixels per sample that have a class; 1: one class per sample */
+  char *names;    /* owned; text of the names file, with newlines replaced by NUL */
+  char **name;    /* owned; [outputs], pointers into names; NULL: print numbers */
+  int64_t *top;   /* owned; [style.top], the most likely classes */
+  ct_str_t text;  /* whole csv file, or text not printed yet */
+  float *values;  /* HDF5: outputs [samples, outputs] */
+  int64_t *first; /* HDF5: most likely class [samples] */
+  float *share;   /* masks: [outputs], fraction of a sample's pixels per class */
 };
 
 static int is_file(const ct_predict_out_t *p, const char *suffix)
@@ -85,21 +80,8 @@ static int check_style(const ct_predict_out_t *p)
 {
   int rc = CT_OK;
   const ct_predict_style_t *o = &p->style;
-  if (p->folder && p->pixels < 2)
-    CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: a directory is for masks, from models with a class per pixel; "
-            "otherwise the name must end in .h5 or .csv",
-            o->output);
-  if (o->output && !p->folder && !is_file(p, ".h5") && !is_file(p, ".csv"))
+  if (o->output && !is_file(p, ".h5") && !is_file(p, ".csv"))
     CT_FAIL(CT_ERR_USAGE, "predict: --output %s: its name must end in .h5 or .csv", o->output);
-  if (p->pixels > 1 && p->outputs > MASK_CLASSES && (p->folder || is_file(p, ".h5")))
-    CT_FAIL(CT_ERR_UNSUP, "predict: masks have up to %d classes, the model has %" PRId64,
-            MASK_CLASSES, p->outputs);
-  if (p->folder && p->s->val.x.ndim != 4)
-    CT_FAIL(CT_ERR_USAGE,
-            "predict: --output %s: only masks of images can be written to a directory, "
-            "others to a .h5 file",
-            o->output);
   if (!p->classes && o->names)
     CT_FAIL(CT_ERR_USAGE, "predict: --names is for classes, but the model's outputs are values");
   if (o->top > p->outputs)
@@ -107,42 +89,6 @@ static int check_style(const ct_predict_out_t *p)
             p->outputs);
 out:
   return rc;
-}
-
-/* Returns the length of the directory prefix that the paths of all samples share. */
-static size_t common_folder(const ct_predict_out_t *p)
-{
-  char first[CT_PATH_MAX], location[CT_PATH_MAX];
-  const ct_dataset_t *d = &p->s->val;
-  d->ops->location(d->reader, 0, first, sizeof first);
-  const char *slash = strrchr(first, '/');
-  size_t n = slash ? (size_t)(slash - first) + 1 : 0;
-  for (int64_t i = 1; i < p->samples && n; i++) {
-    d->ops->location(d->reader, i, location, sizeof location);
-    while (n && (strncmp(first, location, n) != 0 || first[n - 1] != '/'))
-      n--;
-  }
-  return n;
-}
-
-static int open_masks(ct_predict_out_t *p)
-{
-  int rc = CT_OK;
-  int64_t masks = is_file(p, ".h5") ? p->samples : 1;
-  p->mask = ct_mem_array(masks * p->pixels, sizeof *p->mask, "masks");
-  p->share = ct_mem_array(p->outputs, sizeof *p->share, "shares of classes");
-  CT_TRY(p->mask && p->share ? CT_OK : CT_ERR_NOMEM);
-  if (p->folder) CT_TRY(ct_file_mkdirs(p->style.output));
-  if (p->folder) p->common = common_folder(p);
-out:
-  return rc;
-}
-
-/* Returns 1 if the output is a directory, or ends with "/". */
-static int is_folder(const char *output)
-{
-  size_t n = output ? strlen(output) : 0;
-  return n && (output[n - 1] == '/' || ct_file_is_dir(output));
 }
 
 static int open_out(ct_predict_out_t *p)
@@ -155,12 +101,14 @@ static int open_out(ct_predict_out_t *p)
   p->samples = p->s->val.info.samples;
   p->lost = p->s->val.info.left_out;
   p->classes = p->loss == CT_LOSS_CROSS_ENTROPY || p->loss == CT_LOSS_BCE;
-  p->folder = is_folder(p->style.output);
   CT_TRY(check_style(p));
   CT_TRY(p->style.names ? read_names(p, p->style.names) : take_names(p));
   p->top = ct_mem_array(p->style.top, sizeof *p->top, "the best classes");
   CT_TRY(p->top ? CT_OK : CT_ERR_NOMEM);
-  if (p->pixels > 1) return open_masks(p);
+  if (p->pixels > 1) {
+    p->share = ct_mem_array(p->outputs, sizeof *p->share, "shares of classes");
+    return p->share ? CT_OK : CT_ERR_NOMEM;
+  }
   if (!is_file(p, ".h5")) return CT_OK;
   p->values = ct_mem_array(p->samples * p->outputs, sizeof *p->values, "all outputs");
   p->first = ct_mem_array(p->samples, sizeof *p->first, "all classes");
@@ -244,9 +192,8 @@ out:
 
 /* ---- samples ---- */
 
-/* Sets each pixel of the mask to the class with the largest output, and computes the fraction of
- * each class. */
-static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
+/* Computes the fraction of the pixels of each class. */
+static int take_pixels(ct_predict_out_t *p, const char *location, const float *v)
 {
   for (int64_t k = 0; k < p->outputs; k++)
     p->share[k] = 0;
@@ -254,38 +201,10 @@ static void find_mask(ct_predict_out_t *p, const float *v, unsigned char *mask)
     int64_t best = 0;
     for (int64_t k = 1; k < p->outputs; k++)
       if (v[k * p->pixels + q] > v[best * p->pixels + q]) best = k;
-    mask[q] = (unsigned char)best; /* masks have at most 256 classes */
     p->share[best] += 1;
   }
   for (int64_t k = 0; k < p->outputs; k++)
     p->share[k] /= (float)p->pixels;
-}
-
-/* Writes the mask to DIR/NAME.png; NAME is the path of the sample without the prefix that all paths
- * share. */
-static int write_mask(ct_predict_out_t *p, const char *location)
-{
-  int rc = CT_OK;
-  char path[CT_PATH_MAX], dir[CT_PATH_MAX], name[CT_PATH_MAX];
-  const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
-  const char *inside = location + p->common;
-  size_t n = strlen(inside);
-  int is_png = n > 4 && strcmp(inside + n - 4, ".png") == 0;
-  CT_TRY(ct_text_format(name, sizeof name, "%s%s", inside, is_png ? "" : ".png"));
-  CT_TRY(ct_path_join(path, sizeof path, p->style.output, name));
-  CT_TRY(ct_path_dir(dir, sizeof dir, path));
-  CT_TRY(ct_file_mkdirs(dir));
-  CT_TRY(ct_image_write_grey(path, x->dim[2], x->dim[3], p->mask));
-out:
-  return rc;
-}
-
-static int take_pixels(ct_predict_out_t *p, int64_t sample, const char *location, const float *v)
-{
-  unsigned char *mask = p->mask + (is_file(p, ".h5") ? sample * p->pixels : 0);
-  find_mask(p, v, mask);
-  if (is_file(p, ".h5")) return CT_OK;
-  if (p->folder) return write_mask(p, location);
   ct_predict_top(p->share, p->outputs, p->style.top, p->top);
   return is_file(p, ".csv") ? add_csv(p, location, p->share)
                             : predict_output_add_line(p, location, p->share);
@@ -305,7 +224,7 @@ static int take_one(ct_predict_out_t *p, int64_t sample, const float *v)
   char location[CT_PATH_MAX];
   const ct_dataset_t *d = &p->s->val;
   d->ops->location(d->reader, sample, location, sizeof location);
-  if (p->pixels > 1) return take_pixels(p, sample, location, v);
+  if (p->pixels > 1) return take_pixels(p, location, v);
   ct_predict_top(v, p->outputs, p->classes ? p->style.top : 1, p->top);
   if (p->values) {
     memcpy(p->values + sample * p->outputs, v, (size_t)p->outputs * sizeof *v);
@@ -323,7 +242,7 @@ int ct_predict_out_take(void *out, int64_t first, int64_t n, const float *output
   float *v = ct_mem_array(n * sample, sizeof *v, "the outputs");
   CT_TRY(v ? CT_OK : CT_ERR_NOMEM);
   memcpy(v, outputs, (size_t)(n * sample) * sizeof *v);
-  if (p->pixels == 1) ct_predict_finish(p->loss, n, p->outputs, v);
+  if (p->pixels == 1) ct_predict_finish(p->loss, n, p->outputs, 1, v);
   if (first == 0 && is_file(p, ".csv")) CT_TRY(add_header(p));
   for (int64_t i = 0; i < n; i++) {
     if (lost[i])
@@ -342,33 +261,17 @@ out:
 
 /* ---- completing the file ---- */
 
-int ct__put_samples(const ct_dataset_t *d, int64_t samples, const ct_store_ops_t *ops,
-                    ct_store_t *store)
+int ct__samples_text(const ct_reader_ops_t *ops, const ct_reader_t *r, int64_t samples,
+                     ct_str_t *out)
 {
   int rc = CT_OK;
-  ct_str_t text = {0};
   char location[CT_PATH_MAX];
   for (int64_t i = 0; i < samples; i++) {
-    d->ops->location(d->reader, i, location, sizeof location);
-    CT_TRY(ct_str_add(&text, "%s\n", location));
+    ops->location(r, i, location, sizeof location);
+    CT_TRY(ct_str_add(out, "%s\n", location));
   }
-  CT_TRY(ops->put_text(store, "/samples", text.data));
 out:
-  ct_str_clear(&text);
   return rc;
-}
-
-/* Writes the masks, with the shape of the model's outputs without the class dimension. */
-static int put_masks(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
-{
-  const ct_shape_t *x = &p->s->graph->layer[p->s->graph->layers - 1].out;
-  ct_shape_t mask = *x;
-  mask.dtype = CT_U8;
-  mask.ndim = x->ndim - 1;
-  mask.dim[0] = p->samples;
-  for (int i = 1; i < CT_MAX_DIMS; i++)
-    mask.dim[i] = i < mask.ndim ? x->dim[i + 1] : 1;
-  return ops->put(store, "/class", &mask, p->mask);
 }
 
 static int put_arrays(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_store_t *store)
@@ -376,7 +279,6 @@ static int put_arrays(const ct_predict_out_t *p, const ct_store_ops_t *ops, ct_s
   int rc = CT_OK;
   ct_shape_t values = ct_shape(2, p->samples, p->outputs), first = ct_shape(1, p->samples);
   first.dtype = CT_I64;
-  if (p->pixels > 1) return put_masks(p, ops, store);
   CT_TRY(ops->put(store, p->classes ? "/probabilities" : "/outputs", &values, p->values));
   if (p->classes) CT_TRY(ops->put(store, "/class", &first, p->first));
 out:
@@ -388,12 +290,15 @@ static int write_h5(const ct_predict_out_t *p)
   int rc = CT_OK;
   const ct_store_ops_t *ops = ct_builtin_stores[0];
   ct_store_t *store = NULL;
+  ct_str_t text = {0};
   CT_TRY(ops->create(p->style.output, &store));
   CT_TRY(put_arrays(p, ops, store));
-  CT_TRY(ct__put_samples(&p->s->val, p->samples, ops, store));
+  CT_TRY(ct__samples_text(p->s->val.ops, p->s->val.reader, p->samples, &text));
+  CT_TRY(ops->put_text(store, "/samples", text.data));
   rc = ops->commit(store);
   store = NULL;
 out:
+  ct_str_clear(&text);
   ops->discard(store);
   return rc;
 }
@@ -417,7 +322,6 @@ void ct_predict_out_close(ct_predict_out_t *p)
   ct_mem_free(p->name);
   ct_mem_free(p->top);
   ct_mem_free(p->values);
-  ct_mem_free(p->mask);
   ct_mem_free(p->share);
   ct_mem_free(p->first);
   ct_str_clear(&p->text);

@@ -19,9 +19,9 @@ typedef struct ct_predict_to {
 int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int workers,
                const ct_predict_to_t *to);
 
-/** Pure.  Converts logits [n, k] to predictions in place: softmax if the loss is cross-entropy,
- * sigmoid if it is `bce`; otherwise unchanged. */
-void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, float *outputs);
+/** Pure.  Converts logits [n, k, places] to predictions in place: softmax over k if the loss is
+ * cross-entropy, sigmoid if it is `bce`; otherwise unchanged. */
+void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, int64_t places, float *outputs);
 /** Pure.  Writes the indices of the \a top largest of k values to which[top], largest first; of
  * equal values, the first comes first. */
 void ct_predict_top(const float *values, int64_t k, int top, int64_t *which);

@@ -1,8 +1,8 @@
 /* Prediction: batches in order, each rank a contiguous part of the batch.  Rank 0 gathers the
- * outputs after each batch, so that no rank holds the outputs of all samples. */
+ * outputs after each batch, so that no rank holds the outputs of all samples.  Of large outputs it
+ * holds those of one sample. */
 #include "eval/ct_predict.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +10,8 @@
 #include "base/ct_err.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
+
+enum { MOST_GATHERED = 1 << 16 /* values of a rank's part of a batch */ };
 
 typedef struct predicting {
   ct_trainer_t *t;
@@ -22,7 +24,8 @@ typedef struct predicting {
   int64_t most;    /* samples of the largest local batch */
   float *mine;     /* [most, outputs] */
   float *part;     /* [most, values of one output]; NULL: there is only one */
-  float *all;      /* rank 0: the outputs of every rank */
+  float *all;      /* rank 0: the outputs of every rank, or of one sample */
+  int each;        /* 1: rank 0 gets the outputs sample by sample, since they are large */
   char *lost;      /* [most], on rank 0 also of every rank: 1: sample could not be read */
   ct_skip_t *why;  /* [CT_SKIPS_LOGGED], on rank 0 also of every rank: why the samples could not be
                       read */
@@ -31,20 +34,20 @@ typedef struct predicting {
 static int open_buffers(predicting_t *p, int workers, const ct_dataset_t *d)
 {
   int rc = CT_OK;
-  int64_t first, size;
+  int64_t first;
   ct_feed_opts_t o = ct_trainer_feed_opts(p->t, 0);
   o.workers = workers;
   o.one_epoch = 1;
   p->most = ct_sampler_local_batch(&p->in_order, ct_sampler_batch(&p->in_order, 0), 0,
                                    p->topo->size, &first);
-  if (__builtin_mul_overflow(p->most * (int64_t)sizeof(float), p->outputs, &size) || size > INT_MAX)
-    CT_FAIL(CT_ERR_USAGE, "the outputs of a batch exceed 2 GB: lower data.eval_batch");
+  p->each = p->most * p->outputs > MOST_GATHERED;
   CT_TRY(ct_feed_open(d, &p->in_order, &o, &p->feed));
   int64_t blocks = p->topo->rank == 0 ? p->topo->size : 0;
+  int64_t at_once = p->each ? (p->topo->rank == 0) : blocks * p->most;
   p->mine = ct_mem_array(p->most * p->outputs, sizeof *p->mine, "the outputs");
   int several = ct_trainer_output_count(p->t) > 1;
   if (several) p->part = ct_mem_array(p->most * p->outputs, sizeof *p->part, "an output");
-  p->all = ct_mem_array(blocks * p->most * p->outputs + 1, sizeof *p->all, "the outputs");
+  p->all = ct_mem_array(at_once * p->outputs + 1, sizeof *p->all, "the outputs");
   p->lost = ct_mem_array((blocks + 1) * (p->most + 1), 1, "the samples that are lost");
   p->why = ct_mem_array((blocks + 1) * CT_SKIPS_LOGGED, sizeof *p->why, "why samples are lost");
   CT_TRY(p->mine && (p->part || !several) && p->all && p->lost && p->why ? CT_OK : CT_ERR_NOMEM);
@@ -134,21 +137,66 @@ static int hand_over(predicting_t *p, int64_t cursor)
   return p->to->take(p->to->ctx, cursor, total, p->all, p->lost + p->most);
 }
 
+/* The samples of a batch as they arrive at rank 0. */
+typedef struct arriving {
+  predicting_t *p;
+  int64_t cursor, sample, filled; /* the sample of the batch, and its bytes that have arrived */
+  int64_t first, n;               /* samples of the rank that sends */
+  int rank, rc;
+} arriving_t;
+
+/* Takes a part of a rank's outputs, and passes on each sample that is complete. */
+static void take_part(void *ctx, int rank, const void *data, size_t bytes)
+{
+  arriving_t *a = ctx;
+  predicting_t *p = a->p;
+  const int64_t whole = p->outputs * (int64_t)sizeof(float);
+  const char *from = data;
+  while (bytes > 0 && a->rc == CT_OK) {
+    size_t n = (size_t)(whole - a->filled) < bytes ? (size_t)(whole - a->filled) : bytes;
+    memcpy((char *)p->all + a->filled, from, n);
+    from += n;
+    bytes -= n;
+    a->filled += (int64_t)n;
+    if (a->filled < whole) break;
+    if (rank != a->rank) a->first = a->sample;
+    a->rank = rank;
+    const char *lost = p->lost + (rank + 1) * p->most + (a->sample - a->first);
+    a->rc = p->to->take(p->to->ctx, a->cursor + a->sample, 1, p->all, lost);
+    a->sample++;
+    a->filled = 0;
+  }
+}
+
+/* Sends large outputs to rank 0, which holds those of one sample at a time. */
+static int hand_over_each(predicting_t *p, int64_t cursor)
+{
+  int64_t total = ct_sampler_batch(&p->in_order, cursor), first;
+  int64_t n = ct_sampler_local_batch(&p->in_order, total, p->topo->rank, p->topo->size, &first);
+  arriving_t a = {.p = p, .cursor = cursor, .rank = -1};
+  ct_agree_each(p->topo, p->mine, (size_t)(n * p->outputs) * sizeof *p->mine, take_part, &a);
+  return a.rc;
+}
+
 static int predict_all(predicting_t *p, int own)
 {
   int rc = CT_OK;
-  const int bytes = (int)((size_t)(p->most * p->outputs) * sizeof(float));
+  const int bytes = p->each ? 0 : (int)((size_t)(p->most * p->outputs) * sizeof(float));
   CT_TRY(ct_agree(p->topo, own));
   ct_prefetch_t before = ct_trainer_follow(p->t, ct_trainer_feed(p->feed));
   for (int64_t at = 0; at < p->in_order.samples && rc == CT_OK; at += p->in_order.batch) {
     rc = ct_agree(p->topo, predict_forward(p));
     if (rc != CT_OK) break;
-    ct_agree_gather(p->topo, p->mine, bytes, p->all);
+    if (!p->each) ct_agree_gather(p->topo, p->mine, bytes, p->all);
     ct_agree_gather(p->topo, p->lost, (int)p->most, p->lost + p->most);
     ct_agree_gather(p->topo, p->why, (int)(CT_SKIPS_LOGGED * sizeof *p->why),
                     p->why + CT_SKIPS_LOGGED);
     if (p->topo->rank == 0) log_lost(p);
-    rc = ct_agree(p->topo, p->topo->rank == 0 ? hand_over(p, at) : CT_OK);
+    if (p->each)
+      rc = hand_over_each(p, at);
+    else
+      rc = p->topo->rank == 0 ? hand_over(p, at) : CT_OK;
+    rc = ct_agree(p->topo, rc);
   }
   ct_trainer_follow(p->t, before);
 out:
@@ -184,22 +232,22 @@ int ct_predict(ct_trainer_t *t, const ct_dataset_t *d, int64_t batch, int worker
 
 /* ---- what outputs mean ---- */
 
-static void softmax(int64_t k, float *v)
+static void softmax(int64_t k, int64_t places, float *v)
 {
   double most = v[0], sum = 0;
   for (int64_t i = 1; i < k; i++)
-    most = fmax(most, v[i]);
+    most = fmax(most, v[i * places]);
   for (int64_t i = 0; i < k; i++)
-    sum += exp(v[i] - most);
+    sum += exp(v[i * places] - most);
   for (int64_t i = 0; i < k; i++)
-    v[i] = (float)(exp(v[i] - most) / sum);
+    v[i * places] = (float)(exp(v[i * places] - most) / sum);
 }
 
-void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, float *outputs)
+void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, int64_t places, float *outputs)
 {
-  for (int64_t i = 0; i < n && loss == CT_LOSS_CROSS_ENTROPY; i++)
-    softmax(k, outputs + i * k);
-  for (int64_t i = 0; i < n * k && loss == CT_LOSS_BCE; i++)
+  for (int64_t i = 0; i < n * places && loss == CT_LOSS_CROSS_ENTROPY; i++)
+    softmax(k, places, outputs + i / places * k * places + i % places);
+  for (int64_t i = 0; i < n * k * places && loss == CT_LOSS_BCE; i++)
     outputs[i] = (float)(1 / (1 + exp(-(double)outputs[i])));
 }
 

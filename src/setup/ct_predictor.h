@@ -1,6 +1,7 @@
 /** \file ct_predictor.h  A trainer for prediction only, and the output of predictions.  Layer 5. */
 #ifndef CT_PREDICT_APP_H
 #define CT_PREDICT_APP_H
+#include "eval/ct_blend.h"
 #include "setup/ct_setup.h"
 #include "weights/ct_weights.h"
 
@@ -12,12 +13,23 @@ int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w);
 
 /* ---- predict_output.c: output of predictions ---- */
 
+/** What is written to an HDF5 file.  CT_PREDICT_USUAL: the classes of masks; of all else the values
+ * (probabilities, if a sample has one class) and the classes. */
+typedef enum {
+  CT_PREDICT_USUAL,
+  CT_PREDICT_PROBABILITIES,
+  CT_PREDICT_CLASSES,
+  CT_PREDICT_OUTPUTS
+} ct_predict_values_t;
 /** Output options. */
 typedef struct ct_predict_out ct_predict_out_t;
 typedef struct ct_predict_style {
-  int top;            /**< number of most likely classes printed per sample */
-  const char *names;  /**< file with class names, one per line; NULL: print class numbers */
-  const char *output; /**< .h5 or .csv file, or a directory for masks; NULL: stdout */
+  int top;                    /**< number of most likely classes printed per sample */
+  const char *names;          /**< file with class names, one per line; NULL: print class numbers */
+  const char *output;         /**< .h5 or .csv file, or a directory for masks; NULL: stdout */
+  const char *palette;        /**< of masks: `voc` or a file of colours; NULL: grey */
+  ct_predict_values_t values; /**< of HDF5 */
+  ct_blend_kind_t blend;      /**< of tiles */
 } ct_predict_style_t;
 
 /** Local, rank 0.  Opens the output; borrows \a s.  CT_ERR_USAGE: unknown output format, or a wrong

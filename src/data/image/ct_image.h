@@ -53,9 +53,11 @@ typedef struct ct_image {
  * Image.resize(…, BILINEAR), which rounds after each direction.  CT_ERR_NOMEM. */
 int ct_image_resize(const ct_image_t *in, const ct_image_t *out);
 
-/** Writes h x w bytes as a grey PNG, atomically.  CT_ERR_IO, CT_ERR_NOMEM; CT_ERR_UNSUP: this
- * program was built without libpng. */
-int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels);
+/** Writes h x w bytes as a grey PNG, or one with colours if \a palette (R G B of 256 values) is
+ * not NULL, atomically.  CT_ERR_IO, CT_ERR_NOMEM; CT_ERR_UNSUP: this program was built without
+ * libpng. */
+int ct_image_write_mask(const char *path, int64_t h, int64_t w, const uint8_t *pixels,
+                        const uint8_t *palette);
 
 /** A window of an image whose sides may be reduced to 1/2, 1/4 or 1/8, rounded up. */
 typedef struct ct_image_part {

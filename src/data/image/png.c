@@ -157,7 +157,8 @@ out:
 const ct__image_format_t ct__image_png = {"PNG",       MAGIC,      sizeof MAGIC - 1,
                                           png_info_of, png_decode, 0};
 
-int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels)
+int ct_image_write_mask(const char *path, int64_t h, int64_t w, const uint8_t *pixels,
+                        const uint8_t *palette)
 {
   int rc = CT_OK;
   png_alloc_size_t bytes = 0;
@@ -165,12 +166,13 @@ int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *p
   png_image im = {.version = PNG_IMAGE_VERSION,
                   .width = (png_uint_32)w,
                   .height = (png_uint_32)h,
-                  .format = PNG_FORMAT_GRAY};
-  if (!png_image_write_to_memory(&im, NULL, &bytes, 0, pixels, 0, NULL))
+                  .colormap_entries = palette ? 256 : 0,
+                  .format = palette ? PNG_FORMAT_RGB_COLORMAP : PNG_FORMAT_GRAY};
+  if (!png_image_write_to_memory(&im, NULL, &bytes, 0, pixels, 0, palette))
     CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", path, im.message);
   file = ct_mem_alloc(bytes, "a PNG file");
   if (!file) CT_TRY(CT_ERR_NOMEM);
-  if (!png_image_write_to_memory(&im, file, &bytes, 0, pixels, 0, NULL))
+  if (!png_image_write_to_memory(&im, file, &bytes, 0, pixels, 0, palette))
     CT_FAIL(CT_ERR_IO, "%s: cannot be made: %s", path, im.message);
   CT_TRY(ct_file_write(path, file, bytes));
 out:
@@ -182,11 +184,13 @@ out:
 
 #  include "base/ct_err.h"
 
-int ct_image_write_grey(const char *path, int64_t h, int64_t w, const uint8_t *pixels)
+int ct_image_write_mask(const char *path, int64_t h, int64_t w, const uint8_t *pixels,
+                        const uint8_t *palette)
 {
   (void)h;
   (void)w;
   (void)pixels;
+  (void)palette;
   return ct_err_set(CT_ERR_UNSUP, __FILE__, __LINE__,
                     "%s: this build has no library to write PNG: write a file .h5", path);
 }
