@@ -104,6 +104,7 @@ shell_tests = \
   %D%/python/nets.test \
   %D%/python/onnx.test \
   %D%/python/others.test \
+  %D%/python/predict_fields.test \
   %D%/python/predict.test \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
@@ -183,6 +184,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_nets.py \
   %D%/python/check_onnx.py \
   %D%/python/check_others.py \
+  %D%/python/check_predict_fields.py \
   %D%/python/check_predict.py \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_cf.py \
