@@ -20,6 +20,7 @@ class Case:
     ranks: int = 1
     threads: int = 2
     layouts: list = field(default_factory=lambda: ["nchw", "nhwc"])  # that PyTorch may have
+    pixels: bool = False  # a label for each pixel
 
     def warmup(self):
         return max(3, self.steps // 5)
@@ -29,7 +30,8 @@ class Case:
         return json.dumps({
             "device": "cpu",
             "model": dict(self.model, classes=self.classes),
-            "data": {"train": "synthetic", "shape": self.shape, "classes": self.classes, "batch": self.batch * self.ranks},
+            "data": {"train": "synthetic", "shape": self.shape, "classes": self.classes, "batch": self.batch * self.ranks,
+                     **({"synthetic_pixels": True} if self.pixels else {})},
             "optim": {"kind": "sgd", "lr": 0.01, "momentum": 0.9},
         })
 
@@ -58,6 +60,12 @@ CASES = {
                          layouts=["nchw"]),
     "lstm-2x256": Case("LSTM of 2×256, 100 steps of 64, batch 64", {"family": "lstm", "depth": 2, "hidden": 256}, (100, 64), 10,
                        64, 12, layouts=["ntc"]),
+    "unet2d-256": Case("U-Net 2-D, 32 wide, 256×256, batch 8", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
+                       (3, 256, 256), 3, 8, 5, pixels=True),
+    "unet3d-64": Case("U-Net 3-D, 32 wide, 64×64×64, batch 2", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
+                      (1, 64, 64, 64), 3, 2, 5, pixels=True),
+    "deeplabv3plus-384x576": Case("DeepLabv3+, 384×576×16, batch 1", {"family": "deeplabv3plus"}, (16, 384, 576), 3, 1, 4,
+                                  pixels=True),
 }
 
 

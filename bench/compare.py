@@ -79,6 +79,11 @@ def torch_model(model, shape, classes):
         return lenet(classes)
     if family == "lstm":
         return lstm(model, shape[-1], classes)
+    if family in ("unet", "deeplabv3plus"):
+        sys.path.insert(0, os.path.join(HERE, "..", "tests", "python"))
+        from field_nets import DeepLab, UNet
+
+        return UNet(len(shape) - 1, shape[0], classes, model["widths"]) if family == "unet" else DeepLab(shape[0], classes)
     import torchvision.models as zoo
 
     if family == "resnet":
@@ -100,7 +105,8 @@ def torch_worker(name, layout, amp, compiled):
     case = CASES[name]
     torch.set_num_threads(case.threads)
     torch.manual_seed(0)
-    form = torch.channels_last if layout == "nhwc" else torch.contiguous_format
+    last = torch.channels_last if len(case.shape) == 3 else torch.channels_last_3d
+    form = last if layout == "nhwc" else torch.contiguous_format
     net = torch_model(case.model, case.shape, case.classes).to(memory_format=form)
     if case.ranks > 1:
         dist.init_process_group("gloo")
@@ -108,7 +114,7 @@ def torch_worker(name, layout, amp, compiled):
     if compiled:
         net = torch.compile(net)
     x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
-    y = torch.randint(0, case.classes, (case.batch,))
+    y = torch.randint(0, case.classes, (case.batch, *case.shape[1:]) if case.pixels else (case.batch,))
     optim = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
     times = []

@@ -99,6 +99,7 @@ shell_tests = \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
+  %D%/python/families.test \
   %D%/python/metrics2.test \
   %D%/python/mllog.test \
   %D%/python/nets.test \
@@ -189,7 +190,9 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_predict_onnx.py \
   %D%/python/check_cf.py \
   %D%/python/check_fields.py \
+  %D%/python/check_families.py \
   %D%/python/check_images.py \
+  %D%/python/field_nets.py \
   %D%/python/check_pth.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/check_weights.py \

@@ -47,6 +47,7 @@ typedef struct ct_data_opts {
   int64_t samples;  /**< synthetic data: number of samples */
   int64_t classes;  /**< synthetic data: number of classes */
   int64_t synthetic_targets; /**< synthetic data: real-valued targets per sample; 0: classes */
+  int synthetic_pixels;      /**< synthetic data: a class, or targets, for each pixel */
 } ct_data_opts_t;
 extern const ct_opt_t ct_data_rows[];
 

@@ -108,6 +108,8 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_INT(ct_data_opts_t, classes, "0", 0, 1e6, "synthetic: number of classes; 0: 10"),
     CT_OPT_INT(ct_data_opts_t, synthetic_targets, "0", 0, 1e6,
                "synthetic: real-valued targets per sample, instead of a class; 0: a class"),
+    CT_OPT_BOOL(ct_data_opts_t, synthetic_pixels, "false",
+                "synthetic: a class, or synthetic_targets, for each pixel"),
     CT_OPT_END};
 
 /* Opens the first file that a pattern matches.  Of a directory the suffixes decide. */
@@ -227,6 +229,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .samples = o->samples,
       .classes = o->classes,
       .targets = o->synthetic_targets,
+      .pixels = o->synthetic_pixels,
       .seed = seed,
       .skip_bad = o->on_error,
   };

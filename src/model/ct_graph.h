@@ -116,6 +116,7 @@ typedef struct ct_model_opts {
   int norm;                /**< unet: ct_norm_t */
   int64_t groups;          /**< unet: groups of CT_NORM_GROUP */
   int upsample;            /**< unet: ct_upsample_t */
+  int padding_mode;        /**< unet: as of convolutions: zeros, reflect, replicate, circular */
   ct_yaml_t *layers;       /**< the list of layers, or NULL */
   char *from;              /**< the .pt2 file that the layers come from; "": none */
   ct_opt_texts_t tied;     /**< further names of parameters, "NAME=PARAMETER" */

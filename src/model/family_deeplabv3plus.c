@@ -1,5 +1,5 @@
-/* DeepLabv3+ as the reference of MLPerf HPC's benchmark DeepCAM has it, with its parameter names and
- * initial values: an Xception with output stride 16 (Chen et al., "Encoder-decoder with atrous
+/* DeepLabv3+ as the reference of MLPerf HPC's benchmark DeepCAM has it, with its parameter names
+ * and initial values: an Xception with output stride 16 (Chen et al., "Encoder-decoder with atrous
  * separable convolution for semantic image segmentation", 2018) and a decoder of transposed
  * convolutions, which brings the output to the size of the input.
  *

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/ct_err.h"
+#include "base/ct_text.h"
 
 enum { LEVELS = 12 };
 
@@ -39,15 +40,32 @@ static int add_norm(const net_t *n, int *id, const char *name)
   }
 }
 
+/* Adds a 3x3 convolution to the same size. */
+static int add_conv(const net_t *n, int *id, const char *name, int64_t out)
+{
+  static const char *const mode[] = {"zeros", "reflect", "replicate", "circular"};
+  static const char *const sides[] = {"1, 1", "1, 1, 1, 1", "1, 1, 1, 1, 1, 1"};
+  int rc = CT_OK, padding = n->o->padding_mode;
+  char pad[CT_NAME_MAX];
+  if (padding) {
+    CT_TRY(ct_text_format(pad, sizeof pad, "%s.pad", name));
+    CT_TRY(ct_graph_add(n->g, id, pad, "pad", *id, -2, "pad: [%s], mode: %s", sides[n->space - 1],
+                        mode[padding]));
+  }
+  CT_TRY(ct_graph_add(n->g, id, name, conv[n->space - 1], *id, -2,
+                      "out: %" PRId64 ", kernel: 3, padding: %d, bias: %s", out, !padding,
+                      n->o->norm == CT_NORM_NONE ? "true" : "false"));
+out:
+  return rc;
+}
+
 /* Adds two times convolution, normalisation, ReLU. */
 static int add_two(const net_t *n, int *id, int64_t middle, int64_t out)
 {
   static const char *const names[2][3] = {{"0", "1", "2"}, {"3", "4", "5"}};
   int rc = CT_OK;
   for (int i = 0; i < 2; i++) {
-    CT_TRY(ct_graph_add(n->g, id, names[i][0], conv[n->space - 1], *id, -2,
-                        "out: %" PRId64 ", kernel: 3, padding: 1, bias: %s", i ? out : middle,
-                        n->o->norm == CT_NORM_NONE ? "true" : "false"));
+    CT_TRY(add_conv(n, id, names[i][0], i ? out : middle));
     CT_TRY(add_norm(n, id, names[i][1]));
     CT_TRY(ct_graph_add(n->g, id, names[i][2], "relu", *id, -2, NULL));
   }
@@ -150,6 +168,7 @@ out:
 const ct_family_t ct__family_unet = {
     .name = "unet",
     .depths = "",
-    .help = "U-Net with `depth` (4) halvings of the size; options widths, norm, groups, upsample",
+    .help = "U-Net with `depth` (4) halvings of the size; options widths, norm, groups, "
+            "upsample, padding_mode",
     .build = unet_build,
 };

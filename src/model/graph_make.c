@@ -55,6 +55,9 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_CHOICE(ct_model_opts_t, upsample, "transposed", "transposed|linear",
                   "way up (unet): transposed convolution, or linear interpolation with "
                   "align_corners and half as many channels in the level below"),
+    CT_OPT_CHOICE(
+        ct_model_opts_t, padding_mode, "zeros", "zeros|reflect|replicate|circular",
+        "what the padding of 3x3 convolutions holds (unet); circular: fields are periodic"),
     CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, in place of a family"),
     CT_OPT_PATH(ct_model_opts_t, from, "", NULL,
                 "file of torch.export.save() (.pt2) to take layers and initial weights from, in "

@@ -67,7 +67,9 @@ static const struct {
     {{.family = "mobilenet_v2"}, 4, {1, 3, 224, 224}},
     {{.family = "cosmoflow"}, 5, {1, 4, 128, 128, 128}},
     {{.family = "cosmoflow"}, 5, {1, 4, 16, 16, 16}},
-    {{.family = "vit", .depth = 2, .patch = {16, 16}, .dim = 768, .heads = 12}, 4, {1, 3, 224, 224}},
+    {{.family = "vit", .depth = 2, .patch = {16, 16}, .dim = 768, .heads = 12},
+     4,
+     {1, 3, 224, 224}},
     {{.family = "vit", .depth = 2, .patch = 4, .dim = 64, .heads = 4}, 4, {1, 1, 28, 28}},
 };
 enum { MODELS = sizeof models / sizeof *models };

@@ -142,6 +142,7 @@ typedef struct ct_reader_spec {
   int64_t samples;     /**< synthetic: number of samples */
   int64_t classes;     /**< synthetic: how many */
   int64_t targets;     /**< synthetic: real-valued targets per sample; 0: class labels */
+  int pixels;          /**< synthetic: 1: a class label, or targets, for each pixel */
   uint64_t seed;       /**< synthetic */
   ct_reader_t *beside; /**< an opened reader of the same files, with which the new one shares their
                           descriptors; NULL: none */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -17,7 +18,10 @@
  * direction.
  *
  * Real-valued targets are uniform in [-1, 1); each is the amplitude of its own wave.  The noise is
- * then a quarter as large, so a linear map recovers the targets up to a small error. */
+ * then a quarter as large, so a linear map recovers the targets up to a small error.
+ *
+ * With a target for each pixel, its label is the class where the wave is positive, and 0 elsewhere;
+ * real-valued targets are the waves, each times its amplitude. */
 struct ct_reader {
   ct_reader_info_t info;
   uint64_t seed;
@@ -78,9 +82,29 @@ static uint64_t fingerprint(const ct_reader_info_t *info, uint64_t seed)
   h = ct_hash_int(info->samples, h);
   h = ct_hash_int(info->classes, h);
   h = ct_hash_int(info->targets, h);
+  if (info->dense_target.ndim) h = ct_hash_int(info->dense_target.dim[1], h);
   for (int i = 0; i < info->x.ndim; i++)
     h = ct_hash_int(info->x.dim[i], h);
   return h;
+}
+
+/* Describes a target for each pixel: a label, or `targets` real values. */
+static int set_pixels(const ct_reader_spec_t *spec, ct_reader_info_t *info)
+{
+  int rc = CT_OK;
+  char shape[80];
+  if (info->x.ndim < 4)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.synthetic_pixels: needs images or volumes, but data.shape makes samples %s",
+            ct_shape_text(&info->x, shape, sizeof shape));
+  if (!spec->targets && spec->classes > 256)
+    CT_FAIL(CT_ERR_USAGE, "data.synthetic_pixels: at most 256 classes, not %lld",
+            (long long)spec->classes);
+  info->dense_target = info->x;
+  info->dense_target.dtype = spec->targets ? CT_F32 : CT_U8;
+  info->dense_target.dim[1] = spec->targets ? spec->targets : 1;
+out:
+  return rc;
 }
 
 static int synthetic_open(const ct_reader_spec_t *spec, ct_reader_t **out)
@@ -99,6 +123,7 @@ static int synthetic_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->info.samples = spec->samples;
   r->info.targets = spec->targets;
   if (!spec->targets) r->info.classes = spec->classes > 0 ? spec->classes : 10;
+  if (spec->pixels) CT_TRY(set_pixels(spec, &r->info));
   r->info.fingerprint = fingerprint(&r->info, spec->seed);
   r->seed = spec->seed;
   r->channels = x->ndim > 2 ? x->dim[1] : 1;
@@ -215,6 +240,42 @@ static void read_with_targets(const ct_reader_t *r, int64_t index, float *x, flo
     y[k] = target_of(r, index, k);
 }
 
+/* Writes the label of each pixel of a sample. */
+static void make_labels(const ct_reader_t *r, int64_t label, unsigned char *to)
+{
+  int64_t fy = label / r->grid % r->rows, fx = label % r->grid % r->width;
+  for (int64_t y = 0; y < r->rows; y++, to += r->width) {
+    int64_t down = fy * y % r->rows, at = 0;
+    for (int64_t i = 0; i < r->width; i++) {
+      float wave = r->row_cos[down] * r->col_cos[at] - r->row_sin[down] * r->col_sin[at];
+      to[i] = (unsigned char)(wave > 0 ? label : 0);
+      at += fx;
+      if (at >= r->width) at -= r->width;
+    }
+  }
+}
+
+/* Writes the values of each pixel of a sample. */
+static void make_values(const ct_reader_t *r, int64_t index, float *to)
+{
+  for (int64_t k = 0; k < r->info.targets; k++) {
+    for (int64_t y = 0; y < r->rows; y++, to += r->width) {
+      memset(to, 0, (size_t)r->width * sizeof *to);
+      add_wave(r, k, y, target_of(r, index, k), to);
+    }
+  }
+}
+
+/* Writes the target of each pixel of sample \a index, the i-th of those that are read. */
+static void make_pixels(const ct_reader_t *r, int64_t index, int i, void *y)
+{
+  int64_t values = i * ct_shape_sample(&r->info.dense_target);
+  if (r->info.targets)
+    make_values(r, index, (float *)y + values);
+  else
+    make_labels(r, index % r->info.classes, (unsigned char *)y + values);
+}
+
 static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
   int rc = CT_OK;
@@ -224,13 +285,15 @@ static int synthetic_read(ct_reader_t *r, int n, const int64_t index[], void *x,
       CT_FAIL(CT_ERR_ARG, "synthetic sample %lld is out of range: there are %lld",
               (long long)index[i], (long long)r->info.samples);
     float *sample = x ? (float *)x + i * elements : NULL;
+    int by_pixel = r->info.dense_target.ndim > 0, one = y && !by_pixel;
+    if (y && by_pixel) make_pixels(r, index[i], i, y);
     if (r->info.targets) {
-      read_with_targets(r, index[i], sample, y ? (float *)y + i * r->info.targets : NULL);
+      read_with_targets(r, index[i], sample, one ? (float *)y + i * r->info.targets : NULL);
       continue;
     }
     int64_t label = index[i] % r->info.classes;
     if (x) make_sample(r, index[i], label, sample);
-    if (y) ((int64_t *)y)[i] = label;
+    if (one) ((int64_t *)y)[i] = label;
   }
 out:
   return rc;
