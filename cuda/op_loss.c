@@ -32,6 +32,7 @@ static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
                        .samples = d->x.dim[0],
                        .outputs = ct_shape_sample(&d->x) / ct_op_pixels(d),
                        .pixels = ct_op_pixels(d),
+                       .share = ct_op_loss_share(d),
                        .x = a->x};
   if (takes_labels(o)) of.labels = a->labels;
   if (takes_labels(o) && a->labels2 && a->mix) {

@@ -186,7 +186,7 @@ CT_D gpu__loss_row_t points(const gpu__loss_of_t &of, int64_t n)
     sum += point_loss(kind, x[i], t);
     abs_error += fabsf((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
   }
-  gpu__loss_row_t row = {gpu_block_sum(sum) / (double)of.outputs,
+  gpu__loss_row_t row = {gpu_block_sum(sum) * of.share,
                          1,
                          gpu_block_sum(abs_error) / (double)of.outputs,
                          1,
@@ -202,12 +202,29 @@ CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *
 {
   int64_t first = n * of.outputs;
   aims a = aims_of(of, n);
-  float share = scale / (float)of.outputs;
+  float share = scale * (float)of.share;
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
     dx[first + i] = share * point_slope(of.spec.kind, of.x[first + i], target_of(of, a, n, i));
 }
 
 /* ---- sum over samples ---- */
+
+/* Returns what a sample adds to the divisor; own: its weight apart from data.weight. */
+CT_D double counted_as(const gpu__loss_of_t &of, double sample, double own)
+{
+  switch (of.spec.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return 1;
+  case CT_DIVISOR_SAMPLES:
+    return sample;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
+}
 
 CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
 {
@@ -215,7 +232,7 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
     gpu__loss_row_t row =
         of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n) : points(of, n);
     row.sum *= sample_weight(of, n);
-    row.weight *= sample_weight(of, n);
+    row.weight = counted_as(of, sample_weight(of, n), row.weight);
     if (threadIdx.x == 0) rows[n] = row;
   }
 }

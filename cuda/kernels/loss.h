@@ -15,6 +15,7 @@ typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
   int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 unless CROSS_ENTROPY */
+  double share;   /**< ct_op_loss_share() */
   const float *x; /**< [samples, outputs, pixels] */
   const int32_t *labels; /**< [samples, pixels]; for CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;

@@ -72,10 +72,26 @@ CT_D void add_pixel(const gpu__loss_of_t &of, const pixel &p, double sample, gpu
   for (int64_t c = 0; smoothing > 0 && c < p.classes; c++)
     spread += weight_of(of, c) * (rest - p.x[c * p.apart]);
   row.sum += sample * smoothing / (double)p.classes * spread;
-  row.weight += p.weight;
   row.samples++;
   row.top1 += ahead < 1;
   row.top5 += ahead < 5;
+}
+
+/* Returns what a pixel adds to the divisor; sample: weight of the sample. */
+CT_D double counted_as(const gpu__loss_of_t &of, const pixel &p, double sample)
+{
+  switch (of.spec.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return is_counted(of, p) ? p.weight : 0;
+  case CT_DIVISOR_ELEMENTS:
+    return 1;
+  case CT_DIVISOR_SAMPLES:
+    return sample / (double)of.pixels;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
 }
 
 /* Each block loops over rows. */
@@ -94,6 +110,7 @@ CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
         row.bad = 1;
         if (p.label > bad_label) bad_label = p.label;
       }
+      row.weight += counted_as(of, p, sample);
       if (is_counted(of, p)) add_pixel(of, p, sample, row);
     }
     row.sum = gpu_block_sum(row.sum);

@@ -109,7 +109,7 @@ ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 /** Loss and counts of one batch, in staging memory; overwritten by each forward LOSS. */
 typedef struct ct_loss {
   double sum;       /**< sum (not mean) of the samples' losses */
-  double weight;    /**< divisor for the mean: number of samples, or the sum of their weights */
+  double weight;    /**< divisor for the mean: the part of this batch, see ct_divisor_t */
   double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
   /* The next three members count pixels if each pixel has a label. */
   int64_t samples; /**< number of samples, without ignored ones */

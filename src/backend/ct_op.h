@@ -195,6 +195,15 @@ typedef enum {
 #undef X
 } ct_loss_kind_t;
 
+/** The divisors of the sum of a loss over a batch. */
+typedef enum {
+  CT_DIVISOR_WEIGHTS,  /**< sum of the weights of samples and elements; ignored ones have none */
+  CT_DIVISOR_ELEMENTS, /**< number of samples, or of their pixels, whatever their weight is */
+  CT_DIVISOR_SAMPLES,  /**< sum of the weights of samples; elements of a sample are added up */
+  CT_DIVISOR_NONE,     /**< all is added up */
+  CT_DIVISOR_COUNT
+} ct_divisor_t;
+
 /** Numbers of enumerators in the lists above.  Each number is outside the list's enum, so that a
  * switch over the enum needs no case for the number. */
 enum {
@@ -223,6 +232,7 @@ typedef struct ct_loss_spec {
   int sample_weighted;      /**< sample_weight is used */
   int has_ignored, ignored; /**< CROSS_ENTROPY: samples with the label `ignored` are left out */
   double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */
+  ct_divisor_t divisor;     /**< what ct_loss_t.weight counts */
 } ct_loss_spec_t;
 
 enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
@@ -526,6 +536,8 @@ int ct_op_check_pass(const ct_op_desc_t *d, int pass);
  * else
  * 1. */
 int64_t ct_op_pixels(const ct_op_desc_t *d);
+/** Returns the factor of an output's loss in the sum over its sample, for CT_POINT_LOSS_LIST. */
+double ct_op_loss_share(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */
 typedef struct ct_op_facts {
   const char *name; /**< "conv", "bnorm", … */

@@ -205,6 +205,12 @@ int64_t ct_op_pixels(const ct_op_desc_t *d)
   return ct_shape_sample(&d->x) / d->x.dim[1];
 }
 
+double ct_op_loss_share(const ct_op_desc_t *d)
+{
+  int sums = d->u.loss.divisor == CT_DIVISOR_SAMPLES || d->u.loss.divisor == CT_DIVISOR_NONE;
+  return sums ? 1 : 1 / (double)ct_shape_sample(&d->x);
+}
+
 /* Returns CT_USES_X if a backward pass reads an input or the weight. */
 static int expr_uses(const ct_op_desc_t *d)
 {

@@ -508,6 +508,7 @@ static const char *check_loss(const ct_op_desc_t *d)
   const ct_loss_spec_t *o = &d->u.loss;
 
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
+  if ((unsigned)o->divisor >= CT_DIVISOR_COUNT) return "unknown divisor of a loss";
   if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
     return "label smoothing is not in 0 to 1";
   return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim >= 2

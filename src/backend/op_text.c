@@ -132,6 +132,7 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   put_word(t, o->weighted, "weighted");
   put_word(t, o->sample_weighted, "sample_weighted");
   if (o->label_smoothing != 0) op_put(t, " smoothing %g", o->label_smoothing);
+  if (o->divisor) op_put(t, " divisor %d", (int)o->divisor);
   if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
 }
 

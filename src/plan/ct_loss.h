@@ -11,6 +11,7 @@ typedef struct ct_loss_opts {
   int kind; /**< ct_loss_kind_t */
   double label_smoothing;
   ct_opt_doubles_t class_weights; /**< none: all 1 */
+  int reduction;                  /**< ct_divisor_t */
   char *ignore_index;             /**< "": none */
   char *output;                   /**< name of the layer; "": the output at the loss's place */
   char *target;                   /**< name of the array; "": the one at the loss's place */

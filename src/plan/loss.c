@@ -21,6 +21,12 @@ const ct_opt_t ct_loss_rows[] = {
                    "cross_entropy: weight of each class, in the order of labels; empty: all 1"),
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
                 "cross_entropy: samples with this label are ignored, such as -100; empty: none"),
+    CT_OPT_CHOICE(
+        ct_loss_opts_t, reduction, "mean", "mean|elements|batchmean|sum",
+        "divisor of the sum over a batch.  mean: the sum of the weights of samples, "
+        "classes and places, without ignored ones, as in PyTorch; elements: the number of "
+        "samples or of all their pixels, as the mean of losses that are weighted one by "
+        "one; batchmean: the number of samples; sum: none"),
     CT_OPT_TEXT(ct_loss_opts_t, output, "",
                 "name of the layer in model.outputs; empty: the first output, in a list the one at "
                 "the loss's place"),
@@ -64,7 +70,8 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
                           .weighted = o->class_weights.n > 0,
                           .has_ignored = has_ignored,
                           .ignored = (int)ignored,
-                          .label_smoothing = o->label_smoothing};
+                          .label_smoothing = o->label_smoothing,
+                          .divisor = (ct_divisor_t)o->reduction};
 out:
   return rc;
 }
@@ -185,6 +192,7 @@ static const char *besides(const ct_loss_opts_t *o)
          : o->label_smoothing != 0 ? "label_smoothing"
          : o->class_weights.n      ? "class_weights"
          : o->ignore_index[0]      ? "ignore_index"
+         : o->reduction            ? "reduction"
          : o->output[0]            ? "output"
          : o->target[0]            ? "target"
          : o->weight != 1          ? "weight"

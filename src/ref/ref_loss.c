@@ -43,6 +43,23 @@ static double share_of_first(const ct_op_args_t *a, int64_t n)
   return a->labels2 && a->mix ? a->mix[n] : 1;
 }
 
+/* Returns what a pixel adds to the divisor; own: its weight apart from that of the sample. */
+static double counted_as(const ct_op_desc_t *d, double sample, double own)
+{
+  switch (d->u.loss.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return 1;
+  case CT_DIVISOR_SAMPLES:
+    return sample / (double)ct_op_pixels(d);
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
+}
+
 static void add_aim(aims_t *to, const ct_loss_spec_t *o, int32_t label, double share)
 {
   if (o->has_ignored && label == o->ignored) return;
@@ -148,8 +165,10 @@ static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pix
     double q = weight * wanted(d, a, &aims, i);
     if (q != 0) loss->sum += q * (all - logit(p, i));
   }
+  double own = 0;
   for (int k = 0; k < aims.n; k++)
-    loss->weight += weight * aims.share[k] * class_weight(d, a, aims.label[k]);
+    own += aims.share[k] * class_weight(d, a, aims.label[k]);
+  loss->weight += counted_as(d, weight, own);
   if (o->has_ignored && a->labels[p->at] == o->ignored) return;
   loss->samples++;
   count_hits(p, a->labels[p->at], loss);
@@ -230,9 +249,9 @@ static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const p
     sum += point_loss(kind, x[i], t);
     abs_error += fabs((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
   }
-  loss->sum += weight * sum / (double)count;
+  loss->sum += weight * sum * ct_op_loss_share(d);
   loss->abs_error += abs_error / (double)count;
-  loss->weight += weight;
+  loss->weight += counted_as(d, weight, 1);
   loss->samples++;
   if (d->u.loss.one_hot) count_hits(p, a->labels[n], loss);
 }
@@ -246,7 +265,7 @@ static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const 
 
   for (int64_t i = 0; i < count; i++) {
     double slope = point_slope(d->u.loss.kind, x[i], target_of(d, a, n, i));
-    dx[i] = (float)(a->scale * weight * slope / (double)count);
+    dx[i] = (float)(a->scale * weight * slope * ct_op_loss_share(d));
   }
 }
 

@@ -210,17 +210,27 @@ static int64_t pixels_of(const ct_trainer_t *t, const ct_head_t *h)
 /* Returns 1 if samples or pixels may count differently in a loss. */
 static int has_weights(const ct_head_t *h)
 {
+  if (h->loss.divisor == CT_DIVISOR_SAMPLES) return h->loss.sample_weighted;
+  if (h->loss.divisor != CT_DIVISOR_WEIGHTS) return 0;
   return h->loss.weighted || h->loss.has_ignored || h->loss.sample_weighted;
+}
+
+/* Returns the divisor of a loss without weights. */
+static double count_elements(const ct_trainer_t *t, const ct_head_t *h, int64_t samples)
+{
+  if (h->loss.divisor == CT_DIVISOR_NONE) return 1;
+  return (double)samples * (h->loss.divisor == CT_DIVISOR_SAMPLES ? 1 : (double)pixels_of(t, h));
 }
 
 /* Returns the sum of the weights of this rank's samples or pixels in a loss. */
 static double sum_weights(const ct_trainer_t *t, const ct_head_t *h, const ct_batch_t *b)
 {
   double sum = 0;
-  int64_t pixels = pixels_of(t, h);
+  int by_sample = h->loss.divisor == CT_DIVISOR_SAMPLES;
+  int64_t pixels = by_sample ? 1 : pixels_of(t, h);
   const float *mix = h->target ? NULL : b->mix;
   const int32_t *labels = h->target ? b->more[h->target - 1] : b->labels;
-  if (h->loss.kind != CT_LOSS_CROSS_ENTROPY) labels = NULL;
+  if (h->loss.kind != CT_LOSS_CROSS_ENTROPY || by_sample) labels = NULL;
   for (int64_t i = 0; i < b->n * pixels; i++) {
     double share = mix ? mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
     double own = labels ? share * weight_of(h, labels[i]) : 1;
@@ -245,7 +255,7 @@ static void find_divisors(ct_trainer_t *t, const ct_batch_t *b)
   }
   if (any) ct__step_sum(t, sum, n, 0);
   for (int k = 0; k < n; k++) {
-    double all = well ? (double)(b->global * pixels_of(t, &h[k])) : 1;
+    double all = well ? count_elements(t, &h[k], b->global) : 1;
     t->step.divisor[k] = !has_weights(&h[k]) ? all : sum[k] > 0 ? sum[k] : INFINITY;
   }
 }
@@ -312,9 +322,11 @@ void ct_loss_report(const ct_loss_t l[], int n, ct_step_status_t *status)
 void ct_loss_combine(const ct_heads_t *heads, ct_step_status_t *status)
 {
   double sum = 0;
+  if (heads->of[0].loss.divisor == CT_DIVISOR_NONE) status->loss_weight = 1;
   if (heads->n < 2) return;
   for (int k = 0; k < heads->n; k++) {
-    const ct_step_loss_t *l = &status->loss[k];
+    ct_step_loss_t *l = &status->loss[k];
+    if (heads->of[k].loss.divisor == CT_DIVISOR_NONE) l->weight = 1;
     if (l->weight > 0) sum += heads->of[k].weight * (l->sum / l->weight);
   }
   status->loss_weight = (double)status->samples;

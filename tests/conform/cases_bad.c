@@ -303,6 +303,7 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                          \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                                  \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)             \
+  X(CT_OP_LOSS, "unknown divisor", d->u.loss.divisor = CT_DIVISOR_COUNT)                    \
   X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                               \
   X(CT_OP_LOSS, "N x classes", d->x.ndim = 1)                                               \
   X(CT_OP_GRADSTAT, "above 0", d->u.gradstat.p = 0)                                         \

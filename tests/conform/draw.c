@@ -358,6 +358,7 @@ static void draw_loss(dice_t *d, op_case_t *c)
   spec.has_ignored = entropy && dice_is(d, 40);
   if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, x.dim[1] - 1) : -100;
   if (entropy && dice_is(d, 40)) spec.label_smoothing = 0.1 * (double)dice_throw(d, 1, 10);
+  if (dice_is(d, 40)) spec.divisor = (ct_divisor_t)dice_throw(d, 0, CT_DIVISOR_COUNT - 1);
   draw_start(c, CT_OP_LOSS, x, x);
   c->desc.u.loss = spec;
   c->data = dice_is(d, 50) ? DATA_TIES : DATA_RANDOM;

@@ -33,6 +33,7 @@ static void options_become_a_spec(void)
       {"{ignore_index: -100}", 0, {.has_ignored = 1, .ignored = -100}},
       {"{ignore_index: 0}", 0, {.has_ignored = 1, .ignored = 0}},
       {"{kind: mse}", 1, {.kind = CT_LOSS_MSE}},
+      {"{reduction: elements}", 0, {.divisor = CT_DIVISOR_ELEMENTS}},
       {"{kind: l1}", 0, {.kind = CT_LOSS_L1, .one_hot = 1}},
       {"{kind: bce}", 0, {.kind = CT_LOSS_BCE, .one_hot = 1}},
   };
@@ -44,6 +45,7 @@ static void options_become_a_spec(void)
     CT_ASSERT_INT(s.kind, want->kind);
     CT_ASSERT_INT(s.one_hot, want->one_hot);
     CT_ASSERT_INT(s.weighted, want->weighted);
+    CT_ASSERT_INT(s.divisor, want->divisor);
     CT_ASSERT_INT(s.has_ignored, want->has_ignored);
     CT_ASSERT_INT(s.ignored, want->ignored);
     CT_ASSERT_NEAR(s.label_smoothing, want->label_smoothing, 0);

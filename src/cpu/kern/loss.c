@@ -94,6 +94,23 @@ static float sample_weight(const loss_t *k, const ct_op_args_t *a, int64_t n)
   return k->spec.sample_weighted ? a->sample_weight[n] : 1;
 }
 
+/* Returns what a sample adds to the divisor; own: its weight apart from data.weight. */
+static double counted_as(const loss_t *k, double sample, double own)
+{
+  switch (k->spec.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return 1;
+  case CT_DIVISOR_SAMPLES:
+    return sample;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
+}
+
 /* ---- cross-entropy with a label, two mixed labels, label smoothing, class weights ---- */
 
 static float class_weight(const loss_t *k, const ct_op_args_t *a, int64_t i)
@@ -190,7 +207,7 @@ static void points_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, re
     out->loss += sums[0];
     out->abs_error += sums[1];
   }
-  out->loss /= (double)k->outputs;
+  out->loss *= ct_op_loss_share(&k->op.desc);
   out->abs_error /= (double)k->outputs;
   out->weight = 1;
   out->rank = k->spec.one_hot ? rank_of(x, k->outputs, a->labels[n]) : INT64_MAX;
@@ -201,7 +218,7 @@ static void points_backward(const loss_t *k, const ct_op_args_t *a, int64_t n)
   const float *x = (const float *)a->x + n * k->outputs;
 
   k->loops->point_slopes(k->spec.kind, k->outputs, x, targets_of(k, a, n),
-                         a->scale * sample_weight(k, a, n) / (float)k->outputs,
+                         a->scale * sample_weight(k, a, n) * (float)ct_op_loss_share(&k->op.desc),
                          (float *)a->dx + n * k->outputs);
 }
 
@@ -229,7 +246,7 @@ static void loss_forward(const loss_t *k, const ct_op_args_t *a)
     else
       points_forward(k, a, n, &result[n]);
     result[n].loss *= sample_weight(k, a, n);
-    result[n].weight *= sample_weight(k, a, n);
+    result[n].weight = counted_as(k, sample_weight(k, a, n), result[n].weight);
   }
   for (int64_t n = 0; n < batch; n++) {
     const result_t *r = &result[n];

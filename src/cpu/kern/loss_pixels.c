@@ -74,6 +74,23 @@ static double smoothed(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const
   return all * k->spec.label_smoothing / (double)k->classes;
 }
 
+/* Returns what a block adds to the divisor; own: the sum of its weights. */
+static double counted_as(const cpu__loss_pixels_t *k, const block_t *b, double own)
+{
+  switch (k->spec.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return own;
+  case CT_DIVISOR_ELEMENTS:
+    return b->n;
+  case CT_DIVISOR_SAMPLES:
+    return (double)b->weight * b->n / (double)k->pixels;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
+}
+
 /* Counts per pixel the classes ranked before the pixel's label in the order of argmax; NaN ranks
  * before the label. */
 static void count_ahead(const cpu__loss_pixels_t *k, const block_t *b, int32_t ahead[BLOCK])
@@ -112,6 +129,7 @@ static void block_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, co
     out->top1 += ahead[i] < 1;
     out->top5 += ahead[i] < 5;
   }
+  out->weight = counted_as(k, b, out->weight);
 }
 
 int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a)
