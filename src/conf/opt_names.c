@@ -17,6 +17,7 @@ static const struct {
              {"num_classes", "classes"},
              {"validation", "val"},
              {"clip_grad_norm", "clip_norm"},
+             {"random_horizontal_flip", "random_flip"},
              {"early_stopping", "early_stop"},
              {"optimizer", "optim"},
              {"scheduler", "schedule"},

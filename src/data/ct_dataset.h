@@ -98,8 +98,11 @@ typedef struct ct_dataset {
   ct_reader_t *reader; /**< owned */
   ct_reader_info_t info;
   ct_shape_t x;      /**< one sample as the model sees it: float32 plain, dim[0] == 1 */
-  ct_inputs_t extra; /**< extra inputs of the model, which are not transformed */
-  ct_inputs_t more;  /**< further targets, which are not transformed */
+  ct_inputs_t extra; /**< extra inputs of the model, after the transforms */
+  ct_inputs_t more;  /**< further targets, after the transforms */
+  /* Channels of those that have the pixels of the samples and move along with them; 0: it is not
+   * transformed. */
+  int64_t extra_along[CT_INPUTS_EXTRA], more_along[CT_TARGETS_MORE];
   ct_more_as_t more_as[CT_TARGETS_MORE]; /**< set by the caller; all zero: real values */
   ct_affine_t affine;                    /**< applied in the conversion to float32 */
   int targets_mapped;                    /**< 1: `affine` is applied to the dense target too */

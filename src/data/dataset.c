@@ -314,17 +314,40 @@ int ct_dataset_is_whole(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
+/* A target with as many dims as the samples, or one less, but another resolution cannot move along
+ * with their pixels.  Refuses transforms that would move these alone. */
+static int check_resolution(const ct_dataset_t *d, const char *name, const ct_shape_t *y,
+                            const char *where)
+{
+  int rc = CT_OK, space = d->info.x.ndim - 2;
+  int64_t least = INT64_MAX;
+  char is[64], of[64];
+  const char *moves = ct__transforms_moves(d->transforms);
+  for (int i = 0; i < space && y->ndim > space; i++)
+    least = y->dim[y->ndim - 1 - i] < least ? y->dim[y->ndim - 1 - i] : least;
+  int is_grid = space > 1 && y->ndim - 1 - space <= 1 && least > 1 && least < INT64_MAX;
+  if (!moves || !is_grid) return CT_OK;
+  CT_FAIL(CT_ERR_USAGE,
+          "%s: transforms: %s moves the pixels of samples, which are %s, but %s is %s and cannot "
+          "move along with them",
+          where, moves, strchr(ct_shape_text(&d->info.x, of, sizeof of), 'x') + 1, name,
+          strchr(ct_shape_text(y, is, sizeof is), 'x') + 1);
+out:
+  return rc;
+}
+
 /* Plans integers for the places of a sample, which transforms leave as they are. */
-static int set_places(ct_dataset_t *d)
+static int set_places(ct_dataset_t *d, const char *where)
 {
   int64_t places = ct_shape_sample(&d->info.dense_target);
+  int rc = check_resolution(d, "data.target", &d->info.dense_target, where);
   d->dense_target = d->info.dense_target;
   d->dense_target.dtype = CT_F32;
   d->dense_target.layout = CT_PLAIN;
   d->pixels = d->by_class ? places : 1;
   d->classes = d->by_class ? d->info.classes : places;
   if (!d->by_class) d->info.targets = places;
-  return CT_OK;
+  return rc;
 }
 
 /* Plans dense targets.  The transforms apply to a target as to its sample, so it has the same
@@ -341,7 +364,7 @@ static int set_dense_target(ct_dataset_t *d, int values, const char *where)
     CT_FAIL(CT_ERR_UNSUP, "data.target holds %s, which cannot be trained on",
             ct_dtype_name(d->info.dense_target.dtype));
   d->by_class = ct_dataset_is_whole(d->info.dense_target.dtype) && !values;
-  if (d->info.by_place) return set_places(d);
+  if (d->info.by_place) return set_places(d, where);
   d->dense_target = d->x;
   d->dense_target.dim[1] = d->info.dense_target.dim[1];
   if (d->by_class && d->dense_target.dim[1] != 1)
@@ -353,12 +376,38 @@ static int set_dense_target(ct_dataset_t *d, int values, const char *where)
     CT_FAIL(CT_ERR_USAGE, "data.normalize_targets: the targets are not frames of data.input");
   if (!d->by_class) d->info.targets = ct_shape_sample(&d->dense_target);
   if (!d->by_class) d->classes = d->dense_target.dim[1];
-  ct__transforms_dense_targets(d->transforms, d->dense_target.dim[1], d->by_class);
+  ct__transforms_make_room_along(d->transforms, d->dense_target.dim[1]);
 out:
   return rc;
 }
 
-/* Extra inputs are only converted to float32. */
+/* Returns 1 if an array has a value for each pixel of a sample. */
+static int has_pixels(const ct_shape_t *y, const ct_shape_t *x)
+{
+  int space = x->ndim - 2, same = space > 1 && y->ndim > space;
+  for (int i = 0; same && i < space; i++)
+    same = y->dim[y->ndim - 1 - i] == x->dim[x->ndim - 1 - i];
+  return same;
+}
+
+/* Plans an array beside the samples and the first target: if it has their pixels, these move along
+ * with them, and *along is the number of its channels. */
+static void set_along(const ct_dataset_t *d, ct_shape_t *y, int64_t *along)
+{
+  int space = d->info.x.ndim - 2;
+  int64_t channels = ct_shape_sample(y);
+  y->dtype = CT_F32;
+  y->layout = CT_PLAIN;
+  if (!d->transforms || d->info.varies || !has_pixels(y, &d->info.x)) return;
+  for (int i = 0; i < space; i++) {
+    channels /= d->info.x.dim[2 + i];
+    y->dim[y->ndim - 1 - i] = d->x.dim[d->x.ndim - 1 - i];
+  }
+  *along = channels;
+  ct__transforms_make_room_along(d->transforms, channels);
+}
+
+/* Extra inputs are converted to float32. */
 static int set_extra(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
@@ -369,49 +418,32 @@ static int set_extra(ct_dataset_t *d, const char *where)
             "too",
             where, d->extra.name[0]);
   for (int k = 0; k < d->extra.n; k++) {
-    ct_shape_t *x = &d->extra.x[k];
-    if (!ct__convert_can(x->dtype))
+    if (!ct__convert_can(d->extra.x[k].dtype))
       CT_FAIL(CT_ERR_UNSUP, "data.input: array '%s' holds %s, which cannot be trained on",
-              d->extra.name[k], ct_dtype_name(x->dtype));
-    x->dtype = CT_F32;
-    x->layout = CT_PLAIN;
+              d->extra.name[k], ct_dtype_name(d->extra.x[k].dtype));
+    set_along(d, &d->extra.x[k], &d->extra_along[k]);
   }
 out:
   return rc;
 }
 
-/* Returns 1 if a target has a value for each pixel of a sample. */
-static int has_pixels(const ct_shape_t *y, const ct_shape_t *x)
-{
-  int space = x->ndim - 2, same = space > 1 && y->ndim > space;
-  for (int i = 0; same && i < space; i++)
-    same = y->dim[y->ndim - 1 - i] == x->dim[x->ndim - 1 - i];
-  return same;
-}
-
-/* Further targets are only converted. */
+/* Further targets are converted. */
 static int set_more(ct_dataset_t *d, const char *where)
 {
   int rc = CT_OK;
   d->more = d->info.more;
   for (int k = 0; k < d->more.n; k++) {
-    ct_shape_t *y = &d->more.x[k];
     const char *name = d->more.name[k];
-    if (!ct__convert_can(y->dtype))
+    if (!ct__convert_can(d->more.x[k].dtype))
       CT_FAIL(CT_ERR_UNSUP, "data.target: array '%s' holds %s, which cannot be trained on", name,
-              ct_dtype_name(y->dtype));
+              ct_dtype_name(d->more.x[k].dtype));
     if (ct__transforms_mixes(d->transforms))
       CT_FAIL(CT_ERR_USAGE,
               "%s: transforms: mixup and cutmix mix the first target alone, but here there is '%s' "
               "too",
               where, name);
-    if (d->transforms && has_pixels(y, &d->info.x))
-      CT_FAIL(CT_ERR_USAGE,
-              "%s: transforms move the pixels of samples and of the first target alone, but '%s' "
-              "has a value for each pixel too",
-              where, name);
-    y->dtype = CT_F32;
-    y->layout = CT_PLAIN;
+    set_along(d, &d->more.x[k], &d->more_along[k]);
+    if (!d->more_along[k]) CT_TRY(check_resolution(d, name, &d->more.x[k], where));
   }
 out:
   return rc;

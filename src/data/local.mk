@@ -48,6 +48,9 @@ libctrain_a_SOURCES += \
   %D%/readers/windows.c \
   %D%/readers/windows.h \
   %D%/transform/affine.c \
+  %D%/transform/along.c \
+  %D%/transform/auto_augment.c \
+  %D%/transform/blur.c \
   %D%/transform/color.c \
   %D%/transform/crop.c \
   %D%/transform/ct_transform_list.h \
@@ -59,6 +62,8 @@ libctrain_a_SOURCES += \
   %D%/transform/random_draws.c \
   %D%/transform/resample.c \
   %D%/transform/resize.c \
+  %D%/transform/symmetry.c \
   %D%/transform/transforms.c \
   %D%/transform/transforms.h \
-  %D%/transform/view.c
+  %D%/transform/view.c \
+  %D%/transform/warp.c

@@ -3,7 +3,7 @@
 
     pip install torch torchvision numpy; tests/golden/make_transform_golden.py tests/golden
 
-The images come from `noise` of make_golden.py, moved to [0, 1).  Records are as there: a line "name count",
+trivial_augment_wide and rand_augment are those of uint8 tensors, all others of float32.  The images come from `noise` of make_golden.py, moved to [0, 1).  Records are as there: a line "name count",
 then so many little-endian float32 values.  tests/unit/t_transforms.c has the parameters again.
 """
 import sys
@@ -39,8 +39,62 @@ class Fixed:
             torch.randint = randint
 
 
+AUGMENTS = list(T.TrivialAugmentWide._AUGMENTATION_SPACE)
+
+
+def augments():
+    """The 14 operations on uint8, as TrivialAugmentWide and RandAugment apply them, and their magnitudes."""
+    for kind in T.TrivialAugmentWide, T.RandAugment:
+        rows = [f(31, 18, 16) for f, _ in kind._AUGMENTATION_SPACE.values()]
+        assert list(kind._AUGMENTATION_SPACE) == AUGMENTS
+        rows = [torch.zeros(31) if r is None else r for r in rows]
+        record("magnitudes_" + kind.__name__, torch.stack([r.float() for r in rows]))
+    for c in 1, 3:
+        # not the whole range, so that autocontrast has to stretch it
+        x = (image(5, c, 18, 16) * 180 + 40).to(torch.uint8)
+        for name, (f, signed) in T.TrivialAugmentWide._AUGMENTATION_SPACE.items():
+            if c == 1 and name not in ("Color", "Contrast", "AutoContrast"):
+                continue
+            all_magnitudes = f(31, 18, 16)
+            for sign in (1, -1) if signed else (1,):
+                m = 0.0 if all_magnitudes is None else sign * float(all_magnitudes[17])
+                apply = T.TrivialAugmentWide()._apply_image_or_video_transform
+                y = apply(x, name, m, F.InterpolationMode.NEAREST, {torch.Tensor: None})
+                record(f"augment_{name}{sign}_{c}", y)
+    y = apply(x, "Rotate", 33.0, F.InterpolationMode.BILINEAR, {torch.Tensor: [10.0, 20.0, 30.0]})
+    record("augment_bilinear", y)
+    record("augment_few", F.equalize(x[:, :10, :10]))  # too few pixels to equalize
+    record("augment_flat", F.autocontrast(torch.full((1, 4, 4), 7, dtype=torch.uint8)))
+
+
+def warps(x):
+    near, linear = F.InterpolationMode.NEAREST, F.InterpolationMode.BILINEAR
+    for name, mode in ("nearest", near), ("bilinear", linear):
+        for angle in 0.0, 33.0, 90.0, -123.4, 180.0:
+            record(f"rotate_{name}_{angle:g}", F.rotate(x, angle, interpolation=mode, fill=0))
+        record(f"rotate_{name}_centre", F.rotate(x, 20, interpolation=mode, center=[3, 5], fill=[0.5, -1, 2]))
+        for i, (angle, shift, scale, shear) in enumerate(
+            [(0, [0, 0], 1, [0, 0]), (25, [3, -2], 0.8, [10, 0]), (-70, [-1, 4], 1.3, [-20, 15])]
+        ):
+            y = F.affine(x, angle, shift, scale, shear, interpolation=mode, fill=0.25)
+            record(f"affine_{name}_{i}", y)
+        record(f"affine_{name}_none", F.affine(x, 25, [3, -2], 0.8, [10, 0], interpolation=mode, fill=None))
+        y = F.affine(x, 25, [0, 0], 0.8, [10, 15], interpolation=mode, fill=0.25, center=[5, 6])
+        record(f"affine_{name}_kind", y)
+        corners = [[2, 1], [14, 0], [16, 9], [0, 12]]
+        y = F.perspective(x, [[0, 0], [16, 0], [16, 12], [0, 12]], corners, interpolation=mode, fill=0)
+        record(f"perspective_{name}", y)
+
+
 def main(folder):
     x = image(1, 3, 13, 17)
+    record("vertical", F.vertical_flip(x))
+    warps(x)
+    for i, (kernel, sigma) in enumerate([([3, 3], 0.8), ([5, 9], 2.0), ([1, 25], 0.1)]):
+        record(f"blur{i}", F.gaussian_blur(x, kernel, [sigma, sigma]))
+    record("gray1", F.rgb_to_grayscale(x, 1))
+    record("gray3", F.rgb_to_grayscale(x, 3))
+    augments()
     record("crop", F.crop(F.pad(x, [2, 3, 1, 4]), 1, 4, 11, 15))
     record("flip", F.horizontal_flip(x))
     record("centre", F.center_crop(x, [8, 6]))

@@ -13,7 +13,7 @@ static int differ(const char *yaml, int by_class, int64_t id)
   int different = 0;
   ct_shape_t shape = ct_shape(4, 1, 2, H, W);
   CT_ASSERT_OK(open_shape(yaml, 1, CT_F32, shape, &l));
-  ct__transforms_dense_targets(l.t, 1, by_class);
+  ct__transforms_make_room_along(l.t, 1);
   for (int i = 0; i < H * W; i++)
     in[i] = (float)(i % 5 + 1);
   CU_ASSERT_FATAL(ct__transforms_workspace(l.t) <= 8 * MOST);
@@ -23,8 +23,8 @@ static int differ(const char *yaml, int by_class, int64_t id)
   convert_on(&l, start, ct_shape_sample(&shape), start);
   ct__transforms_run(l.t, &shape, 3, 1, id, work, x);
   memset(work, 0, sizeof work);
-  memcpy(ct__transforms_start(l.t, work, y), in, sizeof in);
-  ct__transforms_run_dense_target(l.t, 3, 1, id, work, y);
+  memcpy(ct__transforms_start_along(l.t, work, y), in, sizeof in);
+  ct__transforms_run_along(l.t, &(ct__along_t){1, by_class, 1}, 3, 1, id, work, y);
   int64_t plane = l.x.dim[2] * l.x.dim[3];
   for (int64_t i = 0; i < plane; i++)
     different += x[i] != y[i];

@@ -4,6 +4,7 @@
 #include "data/feed/batch.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -198,40 +199,57 @@ out:
 
 /* ---- dense targets ---- */
 
-static int take_labels(const ct_dataset_t *d, int64_t id, const float *dense_target,
-                       int32_t *labels)
+/* Checks n labels that are held as floats, and makes them integers. */
+static int take_labels(const ct_dataset_t *d, const ct_more_as_t *as, int64_t id, int64_t n,
+                       const float *from, int32_t *labels)
 {
   int rc = CT_OK;
-  for (int64_t i = 0; i < d->pixels; i++) {
-    int fits = dense_target[i] >= (float)INT32_MIN && dense_target[i] < -(float)INT32_MIN;
-    CT_TRY(batch_check_label(d, id, fits ? (int64_t)dense_target[i] : INT64_MIN));
-    labels[i] = (int32_t)dense_target[i];
+  for (int64_t i = 0; i < n; i++) {
+    float v;
+    memcpy(&v, &from[i], sizeof v); /* `labels` may be the same memory */
+    int fits = v >= (float)INT32_MIN && v < -(float)INT32_MIN;
+    CT_TRY(check_label(d, as, id, fits ? (int64_t)v : INT64_MIN));
+    labels[i] = (int32_t)v;
   }
 out:
   return rc;
 }
 
+/* Converts one sample of an array that moves along with the samples, and applies their geometric
+ * transforms.  Returns 0 if it holds a value that is not finite. */
+static int make_along(const ct__make_t *m, const ct_dataset_t *as, const ct__along_t *along,
+                      int64_t epoch, int64_t id, const void *from, float *to)
+{
+  int bad;
+  const ct_transforms_t *transforms = along ? m->data->transforms : NULL;
+  float *converted = transforms ? ct__transforms_start_along(transforms, m->work, to) : to;
+  if (!batch_convert(as, &as->info.x, 1, from, converted, &bad)) return 0;
+  if (transforms)
+    ct__transforms_run_along(transforms, along, m->sampler->seed, epoch, id, m->work, to);
+  return 1;
+}
+
 /* Converts dense targets and applies the geometric transforms of their samples. */
 static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
 {
-  int rc = CT_OK, bad;
+  int rc = CT_OK;
   const ct_dataset_t *d = m->data;
   const ct_shape_t *stored = &d->info.dense_target;
-  const ct_transforms_t *transforms = d->info.by_place ? NULL : d->transforms;
+  const ct_more_as_t how = {
+      .classes = d->classes, .has_ignored = d->has_ignored, .ignored = d->ignored};
+  const ct__along_t along = {
+      .channels = d->dense_target.dim[1], .by_class = d->by_class, .is_target = 1};
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
   for (int i = 0; i < b->n; i++) {
     const char *from = (const char *)m->dense_targets + (size_t)i * bytes;
     float *dense_target = d->by_class ? m->dense_target : b->targets + i * d->info.targets;
-    float *converted =
-        transforms ? ct__transforms_start(transforms, m->work, dense_target) : dense_target;
-    if (!batch_convert(&m->as_dense_target, stored, 1, from, converted, &bad))
+    if (!make_along(m, &m->as_dense_target, d->info.by_place ? NULL : &along, b->epoch, b->ids[i],
+                    from, dense_target))
       return at_sample(d, b->ids[i],
                        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                                   "its targets hold a value that is not finite"));
-    if (transforms)
-      ct__transforms_run_dense_target(transforms, m->sampler->seed, b->epoch, b->ids[i], m->work,
-                                      dense_target);
-    if (d->by_class) CT_TRY(take_labels(d, b->ids[i], dense_target, b->labels + i * d->pixels));
+    if (d->by_class)
+      CT_TRY(take_labels(d, &how, b->ids[i], d->pixels, dense_target, b->labels + i * d->pixels));
   }
 out:
   return rc;
@@ -251,21 +269,39 @@ out:
   return rc;
 }
 
+/* Converts n samples of an array of an input or target to float32; its pixels may move along with
+ * those of the samples.  CT_ERR_DATA: a value is not finite. */
+static int convert_beside(const ct__make_t *m, ct_batch_t *b, const ct_dataset_t *as,
+                          const ct__along_t *along, const char *name, int64_t values, float *to)
+{
+  int rc = CT_OK, bad, fits = 1;
+  const ct_shape_t *stored = &as->info.x;
+  size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
+  if (!along->channels) fits = batch_convert(as, stored, b->n, m->stored_extra, to, &bad);
+  for (int i = 0; along->channels && fits && i < b->n; i++) {
+    const char *from = (const char *)m->stored_extra + (size_t)i * bytes;
+    fits = make_along(m, as, along, b->epoch, b->ids[i], from, to + i * values);
+    bad = i;
+  }
+  if (fits) return CT_OK;
+  rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                  "its '%s' holds a value that is not finite (NaN or infinite)", name);
+  return at_sample(m->data, b->ids[bad], rc);
+}
+
 /* Reads an extra input and converts it to float32. */
 static int make_extra(const ct__make_t *m, ct_batch_t *b, int k)
 {
-  int rc = CT_OK, bad;
+  int rc = CT_OK;
   const ct_dataset_t *d = m->data;
   const ct_shape_t *stored = &d->info.extra.x[k];
   const ct_dataset_t as = {.info = {.x = *stored, .channels_last = d->info.extra_last[k]},
                            .affine = {.channels = 1, .a = {1}}};
+  const ct__along_t along = {.channels = d->extra_along[k],
+                             .by_class = ct_dataset_is_whole(stored->dtype)};
   CT_TRY(ct_dataset_extra(d, k, b->n, b->ids, m->stored_extra));
-  if (!batch_convert(&as, stored, b->n, m->stored_extra, b->extra[k], &bad)) {
-    rc =
-        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                   "its '%s' holds a value that is not finite (NaN or infinite)", d->extra.name[k]);
-    return at_sample(d, b->ids[bad], rc);
-  }
+  CT_TRY(convert_beside(m, b, &as, &along, d->extra.name[k], ct_shape_sample(&d->extra.x[k]),
+                        b->extra[k]));
 out:
   return rc;
 }
@@ -273,24 +309,27 @@ out:
 /* Reads a further target and converts it to int32 labels or float32 values. */
 static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
 {
-  int rc = CT_OK, bad;
+  int rc = CT_OK;
   const ct_dataset_t *d = m->data;
   const ct_shape_t *stored = &d->info.more.x[k];
   const ct_more_as_t *how = &d->more_as[k];
   const ct_dataset_t as = {.info = {.x = *stored}, .affine = {.channels = 1, .a = {1}}};
-  int64_t values = ct_shape_sample(stored);
+  const ct__along_t along = {.channels = d->more_along[k], .by_class = how->labels};
+  int64_t values = ct_shape_sample(&d->more.x[k]);
   int32_t *labels = b->more[k];
   const char *from = m->stored_extra;
   CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_extra));
-  for (int64_t i = 0; how->labels && i < b->n * values; i++, from += ct_dtype_size(stored->dtype)) {
+  if (!how->labels || along.channels)
+    CT_TRY(convert_beside(m, b, &as, &along, d->more.name[k], values, b->more[k]));
+  for (int64_t i = 0; how->labels && along.channels && i < b->n; i++)
+    CT_TRY(take_labels(d, how, b->ids[i], values, (float *)b->more[k] + i * values,
+                       labels + i * values));
+  for (int64_t i = 0; how->labels && !along.channels && i < b->n * values;
+       i++, from += ct_dtype_size(stored->dtype)) {
     int64_t label = ct_dtype_whole(stored->dtype, from);
     CT_TRY(check_label(d, how, b->ids[i / values], label));
     labels[i] = (int32_t)label;
   }
-  if (how->labels || batch_convert(&as, stored, b->n, from, b->more[k], &bad)) goto out;
-  rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                  "its '%s' holds a value that is not finite (NaN or infinite)", d->more.name[k]);
-  return at_sample(d, b->ids[bad], rc);
 out:
   return rc;
 }

@@ -1,4 +1,4 @@
-/* random_crop, center_crop and random_flip, which move pixels without changing their values. */
+/* random_crop, center_crop and the flips, which move pixels without changing their values. */
 #include <math.h>
 #include <string.h>
 
@@ -285,3 +285,38 @@ const ct__transform_kind_t ct__transform_random_flip = {
     .rows = flip_rows,
     .move = random_flip,
     .view = view_mirrored};
+
+/* ---- random_vertical_flip ---- */
+
+void ct__image_flip_vertical(ct__pixels_t p, void *x, ct__image_size_t s)
+{
+  size_t row = (size_t)s.w * p.bytes;
+  char kept[256];
+  for (int64_t i = 0; i < p.planes * (s.h / 2); i++) {
+    char *plane = (char *)x + (size_t)(i / (s.h / 2) * s.h) * row;
+    char *top = plane + (size_t)(i % (s.h / 2)) * row;
+    char *bottom = plane + (size_t)(s.h - 1 - i % (s.h / 2)) * row;
+    for (size_t at = 0, n; at < row; at += n) {
+      n = row - at < sizeof kept ? row - at : sizeof kept;
+      memcpy(kept, top + at, n);
+      memcpy(top + at, bottom + at, n);
+      memcpy(bottom + at, kept, n);
+    }
+  }
+}
+
+static void random_vertical_flip(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p,
+                                 const void *in, void *out)
+{
+  const flip_t *o = s->o;
+  (void)in;
+  if (ct__draw(d) < o->p) ct__image_flip_vertical(p, out, ct__image_size(&s->in));
+}
+
+const ct__transform_kind_t ct__transform_random_vertical_flip = {.name = "random_vertical_flip",
+                                                                 .help = "mirrors top to bottom",
+                                                                 .flags = CT__TRANSFORM_RANDOM |
+                                                                          CT__TRANSFORM_IN_PLACE,
+                                                                 .size = sizeof(flip_t),
+                                                                 .rows = flip_rows,
+                                                                 .move = random_vertical_flip};

@@ -15,10 +15,22 @@ static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
                                                     &ct__transform_normalize,
                                                     &ct__transform_random_crop,
                                                     &ct__transform_random_flip,
+                                                    &ct__transform_random_vertical_flip,
+                                                    &ct__transform_symmetry,
+                                                    &ct__transform_roll,
                                                     &ct__transform_random_resized_crop,
                                                     &ct__transform_resize,
                                                     &ct__transform_center_crop,
+                                                    &ct__transform_random_rotation,
+                                                    &ct__transform_random_affine,
+                                                    &ct__transform_random_perspective,
                                                     &ct__transform_color_jitter,
+                                                    &ct__transform_grayscale,
+                                                    &ct__transform_random_grayscale,
+                                                    &ct__transform_gaussian_blur,
+                                                    &ct__transform_gaussian_noise,
+                                                    &ct__transform_trivial_augment_wide,
+                                                    &ct__transform_rand_augment,
                                                     &ct__transform_random_erasing,
                                                     &ct__transform_mixup,
                                                     &ct__transform_cutmix};
@@ -72,7 +84,7 @@ void ct__transforms_close(ct_transforms_t *t)
 static int transforms_find(const build_t *b, const char *name, const ct__transform_kind_t **out)
 {
   const char *names[KINDS];
-  char all[400] = "";
+  char all[800] = "";
   ct__transform_location_t at = b->at;
   size_t len = 0;
   at.name = NULL;
@@ -82,7 +94,7 @@ static int transforms_find(const build_t *b, const char *name, const ct__transfo
     if (strcmp(names[i], name) == 0) return CT_OK;
     len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", names[i]);
   }
-  const char *nearest = ct_text_nearest(name, names, KINDS);
+  const char *nearest = ct_opt_nearest(name, names, KINDS);
   if (nearest)
     return ct__transform_refuse(&at, "unknown '%.80s'; did you mean '%s'?", name, nearest);
   return ct__transform_refuse(&at, "unknown '%.80s'; there are %s", name, all);
@@ -135,8 +147,10 @@ static int check_shape(const build_t *b, const ct__transform_kind_t *k)
   char shape[64];
   if (k->flags & CT__TRANSFORM_ANY_SHAPE) return CT_OK;
   if (b->now.ndim == 4 && b->now.dim[2] <= MAX_SIDE && b->now.dim[3] <= MAX_SIDE) return CT_OK;
+  if (b->now.ndim == 5 && k->flags & CT__TRANSFORM_VOLUMES) return CT_OK;
   ct_shape_text(&b->now, shape, sizeof shape);
-  return ct__transform_refuse(&b->at, "needs samples of C x H x W, but these are %s",
+  return ct__transform_refuse(&b->at, "needs samples of C x H x W%s, but these are %s",
+                              k->flags & CT__TRANSFORM_VOLUMES ? " or C x D x H x W" : "",
                               strchr(shape, 'x') + 1);
 }
 
@@ -179,6 +193,7 @@ static int add_step(build_t *b, ct__transform_t *s)
   if (!ct__decode_time_probe(&b->probe, s) && !s->map) CT_TRY(end_map(b));
   b->now = s->out;
   t->moves += !(s->kind->flags & CT__TRANSFORM_IN_PLACE);
+  t->along_moves += !(s->kind->flags & (CT__TRANSFORM_IN_PLACE | CT__TRANSFORM_COLOUR));
   t->step[t->steps++] = *s;
   s->o = NULL;
 out:
@@ -257,8 +272,7 @@ static int is_integer(ct_dtype_t t)
   return t != CT_F32 && t != CT_F64 && t != CT_F16 && t != CT_BF16;
 }
 
-/* Reserves workspace for an intermediate sample of so many floats. */
-static void grow_workspace(ct_transforms_t *t, int64_t sample, int64_t scratch)
+void ct__transforms_grow(ct_transforms_t *t, int64_t sample, int64_t scratch)
 {
   int64_t floats = (sample + ALIGNED - 1) / ALIGNED * ALIGNED;
   if (floats > t->widest) t->widest = floats;
@@ -273,11 +287,11 @@ static int transforms_finish(build_t *b, ct_transforms_t **out)
   CT_TRY(end_map(b));
   t->map = *b->first;
   t->decode_time = b->probe.length;
-  grow_workspace(t, ct_shape_sample(&b->now), 0);
+  ct__transforms_grow(t, ct_shape_sample(&b->now), 0);
   for (int i = 0; i < t->mixes; i++)
     t->mix[i].in = t->mix[i].out = b->now;
   for (int i = t->decode_time; i < t->steps; i++)
-    grow_workspace(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
+    ct__transforms_grow(t, ct_shape_sample(&t->step[i].in), t->step[i].scratch);
   t->varies = b->varies;
   if (t->steps + t->mixes > 0) {
     *out = t;
@@ -394,7 +408,9 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
   ct__transform_location_t at = {.where = where,
                                  .key = "transforms",
                                  .full = info->wide ? 65535 : 255,
-                                 .unscaled = is_integer(info->x.dtype)};
+                                 .unscaled = is_integer(info->x.dtype),
+                                 .target_channels =
+                                     info->dense_target.ndim ? info->dense_target.dim[1] : 0};
   ct_shape_t trained = *x;
   if (o->training) return transforms_build(o->list, &at, 1, o != &none, info, x, first, out);
   if (o->val_list) {
@@ -453,7 +469,7 @@ const char *ct__transforms_fit(ct_transforms_t *t, const ct_shape_t *in, ct_shap
   for (int i = 0; i < t->steps; i++) {
     ct__transform_t s = t->step[i];
     if (!fit_step(&s, out)) return s.kind->name;
-    if (i >= t->decode_time) grow_workspace(t, ct_shape_sample(&s.in), s.scratch);
+    if (i >= t->decode_time) ct__transforms_grow(t, ct_shape_sample(&s.in), s.scratch);
   }
   return NULL;
 }
@@ -523,42 +539,6 @@ void ct__transforms_run_bytes(const ct_transforms_t *t, ct__pixels_t p, uint64_t
     if (s.kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s.position, id);
     if (!(s.kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
     s.kind->move(&s, &draws, p, now, to);
-    if (to != now) other = now;
-    now = to;
-  }
-}
-
-void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class)
-{
-  if (!t) return;
-  t->channels = channels;
-  t->by_class = by_class;
-  for (int i = 0; i < t->steps; i++) {
-    const ct_shape_t *in = &t->step[i].in, *out = &t->step[i].out;
-    grow_workspace(t, ct_shape_sample(in) / in->dim[1] * channels, 0);
-    grow_workspace(t, ct_shape_sample(out) / out->dim[1] * channels, 0);
-  }
-}
-
-void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
-                                     int64_t id, float *work, float *y)
-{
-  float *now = ct__transforms_start(t, work, y), *other = work + t->widest;
-  int moves = t->moves;
-  for (int i = 0; i < t->steps; i++) {
-    ct__transform_t s = t->step[i];
-    if (s.kind->flags & CT__TRANSFORM_COLOUR) continue;
-    ct__draws_t draws = {0};
-    float *to = now;
-    s.in.dim[1] = s.out.dim[1] = t->channels;
-    s.map = NULL;
-    if (s.kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s.position, id);
-    if (!(s.kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? y : other;
-    int labels = t->by_class && s.kind->apply_labels;
-    if (s.kind->move)
-      s.kind->move(&s, &draws, (ct__pixels_t){t->channels, sizeof *y}, now, to);
-    else
-      (labels ? s.kind->apply_labels : s.kind->apply)(&s, &draws, now, to, work + 2 * t->widest);
     if (to != now) other = now;
     now = to;
   }

@@ -62,12 +62,13 @@ typedef struct ct__view {
 /** The position of a transform in the configuration, for messages, and properties of its input
  * samples. */
 typedef struct ct__transform_location {
-  const char *where; /**< configuration file, such as "train.yaml" */
-  const char *key;   /**< key of the list, such as "transforms" */
-  const char *name;  /**< name of the transform, such as "random_crop" */
-  int line;          /**< 0: from the command line */
-  double full;       /**< the divisor of to_tensor */
-  int unscaled;      /**< 1: stored integers to which no map has been applied yet */
+  const char *where;       /**< configuration file, such as "train.yaml" */
+  const char *key;         /**< key of the list, such as "transforms" */
+  const char *name;        /**< name of the transform, such as "random_crop" */
+  int line;                /**< 0: from the command line */
+  double full;             /**< the divisor of to_tensor */
+  int unscaled;            /**< 1: stored integers to which no map has been applied yet */
+  int64_t target_channels; /**< channels of the dense target; 0: the data has none */
 } ct__transform_location_t;
 
 /** Returns CT_ERR_USAGE; the message is "file:line: transforms.random_crop: " and the text. */
@@ -96,8 +97,17 @@ enum {
   CT__TRANSFORM_MIX = 8,       /**< mixes two samples; applied after the list, not in it */
   CT__TRANSFORM_COLOUR = 16,   /**< changes values only, so dense targets are unchanged */
   CT__TRANSFORM_RESIZES = 32,  /**< with view(): resizes, at most once in a view */
-  CT__TRANSFORM_MIRRORS = 64   /**< with view(): mirrors, only as the last of a view */
+  CT__TRANSFORM_MIRRORS = 64,  /**< with view(): mirrors, only as the last of a view */
+  CT__TRANSFORM_VOLUMES = 128  /**< accepts C x D x H x W too */
 };
+
+/** An array whose pixels move along with those of the samples: a dense target, or another target or
+ * input with the same pixels. */
+typedef struct ct__along {
+  int64_t channels;
+  int by_class;  /**< 1: labels, which cannot be averaged */
+  int is_target; /**< 1: the dense target, of which `target_vectors` speaks */
+} ct__along_t;
 
 typedef struct ct__transform ct__transform_t;
 
@@ -143,6 +153,7 @@ struct ct__transform {
   /** The map of the conversion if move() may as well precede it; then float32 pixels outside the
    * image are its result for 0.  NULL: they are 0. */
   const ct_affine_t *map;
+  const ct__along_t *along; /**< the array that is transformed; NULL: the sample itself */
   ct_shape_t in, out;
   int64_t scratch;
 };
@@ -150,7 +161,11 @@ struct ct__transform {
 extern const ct__transform_kind_t ct__transform_to_tensor, ct__transform_normalize,
     ct__transform_random_crop, ct__transform_center_crop, ct__transform_random_flip,
     ct__transform_resize, ct__transform_random_resized_crop, ct__transform_color_jitter,
-    ct__transform_random_erasing, ct__transform_mixup, ct__transform_cutmix;
+    ct__transform_random_erasing, ct__transform_mixup, ct__transform_cutmix,
+    ct__transform_random_vertical_flip, ct__transform_random_rotation, ct__transform_random_affine,
+    ct__transform_random_perspective, ct__transform_gaussian_blur, ct__transform_gaussian_noise,
+    ct__transform_grayscale, ct__transform_random_grayscale, ct__transform_trivial_augment_wide,
+    ct__transform_rand_augment, ct__transform_symmetry, ct__transform_roll;
 /** to_tensor and normalize, folded into one map, after another transform; not in the table. */
 extern const ct__transform_kind_t ct__transform_affine;
 
@@ -169,6 +184,7 @@ void ct__image_crop(ct__pixels_t p, const void *x, ct__image_size_t in, int64_t 
 /** Computes the corner of center_crop's window; negative if the window is larger than the image. */
 void ct__image_center(ct__image_size_t in, ct__image_size_t out, int64_t *top, int64_t *left);
 void ct__image_flip(ct__pixels_t p, void *x, ct__image_size_t s);
+void ct__image_flip_vertical(ct__pixels_t p, void *x, ct__image_size_t s);
 void ct__image_brightness(float *x, ct__image_size_t s, float factor);
 void ct__image_contrast(float *x, ct__image_size_t s, float factor);
 void ct__image_saturation(float *x, ct__image_size_t s, float factor);
@@ -213,6 +229,69 @@ int64_t ct__image_resize_workspace(int64_t w);
 void ct__image_resize(const float *x, ct__image_size_t in, ct__image_box_t b,
                       const ct__image_taps_t t[2], float *scratch, float *y);
 
+/** Where a pixel of the result is read: v, a 3 x 3 matrix, makes x * z, y * z and z of a place in
+ * the image of the column, the row and 1. */
+typedef struct ct__image_map {
+  double v[9];
+} ct__image_map_t;
+/** The parameters of torchvision's affine(); an image is turned clockwise. */
+typedef struct ct__image_affine {
+  double degrees, translate[2], scale, shear[2]; /**< x, y; shear in degrees */
+  const double *centre;                          /**< x, y; NULL: the middle */
+} ct__image_affine_t;
+ct__image_map_t ct__image_affine(ct__image_size_t s, const ct__image_affine_t *a);
+/** Makes the map of torchvision's perspective(): the corners of the image, clockwise from the upper
+ * left, move to to[][x, y].  Returns 0 if there is none. */
+int ct__image_perspective(ct__image_size_t s, const int64_t to[4][2], ct__image_map_t *out);
+/** Draws the corners of random_perspective. */
+void ct__image_corners(ct__image_size_t s, double distortion_scale, ct__draws_t *d,
+                       int64_t to[4][2]);
+/** How an image is read between its pixels and outside. */
+typedef struct ct__image_sampling {
+  int bilinear;              /**< 0: the nearest pixel */
+  int fills;                 /**< numbers in fill, for all channels or for each; 0: outside is 0 */
+  float fill[CT_AFFINE_MAX]; /**< value outside */
+} ct__image_sampling_t;
+/** Reads an option `fill`. */
+int ct__image_sampling(const ct__transform_location_t *at, const ct_opt_doubles_t *fill,
+                       int64_t channels, ct__image_sampling_t *out);
+void ct__image_warp(const float *x, ct__image_size_t s, const ct__image_map_t *map,
+                    const ct__image_sampling_t *how, float *y);
+/** Returns the floats of scratch memory for ct__image_blur(). */
+int64_t ct__image_blur_workspace(ct__image_size_t s, const int64_t kernel[2]);
+/** Blurs in place, mirroring at the borders; kernel: width and height, odd. */
+void ct__image_blur(float *x, ct__image_size_t s, const int64_t kernel[2], double sigma,
+                    float *scratch);
+/** Makes an image gray, with so many equal channels; y may be x. */
+void ct__image_gray(const float *x, ct__image_size_t s, float *y, int64_t channels);
+
+/** The operations of trivial_augment_wide and rand_augment. */
+typedef enum {
+  CT__AUGMENT_IDENTITY,
+  CT__AUGMENT_SHEAR_X,
+  CT__AUGMENT_SHEAR_Y,
+  CT__AUGMENT_TRANSLATE_X,
+  CT__AUGMENT_TRANSLATE_Y,
+  CT__AUGMENT_ROTATE,
+  CT__AUGMENT_BRIGHTNESS,
+  CT__AUGMENT_COLOUR,
+  CT__AUGMENT_CONTRAST,
+  CT__AUGMENT_SHARPNESS,
+  CT__AUGMENT_POSTERIZE,
+  CT__AUGMENT_SOLARIZE,
+  CT__AUGMENT_AUTOCONTRAST,
+  CT__AUGMENT_EQUALIZE,
+  CT__AUGMENTS
+} ct__augment_t;
+/** Returns the magnitude of an operation in bin \a bin of \a bins; wide: of
+ * trivial_augment_wide. */
+double ct__augment_magnitude(ct__augment_t op, int wide, ct__image_size_t s, int64_t bin,
+                             int64_t bins);
+/** Applies an operation as torchvision does to uint8: x holds integers of 0 to 255.  \a scratch has
+ * the size of x. */
+void ct__augment(ct__augment_t op, double magnitude, float *x, ct__image_size_t s,
+                 const ct__image_sampling_t *how, float *scratch);
+
 /** Returns the floats of scratch memory for ct__image_resample() of \a w columns. */
 int64_t ct__image_resample_workspace(int64_t w, int channels);
 /** Resizes uint8 x[][w][channels] to y[t[0].outputs][t[1].outputs][channels], rounded. */
@@ -227,15 +306,14 @@ struct ct_transforms {
   ct__transform_t *step; /**< the transforms of a single sample, after its conversion */
   int steps;             /**< number of transforms in `step` */
   int moves;             /**< number of these that do not work in place */
+  int along_moves;       /**< number of these that are applied to arrays that move along */
   ct_affine_t map;       /**< copy of the map of the conversion */
   int decode_time;       /**< number of decode-time steps, until they are taken out */
   ct__transform_t mix[CT__TRANSFORM_MIXES];
   int mixes;
-  int varies;       /**< 1: samples differ in size, so each is planned when it is read */
-  int64_t channels; /**< channels of a dense target */
-  int by_class;     /**< 1: dense targets are labels */
-  int64_t widest;   /**< floats of the largest intermediate sample */
-  int64_t scratch;  /**< floats of the largest scratch memory of a step */
+  int varies;      /**< 1: samples differ in size, so each is planned when it is read */
+  int64_t widest;  /**< floats of the largest intermediate sample */
+  int64_t scratch; /**< floats of the largest scratch memory of a step */
 };
 /** Frees what a step owns. */
 void ct__transform_clear(ct__transform_t *s);
@@ -277,14 +355,22 @@ void ct__transforms_run_bytes(const ct_transforms_t *t, ct__pixels_t p, uint64_t
                               int64_t epoch, int64_t id, const uint8_t *stored, uint8_t *work,
                               uint8_t *x);
 
-/** Local.  Applies the list to dense targets with so many channels too, from now on; \a by_class:
- * they are labels.  \a t may be NULL. */
-void ct__transforms_dense_targets(ct_transforms_t *t, int64_t channels, int by_class);
-/** Hot.  Applies the geometric transforms of sample \a id to its dense target, with the same draws.
- * \a work is the workspace of ct__transforms_run(), for the channels of the sample or of the
- * target, whichever are more. */
-void ct__transforms_run_dense_target(const ct_transforms_t *t, uint64_t seed, int64_t epoch,
-                                     int64_t id, float *work, float *y);
+/** Reserves workspace for an intermediate sample of so many floats, and for the scratch memory of a
+ * step. */
+void ct__transforms_grow(ct_transforms_t *t, int64_t sample, int64_t scratch);
+/** Returns the name of the first random transform of the list that moves pixels; NULL: none does.
+ * \a t may be NULL. */
+const char *ct__transforms_moves(const ct_transforms_t *t);
+/** Local.  Makes sure that the workspace suffices for arrays with so many channels that move along
+ * with the samples.  \a t may be NULL. */
+void ct__transforms_make_room_along(ct_transforms_t *t, int64_t channels);
+/** Returns the address to which an array has to be written before ct__transforms_run_along()
+ * produces \a y. */
+float *ct__transforms_start_along(const ct_transforms_t *t, float *work, float *y);
+/** Hot.  Applies the geometric transforms of sample \a id to an array that moves along with it,
+ * with the same draws.  \a work is the workspace of ct__transforms_run(). */
+void ct__transforms_run_along(const ct_transforms_t *t, const ct__along_t *along, uint64_t seed,
+                              int64_t epoch, int64_t id, float *work, float *y);
 
 /** Finds the decode-time steps while the list is read. */
 typedef struct ct__decode_time_probe {

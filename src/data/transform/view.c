@@ -29,6 +29,7 @@ int ct__decode_time_take(ct_transforms_t **t, ct_reader_info_t *info, ct__decode
     }
     h->step[i] = from->step[i];
     from->moves -= !(h->step[i].kind->flags & CT__TRANSFORM_IN_PLACE);
+    from->along_moves -= !(h->step[i].kind->flags & CT__TRANSFORM_IN_PLACE);
   }
   from->steps -= h->steps;
   from->decode_time = 0;
