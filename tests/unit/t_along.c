@@ -92,6 +92,35 @@ static void expect_along(const char *dir, const char *list)
   ct_dataset_close(&d);
 }
 
+/* Values between pixels are means, labels those of a pixel: of the sample, or 0 outside. */
+static void labels_are_not_averaged(void)
+{
+  static const char list[] = "random_rotation: {degrees: [30, 30], interpolation: bilinear}";
+  const char *dir = ct_test_dir();
+  ct_dataset_t d;
+  ct_feed_t *f;
+  const ct_batch_t *b;
+  int wrong = 0, means = 0;
+  ct_sampler_t s = {.seed = 3, .samples = SAMPLES, .batch = SAMPLES};
+  write_file(dir, 0);
+  if (CT_ASSERT_OK(open_data(dir, list, "masks", &d)) != CT_OK) return;
+  CT_ASSERT_OK(ct_feed_open(&d, &s, &(ct_feed_opts_t){.size = 1, .one_epoch = 1}, &f));
+  CT_ASSERT_OK(ct_feed_next(f, &b));
+  for (int64_t i = 0; i < SAMPLES * 24; i++) {
+    const int32_t label = b->labels[i];
+    int known = label == 0;
+    for (int64_t k = 0; k < 24; k++)
+      known |= label == element(b->ids[i / 24], k);
+    wrong += !known || label != ((const int32_t *)b->more[0])[i];
+    wrong += b->x[i] != ((const float *)b->more[1])[i] || b->extra[0][i] != (float)label;
+    means += b->x[i] != (float)label;
+  }
+  CT_ASSERT_INT(wrong, 0);
+  CU_ASSERT(means > 100);
+  ct_feed_close(f);
+  ct_dataset_close(&d);
+}
+
 static void all_arrays_of_pixels_move_with_their_sample(void)
 {
   static const char *const images[] = {
@@ -153,6 +182,7 @@ static void targets_of_another_resolution_are_refused(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
+      CT_TEST(labels_are_not_averaged),
       CT_TEST(all_arrays_of_pixels_move_with_their_sample),
       CT_TEST(voxels_move_with_their_sample),
       CT_TEST(labels_that_moved_are_checked),

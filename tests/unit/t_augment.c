@@ -314,9 +314,9 @@ static void corners_are_uniform(void)
 enum { SMALL = 3 * 12 * 11, OUTCOMES = 1600 };
 typedef struct outcome {
   uint64_t hash;
-  double p;      /* how often it comes */
-  int geometric; /* 1: of the geometric operations alone, 0: of others, -1: of both */
-  int op, bin;   /* of the first that made it */
+  double p;       /* how often it comes */
+  int geometric;  /* 1: of the geometric operations alone, 0: of others, -1: of both */
+  int bin, times; /* how many operations and bins make it, and the bin of the first */
 } outcome_t;
 static outcome_t outcomes[OUTCOMES];
 static int found;
@@ -336,13 +336,14 @@ static int find(uint64_t hash)
   return -1;
 }
 
-static void note(const float *x, int op, int bin, int geometric, double p)
+static void note(const float *x, int bin, int geometric, double p)
 {
   uint64_t hash = hash_of(x);
   int i = find(hash);
   CU_ASSERT_FATAL(found < OUTCOMES);
-  if (i < 0) outcomes[i = found++] = (outcome_t){hash, 0, geometric, op, bin};
+  if (i < 0) outcomes[i = found++] = (outcome_t){hash, 0, geometric, bin, 0};
   outcomes[i].p += p;
+  outcomes[i].times++;
   if (outcomes[i].geometric != geometric) outcomes[i].geometric = -1;
 }
 
@@ -362,7 +363,7 @@ static void note_all(const float *x, int wide, int bin, int ops, int before, dou
       if (ops > 1)
         note_all(y, wide, bin, ops - 1, moves, own);
       else
-        note(y, i, bin, before < 0 || before == moves ? moves : -1, own);
+        note(y, bin, before < 0 || before == moves ? moves : -1, own);
     }
 }
 
@@ -397,11 +398,16 @@ static void expect_outcomes(const char *yaml)
   }
   CT_ASSERT_INT(wrong, 0);
   CU_ASSERT(moved > DRAWS / 20);
-  double all = 0;
+  double all = 0, share[31] = {0};
+  int by_bin[31] = {0};
   for (int k = 0; k < found; k++) {
+    share[outcomes[k].bin] += outcomes[k].times == 1 ? outcomes[k].p : 0;
+    by_bin[outcomes[k].bin] += outcomes[k].times == 1 ? count[k] : 0;
     chi += pow(count[k] - DRAWS * outcomes[k].p, 2) / (DRAWS * outcomes[k].p);
     all += outcomes[k].p;
   }
+  for (int bin = 0; bin < 31; bin++) /* where each outcome is of one bin */
+    if (share[bin] > 0) expect_share("a bin", by_bin[bin], DRAWS, share[bin]);
   CT_ASSERT_NEAR(all, 1, 1e-9);
   /* as expect_even; rare outcomes have wider tails */
   if (chi > found + 8 * sqrt(2.0 * found) + 12) printf("# %s: %g of %d\n", yaml, chi, found);

@@ -64,6 +64,15 @@ static int code_of(const float *x, const float *y, const int64_t n[3])
   return -1;
 }
 
+/* Returns 1 if a symmetry is a rotation: its matrix has the determinant 1. */
+static int is_rotation(int code)
+{
+  int p[3], flip[3];
+  decode(code, p, flip);
+  int cycle = p[0] != 0 && p[1] != 1 && p[2] != 2, same = p[0] == 0 && p[1] == 1 && p[2] == 2;
+  return (cycle || same) == (flip[0] + flip[1] + flip[2] + 1) % 2;
+}
+
 /* Counts the symmetries that a list makes of samples of d x h x w (d 0: images), which must be so
  * many and equally frequent. */
 static void expect_symmetries(const char *list, int64_t d, int64_t h, int64_t w, int expected)
@@ -82,6 +91,7 @@ static void expect_symmetries(const char *list, int64_t d, int64_t h, int64_t w,
     run_on(&l, i, x, 2 * plane, y);
     int code = code_of(x, y, n);
     CU_ASSERT_FATAL(code >= 0 && code == code_of(x + plane, y + plane, n));
+    CU_ASSERT_FATAL(!strstr(list, "rotations") || is_rotation(code));
     count[code]++;
   }
   for (int i = 0; i < CODES; i++)

@@ -75,12 +75,45 @@ static void labels_are_resized_by_the_nearest(void)
   }
 }
 
+/* Places outside of the sample get a label of their own; those inside are 1 to 5. */
+static void labels_outside_are_filled(void)
+{
+  static const char *const lists[] = {
+      "t: [{random_crop: {padding: 3, target_fill: 255}}]",
+      "t: [{center_crop: {size: 12, target_fill: 255}}]",
+      "t: [{random_rotation: {degrees: [45, 45], target_fill: 255}}]",
+      "t: [{random_affine: {degrees: 0, scale: [0.5, 0.5], target_fill: 255}}]",
+      "t: [{random_perspective: {p: 1, target_fill: 255}}]"};
+  float y[MOST], in[H * W], work[8 * MOST];
+  for (int i = 0; i < H * W; i++)
+    in[i] = (float)(i % 5 + 1);
+  for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
+    int filled = 0, inside = 0;
+    list_t l;
+    CT_ASSERT_OK(open_shape(lists[k], 1, CT_F32, ct_shape(4, 1, 3, H, W), &l));
+    int64_t plane = l.x.dim[2] * l.x.dim[3];
+    for (int64_t id = 0; id < 8; id++) {
+      memcpy(ct__transforms_start_along(l.t, work, y), in, sizeof in);
+      ct__transforms_run_along(l.t, &(ct__along_t){1, 1, 1}, 3, 1, id, work, y);
+      for (int64_t i = 0; i < plane; i++) {
+        filled += y[i] == 255;
+        inside += y[i] >= 1 && y[i] <= 5;
+      }
+    }
+    if (!filled) printf("# %s\n", lists[k]);
+    CU_ASSERT(filled > 0);
+    CT_ASSERT_INT(filled + inside, 8 * plane);
+    close_list(&l);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {
       CT_TEST(answers_go_where_their_sample_goes),
       CT_TEST(colours_are_not_of_answers),
       CT_TEST(labels_are_resized_by_the_nearest),
+      CT_TEST(labels_outside_are_filled),
       CT_TEST_END,
   };
   return ct_test_main("answers by place", tests, argc, argv);

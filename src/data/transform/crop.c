@@ -40,10 +40,25 @@ void ct__image_crop(ct__pixels_t p, const void *x, ct__image_size_t in, int64_t 
   }
 }
 
+/* Crops a sample, or an array that moves along with it, which is padded with \a target_fill. */
+static void crop_sample(const ct__transform_t *s, ct__pixels_t p, const void *in, int64_t top,
+                        int64_t left, double target_fill, void *out)
+{
+  const ct_affine_t fill = {.channels = 1, .b = {(float)target_fill}};
+  ct__image_crop(p, in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out),
+                 s->along ? &fill : s->map);
+}
+
+#define TARGET_FILL(T)                                                                       \
+  CT_OPT_DOUBLE(T, target_fill, "0", -1e9, 1e9,                                              \
+                "padding of masks and other arrays that move along, such as the class that " \
+                "the loss ignores")
+
 /* ---- random_crop ---- */
 
 typedef struct crop {
   int64_t size[2];
+  double target_fill;
   ct_opt_doubles_t padding;
   int64_t pad[4]; /* left, top, right, bottom */
 } crop_t;
@@ -53,6 +68,7 @@ static const ct_opt_t crop_rows[] = {
     {"padding", CT_OPT_T_DOUBLES, offsetof(crop_t, padding), "0", 0, 1e6, 0,
      "zeros around the sample: one number for all sides, [left-right, top-bottom] or [left, top, "
      "right, bottom]"},
+    TARGET_FILL(crop_t),
     CT_OPT_END};
 
 static int read_padding(crop_t *o, const ct__transform_location_t *at)
@@ -111,7 +127,7 @@ static void random_crop(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p
   ct__image_size_t from = ct__image_size(&s->in), to = ct__image_size(&s->out);
   int64_t top = ct__draw_below(d, from.h + o->pad[1] + o->pad[3] - to.h + 1);
   int64_t left = ct__draw_below(d, from.w + o->pad[0] + o->pad[2] - to.w + 1);
-  ct__image_crop(p, in, from, top - o->pad[1], left - o->pad[0], out, to, s->map);
+  crop_sample(s, p, in, top - o->pad[1], left - o->pad[0], o->target_fill, out);
 }
 
 static int is_within(const ct__transform_t *s)
@@ -144,10 +160,11 @@ const ct__transform_kind_t ct__transform_random_crop = {
 
 typedef struct center {
   int64_t size[2];
+  double target_fill;
 } center_t;
 static const ct_opt_t center_rows[] = {
     CT_OPT_PAIR(center_t, size, NULL, 1, 1e6, "size of the window: one number or [h, w]"),
-    CT_OPT_END};
+    TARGET_FILL(center_t), CT_OPT_END};
 
 static int fit_center(ct__transform_t *s)
 {
@@ -176,7 +193,7 @@ static void center_crop(const ct__transform_t *s, ct__draws_t *d, ct__pixels_t p
   int64_t top, left;
   (void)d;
   ct__image_center(ct__image_size(&s->in), ct__image_size(&s->out), &top, &left);
-  ct__image_crop(p, in, ct__image_size(&s->in), top, left, out, ct__image_size(&s->out), s->map);
+  crop_sample(s, p, in, top, left, ((const center_t *)s->o)->target_fill, out);
 }
 
 static int is_smaller(const ct__transform_t *s)
