@@ -336,6 +336,8 @@ typedef struct ct_op_desc {
       int relu;             /**< 0: none; 1: ReLU; CT_RELU6: ReLU6 */
       int add;              /**< 1: x2 is added before the ReLU */
       int sync;             /**< training: statistics over a group of ranks (SyncBN) */
+      int untracked;        /**< 1: the plan sets `training` in evaluation too: the running
+                                 statistics are constants */
     } bnorm;
     struct {
       ct_act_t kind;
@@ -367,7 +369,8 @@ typedef struct ct_op_desc {
       uint32_t layer; /**< layer number, which selects the stream of random numbers */
       int dim, rows;  /**< a sample is `rows` consecutive indices of dim `dim`, and all of the other
                            dims; rows 0: 1 */
-      int whole;      /**< 1: drops whole rows of dim 0; dim is 0 */
+      int whole;      /**< 1: drops whole rows of dim 0; 2: all of them or none; dim is 0 */
+      int unscaled;   /**< 1: x * mask, not divided by 1 - p */
     } dropout;
     struct {
       ct_random_t kind;

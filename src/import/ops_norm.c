@@ -106,8 +106,6 @@ static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     CT_TRY(norm_scale(t, w[0], w[1], 1, &x));
     return ct__im_done(t, n, x);
   }
-  if (w[2] < 0 || w[3] < 0)
-    return ct__im_refuse("has no running statistics (track_running_stats=False)");
   CT_TRY(norm_eps(t, n, &text));
   CT_TRY(ct_pt2_number(t->g, n, "momentum", &momentum));
   if (momentum != 0.1)
@@ -116,10 +114,11 @@ static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   if (!fits) return ct__im_refuse("its weight or bias is not a parameter");
   text = more ? norm_join(t, text, more) : NULL;
   if (text && !affine) text = norm_join(t, text, "affine: no");
+  if (text && w[2] < 0) text = norm_join(t, text, "track_running_stats: no");
   if (!text) return CT_ERR_NOMEM;
   CT_TRY(norm_widen(t, x, &x));
   CT_TRY(ct__im_one(t, &x, "batchnorm", &t->layer[x].shape, x, "%s", text));
-  for (int i = affine ? 0 : 2; i < 4; i++)
+  for (int i = affine ? 0 : 2; i < (w[2] < 0 ? 2 : 4); i++)
     ct__im_weight(t, x, arg[i], w[i]);
   CT_TRY(ct__im_reshape(t, x, &s, &x));
   CT_TRY(ct__im_done(t, n, x));

@@ -175,6 +175,9 @@ int ct_graph_matches(const char *pattern, const char *name);
  * CT_ERR_USAGE: a pattern matches nothing, or nothing is left to train. */
 int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn, int *updating);
 
+/** Returns 1 if the layer is a batchnorm with running statistics. */
+int ct_layer_tracks(const ct_graph_t *g, const ct_layer_t *l);
+
 /** Returns the number of outputs, at least 1. */
 int ct_graph_outputs(const ct_graph_t *g);
 /** Returns the number of the layer that is output k. */

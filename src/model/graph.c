@@ -112,6 +112,11 @@ out:
   return rc;
 }
 
+int ct_layer_tracks(const ct_graph_t *g, const ct_layer_t *l)
+{
+  return l->ops->op == CT_OP_BNORM && g->param[l->param[2]].spec.buffer != CT_CONSTANT;
+}
+
 int ct_graph_outputs(const ct_graph_t *g)
 {
   return g->outputs ? g->outputs : 1;

@@ -39,6 +39,7 @@ static int taker(const folding_t *s, int i)
   const ct_graph_t *g = s->f->from;
   int j = g->layer[i].in[0];
   if (g->layer[i].ops->op != CT_OP_BNORM || j < 0 || s->uses[j] != 1) return -1;
+  if (!ct_layer_tracks(g, &g->layer[i])) return -1;
   for (int k = 0; k < g->layer[j].params; k++)
     if (g->param[g->layer[j].param[k]].uses != 1) return -1;
   ct_op_kind_t kind = g->layer[j].ops->op;

@@ -56,7 +56,7 @@ int ct_graph_freeze(ct_graph_t *g, const ct_opt_texts_t *patterns, int freeze_bn
     CT_FAIL(CT_ERR_USAGE, "train.freeze leaves no parameter to train");
   for (int i = 0; i < g->layers; i++) {
     ct_layer_t *l = &g->layer[i];
-    if (strcmp(l->ops->kind, "batchnorm") != 0) continue;
+    if (!ct_layer_tracks(g, l)) continue;
     int frozen = is_all_frozen(g, l);
     if (freeze_bn && (frozen || !patterns->n)) l->keeps_stats = 1;
     if (!freeze_bn && frozen) ++*updating;

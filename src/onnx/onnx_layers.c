@@ -102,9 +102,39 @@ static void attention(ct__onnx_t *o, const ct__onnx_layer_t *l)
 
 /* ---- normalization ---- */
 
+/* Normalises by the statistics of the batch. */
+static void batch_statistics(ct__onnx_t *o, const ct__onnx_layer_t *l)
+{
+  const ct_shape_t *x = &l->d->x;
+  int64_t wide[CT_MAX_DIMS] = {x->dim[1], 1, 1, 1, 1}, axes[CT_MAX_DIMS] = {0, 2, 3, 4};
+  const char *word[] = {"mean", "off", "square", "var", "eps_added", "std", "normal", "scaled"};
+  char n[8][CT__ONNX_NAME];
+  for (int i = 0; i < 8; i++)
+    ct_text_fit(n[i], sizeof n[i], "%s", ct__onnx_name(o, l->id, word[i]));
+  for (int i = 0; i < 4; i += 3) {
+    ct__onnx_node(o, "ReduceMean", OUT(n[i]), IN(i ? n[2] : l->x));
+    ct__onnx_ints(o, "axes", x->ndim - 1, axes);
+    if (i) break;
+    ct__onnx_node(o, "Sub", OUT(n[1]), IN(l->x, n[0]));
+    ct__onnx_node(o, "Mul", OUT(n[2]), IN(n[1], n[1]));
+  }
+  const char *eps = ct__onnx_scalar(o, l->id, "eps", l->d->u.bnorm.eps);
+  ct__onnx_node(o, "Add", OUT(n[4]), IN(n[3], eps));
+  ct__onnx_node(o, "Sqrt", OUT(n[5]), IN(n[4]));
+  ct__onnx_node(o, "Div", OUT(n[6]), IN(n[1], n[5]));
+  const char *weight = ct__onnx_made(o, l->id, 0, CT__ONNX_PARAM, "wide_weight", x->ndim - 1, wide);
+  ct__onnx_node(o, "Mul", OUT(n[7]), IN(n[6], weight));
+  const char *bias = ct__onnx_made(o, l->id, 1, CT__ONNX_PARAM, "wide_bias", x->ndim - 1, wide);
+  ct__onnx_node(o, "Add", OUT(l->y), IN(n[7], bias));
+}
+
 static void batchnorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   const char *p[4];
+  if (l->d->u.bnorm.untracked) {
+    batch_statistics(o, l);
+    return;
+  }
   for (int i = 0; i < 4; i++)
     p[i] = ct__onnx_param(o, l->id, i);
   ct__onnx_node(o, "BatchNormalization", OUT(l->y), IN(l->x, p[0], p[1], p[2], p[3]));

@@ -276,7 +276,10 @@ static int lower_layer(lowering_t *lo, int i)
   ct_plan_op_t op = {0};
   ct_graph_op(p->graph, i, p->o.n, &op.desc);
   op.desc.training = p->o.training && !l->keeps_stats;
-  if (op.desc.kind == CT_OP_BNORM) op.desc.u.bnorm.sync = op.desc.training && p->o.sync_bn;
+  if (op.desc.kind == CT_OP_BNORM) {
+    op.desc.u.bnorm.sync = op.desc.training && p->o.sync_bn;
+    op.desc.training |= op.desc.u.bnorm.untracked;
+  }
   if (op.desc.kind == CT_OP_RELU && fuse_relu(lo, i)) return CT_OK;
   int relu6 = op.desc.kind == CT_OP_ACT && op.desc.u.act.kind == CT_ACT_RELU6;
   if (relu6 && fuse_relu6(lo, i)) return CT_OK;

@@ -151,7 +151,8 @@ void ct__one_value_count(ct_trainer_t *t, const ct_batch_t *b)
 {
   const ct_graph_t *g = t->env.graph;
   for (int i = 0; i < g->layers && b; i++)
-    if (takes_statistics(&g->layer[i])) t->tracked[i] += counted(t, b, pixels_of(&g->layer[i]));
+    if (takes_statistics(&g->layer[i])) /* the first layer of several owns the count of all */
+      t->tracked[g->param[g->layer[i].param[2]].layer] += counted(t, b, pixels_of(&g->layer[i]));
 }
 
 void ct__one_value_share(ct_trainer_t *t)

@@ -207,7 +207,7 @@ static int visit_model(walk_t *w)
   for (int i = 0; i < g->params; i++) {
     int buffer = g->param[i].spec.buffer;
     CT_TRY(visit_array(w, "/model/", i, model_arena_of(t, i)));
-    int norm = g->layer[g->param[i].layer].ops->op == CT_OP_BNORM;
+    int norm = ct_layer_tracks(g, &g->layer[g->param[i].layer]);
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
     if (!buffer || !norm || !last) continue;
     const char *dot = strrchr(g->param[i].name, '.');
