@@ -186,7 +186,7 @@ static const char *check_dropout(const ct_op_desc_t *d)
 {
   int dim = d->u.dropout.dim, rows = d->u.dropout.rows ? d->u.dropout.rows : 1;
   if (!(d->u.dropout.p >= 0 && d->u.dropout.p <= 1)) return "p is not in 0 to 1";
-  if (dim < 0 || dim >= d->x.ndim) return "there is no such dim of samples";
+  if (dim < 0 || dim >= d->x.ndim) return "the dim of samples is not one of the input's dims";
   if (dim && d->u.dropout.whole) return "whole rows are dropped if the samples are in dim 0";
   if (rows < 1 || d->x.dim[dim] % rows) return "the dim of samples is not a multiple of the rows";
   return same_shape(d);
@@ -278,7 +278,8 @@ static const char *check_concat(const ct_op_desc_t *d)
   int along = ct_op_concat_dim(d);
 
   if (d->y.ndim != d->x.ndim) return "input and output differ in dimensions";
-  if (along < 0 || along >= d->x.ndim) return "there is no such dim to concatenate";
+  if (along < 0 || along >= d->x.ndim)
+    return "the dim to concatenate is not one of the input's dims";
   if (d->x.dim[along] >= d->y.dim[along]) return "the output is too small for the second input";
   for (int i = 0; i < d->x.ndim; i++)
     if (i != along && d->x.dim[i] != d->y.dim[i])
@@ -443,7 +444,7 @@ static const char *check_matmul(const ct_op_desc_t *d)
 static const char *check_softmax(const ct_op_desc_t *d)
 {
   int dim = d->u.softmax.dim;
-  return dim >= 0 && dim < d->x.ndim ? same_shape(d) : "there is no such dim";
+  return dim >= 0 && dim < d->x.ndim ? same_shape(d) : "the dim is not one of the input's dims";
 }
 
 /* Returns 1 if y has the dims of x without the reduced ones; if none is left, one dim of 1. */
@@ -470,7 +471,8 @@ static const char *check_reduce(const ct_op_desc_t *d)
   int one = mode == CT_RED_MAX || mode == CT_RED_MIN || mode == CT_RED_CUMSUM;
 
   if ((unsigned)mode >= CT_RED_COUNT) return "unknown reduction";
-  if (!dims || dims >> d->x.ndim) return "there is no such dim";
+  if (!dims) return "there is no dim to reduce";
+  if (dims >> d->x.ndim) return "a dim to reduce is not one of the input's dims";
   if (one && dims & (dims - 1)) return "it works along one dim";
   if (mode == CT_RED_CUMSUM) return same_shape(d);
   if (mode == CT_RED_NORM && !(d->u.reduce.p > 0)) return "the order p is not above 0";

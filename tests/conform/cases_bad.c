@@ -204,12 +204,12 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                             \
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                     \
   X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))        \
-  X(CT_OP_CONCAT, "no such dim", d->u.concat.along = 5)                                     \
-  X(CT_OP_CONCAT, "no such dim", d->u.concat.along = -1)                                    \
+  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = 5)                                  \
+  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = -1)                                 \
   X(CT_OP_CONCAT, "dim that is", (d->u.concat.along = 4, d->y.dim[3] = 6))                  \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                          \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                          \
-  X(CT_OP_DROPOUT, "no such dim", d->u.dropout.dim = 4)                                     \
+  X(CT_OP_DROPOUT, "not one of the", d->u.dropout.dim = 4)                                  \
   X(CT_OP_DROPOUT, "multiple of the rows", d->u.dropout.rows = 3)                           \
   X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                             \
   X(CT_OP_DROPOUT, "whole rows", d->u.dropout.whole = d->u.dropout.dim = 1)                 \
@@ -268,11 +268,11 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SDPA, "as many values", d->x3.dim[1] = 5)                                         \
   X(CT_OP_SDPA, "one row of values", d->y.dim[2] = 8)                                       \
   X(CT_OP_SDPA, "above 0", d->u.sdpa.scale = 0)                                             \
-  X(CT_OP_SOFTMAX, "no such dim", d->u.softmax.dim = 4)                                     \
+  X(CT_OP_SOFTMAX, "not one of the", d->u.softmax.dim = 4)                                  \
   X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                             \
   X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)     \
-  X(CT_OP_REDUCE, "no such dim", d->u.reduce.dims = 0)                                      \
-  X(CT_OP_REDUCE, "no such dim", d->u.reduce.dims = 16)                                     \
+  X(CT_OP_REDUCE, "no dim to reduce", d->u.reduce.dims = 0)                                 \
+  X(CT_OP_REDUCE, "not one of the", d->u.reduce.dims = 16)                                  \
   X(CT_OP_REDUCE, "one dim", d->u.reduce.mode = CT_RED_MAX)                                 \
   X(CT_OP_REDUCE, "in shape", d->u.reduce.mode = CT_RED_CUMSUM; d->u.reduce.dims = 4)       \
   X(CT_OP_REDUCE, "order", d->u.reduce.mode = CT_RED_NORM; d->u.reduce.p = 0)               \
