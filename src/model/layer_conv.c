@@ -5,15 +5,11 @@
 #include "model/layer_window.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
-
-enum { INIT_DEFAULT, INIT_HE_FAN_OUT, INIT_HE_FAN_IN, INIT_TRUNC_NORMAL };
-enum { BIAS_DEFAULT, BIAS_ZERO };
 
 typedef struct {
   int64_t out;
@@ -39,12 +35,7 @@ typedef struct {
       CT_OPT_INT(conv_t, groups, "1", 1, 1 << 24,                                                \
                  "groups of channels that are convolved separately"),                            \
       CT_OPT_BOOL(conv_t, bias, "true", "add a trained bias per channel"),                       \
-      CT_OPT_CHOICE(conv_t, init, "default", "default|he_fan_out|he_fan_in|trunc_normal",        \
-                    "initial weights: PyTorch's default; normal (He et al. 2015) by fan-out or " \
-                    "fan-in; truncated normal with variance 1 / fan-in and zero bias"),          \
-      CT_OPT_CHOICE(conv_t, bias_init, "default", "default|zero",                                \
-                    "initial bias: PyTorch's default, or zero"),                                 \
-      CT_OPT_END
+      CT__LAYER_CONV_INIT(conv_t), CT_OPT_END
 
 static const ct_opt_t rows1[] = {ROWS(CT_OPT_SINGLE, "steps")};
 static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
@@ -215,16 +206,7 @@ static int conv_params(const void *opts, const ct_shape_t *in,
   }
   spec[0] = ct__layer_uniform("weight", ct_shape_dims(2 + space, dim), in_channels * taps);
   spec[1] = ct__layer_uniform("bias", ct_shape(1, o->out), in_channels * taps);
-  if (o->init == INIT_HE_FAN_OUT || o->init == INIT_HE_FAN_IN) {
-    int64_t channels = o->init == INIT_HE_FAN_OUT ? o->out : in_channels;
-    spec[0].init = CT_INIT_NORMAL;
-    spec[0].scale = sqrt(2 / ((double)channels * (double)taps));
-  }
-  if (o->init == INIT_TRUNC_NORMAL) {
-    spec[0].init = CT_INIT_TRUNC_NORMAL;
-    spec[0].scale = 1 / sqrt((double)in_channels * (double)taps);
-  }
-  if (o->bias_init == BIAS_ZERO || o->init == INIT_TRUNC_NORMAL) spec[1].init = CT_INIT_ZERO;
+  ct__layer_conv_init(o->init, o->bias_init, spec);
   return o->bias ? 2 : 1;
 }
 

@@ -11,6 +11,7 @@ typedef struct {
   int64_t kernel[3], stride[3], padding[3], output_padding[3], dilation[3];
   int64_t groups;
   int bias;
+  int init, bias_init;
 } convt_t;
 
 #define ROWS(SIZE, order)                                                            \
@@ -23,7 +24,8 @@ typedef struct {
       CT_OPT_INT(convt_t, groups, "1", 1, 1 << 24,                                   \
                  "groups of channels that are convolved separately"),                \
       SIZE(convt_t, dilation, "1", 1, 4096, "output pixels from tap to tap"),        \
-      CT_OPT_BOOL(convt_t, bias, "true", "add a trained bias per channel"), CT_OPT_END
+      CT_OPT_BOOL(convt_t, bias, "true", "add a trained bias per channel"),          \
+      CT__LAYER_CONV_INIT(convt_t), CT_OPT_END
 
 static const ct_opt_t rows1[] = {ROWS(CT_OPT_SINGLE, "steps")};
 static const ct_opt_t rows2[] = {ROWS(CT_OPT_PAIR, "rows, columns")};
@@ -91,6 +93,7 @@ static int convt_params(const void *opts, const ct_shape_t *in,
   }
   spec[0] = ct__layer_uniform("weight", ct_shape_dims(2 + space, dim), fan);
   spec[1] = ct__layer_uniform("bias", ct_shape(1, o->out), fan);
+  ct__layer_conv_init(o->init, o->bias_init, spec);
   return o->bias ? 2 : 1;
 }
 

@@ -1,6 +1,8 @@
 /* Output shapes of convolution and pooling windows in one to three dims, as in PyTorch. */
 #include "model/layer_window.h"
 
+#include <math.h>
+
 #include "base/ct_err.h"
 
 /* Writes sizes as "3x3" into buf; returns buf. */
@@ -29,6 +31,24 @@ int ct__layer_window_infer(const ct__layer_window_t *w, const ct_shape_t *in, in
   *out = ct_shape_dims(2 + w->space, dim);
 out:
   return rc;
+}
+
+void ct__layer_conv_init(int init, int bias_init, ct_param_spec_t spec[2])
+{
+  enum { DEFAULT, HE_FAN_OUT, HE_FAN_IN, TRUNC_NORMAL };
+  const ct_shape_t *w = &spec[0].shape;
+  double fan = (double)w->dim[init == HE_FAN_OUT ? 0 : 1];
+  for (int i = 2; i < w->ndim; i++)
+    fan *= (double)w->dim[i];
+  if (init == HE_FAN_OUT || init == HE_FAN_IN) {
+    spec[0].init = CT_INIT_NORMAL;
+    spec[0].scale = sqrt(2 / fan);
+  }
+  if (init == TRUNC_NORMAL) {
+    spec[0].init = CT_INIT_TRUNC_NORMAL;
+    spec[0].scale = sqrt(1 / fan);
+  }
+  if (bias_init || init == TRUNC_NORMAL) spec[1].init = CT_INIT_ZERO;
 }
 
 void ct__layer_window_ints(int space, const int64_t from[3], int to[3])
