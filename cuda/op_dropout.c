@@ -15,6 +15,7 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
   ct_dropout_t rule = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
   gpu__dropout_shape_t shape = {1, ct_op_dropped_samples(d), 0, 1, 1};
   gpu__step_params_t params = gpu__step_params(a);
+  if (d->u.dropout.unscaled) rule.factor = 1;
   if (!d->training) {
     if (x == y) return CT_OK;
     return GPU_CHECK(cudaMemcpyAsync(y, x, ct_shape_bytes(&d->x), cudaMemcpyDeviceToDevice, s));
@@ -22,6 +23,7 @@ static int drop(const ct_op_desc_t *d, const ct_op_args_t *a, const gpu__step_pa
   if (d->u.dropout.whole) {
     shape = (gpu__dropout_shape_t){1, d->x.dim[0], ct_shape_sample(&d->x), 1, 1};
     if (d->u.dropout.rows > 1) shape.rows = d->u.dropout.rows;
+    if (d->u.dropout.whole > 1) shape.rows = 0;
     return GPU_CHECK(gpu__drop_rows(d->x.dtype, &shape, &rule, &params, at, x, y, s));
   }
   for (int i = 0; i < d->u.dropout.dim; i++)

@@ -78,8 +78,9 @@ CT_KERNEL void drop_rows(gpu__dropout_shape_t shape, uint32_t layer, uint32_t dr
   const ct_dropout_t rule = rule_of(d, layer, drop, factor);
   for (int64_t n = blockIdx.y; n < shape.samples; n += gridDim.y) {
     float factors[BLOCK];
-    int64_t row = n % shape.rows;
-    ct_dropout_factors(&rule, d.first + n / shape.rows, row / BLOCK, factors);
+    int64_t row = shape.rows ? n % shape.rows : 0;
+    int64_t position = shape.rows ? d.first + n / shape.rows : 0;
+    ct_dropout_factors(&rule, position, row / BLOCK, factors);
     float own = factors[row % BLOCK];
     GPU_LOOP (i, shape.space)
       gpu_store(&y[n * shape.space + i], dropped(gpu_load(&x[n * shape.space + i]), own));

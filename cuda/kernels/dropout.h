@@ -15,7 +15,9 @@ extern "C" {
  * there. */
 typedef struct gpu__dropout_shape {
   int64_t outer, samples, space, channels;
-  int64_t rows; /**< gpu__drop_rows(): `samples` counts rows, so many of each sample; else 1 */
+  int64_t
+      rows; /**< gpu__drop_rows(): `samples` counts rows, so many of each sample, or 0: all share
+                     one factor; else 1 */
 } gpu__dropout_shape_t;
 
 /** Computes y = x * the dropout factors (ct_dropout.h); y may be x. The seed comes from the step

@@ -297,7 +297,8 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_DROPOUT:
     op_put(t, " p%g", d->training ? d->u.dropout.p : 0.0);
-    put_word(t, d->u.dropout.whole, "rows");
+    put_word(t, d->u.dropout.whole, d->u.dropout.whole > 1 ? "batch" : "rows");
+    put_word(t, d->u.dropout.unscaled, "unscaled");
     break;
   case CT_OP_REORDER:
     op_put(t, " %s -> %s", ct_layout_name(d->x.layout), ct_layout_name(d->y.layout));

@@ -9,10 +9,21 @@ typedef struct {
   double p;
 } dropout_t;
 
+typedef struct {
+  double p;
+  int mode, scale_by_keep;
+} drop_path_t;
+
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(dropout_t, p, "0.5", 0, 0.999, "probability to drop a value"), CT_OPT_END};
 static const ct_opt_t path_rows[] = {
-    CT_OPT_DOUBLE(dropout_t, p, NULL, 0, 0.999, "probability to drop a sample"), CT_OPT_END};
+    CT_OPT_DOUBLE(drop_path_t, p, NULL, 0, 0.999, "probability to drop a sample"),
+    CT_OPT_CHOICE(drop_path_t, mode, "row", "row|batch",
+                  "row: each sample on its own; batch: all samples of a step or none, as in "
+                  "torchvision.ops.StochasticDepth"),
+    CT_OPT_BOOL(drop_path_t, scale_by_keep, "true",
+                "divide by 1 - p what is kept, as timm's DropPath"),
+    CT_OPT_END};
 
 /* Each sample has its own mask, so the batch must be in one dim. */
 static int dropout_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -47,8 +58,10 @@ static void dropout_attributes(const void *opts, ct_op_desc_t *d)
 
 static void drop_path_attributes(const void *opts, ct_op_desc_t *d)
 {
-  dropout_attributes(opts, d);
-  d->u.dropout.whole = 1;
+  const drop_path_t *o = opts;
+  d->u.dropout.p = o->p;
+  d->u.dropout.whole = 1 + o->mode;
+  d->u.dropout.unscaled = !o->scale_by_keep;
 }
 
 const ct_layer_ops_t ct__layer_dropout = {
@@ -66,11 +79,21 @@ const ct_layer_ops_t ct__layer_dropout = {
 const ct_layer_ops_t ct__layer_drop_path = {
     .kind = "drop_path",
     .help = "drops whole samples at random in training (stochastic depth)",
-    .opts_bytes = sizeof(dropout_t),
+    .opts_bytes = sizeof(drop_path_t),
     .opts = path_rows,
     .inputs = 1,
     .general = 1,
     .infer = drop_path_infer,
     .op = CT_OP_DROPOUT,
     .attributes = drop_path_attributes,
+};
+
+/* A dropout of nothing, which plans and ONNX leave out. */
+const ct_layer_ops_t ct__layer_identity = {
+    .kind = "identity",
+    .help = "its input, under another name",
+    .opts = ct__layer_no_options,
+    .inputs = 1,
+    .general = 1,
+    .op = CT_OP_DROPOUT,
 };

@@ -43,6 +43,7 @@
   X(windows)          \
   X(dropout)          \
   X(drop_path)        \
+  X(identity)         \
   X(add)              \
   X(sub)              \
   X(mul)              \

@@ -64,13 +64,16 @@ static void drop_sample(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n,
   float factor[CT_DROPOUT_BLOCK];
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
+  if (d->u.dropout.unscaled) drop.factor = 1;
   inner = d->x.dim[d->u.dropout.dim] / samples; /* consecutive elements of a sample */
   for (int i = d->u.dropout.dim + 1; i < d->x.ndim; i++)
     inner *= d->x.dim[i];
   for (int64_t i = 0; i < count; i++) {
     int64_t number = d->u.dropout.whole ? i / row : i;
     int k = (int)(number % CT_DROPOUT_BLOCK);
-    if (k == 0) ct_dropout_factors(&drop, a->first + n, number / CT_DROPOUT_BLOCK, factor);
+    int64_t position = d->u.dropout.whole > 1 ? 0 : a->first + n;
+    if (d->u.dropout.whole > 1) number = k = 0;
+    if (k == 0) ct_dropout_factors(&drop, position, number / CT_DROPOUT_BLOCK, factor);
     int64_t at = (i / inner * samples + n) * inner + i % inner;
     double v = ct__ref_get(d->x.dtype, in, at);
     ct__ref_set(d->x.dtype, out, at, factor[k] == 0 ? 0 : v * factor[k]);

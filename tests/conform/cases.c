@@ -286,6 +286,8 @@ static int case_dropout(int i, op_case_t *out)
   out->desc.training = i % 2;
   out->desc.u.dropout.p = p[i / 2 % COUNT(p)];
   out->desc.u.dropout.layer = (uint32_t)i;
+  out->desc.u.dropout.whole = i / 2 % 3;
+  out->desc.u.dropout.unscaled = i / 2 % 5 == 4;
   return 1;
 }
 

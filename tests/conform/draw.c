@@ -151,7 +151,8 @@ static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     c->desc.u.dropout.p =
         dice_is(d, 15) ? (double)dice_throw(d, 0, 1) : 0.05 * (double)dice_throw(d, 1, 19);
     c->desc.u.dropout.layer = (uint32_t)dice_throw(d, 0, 1000);
-    c->desc.u.dropout.whole = dice_is(d, 20);
+    c->desc.u.dropout.whole = dice_is(d, 30) ? (int)dice_throw(d, 1, 2) : 0;
+    c->desc.u.dropout.unscaled = dice_is(d, 20);
     if (!c->desc.u.dropout.whole && dice_is(d, 30))
       c->desc.u.dropout.dim = (int)dice_throw(d, 0, x.ndim - 1);
     int64_t rows = dice_throw(d, 1, 4), size = x.dim[c->desc.u.dropout.dim];

@@ -609,6 +609,11 @@ case("layernorm-plain", image(out=4), [layer("layernorm", shape=[5, 6], elementw
      lambda net, x: F.layer_norm(x, (5, 6)))
 case("batchnorm-plain", image(out=4), [layer("batchnorm", "norm", affine=False)], lambda net, x: net.norm(x),
      {"norm": nn.BatchNorm2d(4, affine=False)})
+case("batchnorm-untracked", image(out=4), [layer("batchnorm", "norm", track_running_stats=False)],
+     lambda net, x: net.norm(x), {"norm": nn.BatchNorm2d(4, track_running_stats=False)})
+case("batchnorm-untracked-plain", image(out=4), [layer("batchnorm", "norm", affine=False, track_running_stats=False)],
+     lambda net, x: net.norm(x), {"norm": nn.BatchNorm2d(4, affine=False, track_running_stats=False)})
+case("identity", image(), [layer("identity", "same"), layer("add", of=["same", "in"])], lambda net, x: x + x)
 for kind, make in {"gru": nn.GRU, "lstm": nn.LSTM}.items():
     start = sequence(5, 3, 4)
     case(kind, start, [layer(kind, "rnn", hidden=3)], lambda net, x: net.rnn(x)[0], {"rnn": make(4, 3, batch_first=True)})

@@ -41,6 +41,7 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
   cpu__view_t v = cpu__view(&d->x);
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
 
+  if (d->u.dropout.unscaled) drop.factor = 1;
   if (v.lanes == 1) { /* plain: a sample is contiguous */
     v.inner *= v.groups;
     v.groups = v.c = 1;
@@ -52,6 +53,7 @@ static void drop_batch(const ct_op_t *op, const ct_op_args_t *a, const void *in,
     const void *from = cpu__at(in, i * size, t);
     void *to = cpu__at(out, i * size, t);
     int64_t image = i / v.groups, position = a->first + image / rows, at = image % rows;
+    if (d->u.dropout.whole > 1) position = at = 0;
     if (d->u.dropout.whole)
       cpu__loops(op->dev, t)->scale(factor_of_row(&drop, position, at), size, from, to);
     else
@@ -73,6 +75,7 @@ static void drop_spread(const ct_op_t *op, const ct_op_args_t *a, const void *in
   const cpu__loops_t *loops = cpu__loops(op->dev, t);
   ct_dropout_t drop = ct_dropout_make(a->seed, a->step, d->u.dropout.layer, d->u.dropout.p);
   int64_t samples = ct_op_dropped_samples(d), outer = 1;
+  if (d->u.dropout.unscaled) drop.factor = 1;
   for (int i = 0; i < d->u.dropout.dim; i++)
     outer *= d->x.dim[i];
   int64_t tasks = outer * samples, inner = tasks ? ct_shape_count(&d->x) / tasks : 0;
