@@ -46,6 +46,7 @@ man1_MANS = \
   %D%/man/ctrain-hpc-pack.1 \
   %D%/man/ctrain-hpc-predict.1 \
   %D%/man/ctrain-hpc-quantize.1 \
+  %D%/man/ctrain-hpc-stats.1 \
   %D%/man/ctrain-hpc-report.1 \
   %D%/man/ctrain-hpc-scale.1 \
   %D%/man/ctrain-hpc-summary.1 \

@@ -20,6 +20,17 @@ extern const ct_weights_ops_t ct_weights_any_hdf5;
 /** Local. *out: 1 if the file has a checkpoint's end mark, intact or not. CT_ERR_IO */
 int ct_h5_is_checkpoint(const char *path, int *out);
 
+/** Local. Reads an array of up to a million numbers, of any shape, or its attribute \a attr (NULL:
+ * the array). *out is allocated; *n 0: there is none. CT_ERR_IO, CT_ERR_FORMAT name the file. */
+int ct_h5_numbers(const char *path, const char *array, const char *attr, double **out, int *n);
+typedef struct ct_h5_numbers {
+  char name[300]; /**< may have groups, which are created */
+  const double *v;
+  int n;
+} ct_h5_numbers_t;
+/** Local. Writes a file of \a n arrays, which appears complete or not at all. CT_ERR_IO */
+int ct_h5_numbers_write(const char *path, const ct_h5_numbers_t list[], int n);
+
 /** Local. Sets HDF5_USE_FILE_LOCKING in the environment; call it before other threads are started.
  * Otherwise the first use of HDF5 does it. */
 void ct_h5_setup(void);

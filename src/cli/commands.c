@@ -58,6 +58,8 @@ static const ct_flag_t quantize_flags[] = {
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t stats_flags[] = {
+    {"output", "FILE.h5", "the statistics, for normalize: {from: FILE.h5}"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t summary_flags[] = {
     {"ranks", "N", "number of ranks for the memory estimate (default 1)"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t doctor_flags[] = {
@@ -192,6 +194,8 @@ const ct_command_t ct_commands[] = {
      predict_flags, ct_cmd_predict, NULL, NULL},
     {"quantize", "CONFIG", "Writes a model with int8 weights; prints size and accuracy", 1, 1, 1, 0,
      quantize_flags, ct_cmd_quantize, NULL, NULL},
+    {"stats", "CONFIG", "Writes mean, deviation and range of each channel of data.train", 1, 1, 1,
+     0, stats_flags, ct_cmd_stats, NULL, NULL},
     {"summary", "CONFIG", "Prints layers, parameters, FLOPs, and the memory that training needs", 1,
      1, 0, 0, summary_flags, ct_cmd_summary, NULL, NULL},
     {"doctor", "[CONFIG]", "Checks ranks, cores, memory and files; exit status 1 on problems", 0, 1,

@@ -20,6 +20,7 @@ libctrain_a_SOURCES += \
   %D%/quantize.c \
   %D%/report.c \
   %D%/scale.c \
+  %D%/stats.c \
   %D%/summary.c \
   %D%/train.c \
   %D%/train_mllog.c \

@@ -157,6 +157,8 @@ int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], floa
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x);
 /** Hot.  Reads further target k (info.more.x[k]) of n samples as stored. */
 int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *y);
+/** Returns the channel of element \a i of a stored sample of shape \a x. */
+int64_t ct_dataset_channel(const ct_dataset_t *d, const ct_shape_t *x, int64_t i);
 /** Returns 1 if a stored type is of integers, which can be class labels. */
 int ct_dataset_is_whole(ct_dtype_t t);
 /** Local.  Lists the blocks of the data set's samples, for the sampler; *out is freed by the

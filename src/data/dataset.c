@@ -516,6 +516,19 @@ int ct_dataset_weights(const ct_dataset_t *d, int n, const int64_t index[], floa
   return ct__parts_weights(d->reader, n, index, weights);
 }
 
+int64_t ct_dataset_channel(const ct_dataset_t *d, const ct_shape_t *x, int64_t i)
+{
+  int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels, first = 0;
+  const ct_reader_channels_t *parts = &d->info.channels;
+  for (int g = 0, n = parts->groups; n > 0; first += parts->count[g], g = (g + 1) % n) {
+    if (g == 0) first = 0;
+    int64_t own = parts->count[g] * plane;
+    if (i < own) return first + (parts->last[g] ? i % parts->count[g] : i / plane);
+    i -= own;
+  }
+  return d->info.channels_last ? i % channels : i / plane;
+}
+
 int ct_dataset_blocks(const ct_dataset_t *d, ct_blocks_t **out)
 {
   int rc = CT_OK, n = 0;

@@ -75,19 +75,6 @@ static int check_numbers(in_t *in, ct_dtype_t type, const void *from, int64_t n,
   return finite;
 }
 
-static int64_t channel_of(const in_t *in, const ct_shape_t *x, int64_t i)
-{
-  int64_t channels = x->dim[1], plane = ct_shape_sample(x) / channels, first = 0;
-  const ct_reader_channels_t *parts = &in->d->info.channels;
-  for (int g = 0, n = parts->groups; n > 0; first += parts->count[g], g = (g + 1) % n) {
-    if (g == 0) first = 0;
-    int64_t own = parts->count[g] * plane;
-    if (i < own) return first + (parts->last[g] ? i % parts->count[g] : i / plane);
-    i -= own;
-  }
-  return in->d->info.channels_last ? i % channels : i / plane;
-}
-
 /* Updates the mean of each channel by Welford's method; missing numbers are skipped. */
 static void survey_add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
 {
@@ -96,7 +83,7 @@ static void survey_add_numbers(in_t *in, const ct_stored_t *x, int64_t n)
     some = survey_take(in, x->shape.dtype, x->v, n, at);
     for (int64_t i = 0; i < some; i++) {
       if (isnan(in->number[i])) continue;
-      int64_t c = channel_of(in, &x->shape, at + i);
+      int64_t c = ct_dataset_channel(in->d, &x->shape, at + i);
       double value = in->number[i] / l->scale, off = value - l->mean[c];
       l->mean[c] += off / ++l->numbers[c];
       l->std[c] += off * (value - l->mean[c]); /* a sum of squares until finish() */

@@ -154,6 +154,10 @@ int64_t ct_setup_order_hash(const ct_sampler_t *s);
  * layers of that file.  CT_ERR_USAGE: the file cannot be read or translated; the message lists the
  * ops that are not supported. */
 int ct_setup_import(ct_config_t *c);
+/** Local, after ct_config_resolve().  Replaces `from` of normalize in the transforms by the mean
+ * and std of each channel.  A file of statistics is relative to \a cwd.  CT_ERR_USAGE, CT_ERR_IO,
+ * CT_ERR_FORMAT name the line, the file and the array. */
+int ct_setup_normalize(ct_config_t *c, const char *cwd);
 /** Local.  Gives each extra input of the data the shape that the model has noted for it, if it has
  * as many elements: arrays of N x A x B are read as images of one channel. */
 int ct_setup_fit_extra(const ct_model_opts_t *o, ct_dataset_t *d);

@@ -26,6 +26,7 @@ libctrain_a_SOURCES += \
   %D%/losses.c \
   %D%/model_file.c \
   %D%/model_path.c \
+  %D%/normalize.c \
   %D%/order.c \
   %D%/predictor.c \
   %D%/print.c \

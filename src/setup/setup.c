@@ -40,6 +40,7 @@ int ct_setup_resolve(ct_config_t *c, int ranks, int with_loss)
   if (rc != CT_OK) return rc;
   CT_TRY(ct_config_resolve(c, cwd, ranks));
   CT_TRY(ct_setup_import(c));
+  CT_TRY(ct_setup_normalize(c, cwd));
   CT_TRY(ct_config_check(c, ranks, with_loss));
 out:
   if (rc == CT_ERR_IO) rc = ct_err_prefix(CT_ERR_USAGE, "configuration ");

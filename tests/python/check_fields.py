@@ -225,5 +225,55 @@ def joined():
     check_all("normalized", config(f"train: {folder}/k.h5, target: y, batch: 4, input: [u, v]", mean), normal, exact=False)
 
 
-{"files": files, "windows": windows, "joined": joined}[case]()
+def stats():
+    """The command stats, and normalize from its file, from DeepCAM's and from attributes."""
+    d, v = rng.normal(3, 2, (9, 7, 12, 10)).astype("f4"), rng.normal(-1e3, 0.5, (9, 7, 12, 10, 2)).astype("f4")
+    with h5py.File(f"{folder}/n.h5", "w") as f:
+        f["t0/d"], f["t1/v"] = d, v
+        f["t0/d"].attrs["mean"], f["t0/d"].attrs["std"] = 2.0, 4.0
+        f["t1/v"].attrs["min"], f["t1/v"].attrs["max"] = [-1e3, -1001], [-999, -997]
+    with h5py.File(f"{folder}/beside.h5", "w") as f:
+        f["t0/minval"], f["t0/maxval"] = np.array([1.5]), np.array([4.0])
+        f["t1/v/mean"], f["t1/v/std"] = np.array([-1e3, -999]), np.array([2.0, 3.0])
+    data = f"train: {folder}/n.h5, input: [t0/d, t1/v], batch: 4, window: {{context: 2}}, normalize_targets: true"
+    path = f"{folder}/n.yaml"
+    with open(path, "w") as f:
+        f.write(config(data, f"[{{normalize: {{from: {folder}/made1.h5}}}}]"))
+    made = []
+    for ranks in 1, 2, 3:
+        run = (os.environ["CT_MPIEXEC"].split() + ["-n", str(ranks)]) if ranks > 1 else []
+        done = subprocess.run([*run, os.environ["CTRAIN"], "stats", path, "--output", f"{folder}/made{ranks}.h5"], capture_output=True, text=True)
+        check(f"stats at {ranks} ranks: {done.stdout.splitlines()[:1]} {done.stderr[-200:] if done.returncode else ''}", done.returncode == 0)
+        with h5py.File(f"{folder}/made{ranks}.h5") as f:
+            made.append({k: f[k][:] for k in ("t0/d/mean", "t0/d/std", "t1/v/mean", "t1/v/std", "t0/d/min", "t1/v/max")})
+        if not os.environ.get("CT_MPIEXEC"):
+            break
+    check("the same bits at all ranks", all(np.array_equal(m[k], made[0][k]) for m in made for k in m))
+    d8, v8 = d.astype("f8"), v.astype("f8").reshape(-1, 2)
+    want = {"t0/d/mean": d8.mean(), "t0/d/std": d8.std(), "t1/v/mean": v8.mean(0), "t1/v/std": v8.std(0), "t0/d/min": d8.min(), "t1/v/max": v8.max(0)}
+    check("numpy's numbers", all(np.allclose(made[0][k], want[k], 1e-10) for k in want))
+
+    def expect(mean, std):
+        x = (np.concatenate([d[:, :, None], np.moveaxis(v, -1, 2)], 2) - np.reshape(mean, (3, 1, 1))) / np.reshape(std, (3, 1, 1))
+        return [(x[n, t:t + 2], x[n, t + 2]) for n in range(9) for t in range(5)]
+    m = made[0]
+    for what, where, mean, std in (
+            ("stats", "made1.h5", [*m["t0/d/mean"], *m["t1/v/mean"]], [*m["t0/d/std"], *m["t1/v/std"]]),
+            ("beside", "beside.h5", [1.5, -1e3, -999], [2.5, 2, 3]), ("attributes", None, [2, -1e3, -1001], [4, 1, 4])):
+        where = f"{folder}/{where}" if where else "attributes"
+        samples = read(config(data, f"[{{normalize: {{from: {where}}}}}]"))
+        # float32 rounds a * x + b once for x of 1000
+        good = not isinstance(samples, str) and all(np.allclose(g, np.ravel(w), 1e-4, 1e-3) for n, *got in samples
+                                                    for g, w in zip(got, expect(mean, std)[n]))
+        check(f"normalize from {what}: {samples if isinstance(samples, str) else ''}", good)
+    for what, sets, words in (
+            ("no file", ["transforms=[{normalize: {from: none.h5}}]"], "none.h5"),
+            ("no numbers", [f"transforms=[{{normalize: {{from: {folder}/n.h5}}}}]"], "expected t0/d/mean and t0/d/std"),
+            ("both", ["transforms=[{normalize: {from: attributes, mean: 1, std: 1}}]"], "takes the place of mean and std"),
+            ("to_tensor", ["transforms=[to_tensor, {normalize: {from: attributes}}]"], "to_tensor before it")):
+        got = read(config(data), sets=sets)
+        check(f"{what}: {got}", isinstance(got, str) and words in got and len(got.splitlines()) == 1)
+
+
+{"files": files, "stats": stats, "windows": windows, "joined": joined}[case]()
 sys.exit(failures > 0)

@@ -48,10 +48,17 @@ const ct__transform_kind_t ct__transform_to_tensor = {
 
 typedef struct normalize {
   ct_opt_doubles_t mean, std;
+  char *from;
 } normalize_t;
 static const ct_opt_t normalize_rows[] = {
     CT_OPT_DOUBLES(normalize_t, mean, NULL, "subtracted: one value, or one per channel"),
     CT_OPT_DOUBLES(normalize_t, std, NULL, "divided by: one value, or one per channel; not 0"),
+    CT_OPT_TEXT(
+        normalize_t, from, "",
+        "instead of mean and std, read when a run starts for each array of data.input: "
+        "`attributes` of the array in the first file of data.train, or an HDF5 file, as of "
+        "the command stats, with the arrays ARRAY/mean and ARRAY/std, or these beside ARRAY "
+        "or at the top. minval and maxval (or min and max) give (x - min) / (max - min)"),
     CT_OPT_END};
 
 /* Checks that the option has one number for all channels or one for each. */
@@ -76,6 +83,7 @@ static int normalize(const void *options, const ct__transform_location_t *at,
                      ct__transform_map_t *m)
 {
   const normalize_t *o = options;
+  if (o->from[0]) return ct__transform_refuse(at, "from: is only read from a configuration");
   int rc = check_length(m, &o->mean, at, "mean");
   if (rc == 0) rc = check_length(m, &o->std, at, "std");
   if (rc != 0) return rc;
