@@ -23,6 +23,9 @@ void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val)
 {
   const ct_reader_info_t *a = &s->data.info, *b = &s->val.info;
   int alike = strcmp(a->seen, b->seen) == 0 && strcmp(a->packed, b->packed) == 0;
+  if (s->cfg.data.normalize_targets)
+    ct_log(CT_LOG_INFO, "data.normalize_targets: losses, metrics and predictions are of normalized "
+                        "numbers, not in the units of the data");
   if (want_train) log_reading("data.train", a);
   if (want_val && !alike) log_reading("data.val", b);
 }

@@ -5,6 +5,7 @@
 Makes HDF5 files in DIR and compares every sample, by its number, at 1 to 3 ranks: values, each once, and the rest of
 an epoch from its middle.
 """
+import json
 import os
 import subprocess
 import sys
@@ -275,5 +276,60 @@ def stats():
         check(f"{what}: {got}", isinstance(got, str) and words in got and len(got.splitlines()) == 1)
 
 
-{"files": files, "stats": stats, "windows": windows, "joined": joined}[case]()
+def train(ranks, path, *sets):
+    run = (os.environ["CT_MPIEXEC"].split() + ["-n", str(ranks)]) if ranks > 1 else []
+    sets = [w for s in sets for w in ("--set", s)]
+    return subprocess.run([*run, os.environ["CTRAIN"], "train", path, *sets], capture_output=True, text=True)
+
+
+def losses(run):
+    with open(f"{folder}/{run}/metrics.jsonl") as f:
+        lines = [json.loads(line) for line in f]
+    return {v["step"]: v["loss"] for v in lines if v["event"] == "step"}
+
+
+def runs():
+    """Whole runs at 1 to 3 ranks, one of them goes on within an epoch; copies and caches on the node."""
+    os.makedirs(f"{folder}/r", exist_ok=True)
+    for i in range(23):
+        with h5py.File(f"{folder}/r/{i:02d}.nc", "w") as f:
+            f["g/x"], f["g/y"] = rng.normal(0, 1, (8, 9, 3)).astype("f4"), rng.integers(0, 2, (8, 9)).astype("i1")
+    for i in range(2):
+        with h5py.File(f"{folder}/v{i}.h5", "w") as f:
+            f["d"], f["v"] = rng.normal(0, 1, (3, 8, 6, 7)).astype("f4"), rng.normal(0, 1, (3, 8, 6, 7, 2)).astype("f4")
+    both = {
+        "files": (f"train: {folder}/r, files: sample, input: g/x, target: g/y", "{kind: cross_entropy}",
+                  "{classes: 2, layers: [{conv2d: {out: 2, kernel: 3, padding: 1}}]}", 3),
+        "windows": (f"train: {folder}/v*.h5, input: [d, v], window: {{context: 2}}", "{kind: mse}",
+                    "{layers: [{conv2d: {out: 3, kernel: 3, padding: 1}}]}", 5)}
+    for name, (data, loss, model, steps) in both.items():
+        path = f"{folder}/{name}.yaml"
+        with open(path, "w") as f:
+            f.write(f"run: {{seed: 2, log_every: 1}}\ndevice: cpu\ndata: {{{data}, batch: 8}}\nmodel: {model}\nloss: {loss}\n"
+                    "train: {epochs: 3}\noptim: {lr: 0.05}\ncheckpoint: {every_steps: 2, keep: 0}\n")
+        most = 3 if os.environ.get("CT_MPIEXEC") else 1
+        done = train(1, path, f"run.dir={folder}/{name}1")
+        check(f"{name}: a run {done.stderr[-300:] if done.returncode else ''}", done.returncode == 0)
+        want = losses(f"{name}1")
+        check(f"{name}: three epochs", sorted(want) == list(range(1, 3 * steps + 1)))
+
+        def near(run):
+            got = losses(run)
+            return sorted(got) == sorted(want) and all(abs(got[s] - want[s]) < 1e-5 * abs(want[s]) for s in want)
+        ways = {"two": [2], "three": [3], "stage": [2, f"data.stage={folder}"], "cache": [1, f"data.cache_dir={folder}", "data.cache_mb=0"]}
+        for way, (ranks, *sets) in ways.items():
+            done = train(min(ranks, most), path, f"run.dir={folder}/{name}-{way}", *sets)
+            check(f"{name}: {way} {done.stderr[-300:] if done.returncode else ''}", done.returncode == 0 and near(f"{name}-{way}"))
+        stop = train(most, path, f"run.dir={folder}/{name}-again", f"train.steps={steps + 1}")
+        done = train(min(2, most), path, f"run.dir={folder}/{name}-again")
+        check(f"{name}: goes on within an epoch", stop.returncode == done.returncode == 0 and near(f"{name}-again"))
+    trace = subprocess.run(["strace", "-V"], capture_output=True).returncode == 0 if os.path.exists("/usr/bin/strace") else False
+    if trace:
+        done = subprocess.run(["strace", "-f", "-e", "trace=open,openat", os.environ["CTRAIN"], "train", f"{folder}/files.yaml", "--set",
+                               f"run.dir={folder}/opens", "--set", "train.epochs=2"], capture_output=True, text=True)
+        opens = sum(f"{folder}/r/" in line and ".nc" in line for line in done.stderr.splitlines())
+        check(f"each file is opened once: {opens} opens of 23 files", done.returncode == 0 and opens <= 26)
+
+
+{"files": files, "runs": runs, "stats": stats, "windows": windows, "joined": joined}[case]()
 sys.exit(failures > 0)

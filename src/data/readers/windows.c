@@ -2,6 +2,7 @@
  * frame by frame from the reader of frames, whose runs of blocks() are the trajectories. */
 #include "data/readers/windows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -243,6 +244,12 @@ int ct__windows_open(const ct_reader_spec_t *spec, const ct_reader_ops_t **ops, 
   describe(r, spec);
   CT_TRY(number_windows(r));
   r->info.fingerprint = window_fingerprint(r);
+  size_t seen = strlen(r->info.seen);
+  snprintf(r->info.seen + seen, sizeof r->info.seen - seen,
+           "%s%lld windows of %lld + %lld frames of %d trajector%s", seen ? "; " : "",
+           (long long)r->info.samples, (long long)r->window.context,
+           (long long)(span_of(r) - r->window.context), r->trajectories,
+           r->trajectories == 1 ? "y" : "ies");
   *ops = &ct__reader_windows;
   *out = r;
   r = NULL;
