@@ -163,7 +163,7 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
 {
   int rc = CT_OK;
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
-    char left[160], range[80];
+    char left[400], range[80];
     int words = row->type == CT_OPT_T_DOUBLE && row->choices;
     snprintf(left, sizeof left, "%s%s%s: %s%s%s", section ? section : "",
              section && *section ? "." : "", row->key,

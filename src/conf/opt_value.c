@@ -174,7 +174,7 @@ static int take_choice(const ct__opt_location_t *at, const ct_yaml_t *n, void *o
   int len;
   const char *text = choice_text(n, at->row->choices);
   const char *p;
-  char expected[256] = "one of ";
+  char expected[400] = "one of ";
   size_t used = strlen(expected);
   for (int i = 0; (p = ct__opt_choice(at->row->choices, i, &len)); i++) {
     if (strlen(text) == (size_t)len && strncmp(text, p, (size_t)len) == 0) {

@@ -1,7 +1,9 @@
-/* Errors of fields.  The outputs of a batch are on the host by now: as many values as the targets
- * that came from there.  A sample's channel is summed in double precision in eight interleaved
- * sums, which the compiler keeps in vector registers; the sums over samples are exact, so the results are
- * the same at any number of ranks. */
+/* Errors of fields.
+ *
+ * The outputs of a batch are on the host by now: as many values as the targets that came from
+ * there.  A sample's channel is summed in double precision in eight interleaved sums, which the
+ * compiler keeps in vector registers.  The sums over samples are exact, so the results are the
+ * same at any number of ranks. */
 #include "eval/field_errors.h"
 
 #include <math.h>

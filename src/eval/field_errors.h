@@ -31,7 +31,7 @@ int ct__field_errors_open(ct__field_errors_t *s, int64_t places);
 void ct__field_errors_close(ct__field_errors_t *s);
 /** Local, Hot.  Adds a batch. */
 void ct__field_errors_batch(ct__field_errors_t *s, const ct__compared_t *b);
-/** Collective.  Writes the channels into the result, and rmse, vrmse and relative_l2 of all of them. */
+/** Collective.  Writes the errors of each channel, and of all of them, into the result. */
 void ct__field_errors_result(ct__field_errors_t *s, const ct_topo_t *topo, ct_eval_result_t *out);
 
 #endif

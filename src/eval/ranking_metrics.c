@@ -1,7 +1,9 @@
-/* AUC, average precision and R2.  The first two need all scores of a class sorted, so rank 0
- * gathers them, one class after the other.  R2 needs the sum of squares of the targets about their mean,
- * which is known only at the end: each rank accumulates mean and sum of its own samples, and these
- * are combined over the ranks (Chan, Golub and LeVeque 1983). */
+/* AUC, average precision and R2.
+ *
+ * The first two need all scores of a class sorted, so rank 0 gathers them, one class after the
+ * other.  R2 needs the sum of squares of the targets about their mean, which is known only at the
+ * end: each rank accumulates mean and sum of its own samples, and these are combined over the
+ * ranks (Chan, Golub and LeVeque 1983). */
 #include "eval/ranking_metrics.h"
 
 #include <inttypes.h>

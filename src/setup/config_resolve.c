@@ -197,7 +197,7 @@ int ct_config_scored_loss(const ct_config_t *c)
 static int check_score(const ct_config_t *c, const char *key, int kind, const ct_dataset_t *d)
 {
   int rc = CT_OK;
-  const char *output = c->eval.output, *word = ct_score_word(kind);
+  const char *word = ct_score_word(kind);
   int k = ct_config_scored_loss(c);
   if (kind == CT_SCORE_OFF || kind == CT_SCORE_LOSS) return CT_OK;
   if (k < 0)
@@ -207,10 +207,12 @@ static int check_score(const ct_config_t *c, const char *key, int kind, const ct
             c->where, key, word);
   int of = ct_config_scored(c, d, k), needs = ct_score_of(kind), loss = c->losses.of[k].kind;
   int one_hot = of == CT_SCORE_OF_LABELS && loss != CT_LOSS_CROSS_ENTROPY;
-  if (c->losses.n > 1 && one_hot && (kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5))
+  int has = needs & of || (kind == CT_SCORE_MAE && one_hot);
+  if (c->losses.n > 1 && one_hot && (kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5)) has = 0;
+  if (has) return CT_OK;
+  if (c->losses.n > 1)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which the loss of output '%s', %s, does not have",
-            c->where, key, word, output, ct_loss_name((ct_loss_kind_t)loss));
-  if (needs & of || (kind == CT_SCORE_MAE && one_hot)) return CT_OK;
+            c->where, key, word, output_of(c, k), ct_loss_name((ct_loss_kind_t)loss));
   if (kind == CT_SCORE_MAE)
     CT_FAIL(CT_ERR_USAGE,
             "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",

@@ -93,10 +93,10 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
  * CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);
 
-/** Returns the number of the loss of whose output the scores are: the only one, that of eval.output,
+/** Returns the number of the loss of whose output scores are: the only loss, that of eval.output,
  * or the first of several losses of one output; -1: none. */
 int ct_config_scored_loss(const ct_config_t *c);
-/** Returns the bit CT_SCORE_OF_… of what the output of loss \a k is compared with in this data. */
+/** Returns the bit CT_SCORE_OF_… of what the output of loss \a k is compared with. */
 int ct_config_scored(const ct_config_t *c, const ct_dataset_t *d, int k);
 /** Checks that every score that the configuration names can be computed for this data and loss.
  * CT_ERR_USAGE. */
