@@ -192,6 +192,22 @@ def refused():
     tap(not list(work.glob("no*")) and not list(work.glob("*.tmp")), "nothing is left of what failed", list(work.glob("no*")))
 
 
+def large_batches():
+    """Of large outputs rank 0 holds those of a sample, of others those of a batch."""
+    x = np.random.default_rng(4).normal(size=(60, 2, 37, 50)).astype("f4")
+    x[[3, 41], 1, 30, 40] = np.nan
+    with h5py.File(work / "many.h5", "w") as g:
+        g["images"] = x
+    for name, ranks, batch in (("a", 1, 2), ("b", 3, 59)):
+        done = run("predict", "seg", "many.h5", "--output", f"{name}.h5", "--values", "outputs", "--set", "data.on_error=skip",
+                   "--set", f"data.eval_batch={batch}", ranks=ranks)
+        tap(done.returncode == 1 and "2 samples could not" in done.stderr, f"batches of {batch}", done.stderr)
+    with h5py.File(work / "b.h5") as g:
+        lost = np.isnan(g["outputs"][:]).all((1, 2, 3))
+    tap((work / "a.h5").read_bytes() == (work / "b.h5").read_bytes() and list(np.flatnonzero(lost)) == [3, 41],
+        "the same from small and large batches", np.flatnonzero(lost))
+
+
 def several_sizes():
     r = np.random.default_rng(1)
     x = r.integers(0, 256, (4, 1, 16, 16), dtype="u1")
@@ -245,6 +261,7 @@ def other_scale():
 
 if __name__ == "__main__":
     images()
+    large_batches()
     several_sizes()
     volumes()
     other_scale()
