@@ -161,6 +161,11 @@ int ct_setup_normalize(ct_config_t *c, const char *cwd);
 /** Local.  Gives each extra input of the data the shape that the model has noted for it, if it has
  * as many elements: arrays of N x A x B are read as images of one channel. */
 int ct_setup_fit_extra(const ct_model_opts_t *o, ct_dataset_t *d);
+/** Takes the values of a constant of s->graph. */
+typedef int (*ct_constant_take_t)(void *ctx, int param, const float *values);
+/** Local.  Reads the constants of an imported model from `model.from`; does nothing if the model has
+ * none. */
+int ct_setup_read_constants(ct_setup_t *s, ct_constant_take_t take, void *ctx);
 /** Rank 0 reads the constants of an imported model from `model.from`; all ranks load them. */
 int ct_setup_constants(ct_setup_t *s);
 /** Builds the graph for the shapes of the open data set, then freezes parameters and adds observers

@@ -245,7 +245,8 @@ static int has_constants(const ct_graph_t *g)
   return 0;
 }
 
-static int read_constant(ct_setup_t *s, const ct_import_t *im, int i)
+static int read_constant(ct_setup_t *s, const ct_import_t *im, int i, ct_constant_take_t take,
+                         void *ctx)
 {
   int rc = CT_OK;
   float *values = NULL;
@@ -258,29 +259,36 @@ static int read_constant(ct_setup_t *s, const ct_import_t *im, int i)
   values = ct_mem_array(ct_shape_count(&k->shape), sizeof *values, "a constant");
   CT_TRY(values ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_import_read(im, i, values));
-  CT_TRY(ct_trainer_set(s->trainer, param, values));
+  CT_TRY(take(ctx, param, values));
 out:
   ct_mem_free(values);
   return rc;
 }
 
-static int read_constants(ct_setup_t *s)
+int ct_setup_read_constants(ct_setup_t *s, ct_constant_take_t take, void *ctx)
 {
   int rc = CT_OK;
   ct_import_t *im = NULL;
+  if (!has_constants(s->graph) || !s->cfg.model.from[0]) return CT_OK;
   CT_TRY(ct_import_open(s->cfg.model.from, &im));
   for (int i = 0; i < ct_import_constants(im); i++)
-    CT_TRY(read_constant(s, im, i));
+    CT_TRY(read_constant(s, im, i, take, ctx));
 out:
   ct_import_close(im);
   return rc;
+}
+
+static int set_constant(void *ctx, int param, const float *values)
+{
+  return ct_trainer_set(ctx, param, values);
 }
 
 int ct_setup_constants(ct_setup_t *s)
 {
   int rc = CT_OK;
   if (!has_constants(s->graph) || !s->cfg.model.from[0]) return CT_OK;
-  CT_TRY_ALL(s->topo, s->topo->rank == 0 ? read_constants(s) : CT_OK);
+  CT_TRY_ALL(s->topo,
+             s->topo->rank == 0 ? ct_setup_read_constants(s, set_constant, s->trainer) : CT_OK);
   CT_TRY(ct_trainer_broadcast(s->trainer, 0));
 out:
   return rc;

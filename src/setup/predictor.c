@@ -22,6 +22,41 @@ out:
   return rc;
 }
 
+/* The weights of the original model, and which tensor of the file each is. */
+typedef struct plain {
+  const ct_graph_t *g;
+  const int *from;
+  float **of; /* [params] */
+} plain_t;
+
+static int take_constant(void *ctx, int param, const float *values)
+{
+  const plain_t *p = ctx;
+  if (p->from[param] >= 0) return CT_OK;
+  memcpy(p->of[param], values, (size_t)p->g->param[param].count * sizeof *values);
+  return CT_OK;
+}
+
+/* Constants, which state dicts lack, have their initial values or those of model.from. */
+static int read_plain(ct_setup_t *s, const ct_weights_file_t *w, plain_t *p)
+{
+  int rc = CT_OK, constants = 0;
+  for (int i = 0; i < p->g->params; i++) {
+    const ct_param_t *param = &p->g->param[i];
+    if (p->from[i] >= 0) {
+      CT_TRY(read_param(param, p->from[i], w, &p->of[i]));
+      continue;
+    }
+    p->of[i] = ct_mem_array(param->count, sizeof *p->of[i], "a constant");
+    CT_TRY(p->of[i] ? CT_OK : CT_ERR_NOMEM);
+    ct_graph_init_param(p->g, i, (uint64_t)s->cfg.run.seed, p->of[i]);
+    constants++;
+  }
+  if (constants) CT_TRY(ct_setup_read_constants(s, take_constant, p));
+out:
+  return rc;
+}
+
 /* Reads all weights of the original model, then computes those of the folded model. */
 static int read_weights(ct_setup_t *s, const char *key, ct_weights_file_t *w)
 {
@@ -31,8 +66,7 @@ static int read_weights(ct_setup_t *s, const char *key, ct_weights_file_t *w)
   ct_match_t m = {0};
   CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_model_match(s, key, w, &m));
-  for (int i = 0; i < g->params; i++)
-    CT_TRY(read_param(&g->param[i], m.from[i], w, &plain[i]));
+  CT_TRY(read_plain(s, w, &(plain_t){g, m.from, plain}));
   for (int i = 0; i < folded->params; i++) {
     own = ct_mem_array(folded->param[i].count, sizeof *own, "the weights");
     CT_TRY(own ? CT_OK : CT_ERR_NOMEM);
