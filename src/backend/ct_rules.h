@@ -22,6 +22,15 @@
   X(CT_RULE_RMSPROP_CENTERED, ct_rule_rmsprop_centered, 3, 0, ct_rule_gradient) \
   X(CT_RULE_LARS, ct_rule_lars, 1, 1, ct_rule_gradient)                         \
   X(CT_RULE_LAMB, ct_rule_lamb, 2, 1, ct_rule_lamb_direction)                   \
+  X(CT_RULE_AMSGRAD, ct_rule_amsgrad, 3, 0, ct_rule_gradient)                   \
+  X(CT_RULE_NADAM, ct_rule_nadam, 2, 0, ct_rule_gradient)                       \
+  X(CT_RULE_RADAM, ct_rule_radam, 2, 0, ct_rule_gradient)                       \
+  X(CT_RULE_ADAMAX, ct_rule_adamax, 2, 0, ct_rule_gradient)                     \
+  X(CT_RULE_ADAGRAD, ct_rule_adagrad, 1, 0, ct_rule_gradient)                   \
+  X(CT_RULE_ADADELTA, ct_rule_adadelta, 2, 0, ct_rule_gradient)                 \
+  X(CT_RULE_LION, ct_rule_lion, 1, 0, ct_rule_gradient)                         \
+  X(CT_RULE_MUON, ct_rule_muon, 2, 0, ct_rule_gradient)                         \
+  X(CT_RULE_MUON_DIRECTION, ct_rule_muon_direction, 1, 0, ct_rule_gradient)     \
   X(CT_RULE_AVERAGE, ct_rule_average, 0, 0, ct_rule_gradient)
 
 typedef enum {
@@ -43,20 +52,24 @@ enum {
 /** Hyper-parameters of one step, constant over a range of weights.  A rule reads only some of them.
  * optim/ computes take1, take2, fix1 and fix2 in double and rounds each once. */
 typedef struct ct_hyper {
-  float lr;       /**< Adam: divided by the bias correction of the first moment */
+  float lr;       /**< Adam, AMSGrad, Adamax: divided by the bias correction of the first moment;
+                       NAdam: factor of the first moment; RAdam: with the rectification */
   float momentum; /**< Adam, LAMB: beta1 */
   float dampening, weight_decay;
   int nesterov;
+  int matrix;   /**< Muon: 1 for matrices, whose gradient has become their direction */
   int64_t step; /**< from 1 */
-  float beta2;  /**< RMSprop: alpha */
+  float beta2;  /**< RMSprop: alpha; Adadelta: rho */
   float take1;  /**< 1 - beta1 */
   float take2;  /**< 1 - beta2 */
   float fix1;   /**< bias correction of the first moment: 1 / (1 - beta1^step) */
   float fix2;   /**< bias correction of the second moment: 1 / sqrt(1 - beta2^step) */
-  float keep;   /**< Adam: factor of the weight for decoupled weight decay; 1: no decay */
+  float keep;   /**< factor of the weight for decoupled weight decay; 1: no decay */
   float eps;
-  float trust; /**< LARS: trust coefficient */
-  float ratio; /**< LARS, LAMB: set by the backend from ct_rule_ratio() */
+  float lr_gradient; /**< NAdam: factor of the gradient */
+  float initial;     /**< Adagrad: the state before the first step */
+  float trust;       /**< LARS: trust coefficient */
+  float ratio;       /**< LARS, LAMB: set by the backend from ct_rule_ratio() */
 } ct_hyper_t;
 
 /** Returns 1 if the rule needs MEASURE before UPDATE. */
@@ -101,15 +114,93 @@ CT_INLINE float ct_rule_sgd(const ct_hyper_t *h, float w, float g, float *s0, fl
   return ct_rule_momentum(h, w, g + h->weight_decay * w, s0);
 }
 
+/** Updates both moments of Adam. */
+CT_INLINE void ct_rule_moments(const ct_hyper_t *h, float g, float *m, float *v)
+{
+  *m += h->take1 * (g - *m);
+  *v = h->beta2 * *v + h->take2 * (g * g);
+}
+
 /** torch.optim.Adam (weight_decay) and AdamW (keep).  States: exp_avg, exp_avg_sq. */
 CT_INLINE float ct_rule_adam(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
 {
   (void)s2;
+  ct_rule_moments(h, g + h->weight_decay * w, s0, s1);
+  return h->keep * w - h->lr * (*s0 / (sqrtf(*s1) * h->fix2 + h->eps));
+}
+
+/** torch.optim.Adam and AdamW with amsgrad=True.  States: exp_avg, exp_avg_sq, max_exp_avg_sq. */
+CT_INLINE float ct_rule_amsgrad(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                float *s2)
+{
+  ct_rule_moments(h, g + h->weight_decay * w, s0, s1);
+  *s2 = *s1 < *s2 ? *s2 : *s1;
+  return h->keep * w - h->lr * (*s0 / (sqrtf(*s2) * h->fix2 + h->eps));
+}
+
+/** torch.optim.NAdam.  States: exp_avg, exp_avg_sq. */
+CT_INLINE float ct_rule_nadam(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                              float *s2)
+{
+  (void)s2;
   g += h->weight_decay * w;
-  float m = *s0 + h->take1 * (g - *s0), v = h->beta2 * *s1 + h->take2 * (g * g);
-  *s0 = m;
-  *s1 = v;
-  return h->keep * w - h->lr * (m / (sqrtf(v) * h->fix2 + h->eps));
+  ct_rule_moments(h, g, s0, s1);
+  return h->keep * w - (h->lr_gradient * g + h->lr * *s0) / (sqrtf(*s1) * h->fix2 + h->eps);
+}
+
+/** torch.optim.RAdam; the first steps (fix2 is 0) do not divide by the second moment.  States:
+ * exp_avg, exp_avg_sq. */
+CT_INLINE float ct_rule_radam(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                              float *s2)
+{
+  (void)s2;
+  ct_rule_moments(h, g + h->weight_decay * w, s0, s1);
+  return h->keep * w - h->lr * (*s0 / (h->fix2 > 0 ? sqrtf(*s1) + h->eps : 1));
+}
+
+/** torch.optim.Adamax.  States: exp_avg, exp_inf. */
+CT_INLINE float ct_rule_adamax(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                               float *s2)
+{
+  (void)s2;
+  g += h->weight_decay * w;
+  float old = h->beta2 * *s1, now = fabsf(g) + h->eps;
+  *s0 += h->take1 * (g - *s0);
+  *s1 = now < old ? old : now;
+  return w - h->lr * (*s0 / *s1);
+}
+
+/** torch.optim.Adagrad.  State: sum. */
+CT_INLINE float ct_rule_adagrad(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                float *s2)
+{
+  (void)s1;
+  (void)s2;
+  g += h->weight_decay * w;
+  *s0 = (h->step == 1 ? h->initial : *s0) + g * g;
+  return w - h->lr * (g / (sqrtf(*s0) + h->eps));
+}
+
+/** torch.optim.Adadelta.  States: square_avg, acc_delta. */
+CT_INLINE float ct_rule_adadelta(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                 float *s2)
+{
+  (void)s2;
+  g += h->weight_decay * w;
+  *s0 = h->beta2 * *s0 + h->take2 * (g * g);
+  float delta = sqrtf(*s1 + h->eps) / sqrtf(*s0 + h->eps) * g;
+  *s1 = h->beta2 * *s1 + h->take2 * (delta * delta);
+  return w - h->lr * delta;
+}
+
+/** Lion (Chen et al. 2023): the step is the sign of a mean gradient.  State: exp_avg. */
+CT_INLINE float ct_rule_lion(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
+{
+  (void)s1;
+  (void)s2;
+  float u = *s0 + h->take1 * (g - *s0);
+  *s0 += h->take2 * (g - *s0);
+  return h->keep * w - h->lr * (u > 0 ? 1.0f : u < 0 ? -1.0f : u);
 }
 
 /** The step of both RMSprops; \a spread: mean square or variance of the gradient. */
@@ -176,6 +267,28 @@ CT_INLINE float ct_rule_lamb(const ct_hyper_t *h, float w, float g, float *s0, f
   return w - h->lr * h->ratio * ct_rule_lamb_of(h, w, *s0, *s1);
 }
 
+/** Muon: the update of matrices from their orthogonalized directions, and AdamW for other
+ * parameters.  With ct_rule_ratio() it also scales a matrix to norm 1 (train/muon.c).  States of
+ * the others: exp_avg, exp_avg_sq. */
+CT_INLINE float ct_rule_muon(const ct_hyper_t *h, float w, float g, float *s0, float *s1, float *s2)
+{
+  if (!h->matrix) return ct_rule_adam(h, w, g, s0, s1, s2);
+  float kept = h->keep == 0 ? 0 : h->keep * w; /* w may be anything */
+  return kept - h->lr * h->ratio * g;
+}
+
+/** torch.optim.Muon: the momentum of a matrix, before it is orthogonalized; the weight is not read.
+ * State: exp_avg, which is PyTorch's momentum_buffer. */
+CT_INLINE float ct_rule_muon_direction(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
+                                       float *s2)
+{
+  (void)w;
+  (void)s1;
+  (void)s2;
+  *s0 += h->take1 * (g - *s0);
+  return h->nesterov ? *s0 + h->take1 * (g - *s0) : *s0;
+}
+
 /** Weight averaging (EMA, SWA), not an optimizer: moves the average w towards the current weight g
  * by the fraction lr.  As torch.lerp: with lr 1 the average becomes the weight, bit for bit. */
 CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0, float *s1,
@@ -187,11 +300,12 @@ CT_INLINE float ct_rule_average(const ct_hyper_t *h, float w, float g, float *s0
   return h->lr < 0.5f ? w + h->lr * (g - w) : g - (g - w) * (1 - h->lr);
 }
 
-/** LARS, LAMB: returns the factor (trust ratio) of a parameter's step.  \a norms: the sums of
- * squares from MEASURE; NULL: none.  The factor is 1 for parameters without weight decay, such as
- * biases, as with timm's always_adapt=False. */
+/** LARS, LAMB: returns the factor (trust ratio) of a parameter's step: 1 without weight decay, as
+ * for biases with timm's always_adapt=False.  Muon: 1 / norm.  \a norms: the sums of squares from
+ * MEASURE; NULL: none, and the factor is 1. */
 CT_INLINE float ct_rule_ratio(int rule, const ct_hyper_t *h, const double *norms)
 {
+  if (norms && rule == CT_RULE_MUON) return (float)(1 / fmax(sqrt(norms[1]), (double)h->eps));
   if (!norms || h->weight_decay == 0 || !(norms[0] > 0) || !(norms[1] > 0)) return 1;
   double weights = sqrt(norms[0]), value = sqrt(norms[1]);
   if (rule == CT_RULE_LARS)

@@ -33,7 +33,13 @@ static int optimizer(const ct_config_t *c, ct_str_t *t)
   if (o->no_decay_bias_norm) CT_TRY(ct_str_add(t, " (not of biases and norms)"));
   if (o->groups)
     CT_TRY(ct_str_add(t, ", %" PRId64 " parameter groups", (int64_t)ct_yaml_count(o->groups)));
-  CT_TRY(ct_str_add(t, "\n  %-14s %s", "schedule", word(ct_schedule_rows, "kind", s->kind)));
+  CT_TRY(ct_str_add(t, "\n  %-14s ", "schedule"));
+  for (int i = 0; i < (s->parts ? s->parts : 1); i++)
+    CT_TRY(ct_str_add(t, "%s%s", i ? ", then " : "",
+                      word(ct_schedule_rows, "kind", s->parts ? s->part[i].kind : s->kind)));
+  if (s->warmup > 0)
+    CT_TRY(ct_str_add(t, " after %g %s of warm-up", s->warmup,
+                      word(ct_schedule_rows, "unit", s->unit)));
   if (s->warmup_epochs > 0) CT_TRY(ct_str_add(t, " after %g epochs of warm-up", s->warmup_epochs));
   if (s->scale_lr)
     CT_TRY(ct_str_add(t, ", lr x %g for the batch", (double)c->data.batch / (double)s->base_batch));
@@ -210,7 +216,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   char evaluation[64];
   const size_t *bytes = m->bytes;
   size_t others = bytes[CT_MEMORY_CHANNEL_MAPS] + bytes[CT_MEMORY_CLASS_WEIGHTS] +
-                  bytes[CT_MEMORY_STATISTICS] + bytes[CT_MEMORY_NORMS];
+                  bytes[CT_MEMORY_STATISTICS] + bytes[CT_MEMORY_NORMS] + bytes[CT_MEMORY_MATRIX];
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %d samples at a time:\n", m->samples[1]));
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));

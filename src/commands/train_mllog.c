@@ -42,13 +42,15 @@ static void sizes(ct_mllog_t *m, const ct_setup_t *s)
 }
 
 /* Lists the epochs at which a step or multistep schedule multiplies the learning rate by gamma. */
-static json_t *boundaries(const ct_config_t *c, const char *kind)
+static json_t *boundaries(const ct_config_t *c, const char *kind, int64_t per_epoch)
 {
   const ct_schedule_opts_t *o = &c->schedule;
+  double unit = ct_schedule_steps(o, 1, per_epoch) / (double)per_epoch; /* in epochs */
   json_t *list = json_array();
   for (int i = 0; strcmp(kind, "multistep") == 0 && i < o->milestones.n; i++)
-    json_array_append_new(list, json_real(o->milestones.v[i]));
-  double every = strcmp(kind, "step") == 0 ? o->step_epochs : 0;
+    json_array_append_new(list, json_real(o->milestones.v[i] * unit));
+  double every = o->step_size > 0 ? o->step_size * unit : o->step_epochs;
+  if (strcmp(kind, "step") != 0) every = 0;
   for (int i = 1; every > 0 && i * every < (double)c->train.epochs; i++)
     json_array_append_new(list, json_real(i * every));
   return list;
@@ -58,14 +60,16 @@ static void optimizer(ct_mllog_t *m, const ct_setup_t *s, const ct_sampler_t *or
 {
   const ct_config_t *c = &s->cfg;
   const char *kind = ct_opt_word(ct_schedule_rows, "kind", c->schedule.kind);
-  double steps = c->schedule.warmup_epochs * (double)ct_sampler_steps(order);
-  json_t *at = boundaries(c, kind);
+  int64_t per_epoch = ct_sampler_steps(order);
+  double steps = (double)ct_schedule_warmup(&c->schedule, per_epoch);
+  double factor = c->schedule.warmup_factor > 0 ? c->schedule.warmup_factor : 1 / steps;
+  json_t *at = boundaries(c, kind, per_epoch);
   int falls = json_array_size(at) > 0;
   ct_mllog_fact(m, "opt_name", json_string(ct_opt_word(ct_optim_rows, "kind", c->optim.kind)));
   ct_mllog_fact(m, "opt_base_learning_rate", json_real(c->optim.lr));
   ct_mllog_fact(m, "opt_weight_decay", json_real(c->optim.weight_decay));
-  ct_mllog_fact(m, "opt_learning_rate_warmup_epochs", json_real(c->schedule.warmup_epochs));
-  ct_mllog_fact(m, "opt_learning_rate_warmup_factor", json_real(steps > 1 ? 1 / steps : 1));
+  ct_mllog_fact(m, "opt_learning_rate_warmup_epochs", json_real(steps / (double)per_epoch));
+  ct_mllog_fact(m, "opt_learning_rate_warmup_factor", json_real(steps > 1 ? factor : 1));
   ct_mllog_fact(m, "opt_learning_rate_decay_boundary_epochs", at);
   ct_mllog_fact(m, "opt_learning_rate_decay_factor", json_real(falls ? c->schedule.gamma : 1));
   if (c->model.dropout >= 0) ct_mllog_fact(m, "dropout", json_real(c->model.dropout));

@@ -15,16 +15,26 @@
 
 /** Section `optim`. */
 typedef struct ct_optim_opts {
-  int kind; /**< sgd|adam|adamw|rmsprop|lars|lamb */
+  int kind; /**< index into the words of the row */
   double lr, momentum, dampening, weight_decay;
   int nesterov;
-  double beta1, beta2;    /**< adam, adamw, lamb */
-  double alpha;           /**< rmsprop: smoothing */
-  int centered;           /**< rmsprop */
-  double eps;             /**< 0: the optimizer's default in PyTorch */
-  double trust;           /**< lars: trust coefficient */
-  int no_decay_bias_norm; /**< biases and normalisation layers get no weight decay */
-  ct_yaml_t *groups;      /**< list of {match, lr, weight_decay, momentum}, or NULL */
+  double beta1, beta2;              /**< all but sgd, rmsprop, lars, adagrad, adadelta */
+  double alpha;                     /**< rmsprop: smoothing */
+  double rho;                       /**< adadelta: smoothing */
+  int centered;                     /**< rmsprop */
+  double eps;                       /**< 0: the optimizer's default in PyTorch */
+  double trust;                     /**< lars: trust coefficient */
+  int64_t ns_steps;                 /**< muon: Newton-Schulz iterations */
+  ct_opt_doubles_t ns_coefficients; /**< muon: three, or none: PyTorch's */
+  int adjust_lr_fn;                 /**< muon: original|match_rms_adamw|spectral_unclamped */
+  int amsgrad;                      /**< adam, adamw */
+  int maximize;                     /**< the gradient is taken with the other sign */
+  int decoupled_weight_decay;       /**< nadam, radam */
+  double momentum_decay;            /**< nadam */
+  double lr_decay;                  /**< adagrad */
+  double initial_accumulator_value; /**< adagrad */
+  int no_decay_bias_norm;           /**< biases and normalisation layers get no weight decay */
+  ct_yaml_t *groups;                /**< list of {match, lr, weight_decay, momentum}, or NULL */
 } ct_optim_opts_t;
 extern const ct_opt_t ct_optim_rows[];
 
@@ -40,12 +50,16 @@ int ct_optim_rule(const ct_optim_opts_t *o, int *states);
 /** Returns the state-dict name of a state, as in PyTorch: "momentum_buffer", "exp_avg". */
 const char *ct_optim_state_name(const ct_optim_opts_t *o, int state);
 
+/** muon: returns the number of Newton-Schulz iterations, and their coefficients. */
+int ct_optim_newton_schulz(const ct_optim_opts_t *o, double c[3]);
+
 /* ---- parameter groups ---- */
 
 /** Hyper-parameters of a parameter group. */
 typedef struct ct_param_group {
   double lr, weight_decay;
-  double momentum; /**< adam, adamw, lamb: beta1 */
+  double momentum; /**< beta1, where there are betas; muon: the momentum of matrices */
+  double matrix;   /**< muon: factor of the learning rate of a matrix; 0: AdamW */
 } ct_param_group_t;
 
 typedef struct ct_param_groups {
@@ -57,7 +71,9 @@ typedef struct ct_param_groups {
 /** Local.  Makes the parameter groups.  The options of a parameter come from the first entry of
  * `optim.groups` whose pattern matches the parameter's name, else from section `optim`.  A pattern
  * is an fnmatch pattern without flags; without '*', '?' or '[' it also matches all parameters of
- * the layer of that name.  CT_ERR_USAGE: a pattern matches nothing, or an unknown key (file:line).
+ * the layer of that name.  With kind muon the weights with 2 dims are matrices, but not those of
+ * embeddings and of layers that make an output, unless an entry says so.  CT_ERR_USAGE: a pattern
+ * matches nothing, or an unknown key (file:line).
  * */
 int ct_param_groups_make(const ct_optim_opts_t *o, const ct_graph_t *g, const char *where,
                          ct_param_groups_t *out);
@@ -69,16 +85,22 @@ int ct_param_group_rate(const ct_optim_opts_t *o, int i, const char **match, dou
 
 /* ---- schedules ---- */
 
-/** Section `schedule`. */
+/** Section `schedule`.  `units`: epochs or steps, as the option unit says. */
 typedef struct ct_schedule_opts {
-  int kind; /**< constant|step|multistep|exponential|cosine|polynomial|one_cycle|plateau */
-  double warmup_epochs; /**< linear warm-up, from lr / (warm-up steps) to lr */
-  double step_epochs;   /**< step: epochs between two changes */
+  int kind;                     /**< index into the words of the row */
+  int unit;                     /**< epochs|steps */
+  double warmup, warmup_epochs; /**< linear warm-up, in units or in epochs; one of them is 0 */
+  double warmup_factor; /**< as start_factor of torch.optim.lr_scheduler.LinearLR; 0: 1 / steps */
+  double length;        /**< units until the end of the schedule; 0: the rest of the run */
+  double step_size, step_epochs; /**< step: between two changes, in units; 0: in epochs */
   double
       gamma; /**< step, multistep, exponential, plateau: factor of the learning rate per change */
-  ct_opt_doubles_t milestones; /**< multistep: epochs */
-  double min_lr;               /**< cosine, polynomial, plateau: lower limit */
-  double power;                /**< polynomial */
+  ct_opt_doubles_t milestones;     /**< multistep: units */
+  double min_lr;                   /**< cosine, cosine_restarts, polynomial, plateau: lower limit */
+  double period;                   /**< cosine_restarts: units of the first period (T_0) */
+  int64_t period_factor;           /**< cosine_restarts: of each next period (T_mult) */
+  double start_factor, end_factor; /**< linear */
+  double power;                    /**< polynomial */
   double pct_start, div_factor,
       final_div_factor; /**< one_cycle, as torch.optim.lr_scheduler.OneCycleLR */
   int cycle_momentum;
@@ -87,8 +109,21 @@ typedef struct ct_schedule_opts {
   double threshold; /**< plateau: relative improvement */
   int scale_lr;     /**< linear scaling: lr * batch / base_batch (Goyal et al. 2017) */
   int64_t base_batch;
+  ct_yaml_t *list; /**< schedules one after another, as they are written, or NULL */
+  /** those schedules; set by ct_schedule_read() */
+  struct ct_schedule_opts *part;
+  int parts;
 } ct_schedule_opts_t;
 extern const ct_opt_t ct_schedule_rows[];
+
+/** Local.  Reads `list` after the other options, of the file \a where.  CT_ERR_USAGE. */
+int ct_schedule_read(ct_schedule_opts_t *s, const char *where);
+/** Frees what ct_schedule_read() has made. */
+void ct_schedule_clear(ct_schedule_opts_t *s);
+/** Returns the steps of a length in units, not rounded. */
+double ct_schedule_steps(const ct_schedule_opts_t *s, double units, int64_t steps_per_epoch);
+/** Returns the number of warm-up steps. */
+int64_t ct_schedule_warmup(const ct_schedule_opts_t *s, int64_t steps_per_epoch);
 
 /** Returns 1 if schedules of this kind have the option \a key, else 0. */
 int ct_schedule_has_key(const char *kind, const char *key);
@@ -107,14 +142,21 @@ typedef struct ct_schedule_point {
 } ct_schedule_point_t;
 
 /** Returns the learning rate of a step for a group with base rate \a lr: warm-up (Goyal et al.
- * 2017), then the schedule over the T remaining steps.  Formula of cosine at step t after the
- * warm-up: min_lr + (lr - min_lr) * (1 + cos(pi * t / T)) / 2 (Loshchilov and Hutter 2017). */
+ * 2017), then the schedule over the T remaining steps, or those of the list, each of which counts
+ * from its own begin, as in torch.optim.lr_scheduler.SequentialLR.  Formula of cosine at step t
+ * after the warm-up: min_lr + (lr - min_lr) * (1 + cos(pi * t / T)) / 2 (Loshchilov and Hutter
+ * 2017). */
 double ct_schedule_lr(const ct_schedule_point_t *at, double lr);
 /** Returns the momentum (Adam: beta1) of a step.  Only one_cycle with cycle_momentum changes the
  * momentum, and only for groups whose momentum is not 0. */
 double ct_schedule_momentum(const ct_schedule_point_t *at, double momentum);
 
-/** Returns 1 if the learning rate depends on evaluation losses (kind plateau). */
+/** Returns 1 if the momentum depends on the step. */
+int ct_schedule_has_momentum(const ct_schedule_opts_t *s);
+/** Checks that the optimizer can follow the schedule.  CT_ERR_USAGE: nadam has a momentum of its
+ * own over the steps, which one_cycle cannot change. */
+int ct_optim_check_schedule(const ct_optim_opts_t *o, const ct_schedule_opts_t *s);
+/** Returns 1 if the learning rate depends on evaluation losses (kind plateau, not in a list). */
 int ct_schedule_needs_loss(const ct_schedule_opts_t *s);
 
 /** State of reduce-on-plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau(mode="min"). */

@@ -12,12 +12,14 @@
 typedef struct entry {
   ct_opt_texts_t match;
   double lr, weight_decay, momentum;
+  int muon;
 } entry_t;
 
 static const ct_opt_t rows[] = {CT_OPT_TEXTS(entry_t, match, NULL, "patterns of parameter names"),
                                 CT_OPT_DOUBLE(entry_t, lr, "0", 0, 1e18, "learning rate"),
                                 CT_OPT_DOUBLE(entry_t, weight_decay, "0", 0, 1e18, "weight decay"),
                                 CT_OPT_DOUBLE(entry_t, momentum, "0", 0, 1, "momentum"),
+                                CT_OPT_BOOL(entry_t, muon, "true", "matrix or not"),
                                 CT_OPT_END};
 
 /* ---- one parameter ---- */
@@ -25,6 +27,28 @@ static const ct_opt_t rows[] = {CT_OPT_TEXTS(entry_t, match, NULL, "patterns of 
 static int is_bias_or_norm(const ct_graph_t *g, const ct_param_t *p)
 {
   return strstr(p->spec.suffix, "bias") || strstr(g->layer[p->layer].ops->kind, "norm");
+}
+
+/* Returns 1 if an output of the model is of this layer, with nothing but layers without parameters
+ * after it. */
+static int makes_output(const ct_graph_t *g, int layer)
+{
+  for (int k = 0; k < ct_graph_outputs(g); k++) {
+    int i = ct_graph_output(g, k);
+    while (i >= 0 && g->layer[i].params == 0)
+      i = g->layer[i].inputs > 0 ? g->layer[i].in[0] : -1;
+    if (i == layer) return 1;
+  }
+  return 0;
+}
+
+static double matrix_factor(const ct_optim_opts_t *o, const ct_graph_t *g, const ct_param_t *p,
+                            const int *wanted)
+{
+  const ct_shape_t *s = &p->spec.shape;
+  int hidden = g->layer[p->layer].ops->op != CT_OP_ROWS && !makes_output(g, p->layer);
+  if (s->ndim != 2 || !(wanted ? *wanted : hidden)) return 0;
+  return ct__optim_matrix_factor(o, s->dim[0], s->dim[1]);
 }
 
 static ct_param_group_t defaults(const ct_optim_opts_t *o, const ct_graph_t *g, const ct_param_t *p)
@@ -47,7 +71,8 @@ static int group_of(ct_param_groups_t *out, const ct_param_group_t *want)
 {
   for (int i = 0; i < out->groups; i++) {
     const ct_param_group_t *g = &out->group[i];
-    if (g->lr == want->lr && g->weight_decay == want->weight_decay && g->momentum == want->momentum)
+    if (g->lr == want->lr && g->weight_decay == want->weight_decay &&
+        g->momentum == want->momentum && g->matrix == want->matrix)
       return i;
   }
   out->group[out->groups] = *want;
@@ -102,6 +127,8 @@ static int read_entries(const ct_optim_opts_t *o, const ct_graph_t *g, const cha
     if (ct_yaml_find(n, "momentum") && ct__optim_has_betas(o))
       return fail_at(where, n, "momentum: this optimizer has betas instead, the same for all",
                      NULL);
+    if (ct_yaml_find(n, "muon") && ct__optim_matrix_factor(o, 1, 1) == 0)
+      return fail_at(where, n, "muon: is of optim.kind muon", NULL);
     CT_TRY(check_patterns(&entry[k], g, where, n));
   }
 out:
@@ -114,12 +141,16 @@ static ct_param_group_t numbers_of(const ct_optim_opts_t *o, const ct_graph_t *g
 {
   const ct_param_t *p = &g->param[param];
   ct_param_group_t group = defaults(o, g, p);
+  const int *wanted = NULL;
   int k = 0;
   for (const ct_yaml_t *n = o->groups ? o->groups->child : NULL; n; n = n->next, k++) {
     if (!is_matched(&entry[k], p->name)) continue;
     groups_set(&entry[k], n, &group);
+    if (ct_yaml_find(n, "muon")) wanted = &entry[k].muon;
     break;
   }
+  group.matrix = matrix_factor(o, g, p, wanted);
+  if (group.matrix > 0) group.momentum = o->momentum;
   return group;
 }
 

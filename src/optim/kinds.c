@@ -19,6 +19,8 @@ static int is_default(const ct_opt_t *row, const void *value)
     return *(const double *)value == number;
   case CT_OPT_T_BOOL:
     return *(const int *)value == (strcmp(row->def, "true") == 0);
+  case CT_OPT_T_CHOICE:
+    return strcmp(ct_opt_word(row, row->key, *(const int *)value), row->def) == 0;
   case CT_OPT_T_DOUBLES:
     return ((const ct_opt_doubles_t *)value)->n == 0;
   default:

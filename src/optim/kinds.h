@@ -20,7 +20,9 @@ int ct__optim_check_only(const ct_opt_t *rows, const void *values, const ct__opt
 int ct__optim_has_key(const ct_opt_t *rows, const ct__optim_only_t *only, const char *kind,
                       const char *key);
 
-/** Returns 1 if the optimizer has betas instead of momentum: adam, adamw, lamb. */
+/** Returns 1 if the optimizer has betas instead of momentum (muon: for what is not a matrix). */
 int ct__optim_has_betas(const ct_optim_opts_t *o);
+/** Returns the factor of the learning rate of a matrix; 0: the optimizer is not muon. */
+double ct__optim_matrix_factor(const ct_optim_opts_t *o, int64_t rows, int64_t columns);
 
 #endif

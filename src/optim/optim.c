@@ -8,44 +8,107 @@
 #include "base/ct_err.h"
 #include "optim/kinds.h"
 
-enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
+enum {
+  SGD,
+  ADAM,
+  ADAMW,
+  RMSPROP,
+  LARS,
+  LAMB,
+  NADAM,
+  RADAM,
+  ADAMAX,
+  ADAGRAD,
+  ADADELTA,
+  LION,
+  MUON,
+  KINDS
+};
+#define KIND(name) CT__OPTIM_KIND(name)
 
 /** The optimizers. */
 static const struct {
   int rule;
-  int betas;  /**< 1: has betas instead of momentum */
-  double eps; /**< default in PyTorch (LARS, LAMB: in timm) */
-} kinds[KINDS] = {[SGD] = {CT_RULE_SGD, 0, 0},       [ADAM] = {CT_RULE_ADAM, 1, 1e-8},
-                  [ADAMW] = {CT_RULE_ADAM, 1, 1e-8}, [RMSPROP] = {CT_RULE_RMSPROP, 0, 1e-8},
-                  [LARS] = {CT_RULE_LARS, 0, 1e-8},  [LAMB] = {CT_RULE_LAMB, 1, 1e-6}};
+  int betas;            /**< 1: has betas instead of momentum */
+  double eps;           /**< default in PyTorch (LARS, LAMB: in timm) */
+  const char *state[2]; /**< without momentum_buffer and the states of options */
+} kinds[KINDS] = {[SGD] = {CT_RULE_SGD, 0, 0, {0}},
+                  [ADAM] = {CT_RULE_ADAM, 1, 1e-8, {"exp_avg", "exp_avg_sq"}},
+                  [ADAMW] = {CT_RULE_ADAM, 1, 1e-8, {"exp_avg", "exp_avg_sq"}},
+                  [RMSPROP] = {CT_RULE_RMSPROP, 0, 1e-8, {"square_avg"}},
+                  [LARS] = {CT_RULE_LARS, 0, 1e-8, {0}},
+                  [LAMB] = {CT_RULE_LAMB, 1, 1e-6, {"exp_avg", "exp_avg_sq"}},
+                  [NADAM] = {CT_RULE_NADAM, 1, 1e-8, {"exp_avg", "exp_avg_sq"}},
+                  [RADAM] = {CT_RULE_RADAM, 1, 1e-8, {"exp_avg", "exp_avg_sq"}},
+                  [ADAMAX] = {CT_RULE_ADAMAX, 1, 1e-8, {"exp_avg", "exp_inf"}},
+                  [ADAGRAD] = {CT_RULE_ADAGRAD, 0, 1e-10, {"sum"}},
+                  [ADADELTA] = {CT_RULE_ADADELTA, 0, 1e-6, {"square_avg", "acc_delta"}},
+                  [LION] = {CT_RULE_LION, 1, 0, {"exp_avg"}},
+                  [MUON] = {CT_RULE_MUON, 1, 1e-8, {"exp_avg", "exp_avg_sq"}}};
 
 const ct_opt_t ct_optim_rows[] = {
-    CT_OPT_CHOICE(ct_optim_opts_t, kind, "sgd", "sgd|adam|adamw|rmsprop|lars|lamb", "optimizer"),
+    CT_OPT_CHOICE(
+        ct_optim_opts_t, kind, "sgd",
+        "sgd|adam|adamw|rmsprop|lars|lamb|nadam|radam|adamax|adagrad|adadelta|lion|"
+        "muon",
+        "optimizer, as in torch.optim (lars, lamb, lion: as in timm); muon: weights with 2 "
+        "dims are matrices, except those of embeddings and output layers; adamw for the "
+        "others, and see groups"),
     CT_OPT_DOUBLE(
         ct_optim_opts_t, lr, "0.1", 0, 1e18,
-        "learning rate after the warm-up (a usual value for adam, adamw, rmsprop is 0.001)"),
-    CT_OPT_DOUBLE(ct_optim_opts_t, momentum, "0.9", 0, 1, "sgd, rmsprop, lars: momentum"),
+        "learning rate after the warm-up (usual values: 0.001 for adam, adamw, rmsprop; 0.0001 for "
+        "lion; 1 for adadelta)"),
+    CT_OPT_DOUBLE(ct_optim_opts_t, momentum, "0.9", 0, 1,
+                  "sgd, rmsprop, lars, muon: momentum (a usual value for muon is 0.95)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, dampening, "0", 0, 1, "sgd, lars: dampening of the momentum"),
-    CT_OPT_DOUBLE(ct_optim_opts_t, weight_decay, "0", 0, 1e18,
-                  "L2 penalty, added to the gradient; adamw: decoupled from the gradient; lars, "
-                  "lamb: only parameters with a value above 0 get an adapted learning rate"),
-    CT_OPT_BOOL(ct_optim_opts_t, nesterov, "false", "sgd, lars: Nesterov momentum"),
+    CT_OPT_DOUBLE(
+        ct_optim_opts_t, weight_decay, "0", 0, 1e18,
+        "L2 penalty, added to the gradient; adamw, lion, muon: decoupled from the gradient; lars, "
+        "lamb: only parameters with a value above 0 get an adapted learning rate"),
+    CT_OPT_BOOL(ct_optim_opts_t, nesterov, "false",
+                "sgd, lars, muon: Nesterov momentum (usual for muon)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, beta1, "0.9", 0, 1,
-                  "adam, adamw, lamb: decay of the mean gradient"),
+                  "adam, adamw, lamb, nadam, radam, adamax, lion, muon's adamw: decay of the mean "
+                  "gradient"),
     CT_OPT_DOUBLE(ct_optim_opts_t, beta2, "0.999", 0, 1,
-                  "adam, adamw, lamb: decay of the mean squared gradient"),
+                  "adam, adamw, lamb, nadam, radam, muon's adamw: decay of the mean squared "
+                  "gradient; adamax: of its maximum; lion: of the mean gradient that is kept (a "
+                  "usual value is 0.99)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, alpha, "0.99", 0, 1,
                   "rmsprop: decay of the mean squared gradient"),
     CT_OPT_BOOL(ct_optim_opts_t, centered, "false",
                 "rmsprop: normalise by the variance of the gradient"),
+    CT_OPT_DOUBLE(ct_optim_opts_t, rho, "0.9", 0, 1,
+                  "adadelta: decay of the mean squared gradient and step"),
     CT_OPT_DOUBLE(ct_optim_opts_t, eps, "0", 0, 1,
-                  "all but sgd: added to the denominator; 0: 1e-8 (lamb: 1e-6)"),
+                  "all but sgd, lion: added to the denominator; 0: 1e-8 (lamb, adadelta: 1e-6; "
+                  "adagrad: 1e-10)"),
     CT_OPT_DOUBLE(ct_optim_opts_t, trust, "0.001", 0, 1e18, "lars: trust coefficient"),
+    CT_OPT_INT(ct_optim_opts_t, ns_steps, "5", 0, 99, "muon: Newton-Schulz iterations"),
+    CT_OPT_DOUBLES(ct_optim_opts_t, ns_coefficients, "",
+                   "muon: three coefficients of the iterations; none: [3.4445, -4.775, 2.0315]"),
+    CT_OPT_CHOICE(ct_optim_opts_t, adjust_lr_fn, "original",
+                  "original|match_rms_adamw|spectral_unclamped",
+                  "muon: factor of the learning rate of a matrix of A rows and B columns: "
+                  "sqrt(max(1, A / B)), 0.2 sqrt(max(A, B)), sqrt(A / B)"),
+    CT_OPT_BOOL(ct_optim_opts_t, amsgrad, "false",
+                "adam, adamw: divide by the largest mean squared gradient so far"),
+    CT_OPT_BOOL(ct_optim_opts_t, maximize, "false", "maximize the loss instead of minimizing it"),
+    CT_OPT_BOOL(ct_optim_opts_t, decoupled_weight_decay, "false",
+                "nadam, radam: weight_decay is decoupled from the gradient, as in adamw"),
+    CT_OPT_DOUBLE(ct_optim_opts_t, momentum_decay, "0.004", 0, 1e18,
+                  "nadam: decay of the momentum over the steps"),
+    CT_OPT_DOUBLE(ct_optim_opts_t, lr_decay, "0", 0, 1e18,
+                  "adagrad: decay of the learning rate over the steps"),
+    CT_OPT_DOUBLE(ct_optim_opts_t, initial_accumulator_value, "0", 0, 1e18,
+                  "adagrad: sum of the squared gradients before the first step"),
     CT_OPT_BOOL(ct_optim_opts_t, no_decay_bias_norm, "false",
                 "biases and normalisation layers get no weight decay"),
-    CT_OPT_NODE(ct_optim_opts_t, groups,
-                "list of {match: PATTERN or LIST, lr, weight_decay, momentum}: options for the "
-                "parameters that match; the first matching entry is used"),
+    CT_OPT_NODE(
+        ct_optim_opts_t, groups,
+        "list of {match: PATTERN or LIST, lr, weight_decay, momentum}: options for the "
+        "parameters that match; the first matching entry is used; muon also has {muon: true "
+        "or false}: weights with 2 dims are, or are not, matrices"),
     CT_OPT_END};
 
 int ct__optim_has_betas(const ct_optim_opts_t *o)
@@ -56,21 +119,30 @@ int ct__optim_has_betas(const ct_optim_opts_t *o)
 /* ---- checks ---- */
 
 enum {
-  MOMENTA = CT__OPTIM_KIND(SGD) | CT__OPTIM_KIND(LARS),
-  BETAS = CT__OPTIM_KIND(ADAM) | CT__OPTIM_KIND(ADAMW) | CT__OPTIM_KIND(LAMB)
+  MOMENTA = KIND(SGD) | KIND(LARS),
+  BETAS = KIND(ADAM) | KIND(ADAMW) | KIND(LAMB) | KIND(NADAM) | KIND(RADAM) | KIND(ADAMAX),
+  EPS = BETAS | KIND(RMSPROP) | KIND(LARS) | KIND(ADAGRAD) | KIND(ADADELTA)
 };
 
-static const ct__optim_only_t only[] = {
-    {"momentum", MOMENTA | CT__OPTIM_KIND(RMSPROP)},
-    {"dampening", MOMENTA},
-    {"nesterov", MOMENTA},
-    {"beta1", BETAS},
-    {"beta2", BETAS},
-    {"alpha", CT__OPTIM_KIND(RMSPROP)},
-    {"centered", CT__OPTIM_KIND(RMSPROP)},
-    {"eps", BETAS | CT__OPTIM_KIND(RMSPROP) | CT__OPTIM_KIND(LARS)},
-    {"trust", CT__OPTIM_KIND(LARS)},
-    {NULL, 0}};
+static const ct__optim_only_t only[] = {{"momentum", MOMENTA | KIND(RMSPROP) | KIND(MUON)},
+                                        {"dampening", MOMENTA},
+                                        {"nesterov", MOMENTA | KIND(MUON)},
+                                        {"beta1", BETAS | KIND(LION) | KIND(MUON)},
+                                        {"beta2", BETAS | KIND(LION) | KIND(MUON)},
+                                        {"alpha", KIND(RMSPROP)},
+                                        {"centered", KIND(RMSPROP)},
+                                        {"rho", KIND(ADADELTA)},
+                                        {"eps", EPS | KIND(MUON)},
+                                        {"trust", KIND(LARS)},
+                                        {"ns_steps", KIND(MUON)},
+                                        {"ns_coefficients", KIND(MUON)},
+                                        {"adjust_lr_fn", KIND(MUON)},
+                                        {"amsgrad", KIND(ADAM) | KIND(ADAMW)},
+                                        {"decoupled_weight_decay", KIND(NADAM) | KIND(RADAM)},
+                                        {"momentum_decay", KIND(NADAM)},
+                                        {"lr_decay", KIND(ADAGRAD)},
+                                        {"initial_accumulator_value", KIND(ADAGRAD)},
+                                        {NULL, 0}};
 
 int ct_optim_has_key(const char *kind, const char *key)
 {
@@ -90,8 +162,38 @@ int ct_optim_check(const ct_optim_opts_t *o)
   if (o->beta1 >= 1 || o->beta2 >= 1)
     CT_FAIL(CT_ERR_USAGE, "optim.beta1 and optim.beta2 must be below 1, but are %g and %g",
             o->beta1, o->beta2);
+  if (o->ns_coefficients.n != 0 && o->ns_coefficients.n != 3)
+    CT_FAIL(CT_ERR_USAGE, "optim.ns_coefficients must be three numbers, not %d",
+            o->ns_coefficients.n);
 out:
   return rc;
+}
+
+int ct_optim_check_schedule(const ct_optim_opts_t *o, const ct_schedule_opts_t *s)
+{
+  if (o->kind != NADAM || !ct_schedule_has_momentum(s)) return CT_OK;
+  return ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                    "optim.kind nadam has a momentum of its own over the steps, as "
+                    "optim.momentum_decay says: set schedule.cycle_momentum to false");
+}
+
+/* ---- muon ---- */
+
+int ct_optim_newton_schulz(const ct_optim_opts_t *o, double c[3])
+{
+  static const double usual[3] = {3.4445, -4.775, 2.0315};
+  for (int i = 0; i < 3; i++)
+    c[i] = o->ns_coefficients.n == 3 ? o->ns_coefficients.v[i] : usual[i];
+  return (int)o->ns_steps;
+}
+
+double ct__optim_matrix_factor(const ct_optim_opts_t *o, int64_t rows, int64_t columns)
+{
+  enum { ORIGINAL, MATCH_RMS_ADAMW };
+  double a = (double)rows, b = (double)columns;
+  if (o->kind != MUON) return 0;
+  if (o->adjust_lr_fn == ORIGINAL) return sqrt(fmax(1, a / b));
+  return o->adjust_lr_fn == MATCH_RMS_ADAMW ? 0.2 * sqrt(fmax(a, b)) : sqrt(a / b);
 }
 
 /* ---- states ---- */
@@ -112,15 +214,12 @@ static int groups_have_momentum(const ct_optim_opts_t *o)
 static int states_of(const ct_optim_opts_t *o, const char *name[CT_RULE_STATES])
 {
   int n = 0;
-  int momentum = o->momentum != 0 || groups_have_momentum(o);
-  if (kinds[o->kind].betas) {
-    name[n++] = "exp_avg";
-    name[n++] = "exp_avg_sq";
-    return n;
-  }
-  if (o->kind == RMSPROP) name[n++] = "square_avg";
-  if (o->kind == RMSPROP && o->centered) name[n++] = "grad_avg";
-  if (momentum) name[n++] = "momentum_buffer";
+  for (int k = 0; k < 2 && kinds[o->kind].state[k]; k++)
+    name[n++] = kinds[o->kind].state[k];
+  if (o->amsgrad) name[n++] = "max_exp_avg_sq";
+  if (o->centered) name[n++] = "grad_avg";
+  int has_momentum = o->kind == SGD || o->kind == RMSPROP || o->kind == LARS;
+  if (has_momentum && (o->momentum != 0 || groups_have_momentum(o))) name[n++] = "momentum_buffer";
   return n;
 }
 
@@ -128,8 +227,8 @@ int ct_optim_rule(const ct_optim_opts_t *o, int *states)
 {
   const char *name[CT_RULE_STATES];
   *states = states_of(o, name);
-  if (o->kind == RMSPROP && o->centered) return CT_RULE_RMSPROP_CENTERED;
-  return kinds[o->kind].rule;
+  if (o->amsgrad) return CT_RULE_AMSGRAD;
+  return o->centered ? CT_RULE_RMSPROP_CENTERED : kinds[o->kind].rule;
 }
 
 const char *ct_optim_state_name(const ct_optim_opts_t *o, int state)
@@ -151,6 +250,74 @@ static void set_betas(ct_hyper_t *h, double beta1, double beta2)
   h->fix2 = (float)(1 / sqrt(1 - pow(beta2, (double)h->step)));
 }
 
+/* NAdam: returns the momentum of step \a t. */
+static double nadam_momentum(const ct_optim_opts_t *o, double beta1, int64_t t)
+{
+  return beta1 * (1 - 0.5 * pow(0.96, (double)t * o->momentum_decay));
+}
+
+/* torch.optim.NAdam.  The product of the momenta of all steps so far is computed each time: it
+ * vanishes beside 1 after few steps, and then there is nothing to store. */
+static void set_nadam(ct_hyper_t *h, const ct_optim_opts_t *o, double lr, double beta1)
+{
+  double now = nadam_momentum(o, beta1, h->step), next = nadam_momentum(o, beta1, h->step + 1);
+  double product = 1;
+  for (int64_t t = 1; t <= h->step && product > 1e-18; t++)
+    product *= nadam_momentum(o, beta1, t);
+  h->lr_gradient = (float)(lr * (1 - now) / (1 - product));
+  h->lr = (float)(lr * next / (1 - product * next));
+}
+
+/* torch.optim.RAdam.  fix2 0: the variance of the second moment is not yet known. */
+static void set_radam(ct_hyper_t *h, const ct_optim_opts_t *o, double lr, double beta1)
+{
+  double t = (double)h->step, power = pow(o->beta2, t), infinity = 2 / (1 - o->beta2) - 1;
+  double length = infinity - 2 * t * power / (1 - power), factor = 1;
+  h->fix2 = length > 5;
+  if (length > 5)
+    factor = sqrt((1 - power) * (length - 4) * (length - 2) * infinity /
+                  ((infinity - 4) * (infinity - 2) * length));
+  h->lr = (float)(lr * factor / (1 - pow(beta1, t)));
+}
+
+/* Sets the fields that not all kinds have; \a momentum: beta1. */
+static void set_kind(ct_hyper_t *h, const ct_optim_opts_t *o, double lr, double momentum)
+{
+  if (h->matrix) {
+    h->take1 = (float)(1 - momentum);
+    return;
+  }
+  if (kinds[o->kind].betas) set_betas(h, momentum, o->beta2);
+  switch (o->kind) {
+  case ADAM:
+  case ADAMW:
+  case ADAMAX:
+  case MUON:
+    h->lr = (float)(lr / (1 - pow(momentum, (double)h->step)));
+    break;
+  case RMSPROP:
+    h->beta2 = (float)o->alpha;
+    h->take2 = (float)(1 - o->alpha);
+    break;
+  case ADADELTA:
+    h->beta2 = (float)o->rho;
+    h->take2 = (float)(1 - o->rho);
+    break;
+  case ADAGRAD:
+    h->lr = (float)(lr / (1 + (double)(h->step - 1) * o->lr_decay));
+    h->initial = (float)o->initial_accumulator_value;
+    break;
+  case NADAM:
+    set_nadam(h, o, lr, momentum);
+    break;
+  case RADAM:
+    set_radam(h, o, lr, momentum);
+    break;
+  default:
+    break;
+  }
+}
+
 ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *group,
                           const ct_schedule_point_t *at, int64_t update)
 {
@@ -166,15 +333,14 @@ ct_hyper_t ct_optim_hyper(const ct_optim_opts_t *o, const ct_param_group_t *grou
                   .eps = (float)(o->eps > 0 ? o->eps : kinds[o->kind].eps),
                   .trust = (float)o->trust,
                   .ratio = 1};
-  if (kinds[o->kind].betas) set_betas(&h, momentum, o->beta2);
-  if (o->kind == RMSPROP) {
-    h.beta2 = (float)o->alpha;
-    h.take2 = (float)(1 - o->alpha);
+  if (group->matrix > 0) {
+    h.matrix = 1;
+    h.lr = (float)(lr * group->matrix);
   }
-  if (o->kind == ADAMW) {
+  set_kind(&h, o, lr, momentum);
+  if (o->kind == ADAMW || o->kind == LION || o->kind == MUON || o->decoupled_weight_decay) {
     h.keep = (float)(1 - lr * group->weight_decay);
     h.weight_decay = 0;
   }
-  if (kinds[o->kind].rule == CT_RULE_ADAM) h.lr = (float)(lr / (1 - pow(momentum, (double)h.step)));
   return h;
 }

@@ -104,6 +104,7 @@ static void *values_of(const ct_config_t *c, const section_t *s)
 void ct_config_clear(ct_config_t *c)
 {
   ct_losses_clear(&c->losses);
+  ct_schedule_clear(&c->schedule);
   ct_opt_clear(root_rows, c);
   for (const section_t *s = sections; s->name; s++)
     ct_opt_clear(s->rows, values_of(c, s));
@@ -195,6 +196,7 @@ static int read_tree(ct_config_t *c, const ct_yaml_t *root)
     CT_TRY(ct_opt_read(s->rows, values, ct_yaml_find(root, s->name), c->where, s->name, NULL));
   }
   CT_TRY(ct_losses_read(&c->loss, c->where, &c->losses));
+  CT_TRY(ct_schedule_read(&c->schedule, c->where));
   CT_TRY(ct_transforms_expand(c->transforms));
   CT_TRY(ct_transforms_expand(c->val_transforms));
   CT_TRY(ct_layers_expand(c->model.layers));

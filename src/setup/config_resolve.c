@@ -137,6 +137,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   CT_TRY(ct_init_check(&c->init));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));
+  CT_TRY(ct_optim_check_schedule(&c->optim, &c->schedule));
   CT_TRY(ct_walltime_check(c->job.walltime));
   CT_TRY(ct_trace_steps_read(&c->run, &trace));
   if (ct_schedule_needs_loss(&c->schedule)) CT_TRY(check_plateau(c));
@@ -148,6 +149,10 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   if (c->train.steps == 0 && c->schedule.warmup_epochs > (double)c->train.epochs)
     CT_FAIL(CT_ERR_USAGE, "schedule.warmup_epochs is %g, more than train.epochs, which is %" PRId64,
             c->schedule.warmup_epochs, c->train.epochs);
+  int in_epochs = ct_schedule_steps(&c->schedule, 1, 0) == 0; /* with epochs of 0 steps */
+  if (c->train.steps == 0 && in_epochs && c->schedule.warmup > (double)c->train.epochs)
+    CT_FAIL(CT_ERR_USAGE, "schedule.warmup is %g epochs, more than train.epochs, which is %" PRId64,
+            c->schedule.warmup, c->train.epochs);
   if (c->model.family[0] && c->model.layers)
     CT_FAIL(CT_ERR_USAGE,
             "model.family and model.layers are both given: one of them makes the model");

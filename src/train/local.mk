@@ -12,6 +12,7 @@ libctrain_a_SOURCES += \
   %D%/launch_times.c \
   %D%/memory.c \
   %D%/memory_report.c \
+  %D%/muon.c \
   %D%/observe.c \
   %D%/options.c \
   %D%/plans.c \

@@ -214,6 +214,7 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
   if (ct_rule_needs_norms((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = (size_t)m->trained * (2 * sizeof(double) + sizeof(ct_segment_t));
   if (e->step_opts.zero) bytes[CT_MEMORY_NORMS] += sizeof(ct_grad_stat_t);
+  bytes[CT_MEMORY_MATRIX] = ct__muon_bytes(e, m);
   bytes[CT_MEMORY_STATISTICS] = statistics(e);
   bytes[CT_MEMORY_DEALT] = dealt(e);
 }

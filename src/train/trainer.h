@@ -213,6 +213,41 @@ int ct__input_copied(ct_trainer_t *t);
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                          int p);
 
+/* ---- muon.c: directions of matrices for optim.kind muon ---- */
+
+enum { CT_MUON_PRODUCTS = 3 };
+
+/** A trained parameter whose step is orthogonalized. */
+typedef struct ct__matrix {
+  int param, k; /**< index in the graph, and in the order of the arena */
+  int64_t rows, columns;
+  size_t bytes;                       /**< in the arena */
+  ct_op_t *product[CT_MUON_PRODUCTS]; /**< X X^T or X^T X; its square; and with X */
+} ct__matrix_t;
+
+typedef struct ct__muon {
+  ct__matrix_t *matrix;
+  int matrices;
+  char *room;                      /**< device: workspace; a matrix x at its begin */
+  size_t y, a, aa, norms, scratch; /**< offsets of a second matrix, of products, and so on */
+  int64_t count;                   /**< largest number of elements of one of them */
+  ct_op_t *measure, *blend;
+} ct__muon_t;
+
+/** Returns the bytes of the workspace; 0: the optimizer is another one, or has no matrices. */
+size_t ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m);
+/** Local. CT_ERR_UNSUP: the device stores a matrix in another layout, and the host cannot
+ * access it. */
+int ct__muon_make(ct_trainer_t *t, const ct_param_groups_t *groups);
+void ct__muon_free(ct_trainer_t *t);
+/** Returns the workspace, which has room for a matrix. */
+char *ct__muon_room(const ct_trainer_t *t);
+/** Returns 1 if bytes [from, to) of the gradient arena hold a part of a matrix. */
+int ct__muon_uses(const ct_trainer_t *t, size_t from, size_t to);
+/** Local, Hot. Orthogonalizes parameter k (in the order of the arena) in the gradient arena, where
+ * all of it must be; does nothing for other parameters. */
+int ct__muon_step(ct_trainer_t *t, int k);
+
 /* ---- update.c: from gradients to weights ---- */
 
 /** Contiguous weights updated with the same hyperparameters: whole parameters, or this rank's slice
@@ -222,7 +257,7 @@ typedef struct ct__range {
   size_t bytes;  /**< length in each of these arenas */
   size_t state;  /**< offset in the state arenas */
   int group, bucket;
-  int norms; /**< index of its pair of parameter norms */
+  int norms; /**< index of its pair of parameter norms: that of the parameter in the arena */
 } ct__range_t;
 
 /** The segments of a parameter group in a bucket, for optimizers that use norms. */
@@ -246,6 +281,7 @@ typedef struct ct__update {
   int parts;
   double *host_norms;
   ct_op_t *update, *norms_op, *gradstat;
+  ct_op_t *direction;   /**< muon; NULL: other optimizers */
   ct_grad_stat_t *stat; /**< staging: [2], by slot of the step */
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */
@@ -435,6 +471,7 @@ struct ct_trainer {
   ct__plans_t plans;
   ct__reduced_t reduced_state;
   ct__qat_t rounding;
+  ct__muon_t muon;
   ct__average_t average;
   ct__input_t input;
   ct__update_t update;

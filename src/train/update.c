@@ -25,8 +25,8 @@ static int add_range(ct_trainer_t *t, int k, int bucket, size_t from, size_t to)
   ct__update_t *u = &t->update;
   int group = u->groups.of[t->map.order[k]];
   ct__range_t *last = u->ranges ? &u->range[u->ranges - 1] : NULL;
-  if (last && !u->norm_pairs && last->bucket == bucket && last->group == group &&
-      last->offset + last->bytes == from) {
+  if (last && !u->norm_pairs && !u->groups.group[group].matrix && last->bucket == bucket &&
+      last->group == group && last->offset + last->bytes == from) {
     last->bytes += to - from;
   } else {
     CT_TRY(ct_mem_grow((void **)&u->range, &u->cap, u->ranges + 1, sizeof *u->range));
@@ -137,6 +137,10 @@ static int make_ops(ct_trainer_t *t, int rule)
   }
   CT_TRY(make_op(t, CT_OP_UPDATE, rule, &u->update));
   CT_TRY(make_op(t, CT_OP_GRADSTAT, rule, &u->gradstat));
+  if (rule == CT_RULE_MUON) {
+    CT_TRY(make_op(t, CT_OP_UPDATE, CT_RULE_MUON_DIRECTION, &u->direction));
+    CT_TRY(ct__muon_make(t, &u->groups));
+  }
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, 2 * sizeof *u->stat, &stat));
   u->stat = stat;
   if (!u->norm_pairs) return CT_OK;
@@ -195,6 +199,8 @@ void ct__update_free(ct_trainer_t *t)
   t->env.be->op->release(u->update);
   t->env.be->op->release(u->norms_op);
   t->env.be->op->release(u->gradstat);
+  t->env.be->op->release(u->direction);
+  ct__muon_free(t);
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, u->stat);
   ct_param_groups_clear(&u->groups);
   ct_mem_free(u->host_norms);
@@ -214,12 +220,13 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
 {
   const ct_step_opts_t *how = &t->env.step_opts;
   const ct__update_t *u = &t->update;
+  double sign = t->env.optim->maximize ? -1 : 1;
   ct_op_args_t a = {.pass = CT_FWD,
                     .w = {t->weight + r->offset},
                     .y = t->reduced ? t->reduced + r->offset / 2 : NULL,
                     .dy = t->gradient + r->offset,
                     .count = (int64_t)(r->bytes / sizeof(float)),
-                    .scale = (float)(1 / ct_scaler_scale(&t->progress.scaler)),
+                    .scale = (float)(sign / ct_scaler_scale(&t->progress.scaler)),
                     .hyper = u->hyper[r->group],
                     .stat = stat_of(t),
                     .norms = u->norm_pairs ? u->norms + 2 * r->norms : NULL,
@@ -287,6 +294,10 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
   for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++) {
     if (bucket >= 0 && u->range[i].bucket != bucket) continue;
     ct_op_args_t a = args_of(t, &u->range[i], with_stat);
+    if (u->hyper[u->range[i].group].matrix) { /* scaled and clipped when its direction was made */
+      a.scale = 1;
+      a.ctl.clip_norm = a.ctl.clip_value = 0;
+    }
     ct__step_note(t, t->env.be->op->run(t->q, op, &a));
   }
 }
@@ -357,6 +368,48 @@ static void gather_weights(ct_trainer_t *t)
   ct__reduced_outdate(t); /* the slices of other ranks were written by the gather */
 }
 
+/* ---- muon ---- */
+
+/* Adds this rank's gradients of matrices to their momenta; the directions take their place. */
+static int make_direction(ct_trainer_t *t, const ct__range_t *r, int with_stat)
+{
+  int rc = CT_OK;
+  ct_op_args_t a = args_of(t, r, with_stat);
+  a.w[0] = ct__muon_room(t);
+  a.y = NULL;
+  CT_TRY(t->env.be->op->run(t->q, t->update.direction, &a));
+  CT_TRY(t->env.be->mem->copy(t->q, t->gradient + r->offset, a.w[0], r->bytes));
+out:
+  return rc;
+}
+
+static void gather_directions(ct_trainer_t *t)
+{
+  for (int k = 0; k < t->buckets; k++) {
+    const ct_bucket_t *b = &t->first.bucket[k];
+    if (!ct__muon_uses(t, b->offset, b->offset + b->bytes)) continue;
+    ct__step_enter(t, CT_TIME_WAIT, "the gathering of the momenta of bucket", k);
+    ct__step_note(t, gather_bucket(t, t->gradient, k));
+    ct__step_leave(t);
+  }
+}
+
+/* Replaces the gradients of the matrices of which this rank updates a part. */
+static void make_directions(ct_trainer_t *t, int with_stat)
+{
+  const ct__update_t *u = &t->update;
+  int last = -1;
+  for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++)
+    if (u->hyper[u->range[i].group].matrix)
+      ct__step_note(t, make_direction(t, &u->range[i], with_stat));
+  if (t->env.step_opts.zero && t->env.topo->size > 1) gather_directions(t);
+  for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++) {
+    const ct__range_t *r = &u->range[i];
+    if (!u->hyper[r->group].matrix || r->norms == last) continue;
+    ct__step_note(t, ct__muon_step(t, last = r->norms));
+  }
+}
+
 /* Applies each bucket when it arrives. Ends every transfer, even after an error, since the peers
  * need this rank for it. */
 static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
@@ -379,6 +432,7 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
     if (stat) run_gradstat(t, k);
   }
   if (stat && shared) share_stat(t);
+  if (u->direction) make_directions(t, stat);
   if (u->norm_pairs && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));
   run_over(t, u->norms_op, -1, stat);
   if (u->norm_pairs && shared) share_norms(t);
@@ -403,7 +457,7 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
   for (int g = 0; g < u->groups.groups; g++)
     u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, updates);
   ct__step_turn(t, CT_TIME_UPDATE);
-  if (needed || how->zero)
+  if (needed || how->zero || u->direction)
     apply_together(t, stat, arrive);
   else
     apply_as_they_come(t, stat, arrive);

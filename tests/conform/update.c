@@ -222,6 +222,21 @@ static const trial_rule_t trials[] = {
     {CT_RULE_LAMB, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2, .skip_nonfinite = 1}},
     {CT_RULE_ADAM, {.lr = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
     {CT_RULE_LAMB, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {.skip_nonfinite = 1}},
+    {CT_RULE_AMSGRAD, {.lr = 0.1f, .weight_decay = 0.1f, MOMENTS}, {0}},
+    {CT_RULE_NADAM, {.lr = 0.1f, .lr_gradient = 0.05f, .weight_decay = 0.1f, MOMENTS}, {0}},
+    {CT_RULE_RADAM, {.lr = 0.1f, MOMENTS}, {.clip_value = 0.1f}},
+    {CT_RULE_RADAM, {.lr = 0.1f, .take1 = 0.1f, .beta2 = 0.99f, .keep = 0.9f}, {0}},
+    {CT_RULE_ADAMAX, {.lr = 0.1f, MOMENTS}, {.clip_norm = 1, .clip_p = 2, .skip_nonfinite = 1}},
+    {CT_RULE_ADAGRAD, {.lr = 0.1f, .initial = 0.5f, .weight_decay = 0.1f, .eps = 1e-3f}, {0}},
+    {CT_RULE_ADADELTA, {.lr = 1, .beta2 = 0.9f, .take2 = 0.1f, .eps = 1e-3f}, {0}},
+    {CT_RULE_LION,
+     {.lr = 0.1f, .take1 = 0.1f, .take2 = 0.01f, .keep = 0.9f},
+     {.skip_nonfinite = 1}},
+    {CT_RULE_LION, {.lr = 0.1f, .take1 = 0.1f, .take2 = 0.01f, .keep = 0.9f}, {0}},
+    {CT_RULE_MUON, {.lr = 0.1f, MOMENTS}, {0}},
+    {CT_RULE_MUON, {.lr = 0.1f, .matrix = 1, .keep = 0.9f, .ratio = 1}, {.skip_nonfinite = 1}},
+    {CT_RULE_MUON, {.lr = 0.1f, .matrix = 1, .keep = 0, .ratio = 1}, {0}},
+    {CT_RULE_MUON_DIRECTION, {.take1 = 0.1f, .nesterov = 1}, {.clip_norm = 1, .clip_p = 2}},
     {CT_RULE_AVERAGE, {.lr = 0.001f}, {0}},
     {CT_RULE_AVERAGE, {.lr = 0.75f}, {0}},
     {CT_RULE_AVERAGE, {.lr = 1}, {0}},
@@ -365,7 +380,8 @@ static void fleet_steps(side_t *s, const trial_rule_t *t, int one_by_one, fleet_
   for (int step = 1; step <= STEPS; step++) {
     a.hyper = t->hyper;
     a.hyper.step = step;
-    if (ct_rule_needs_norms(t->rule)) fleet_run(s, f, measure, &a, one_by_one);
+    if (ct_rule_needs_norms(t->rule) || t->rule == CT_RULE_MUON)
+      fleet_run(s, f, measure, &a, one_by_one); /* muon: scales to norm 1 */
     fleet_run(s, f, update, &a, one_by_one);
     CT_ASSERT_OK(s->be->queue->sync(s->queue));
   }

@@ -4,7 +4,7 @@
     pip install torch numpy timm; tests/golden/make_optim_golden.py tests/golden
 
 Problem, gradients and options are written down here and in tests/unit/t_optim_gold.c; the format and `noise`
-are those of make_golden.py.  LARS and LAMB are those of timm, the latter without its own clipping.
+are those of make_golden.py.  LARS, LAMB and Lion are those of timm, LAMB without its own clipping.
 
     rule/NAME          40 weights after each of the steps of SHOWN
     state/NAME/STATE   a state after the last step
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from timm.optim.lamb import Lamb
 from timm.optim.lars import Lars
+from timm.optim.lion import Lion
 from torch.optim import lr_scheduler as L
 from make_golden import noise
 
@@ -44,6 +45,24 @@ RULES = {
     "lars-plain": (Lars, dict(lr=0.1, momentum=0.0, weight_decay=0.05, trust_coeff=0.1)),
     "lamb": (Lamb, dict(lr=0.02, weight_decay=0.01, max_grad_norm=None)),
     "lamb-decay": (Lamb, dict(lr=0.05, betas=(0.8, 0.99), eps=1e-4, weight_decay=0.2, max_grad_norm=None)),
+    "sgd-maximize": (torch.optim.SGD, dict(lr=0.0002, momentum=0.9, weight_decay=0.1, maximize=True)),
+    "adam-amsgrad": (torch.optim.Adam, dict(lr=0.02, betas=(0.9, 0.8), weight_decay=0.05, amsgrad=True)),
+    "adamw-amsgrad": (torch.optim.AdamW, dict(lr=0.01, betas=(0.8, 0.9), weight_decay=0.1, amsgrad=True, maximize=True)),
+    "nadam": (torch.optim.NAdam, dict()),
+    "nadam-decay": (torch.optim.NAdam, dict(lr=0.01, betas=(0.8, 0.99), weight_decay=0.1, momentum_decay=6e-2)),
+    "nadam-decoupled": (torch.optim.NAdam, dict(lr=0.02, eps=1e-3, weight_decay=0.2, decoupled_weight_decay=True)),
+    "radam": (torch.optim.RAdam, dict()),
+    "radam-decay": (torch.optim.RAdam, dict(lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1)),
+    "radam-decoupled": (torch.optim.RAdam, dict(lr=0.02, weight_decay=0.2, decoupled_weight_decay=True)),
+    "adamax": (torch.optim.Adamax, dict()),
+    "adamax-decay": (torch.optim.Adamax, dict(lr=0.01, betas=(0.8, 0.9), eps=1e-4, weight_decay=0.9)),
+    "adagrad": (torch.optim.Adagrad, dict()),
+    "adagrad-all": (torch.optim.Adagrad, dict(
+        lr=0.1, lr_decay=0.5, weight_decay=0.1, initial_accumulator_value=0.3, eps=1e-3)),
+    "adadelta": (torch.optim.Adadelta, dict()),
+    "adadelta-rho": (torch.optim.Adadelta, dict(lr=0.5, rho=0.95, eps=1e-4, weight_decay=0.9)),
+    "lion": (Lion, dict(lr=0.01, betas=(0.9, 0.99))),
+    "lion-decay": (Lion, dict(lr=0.02, betas=(0.8, 0.95), weight_decay=0.5)),
 }
 
 
@@ -69,7 +88,7 @@ def rules(put):
         put("rule/" + name, np.concatenate(shown))
         for key in optim.state[params[0]]:
             values = [optim.state[p][key] for p in params]
-            if key != "step" and values[0] is not None:
+            if values[0] is not None and values[0].shape == params[0].shape:
                 put(f"state/{name}/{key}", np.concatenate([v.detach().numpy() for v in values]))
 
 
@@ -116,6 +135,23 @@ def schedules(put):
     put("schedule/exponential", trace(optim, L.ExponentialLR(optim, 0.7), TOTAL, PER)[0])
     optim = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=0.1)
     put("schedule/one_cycle/beta1", trace(optim, kinds["one_cycle"](optim, TOTAL), TOTAL)[1])
+
+
+def schedules_in_steps(put):
+    def put_trace(name, make, every=1):
+        optim = sgd()
+        put(f"schedule/{name}", trace(optim, make(optim), TOTAL, every)[0])
+    put_trace("exponential-steps", lambda o: L.ExponentialLR(o, 0.97))
+    put_trace("restarts", lambda o: L.CosineAnnealingWarmRestarts(o, 13, eta_min=0.01))
+    put_trace("restarts-longer", lambda o: L.CosineAnnealingWarmRestarts(o, 6, 2))
+    put_trace("linear", lambda o: L.LinearLR(o, total_iters=18))
+    put_trace("linear-down", lambda o: L.LinearLR(o, 1.0, 0.1, TOTAL))
+    put_trace("cosine-from", lambda o: L.SequentialLR(
+        o, [L.LinearLR(o, 0.05, total_iters=WARM), L.CosineAnnealingLR(o, TOTAL - WARM)], [WARM]))
+    put_trace("inverse_sqrt", lambda o: L.LambdaLR(o, lambda t: (t + 1) / WARM if t < WARM else math.sqrt(WARM / t)))
+    put_trace("list", lambda o: L.SequentialLR(
+        o, [L.LinearLR(o, 0.2, total_iters=6), L.CosineAnnealingLR(o, 24, 0.01), L.PolynomialLR(o, 12, 2),
+            L.StepLR(o, 5, 0.5)], [6, 30, 42]))
 
 
 def clipping(put):
@@ -167,5 +203,5 @@ if __name__ == "__main__":
         def put(name, v):
             v = np.asarray(v, dtype="<f4").ravel()
             f.write(f"{name} {v.size}\n".encode() + v.tobytes())
-        for make in (rules, schedules, clipping, plateau, scaler):
+        for make in (rules, schedules, schedules_in_steps, clipping, plateau, scaler):
             make(put)

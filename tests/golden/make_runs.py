@@ -63,6 +63,19 @@ class Mlp(nn.Module):
         return self.fc2(F.relu(self.fc1(x.flatten(1))))
 
 
+class Deep(nn.Module):
+    """A hidden matrix with more columns than rows, and one with more rows than columns."""
+
+    keys = ["model={family: mlp, hidden: [16, 24]}"]
+
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(64, 16), nn.Linear(16, 24), nn.Linear(24, 10)
+
+    def forward(self, x):
+        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x.flatten(1))))))
+
+
 class Net(nn.Module):
     """Convolutions with batch normalisation."""
 
@@ -108,6 +121,34 @@ bce.counts = lambda y: torch.ones_like(y, dtype=torch.bool)
 
 def sgd(lr=0.05, **more):
     return lambda net: torch.optim.SGD(net.parameters(), lr=lr, **{"momentum": 0.9, **more})
+
+
+class InFloat64:
+    """The module torch as torch.optim.Muon sees it, whose iterations are in bfloat16 otherwise."""
+
+    bfloat16 = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+class Muon(torch.optim.AdamW):
+    """Muon for the given matrices, at the same rate, and AdamW for the other parameters."""
+
+    def __init__(self, net, matrices, lr, weight_decay, **options):
+        torch.optim._muon.torch = InFloat64()
+        self.matrices = torch.optim.Muon(matrices, lr=lr, weight_decay=weight_decay, **options)
+        others = [p for p in net.parameters() if not any(p is m for m in matrices)]
+        super().__init__(others, lr=lr, weight_decay=weight_decay)
+
+    def zero_grad(self):
+        super().zero_grad()
+        self.matrices.zero_grad()
+
+    def step(self):
+        super().step()
+        self.matrices.param_groups[0]["lr"] = self.param_groups[0]["lr"]
+        self.matrices.step()
 
 
 def clip_norm(largest, p=2.0):
@@ -219,6 +260,25 @@ def runs():
               ["train.ema=0.8", "train.sync_bn=world", "optim={lr: 0.05}"], model=Net, ema=0.8, epochs=3, resumed=1)
     yield Run("ema_pieces", ["cpu 2 train.accumulate=2", "ref 2 parallel.shards=4", "cpu 2 parallel.mode=dp"],
               ["train.ema=0.95", "optim={kind: adam, lr: 0.01, weight_decay: 0.01}"], ema=0.95, optim=adam)
+    yield Run("muon", ["ref 1", "cpu 1", "cpu 2", "cpu 3 parallel.zero=1 parallel.bucket_mb=0.001", "ref 2 parallel.mode=dp",
+                       "cpu 2 train.accumulate=2"],
+              ["optim={kind: muon, lr: 0.02, momentum: 0.95, nesterov: true, weight_decay: 0.1}", "train.clip_norm=1",
+               "schedule={unit: steps, warmup: 3, warmup_factor: 0.25, list: [{kind: linear, length: 4}, "
+               "{kind: cosine}]}"],
+              model=Deep, clip=clip_norm(1.0),
+              optim=lambda net: Muon(net, [net.fc1.weight, net.fc2.weight], 0.02, 0.1),
+              schedule=lambda o: lr_scheduler.SequentialLR(
+                  o, [lr_scheduler.LinearLR(o, 0.25, total_iters=3), lr_scheduler.LinearLR(o, total_iters=4),
+                      lr_scheduler.CosineAnnealingLR(o, 5)], [3, 7]))
+    yield Run("muon_options", ["ref 2 parallel.zero=1", "cpu 2 parallel.zero=1"],
+              ["optim={kind: muon, lr: 0.01, momentum: 0.8, ns_steps: 6, ns_coefficients: [2, -1.5, 0.5], "
+               "adjust_lr_fn: match_rms_adamw, groups: [{match: fc1, muon: false}, {match: fc3, muon: true}]}"],
+              model=Deep, resumed=1, optim=lambda net: Muon(
+                  net, [net.fc2.weight, net.fc3.weight], 0.01, 0, momentum=0.8, nesterov=False, ns_steps=6,
+                  ns_coefficients=(2, -1.5, 0.5), adjust_lr_fn="match_rms_adamw"))
+    yield Run("maximize", ["ref 1", "cpu 2 parallel.zero=1"],
+              ["optim={kind: nadam, lr: 2e-4, maximize: true}", "train.clip_norm=0.5"], clip=clip_norm(0.5),
+              optim=lambda net: torch.optim.NAdam(net.parameters(), lr=2e-4, maximize=True))
     yield Run("overflow", ["ref 1", "ref 2"], ["train.amp=fp16", "train.clip_norm=1", "optim={kind: adam, lr: 0.02}"],
               optim=lambda net: torch.optim.Adam(net.parameters(), lr=0.02), clip=clip_norm(1.0),
               overflow=3, near=FP16_NEAR)

@@ -1,4 +1,5 @@
 /* Options of optimizers and parameter groups; their arithmetic is in t_optim_gold.c. */
+#include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -6,7 +7,22 @@
 #include "tests/harness/ct_test.h"
 #include "tests/unit/model_make.h"
 
-enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, KINDS };
+enum {
+  SGD,
+  ADAM,
+  ADAMW,
+  RMSPROP,
+  LARS,
+  LAMB,
+  NADAM,
+  RADAM,
+  ADAMAX,
+  ADAGRAD,
+  ADADELTA,
+  LION,
+  MUON,
+  KINDS
+};
 
 static ct_optim_opts_t usual(int kind)
 {
@@ -18,9 +34,13 @@ static ct_optim_opts_t usual(int kind)
 
 static void kinds_have_words(void)
 {
-  static const char *const words[] = {"sgd", "adam", "adamw", "rmsprop", "lars", "lamb"};
-  static const int rules[] = {CT_RULE_SGD,     CT_RULE_ADAM, CT_RULE_ADAM,
-                              CT_RULE_RMSPROP, CT_RULE_LARS, CT_RULE_LAMB};
+  static const char *const words[] = {"sgd",      "adam",  "adamw", "rmsprop", "lars",
+                                      "lamb",     "nadam", "radam", "adamax",  "adagrad",
+                                      "adadelta", "lion",  "muon"};
+  static const int rules[] = {CT_RULE_SGD,    CT_RULE_ADAM,    CT_RULE_ADAM,     CT_RULE_RMSPROP,
+                              CT_RULE_LARS,   CT_RULE_LAMB,    CT_RULE_NADAM,    CT_RULE_RADAM,
+                              CT_RULE_ADAMAX, CT_RULE_ADAGRAD, CT_RULE_ADADELTA, CT_RULE_LION,
+                              CT_RULE_MUON};
   for (int i = 0; i < KINDS; i++) {
     int states;
     ct_optim_opts_t o = usual(i);
@@ -47,7 +67,7 @@ static void check_states(const ct_optim_opts_t *o, int n, const char *a, const c
 
 static void states_have_pytorchs_names(void)
 {
-  for (int kind = 0; kind < KINDS; kind++) {
+  for (int kind = 0; kind <= LAMB; kind++) {
     ct_optim_opts_t o = usual(kind);
     int sgd = kind == SGD || kind == LARS;
     if (kind == RMSPROP) {
@@ -64,6 +84,23 @@ static void states_have_pytorchs_names(void)
       check_states(&o, sgd ? 0 : 2, "exp_avg", "exp_avg_sq", NULL);
     }
   }
+}
+
+static void states_of_later_kinds(void)
+{
+  ct_optim_opts_t o = usual(ADAMW);
+  o.amsgrad = 1;
+  check_states(&o, 3, "exp_avg", "exp_avg_sq", "max_exp_avg_sq");
+  o = usual(NADAM);
+  check_states(&o, 2, "exp_avg", "exp_avg_sq", NULL);
+  o = usual(ADAMAX);
+  check_states(&o, 2, "exp_avg", "exp_inf", NULL);
+  o = usual(ADAGRAD);
+  check_states(&o, 1, "sum", NULL, NULL);
+  o = usual(ADADELTA);
+  check_states(&o, 2, "square_avg", "acc_delta", NULL);
+  o = usual(LION);
+  check_states(&o, 1, "exp_avg", NULL, NULL);
 }
 
 /* ---- checks ---- */
@@ -84,19 +121,39 @@ static void betas_are_below_one(void)
   ct_optim_opts_t o = usual(ADAM);
   o.beta2 = 1;
   CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "below 1");
+  double two[2] = {1, 2};
+  o = usual(MUON);
+  o.ns_coefficients = (ct_opt_doubles_t){two, 2};
+  CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, "three numbers, not 2");
 }
 
 /* An option other than its default, and which optimizers have it. */
 static void options_of_others_are_refused(void)
 {
-  enum { LETTERS = 6 };
+  enum { LETTERS = KINDS }; /* sgd adam adamw rmsprop lars lamb nadam radam adamax adagrad ... */
   static const struct {
     const char *yaml, *kinds;
-  } rows[] = {
-      {"momentum: 0.8", "s  rl "},  {"dampening: 0.5", "s   l "}, {"nesterov: true", "s   l "},
-      {"beta1: 0.8", " aa  b"},     {"beta2: 0.9", " aa  b"},     {"alpha: 0.9", "   r  "},
-      {"centered: true", "   r  "}, {"eps: 1e-5", " aarlb"},      {"trust: 0.1", "    l "},
-      {"lr: 0.2", "saarlb"},        {"weight_decay: 1", "saarlb"}};
+  } rows[] = {{"momentum: 0.8", "s  rl       m"},
+              {"dampening: 0.5", "s   l        "},
+              {"nesterov: true", "s   l       m"},
+              {"beta1: 0.8", " aa  bnrx  lm"},
+              {"beta2: 0.9", " aa  bnrx  lm"},
+              {"alpha: 0.9", "   r         "},
+              {"centered: true", "   r         "},
+              {"eps: 1e-5", " aarlbnrxad m"},
+              {"trust: 0.1", "    l        "},
+              {"ns_steps: 6", "            m"},
+              {"ns_coefficients: [1, 2, 3]", "            m"},
+              {"adjust_lr_fn: match_rms_adamw", "            m"},
+              {"amsgrad: true", " aa          "},
+              {"rho: 0.5", "          d  "},
+              {"decoupled_weight_decay: true", "      nr     "},
+              {"momentum_decay: 0.1", "      n      "},
+              {"lr_decay: 0.1", "         a   "},
+              {"initial_accumulator_value: 0.1", "         a   "},
+              {"maximize: true", "saarlbnrxadlm"},
+              {"lr: 0.2", "saarlbnrxadlm"},
+              {"weight_decay: 1", "saarlbnrxadlm"}};
   for (size_t i = 0; i < LETTERS * sizeof rows / sizeof rows[0]; i++) {
     int kind = (int)i % LETTERS;
     const char *yaml = rows[i / LETTERS].yaml;
@@ -228,6 +285,27 @@ static void groups_have_beta1_for_momentum(void)
   close_groups(&f);
 }
 
+/* Weights with 2 dims are matrices, but not those of the output layer, unless a group says so. */
+static void matrices_of_muon(void)
+{
+  fixture_t f;
+  CT_ASSERT_OK(open_groups(&f, "{kind: muon, momentum: 0.95, beta1: 0.8}"));
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->matrix, 1, 0); /* 8 x 144 */
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->momentum, 0.95, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.bias")->matrix, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.bias")->momentum, 0.8, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.weight")->matrix, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "stem.conv.weight")->matrix, 0, 0);
+  close_groups(&f);
+  CT_ASSERT_OK(open_groups(&f, "{kind: muon, adjust_lr_fn: match_rms_adamw, groups: "
+                               "[{match: head.fc1, muon: false}, {match: '*', muon: true}]}"));
+  CT_ASSERT_NEAR(group_of(&f, "head.fc1.weight")->matrix, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.weight")->matrix, 0.2 * sqrt(8), 1e-15); /* 3 x 8 */
+  CT_ASSERT_NEAR(group_of(&f, "head.fc2.bias")->matrix, 0, 0);
+  CT_ASSERT_NEAR(group_of(&f, "stem.conv.weight")->matrix, 0, 0);
+  close_groups(&f);
+}
+
 /* torch.optim.AdamW: a weight is multiplied by 1 - lr * weight_decay with the scheduler's lr;
  * Adam's decay is part of the gradient. */
 static void adamw_decays_by_the_rate_of_the_step(void)
@@ -275,6 +353,7 @@ static void bad_groups_are_refused(void)
               {"groups: [{match: [], lr: 1}]", "no pattern"},
               {"groups: [head]", "expected a map"},
               {"groups: {match: head}", "expected a list"},
+              {"groups: [{match: head, muon: true}]", "is of optim.kind muon"},
               {"{kind: adam, groups: [{match: head, momentum: 0.5}]}", "betas"}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     fixture_t f;
@@ -304,6 +383,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(kinds_have_words),
                                     CT_TEST(states_have_pytorchs_names),
+                                    CT_TEST(states_of_later_kinds),
                                     CT_TEST(nesterov_needs_momentum),
                                     CT_TEST(betas_are_below_one),
                                     CT_TEST(options_of_others_are_refused),
@@ -313,6 +393,7 @@ int main(int argc, char **argv)
                                     CT_TEST(biases_and_norms_without_decay),
                                     CT_TEST(groups_have_beta1_for_momentum),
                                     CT_TEST(momentum_of_a_group_is_a_state),
+                                    CT_TEST(matrices_of_muon),
                                     CT_TEST(adamw_decays_by_the_rate_of_the_step),
                                     CT_TEST(bad_groups_are_refused),
                                     CT_TEST(no_memory_is_an_error),

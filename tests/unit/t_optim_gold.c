@@ -13,7 +13,7 @@ enum { PARAMS = 3, COUNT = 40, STEPS = 50, ARENA = 64 };
 static const int sizes[PARAMS] = {20, 5, 15}, places[PARAMS] = {0, 32, 48};
 static const int shown[] = {1, 2, 5, 10, 20, 35, 50};
 enum { SHOWN = 7 };
-enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB };
+enum { SGD, ADAM, ADAMW, RMSPROP, LARS, LAMB, NADAM, RADAM, ADAMAX, ADAGRAD, ADADELTA, LION };
 
 static gold_t gold;
 
@@ -110,12 +110,14 @@ static void step_rule(run_t *r, const ct_optim_opts_t *o, int step)
 {
   static const ct_schedule_point_t at = {0};
   int states, rule = ct_optim_rule(o, &states);
-  int betas = o->kind == ADAM || o->kind == ADAMW || o->kind == LAMB;
+  int momentum = o->kind == SGD || o->kind == RMSPROP || o->kind == LARS;
   for (int k = 0; k < PARAMS; k++) {
-    ct_param_group_t group = {o->lr, k == 1 ? 0 : o->weight_decay, betas ? o->beta1 : o->momentum};
+    ct_param_group_t group = {o->lr, k == 1 ? 0 : o->weight_decay,
+                              momentum ? o->momentum : o->beta1, 0};
     double norms[2];
     ct_op_args_t a = args_of(r, k);
     a.hyper = ct_optim_hyper(o, &group, &at, step);
+    a.scale = o->maximize ? -1 : 1;
     a.norms = norms;
     for (int s = states; s < CT_RULE_STATES; s++)
       a.state[s] = NULL;
@@ -160,6 +162,8 @@ static void check_rules(const char *const *name, const ct_optim_opts_t *opts, in
     if (o.beta2 == 0) o.beta2 = 0.999;
     if (o.alpha == 0) o.alpha = 0.99;
     if (o.trust == 0) o.trust = 0.001;
+    if (o.rho == 0) o.rho = 0.9;
+    if (o.momentum_decay == 0) o.momentum_decay = 0.004;
     check_rule(&sides[i % 2], name[i / 2], &o, tol);
   }
 }
@@ -232,6 +236,69 @@ static void lamb(void)
   static const ct_optim_opts_t opts[] = {
       {.kind = LAMB, .lr = 0.02, .weight_decay = 0.01},
       {.kind = LAMB, .lr = 0.05, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-4, .weight_decay = 0.2}};
+  check_rules(name, opts, 2, 1e-6);
+}
+
+static void options_of_all(void)
+{
+  static const char *const name[] = {"sgd-maximize", "adam-amsgrad", "adamw-amsgrad"};
+  static const ct_optim_opts_t opts[] = {
+      {.lr = 0.0002, .momentum = 0.9, .weight_decay = 0.1, .maximize = 1},
+      {.kind = ADAM, .lr = 0.02, .beta2 = 0.8, .weight_decay = 0.05, .amsgrad = 1},
+      {.kind = ADAMW,
+       .lr = 0.01,
+       .beta1 = 0.8,
+       .beta2 = 0.9,
+       .weight_decay = 0.1,
+       .amsgrad = 1,
+       .maximize = 1}};
+  check_rules(name, opts, 3, 2e-6);
+}
+
+static void nadam_and_radam(void)
+{
+  static const char *const name[] = {"nadam", "nadam-decay", "nadam-decoupled",
+                                     "radam", "radam-decay", "radam-decoupled"};
+  static const ct_optim_opts_t opts[] = {
+      {.kind = NADAM, .lr = 0.002},
+      {.kind = NADAM,
+       .lr = 0.01,
+       .beta1 = 0.8,
+       .beta2 = 0.99,
+       .weight_decay = 0.1,
+       .momentum_decay = 0.06},
+      {.kind = NADAM, .lr = 0.02, .eps = 1e-3, .weight_decay = 0.2, .decoupled_weight_decay = 1},
+      {.kind = RADAM, .lr = 0.001},
+      {.kind = RADAM, .lr = 0.01, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1},
+      {.kind = RADAM, .lr = 0.02, .weight_decay = 0.2, .decoupled_weight_decay = 1}};
+  check_rules(name, opts, 6, 1e-6);
+}
+
+static void adamax_adagrad_and_adadelta(void)
+{
+  static const char *const name[] = {"adamax",      "adamax-decay", "adagrad",
+                                     "adagrad-all", "adadelta",     "adadelta-rho"};
+  static const ct_optim_opts_t opts[] = {
+      {.kind = ADAMAX, .lr = 0.002},
+      {.kind = ADAMAX, .lr = 0.01, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-4, .weight_decay = 0.9},
+      {.kind = ADAGRAD, .lr = 0.01},
+      {.kind = ADAGRAD,
+       .lr = 0.1,
+       .lr_decay = 0.5,
+       .weight_decay = 0.1,
+       .initial_accumulator_value = 0.3,
+       .eps = 1e-3},
+      {.kind = ADADELTA, .lr = 1},
+      {.kind = ADADELTA, .lr = 0.5, .rho = 0.95, .eps = 1e-4, .weight_decay = 0.9}};
+  check_rules(name, opts, 6, 1e-6);
+}
+
+static void lion(void)
+{
+  static const char *const name[] = {"lion", "lion-decay"};
+  static const ct_optim_opts_t opts[] = {
+      {.kind = LION, .lr = 0.01, .beta2 = 0.99},
+      {.kind = LION, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.5}};
   check_rules(name, opts, 2, 1e-6);
 }
 
@@ -400,6 +467,10 @@ int main(int argc, char **argv)
                                     CT_TEST(rmsprop),
                                     CT_TEST(lars),
                                     CT_TEST(lamb),
+                                    CT_TEST(options_of_all),
+                                    CT_TEST(nadam_and_radam),
+                                    CT_TEST(adamax_adagrad_and_adadelta),
+                                    CT_TEST(lion),
                                     CT_TEST(clipping_by_norm),
                                     CT_TEST(clipping_by_value),
                                     CT_TEST(nonfinite_gradients),

@@ -5,16 +5,29 @@
 #include "optim/ct_optim.h"
 #include "tests/golden/gold.h"
 
-enum { CONSTANT, STEP, MULTISTEP, EXPONENTIAL, COSINE, POLYNOMIAL, ONE_CYCLE, PLATEAU };
+enum {
+  CONSTANT,
+  STEP,
+  MULTISTEP,
+  EXPONENTIAL,
+  COSINE,
+  POLYNOMIAL,
+  ONE_CYCLE,
+  PLATEAU,
+  RESTARTS,
+  LINEAR,
+  INVERSE_SQRT
+};
 enum { PER = 6, TOTAL = 60, WARM = 9 };
 
 static gold_t gold;
 
 static void kinds_have_words(void)
 {
-  static const char *const words[] = {"constant", "step",       "multistep", "exponential",
-                                      "cosine",   "polynomial", "one_cycle", "plateau"};
-  for (int i = CONSTANT; i <= PLATEAU; i++)
+  static const char *const words[] = {"constant",        "step",       "multistep",   "exponential",
+                                      "cosine",          "polynomial", "one_cycle",   "plateau",
+                                      "cosine_restarts", "linear",     "inverse_sqrt"};
+  for (int i = CONSTANT; i <= INVERSE_SQRT; i++)
     CT_ASSERT_TEXT(ct_opt_word(ct_schedule_rows, "kind", i), words[i]);
 }
 
@@ -163,7 +176,7 @@ static void one_cycle_of_few_steps(void)
 
 static void momentum_changes_with_one_cycle_only(void)
 {
-  for (int kind = CONSTANT; kind <= PLATEAU; kind++) {
+  for (int kind = CONSTANT; kind <= INVERSE_SQRT; kind++) {
     ct_schedule_opts_t s = usual(kind);
     ct_schedule_point_t at = point(&s, 3);
     double m = ct_schedule_momentum(&at, 0.9);
@@ -218,7 +231,7 @@ static void rates_scale_with_the_batch(void)
 static void what_does_not_fit_is_refused(void)
 {
   double milestones[] = {2, -1};
-  for (int kind = CONSTANT; kind <= PLATEAU; kind++) {
+  for (int kind = CONSTANT; kind <= INVERSE_SQRT; kind++) {
     ct_schedule_opts_t s = usual(kind);
     if (kind == MULTISTEP) s.milestones = (ct_opt_doubles_t){milestones, 1};
     CT_ASSERT_OK(ct_schedule_check(&s));
@@ -243,6 +256,108 @@ static void what_does_not_fit_is_refused(void)
   CT_ASSERT_FAILS(ct_schedule_check(&s), CT_ERR_USAGE, "below 1");
 }
 
+/* ---- options as they are written ---- */
+
+static int read_yaml(ct_schedule_opts_t *s, const char *yaml)
+{
+  int rc = CT_OK;
+  ct_yaml_t *map = NULL;
+  *s = usual(CONSTANT);
+  CT_TRY(ct_yaml_parse(yaml, strlen(yaml), "s.yaml", &map));
+  CT_TRY(ct_opt_read(ct_schedule_rows, s, map, "s.yaml", "schedule", NULL));
+  CT_TRY(ct_schedule_read(s, "s.yaml"));
+  CT_TRY(ct_schedule_check(s));
+out:
+  ct_yaml_free(map);
+  return rc;
+}
+
+static void free_yaml(ct_schedule_opts_t *s)
+{
+  ct_schedule_clear(s);
+  ct_opt_clear(ct_schedule_rows, s);
+}
+
+/* Each record, in steps and in epochs of 6 steps. */
+static void units(void)
+{
+  static const struct {
+    const char *record, *yaml;
+  } rows[] = {
+      {"step", "{kind: step, unit: steps, step_size: 9, gamma: 0.5}"},
+      {"step", "{kind: step, step_size: 1.5, gamma: 0.5}"},
+      {"step/warm", "{kind: step, unit: steps, warmup: 9, step_size: 9, gamma: 0.5}"},
+      {"step/warm", "{kind: step, unit: steps, warmup_epochs: 1.5, step_epochs: 1.5, gamma: 0.5}"},
+      {"multistep/warm",
+       "{kind: multistep, unit: steps, warmup: 9, milestones: [12, 27, 42], gamma: 0.3}"},
+      {"multistep/warm", "{kind: multistep, warmup: 1.5, milestones: [2, 4.5, 7], gamma: 0.3}"},
+      {"exponential-steps", "{kind: exponential, unit: steps, gamma: 0.97}"},
+      {"restarts", "{kind: cosine_restarts, unit: steps, period: 13, min_lr: 0.01}"},
+      {"restarts-longer", "{kind: cosine_restarts, unit: steps, period: 6, period_factor: 2}"},
+      {"restarts-longer", "{kind: cosine_restarts, period: 1, period_factor: 2}"},
+      {"linear", "{kind: linear, unit: steps, length: 18}"},
+      {"linear", "{kind: linear, length: 3}"},
+      {"linear-down", "{kind: linear, start_factor: 1, end_factor: 0.1}"},
+      {"cosine-from", "{kind: cosine, unit: steps, warmup: 9, warmup_factor: 0.05}"},
+      {"inverse_sqrt", "{kind: inverse_sqrt, warmup: 1.5}"},
+      {"list", "{list: [{kind: linear, start_factor: 0.2, length: 1}, "
+               "{kind: cosine, length: 4, min_lr: 0.01}, {kind: polynomial, power: 2, length: 12, "
+               "unit: steps}, "
+               "{kind: step, step_size: 5, unit: steps, gamma: 0.5}]}"},
+      {"list",
+       "{unit: steps, list: [{kind: linear, start_factor: 0.2, length: 6}, "
+       "{kind: cosine, length: 24, min_lr: 0.01}, {kind: polynomial, power: 2, length: 12}, "
+       "{kind: step, step_size: 5, gamma: 0.5}]}"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char record[80];
+    ct_schedule_opts_t s;
+    CT_ASSERT_OK(read_yaml(&s, rows[i].yaml));
+    snprintf(record, sizeof record, "schedule/%s", rows[i].record);
+    check_rates(&s, record);
+    free_yaml(&s);
+  }
+}
+
+static void bad_options_are_refused(void)
+{
+  static const struct {
+    const char *yaml, *word;
+  } rows[] = {{"{unit: hours}", "schedule.unit"},
+              {"{warmup: 1, warmup_epochs: 1}", "both given"},
+              {"{warmup_factor: 0.1}", "schedule.warmup is 0"},
+              {"{kind: step, length: 3}", "schedule.length"},
+              {"{kind: cosine, period: 3}", "schedule.period"},
+              {"{kind: linear, period_factor: 0}", "period_factor"},
+              {"{kind: cosine, list: [{kind: step}]}", "kind and schedule.list"},
+              {"{list: []}", "s.yaml:1: schedule.list: expected a list"},
+              {"{list: [cosine]}", "schedule.list"},
+              {"{list: [{kind: cosin}]}", "schedule.list.kind"},
+              {"{list: [{kind: step}, {kind: cosine}]}", "schedule 1: length is missing"},
+              {"{list: [{kind: plateau}]}", "plateau"},
+              {"{list: [{kind: step, warmup: 3}]}", "schedule 1: warm-up"},
+              {"{list: [{kind: constant, gamma: 0.3}]}", "schedule 1: schedule.gamma"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    ct_schedule_opts_t s;
+    CT_ASSERT_FAILS(read_yaml(&s, rows[i].yaml), CT_ERR_USAGE, rows[i].word);
+    free_yaml(&s);
+  }
+}
+
+static void nadam_has_its_own_momentum(void)
+{
+  ct_optim_opts_t o = {0};
+  ct_schedule_opts_t s;
+  CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &o));
+  CT_ASSERT_OK(read_yaml(&s, "{list: [{kind: one_cycle, length: 3}, {kind: constant}]}"));
+  CT_ASSERT_OK(ct_optim_check_schedule(&o, &s));
+  for (o.kind = 0; strcmp(ct_opt_word(ct_optim_rows, "kind", o.kind), "nadam") != 0;)
+    o.kind++;
+  CT_ASSERT_FAILS(ct_optim_check_schedule(&o, &s), CT_ERR_USAGE, "cycle_momentum");
+  s.part[0].cycle_momentum = 0;
+  CT_ASSERT_OK(ct_optim_check_schedule(&o, &s));
+  free_yaml(&s);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(kinds_have_words),
@@ -258,6 +373,9 @@ int main(int argc, char **argv)
                                     CT_TEST(plateau),
                                     CT_TEST(rates_scale_with_the_batch),
                                     CT_TEST(what_does_not_fit_is_refused),
+                                    CT_TEST(units),
+                                    CT_TEST(bad_options_are_refused),
+                                    CT_TEST(nadam_has_its_own_momentum),
                                     CT_TEST_END};
   if (gold_open(&gold, "optim.gold") != CT_OK) return 1;
   int failed = ct_test_main("schedule", tests, argc, argv);

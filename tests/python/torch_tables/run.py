@@ -190,8 +190,23 @@ def op_entries():
 
 # ---- optim_db ----
 
-OPTIMIZERS = {"SGD": 1e-3, "Adam": 1e-3, "AdamW": 1e-3, "RMSprop": 1e-2}
-SAME = ("lr", "momentum", "weight_decay", "dampening", "nesterov", "centered", "alpha", "eps")
+OPTIMIZERS = {"SGD": {"lr": 1e-3, "momentum": 0}, "Adam": {"lr": 1e-3}, "AdamW": {"lr": 1e-3, "weight_decay": 0.01},
+              "RMSprop": {"lr": 1e-2, "momentum": 0}, "NAdam": {"lr": 2e-3}, "RAdam": {"lr": 1e-3}, "Adamax": {"lr": 2e-3},
+              "Adagrad": {"lr": 1e-2}, "Adadelta": {"lr": 1.0},
+              "Muon": {"lr": 1e-3, "weight_decay": 0.1, "momentum": 0.95, "nesterov": True, "groups": [{"match": "*", "muon": True}]}}
+SAME = ("lr", "momentum", "weight_decay", "dampening", "nesterov", "centered", "alpha", "eps", "amsgrad", "maximize",
+        "decoupled_weight_decay", "momentum_decay", "lr_decay", "initial_accumulator_value", "rho", "ns_steps",
+        "ns_coefficients", "adjust_lr_fn")
+
+
+class InFloat64:
+    """The module torch for torch.optim.Muon, whose iterations are in bfloat16 otherwise."""
+
+    bfloat16 = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
 
 
 def optim_entry(name, given):
@@ -199,19 +214,20 @@ def optim_entry(name, given):
     keys = {k: float(v) if torch.is_tensor(v) else v for k, v in given.items()}
     if name not in OPTIMIZERS:
         raise Missing(f"optimizer {name}")
-    beside = {"kind": name.lower(), "momentum": 0, "lr": OPTIMIZERS[name], **({"weight_decay": 0.01} if name == "AdamW" else {})}
+    beside = {"kind": name.lower(), **OPTIMIZERS[name]}
     for k, v in keys.items():
         if k == "betas":
             beside["beta1"], beside["beta2"] = v
         elif k in SAME:
-            beside[k] = v
+            beside[k] = list(v) if isinstance(v, tuple) else v
         elif v:
             raise Missing(f"optimizer: {k}")
     torch.manual_seed(21)
-    net = nn.Sequential(collections.OrderedDict(a=nn.Linear(5, 6), b=nn.Tanh(), c=nn.Linear(6, 2)))
-    if name not in ("SGD", "RMSprop"):
-        del beside["momentum"]
-    layers = [{"linear": {"out": 6}, "name": "a"}, {"tanh": {}, "name": "b"}, {"linear": {"out": 2}, "name": "c"}]
+    bias = name != "Muon"  # which takes no vectors
+    torch.optim._muon.torch = InFloat64()
+    net = nn.Sequential(collections.OrderedDict(a=nn.Linear(5, 6, bias), b=nn.Tanh(), c=nn.Linear(6, 2, bias)))
+    layers = [{"linear": {"out": 6, "bias": bias}, "name": "a"}, {"tanh": {}, "name": "b"},
+              {"linear": {"out": 2, "bias": bias}, "name": "c"}]
     case = Case(layers, net, torch.randn(7, 5).float(), torch.randn(7, 2).float().double(), {"kind": "mse"}, F.mse_loss,
                 keys={"optim": beside})
     case.optim = lambda parameters: getattr(torch.optim, name)(parameters, **keys)
