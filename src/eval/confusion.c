@@ -8,6 +8,11 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
+/* The loops over pixels are vectorised in a build with -O2 too. */
+#if defined __GNUC__ && !defined __clang__
+#  pragma GCC optimize("O3", "no-trapping-math")
+#endif
+
 int ct_confusion_open(int64_t classes, ct_confusion_t *out)
 {
   *out = (ct_confusion_t){.classes = classes};
@@ -37,24 +42,25 @@ void ct_confusion_clear(ct_confusion_t *c)
   c->whole = c->wholes = 0;
 }
 
-/* Class by class over a block of pixels, so that the inner loop is of consecutive logits.  NaN is
- * larger than all numbers, as in torch.argmax. */
+/* Class by class over a block of pixels, so that the inner loop is of consecutive logits, without
+ * branches.  NaN is larger than all numbers, as in torch.argmax. */
 void ct_confusion_predict(const float *logits, int64_t classes, int64_t apart, int64_t n,
                           int32_t *said)
 {
   enum { BLOCK = 1024 };
   float most[BLOCK];
   for (int64_t first = 0; first < n; first += BLOCK) {
-    int64_t m = n - first < BLOCK ? n - first : BLOCK;
+    int m = n - first < BLOCK ? (int)(n - first) : BLOCK;
     int32_t *to = said + first;
     memcpy(most, logits + first, (size_t)m * sizeof *most);
     memset(to, 0, (size_t)m * sizeof *to);
-    for (int64_t k = 1; k < classes; k++) {
+    for (int k = 1; k < classes; k++) {
       const float *x = logits + k * apart + first;
-      for (int64_t i = 0; i < m; i++) {
-        int larger = (most[i] == most[i]) & !(x[i] <= most[i]);
-        to[i] = larger ? (int32_t)k : to[i];
-        most[i] = larger ? x[i] : most[i];
+      for (int i = 0; i < m; i++) {
+        float had = most[i], have = x[i];
+        int32_t larger = -(int32_t)((had == had) & !(have <= had));
+        to[i] = (to[i] & ~larger) | (k & larger);
+        most[i] = larger ? have : had;
       }
     }
   }

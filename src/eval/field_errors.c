@@ -12,6 +12,11 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
+/* The loops over places are vectorised in a build with -O2 too. */
+#if defined __GNUC__ && !defined __clang__
+#  pragma GCC optimize("O3", "no-trapping-math")
+#endif
+
 enum { LANES = 8 };
 
 /* Sums over a channel of a sample. */
