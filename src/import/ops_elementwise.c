@@ -180,6 +180,17 @@ out:
   return rc;
 }
 
+static int elementwise_round(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  double decimals = 0;
+  if (!ct_pt2_is_none(n, "decimals")) {
+    int rc = ct_pt2_number(t->g, n, "decimals", &decimals);
+    if (rc != CT_OK) return rc;
+  }
+  if (decimals != 0) return ct__im_refuse("it rounds to %g decimals, not to integers", decimals);
+  return elementwise_plain(t, n, data);
+}
+
 /* log(x / (1 - x)) with x kept in [eps, 1 - eps] */
 static int elementwise_logit(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
@@ -311,7 +322,7 @@ const ct__im_rule_t ct__im_elementwise[] = {SAME("contiguous"),
                                             PLAIN("sign"),
                                             PLAIN("floor"),
                                             PLAIN("ceil"),
-                                            PLAIN("round"),
+                                            {"aten.round", elementwise_round, "round"},
                                             PLAIN("erf"),
                                             PLAIN("logical_not"),
                                             PLAIN("softsign"),

@@ -262,7 +262,7 @@ static int view_flip(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     if (bits >> i & 1) dim[count++] = i;
   const char *list = ct__im_list(t, count, dim, 0);
   if (!list) return CT_ERR_NOMEM;
-  CT_TRY(ct__im_one(t, &x, "flip", &t->layer[x].shape, x, "dims: %s", list));
+  if (count) CT_TRY(ct__im_one(t, &x, "flip", &t->layer[x].shape, x, "dims: %s", list));
   CT_TRY(ct__im_done(t, n, x));
 out:
   return rc;

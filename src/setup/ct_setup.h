@@ -163,8 +163,8 @@ int ct_setup_normalize(ct_config_t *c, const char *cwd);
 int ct_setup_fit_extra(const ct_model_opts_t *o, ct_dataset_t *d);
 /** Takes the values of a constant of s->graph. */
 typedef int (*ct_constant_take_t)(void *ctx, int param, const float *values);
-/** Local.  Reads the constants of an imported model from `model.from`; does nothing if the model has
- * none. */
+/** Local.  Reads the constants of an imported model from `model.from`; does nothing if the model
+ * has none. */
 int ct_setup_read_constants(ct_setup_t *s, ct_constant_take_t take, void *ctx);
 /** Rank 0 reads the constants of an imported model from `model.from`; all ranks load them. */
 int ct_setup_constants(ct_setup_t *s);

@@ -208,6 +208,17 @@ def large_batches():
         "the same from small and large batches", np.flatnonzero(lost))
 
 
+def constants():
+    """Scales that are not trained are in no state dict of PyTorch."""
+    x = np.random.default_rng(6).normal(size=(4, 1, 5, 8)).astype("f4")
+    w = net("scale", "{conv2d: {out: 1, kernel: 1}, name: a}, {layernorm: {elementwise_affine: no}, name: n}", x, x, "mse")
+    torch.save({k: v.float() for k, v in w.items() if k[0] == "a"}, work / "state.pth")
+    done = run("predict", "scale.yaml", "--checkpoint", "state.pth", "--output", "n.h5")
+    want = torch.layer_norm(torch.conv2d(torch.from_numpy(x).double(), w["a.weight"], w["a.bias"]), (8,)).numpy()
+    with h5py.File(work / "n.h5") as g:
+        tap(done.returncode == 0 and near(g["outputs"][:], want), "constants that the weights lack", done.stderr)
+
+
 def several_sizes():
     r = np.random.default_rng(1)
     x = r.integers(0, 256, (4, 1, 16, 16), dtype="u1")
@@ -262,6 +273,7 @@ def other_scale():
 if __name__ == "__main__":
     images()
     large_batches()
+    constants()
     several_sizes()
     volumes()
     other_scale()
