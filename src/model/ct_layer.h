@@ -45,6 +45,11 @@ typedef struct ct_layer_ops {
   /** Moves padding that the op does not have out of the options: writes the options of the `pad`
    * layer that must come before the layer, or "". NULL: the kind has no such padding. */
   int (*pads)(void *opts, const ct_shape_t *in, char *text, size_t cap);
+  /** Writes the layers that the layer stands for, as items of `model.layers` that read \a from; the
+   * last one has the name \a name, names of the others begin with it.  \a names: of the parameters,
+   * or NULL.  Nothing is written if the layer stands for itself.  NULL: it always does. */
+  int (*expands)(const void *opts, const ct_shape_t *in, const char *name, const char *from,
+                 const char *const *names, ct_str_t *out);
   /** Sets *name to the value whose shape the options ask for, "input" or the name of a layer; "":
    * none.  With a \a shape: takes it from that value, and forgets the name.  NULL: the kind has no
    * such option. */

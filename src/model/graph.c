@@ -447,7 +447,7 @@ int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int
     CT_TRY(rc);
   }
   CT_TRY(ct__layer_options(ops, map, NULL, &values));
-  CT_TRY(ct__graph_append(g, id, full, ops, values,
+  CT_TRY(ct__graph_expand(g, id, full, ops, values,
                           (const int[CT_OP_INPUTS]){in, in2, CT__NO_INPUT}, NULL));
 out:
   ct_yaml_free(map);

@@ -26,6 +26,9 @@ const ct_shape_t *ct__graph_shape(const ct_graph_t *g, int in);
  * (ct_layer_ops_t.pads). */
 int ct__graph_append(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[CT_OP_INPUTS], const char *const *names);
+/** The same, but a layer that stands for several (ct_layer_ops_t.expands) becomes these. */
+int ct__graph_expand(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
+                     void *opts, const int in[CT_OP_INPUTS], const char *const *names);
 /** Returns the names of a layer's parameters, for a copy of it in another graph. */
 void ct__graph_names(const ct_graph_t *g, const ct_layer_t *l, const char *names[CT_LAYER_PARAMS]);
 /** Appends the layers of a YAML list and sets the outputs as ct__graph_set_outputs(); if there is

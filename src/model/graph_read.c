@@ -218,6 +218,8 @@ static int find_owner(const ct_graph_t *g, const item_t *it, const char *where, 
     return fail_at(where, of->line, "share: expected the name of a layer");
   if (it->weights) return fail_at(where, of->line, "share: the layer has `weights` already");
   CT_TRY(find_layer(g, of, where, owner));
+  for (int i = *owner - 1; i >= 0 && g->layer[i].inserted && g->layer[*owner].ops != it->ops; i--)
+    if (g->layer[i].ops == it->ops) *owner = i; /* one of the layers that it stands for */
   const ct_layer_t *l = &g->layer[*owner];
   if (l->ops != it->ops)
     return fail_at(where, of->line, "share: layer '%s' is of the kind %s, not %s", l->name,
@@ -258,10 +260,10 @@ static int append_one(ct_graph_t *g, const item_t *it, const char *name, int at,
     snprintf(own, sizeof own, "%.*s.%d", CT_NAME_MAX, name, at + 1);
   else
     snprintf(own, sizeof own, "%.*s", CT_NAME_MAX, name);
-  rc = ct__graph_append(g, &id, own, it->ops, opts, in, names);
+  rc = ct__graph_expand(g, &id, own, it->ops, opts, in, names);
   if (rc != CT_OK) return ct_err_location(rc, where, it->node->line);
   g->layer[id].inserted = at < all - 1;
-  if (owner >= 0 && g->layer[owner].params != g->layer[id].params)
+  if (owner >= 0 && !it->ops->expands && g->layer[owner].params != g->layer[id].params)
     return fail_at(where, it->share->line, "share: layer '%s' has %d parameters, '%s' has %d",
                    g->layer[owner].name, g->layer[owner].params, own, g->layer[id].params);
 out:
@@ -288,6 +290,50 @@ static int read_layer(ct_graph_t *g, const ct_yaml_t *node, const char *where)
     more = more->next;
   }
 out:
+  return rc;
+}
+
+/* Writes the name of an input of a layer. */
+static void input_name(const ct_graph_t *g, int in, char name[CT_NAME_MAX])
+{
+  int k = ct_graph_extra(in);
+  ct_text_fit(name, CT_NAME_MAX, "%s%s%s", in < 0 ? "input" : g->layer[in].name, k < 0 ? "" : ".",
+              k < 0 ? "" : g->extra.name[k]);
+}
+
+/* Appends the layers of a text; the names of all but the last one are inner ones. */
+static int read_text(ct_graph_t *g, const ct_str_t *text, int *id)
+{
+  int rc = CT_OK, first = g->layers;
+  ct_yaml_t *list = NULL;
+  CT_TRY(ct_yaml_parse(text->data, strlen(text->data), "layers", &list));
+  for (const ct_yaml_t *node = list->child; node; node = node->next)
+    CT_TRY(read_layer(g, node, NULL));
+  *id = g->layers - 1;
+  for (int i = first; i < *id; i++)
+    g->layer[i].inserted = 1;
+out:
+  ct_yaml_free(list);
+  return rc;
+}
+
+int ct__graph_expand(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
+                     void *opts, const int in[CT_OP_INPUTS], const char *const *names)
+{
+  int rc = CT_OK, given = in[0] != CT__NO_INPUT;
+  char from[CT_NAME_MAX];
+  ct_str_t text = {0};
+  const ct_shape_t *x = given ? ct__graph_shape(g, in[0]) : NULL;
+  if (!ops->expands || !x) return ct__graph_append(g, id, name, ops, opts, in, names);
+  input_name(g, in[0], from);
+  rc = ops->expands(opts, x, name, from, names, &text);
+  if (rc != CT_OK) ct_err_prefix(rc, "layer '%.*s' (%s): ", CT_NAME_MAX, name, ops->kind);
+  if (rc == CT_OK && !text.data) return ct__graph_append(g, id, name, ops, opts, in, names);
+  ct__layer_options_free(ops, opts);
+  CT_TRY(rc);
+  CT_TRY(read_text(g, &text, id));
+out:
+  ct_str_clear(&text);
   return rc;
 }
 

@@ -3,19 +3,25 @@
 #include "model/layer_dims.h"
 #include "model/layer_usual.h"
 
+#include <string.h>
+
 #include "base/ct_err.h"
 
 typedef struct {
   double eps;
   ct_opt_doubles_t shape;
   int elementwise_affine, bias;
+  int64_t dim;
 } layernorm_t;
 
 static const ct_opt_t rows[] = {
     CT_OPT_DOUBLE(layernorm_t, eps, "1e-5", 0, 1, "added to the variance"),
     CT_OPT_DOUBLES(layernorm_t, shape, "", "sizes of the last dims; none: of one dim"),
     CT_OPT_BOOL(layernorm_t, elementwise_affine, "true", "trained scale and shift"),
-    CT_OPT_BOOL(layernorm_t, bias, "true", "the shift is trained; no: there is none"), CT_OPT_END};
+    CT_OPT_BOOL(layernorm_t, bias, "true", "the shift is trained; no: there is none"),
+    CT_OPT_INT(layernorm_t, dim, "-1", -CT_MAX_DIMS, CT_MAX_DIMS - 1,
+               "another dim than the last, such as 1: the channels of images (ConvNeXt)"),
+    CT_OPT_END};
 
 static int dims_of(const layernorm_t *o)
 {
@@ -37,6 +43,37 @@ static int layernorm_infer(const void *opts, const ct_shape_t *in, ct_shape_t *o
               o->shape.v[i]);
   CT_TRY(ct__layer_no_batch(in, ((1u << dims) - 1) << first, "a normalisation"));
   *out = *in;
+out:
+  return rc;
+}
+
+/* Another dim is moved to the end, and back. */
+static int layernorm_expands(const void *opts, const ct_shape_t *in, const char *name,
+                             const char *from, const char *const *names, ct_str_t *out)
+{
+  int rc = CT_OK, dim, last = in->ndim - 1;
+  const layernorm_t *o = opts;
+  char eps[40], there[40] = "", back[40] = "";
+  CT_TRY(ct__layer_dim(in, "dim", (double)o->dim, &dim));
+  if (dim == last) return CT_OK;
+  if (o->shape.n > 1) CT_FAIL(CT_ERR_SHAPE, "takes a `shape` of one size with `dim`");
+  for (int i = 0; i <= last; i++) {
+    const char *comma = i ? ", " : "";
+    size_t a = strlen(there), b = strlen(back);
+    ct_text_fit(there + a, sizeof there - a, "%s%d", comma, i == last ? dim : i + (i >= dim));
+    ct_text_fit(back + b, sizeof back - b, "%s%d", comma, i == dim ? last : i - (i > dim));
+  }
+  CT_TRY(ct_str_add(out, "- {permute: {dims: [%s]}, name: %s.in, from: %s}\n", there, name, from));
+  CT_TRY(ct_str_add(out, "- {layernorm: {eps: %s, elementwise_affine: %s, bias: %s",
+                    ct_text_number(o->eps, eps, sizeof eps), o->elementwise_affine ? "yes" : "no",
+                    o->bias ? "yes" : "no"));
+  if (o->shape.n) CT_TRY(ct_str_add(out, ", shape: %g", o->shape.v[0]));
+  if (names && names[0])
+    CT_TRY(ct_str_add(out, "}, name: %s.norm, weights: [%s%s%s]}\n", name, names[0],
+                      names[1] ? ", " : "", names[1] ? names[1] : ""));
+  else
+    CT_TRY(ct_str_add(out, "}, name: %s.norm, weights: [%s.weight, %s.bias]}\n", name, name, name));
+  CT_TRY(ct_str_add(out, "- {permute: {dims: [%s]}, name: %s}\n", back, name));
 out:
   return rc;
 }
@@ -69,6 +106,7 @@ const ct_layer_ops_t ct__layer_layernorm = {
     .opts = rows,
     .inputs = 1,
     .general = 1,
+    .expands = layernorm_expands,
     .infer = layernorm_infer,
     .params = layernorm_params,
     .op = CT_OP_LNORM,

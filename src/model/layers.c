@@ -102,6 +102,7 @@
   X(hardshrink)       \
   X(softshrink)       \
   X(threshold)        \
+  X(glu)              \
   X(prelu)            \
   X(scale)            \
   X(random)           \

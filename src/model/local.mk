@@ -43,6 +43,7 @@ libctrain_a_SOURCES += \
   %D%/layer_expand.c \
   %D%/layer_fake_quant.c \
   %D%/layer_global_avgpool.c \
+  %D%/layer_glu.c \
   %D%/layer_groupnorm.c \
   %D%/layer_layernorm.c \
   %D%/layer_linear.c \

@@ -613,6 +613,17 @@ case("batchnorm-untracked", image(out=4), [layer("batchnorm", "norm", track_runn
      lambda net, x: net.norm(x), {"norm": nn.BatchNorm2d(4, track_running_stats=False)})
 case("batchnorm-untracked-plain", image(out=4), [layer("batchnorm", "norm", affine=False, track_running_stats=False)],
      lambda net, x: net.norm(x), {"norm": nn.BatchNorm2d(4, affine=False, track_running_stats=False)})
+case("layernorm-channels", image(out=4), [layer("layernorm", "norm", dim=1)],
+     lambda net, x: net.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2), {"norm": nn.LayerNorm(4)},
+     init={"norm.weight": (0.5, 1)})
+case("layernorm-channels-3d", volume(), [layer("layernorm", "norm", dim=1, eps=1e-3, elementwise_affine=False)],
+     lambda net, x: F.layer_norm(x.movedim(1, -1), (2,), eps=1e-3).movedim(-1, 1))
+case("layernorm-channels-again", image(out=4), [layer("layernorm", "norm", dim=1), layer("tanh"),
+                                                layer("layernorm", dim=1) + "  share: norm\n"],
+     lambda net, x: net.norm(net.norm(x.movedim(1, -1)).tanh()).movedim(-1, 1), {"norm": nn.LayerNorm(4)},
+     init={"norm.weight": (0.5, 1)})
+for name, start, dim in (("rows", row(), -1), ("channels", image(out=4), 1), ("sequence", sequence(), 1)):
+    case(f"glu-{name}", start, [layer("glu", dim=dim)], lambda net, x, d=dim: F.glu(x, d))
 case("identity", image(), [layer("identity", "same"), layer("add", of=["same", "in"])], lambda net, x: x + x)
 for kind, make in {"gru": nn.GRU, "lstm": nn.LSTM}.items():
     start = sequence(5, 3, 4)

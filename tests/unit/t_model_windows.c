@@ -127,6 +127,9 @@ static void wrong_options_are_refused(void)
       {4, "upsample", "like: x", "like: no layer before this one is called 'x'"},
       {4, "upsample", "like: input, size: 3", "takes `size` or `like`, not both"},
       {4, "upsample", "scale: 0.1", "leaves nothing"},
+      {4, "glu", "dim: 2", "dim 2 of its input, Nx4x5x6, has no halves"},
+      {4, "glu", "dim: 4", "dim: 4 is not a dim of its input"},
+      {4, "layernorm", "dim: 1, shape: [4, 5]", "takes a `shape` of one size with `dim`"},
       {4, "gru", "hidden: 2", "needs a sequence"},
       {3, "convolve", "stride: 1", "takes two inputs"},
   };
