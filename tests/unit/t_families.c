@@ -1,4 +1,5 @@
-/* VGG, DenseNet, MobileNetV2 against torchvision; CosmoFlow; layers on volumes. */
+/* VGG, DenseNet, MobileNetV2 against torchvision; families of fields against their references;
+ * CosmoFlow; layers on volumes. */
 #include "tests/unit/model_make.h"
 
 #include <inttypes.h>
@@ -68,6 +69,30 @@ static void state_dicts_are_torchvisions(void)
   }
 }
 
+/* Hashes as above, of UNet(3, 2) and UNet(3, 2, bilinear=True) of milesial/Pytorch-UNet, and of
+ * DeepLabv3_plus(16, 3) of mlcommons/hpc. */
+static void state_dicts_of_fields_are_the_references(void)
+{
+  static const struct {
+    const char *yaml;
+    int64_t channels, classes, count;
+    uint64_t hash;
+  } nets[] = {
+      {"family: unet", 3, 2, 31037698, 0x4566e7944631949},
+      {"{family: unet, widths: [64, 128, 256, 512, 1024]}", 3, 2, 31037698, 0x4566e7944631949},
+      {"{family: unet, upsample: linear}", 3, 2, 17263042, 0x416f869d55418f93},
+      {"family: deeplabv3plus", 16, 3, 56454720, 0x8f3fb3455b885625},
+  };
+  for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
+    ct_graph_t *g = make(nets[i].yaml, image(nets[i].channels, 64, 96), nets[i].classes);
+    if (!g) continue;
+    CT_ASSERT_INT(ct_graph_count(g), nets[i].count);
+    if (names_hash(g) != nets[i].hash) printf("# %s\n", nets[i].yaml);
+    CU_ASSERT(names_hash(g) == nets[i].hash);
+    ct_graph_free(g);
+  }
+}
+
 /* ---- initial values ---- */
 
 static void assert_deviation(const ct_graph_t *g, const char *name, double sd)
@@ -109,6 +134,20 @@ static void families_begin_as_torchvision(void)
   assert_deviation(g, "features.2.conv.1.0.weight", sqrt(2.0 / (96 * 9)));
   assert_deviation(g, "features.2.conv.2.weight", sqrt(2.0 / 24));
   assert_deviation(g, "classifier.1.weight", 0.01);
+  ct_graph_free(g);
+}
+
+static void deeplab_begins_as_its_reference(void)
+{
+  ct_graph_t *g = make("{family: deeplabv3plus, depth: 1}", image(16, 32, 32), 3);
+  if (!g) return;
+  assert_deviation(g, "xception_features.block3.rep.0.conv1.weight", sqrt(2.0 / 9));
+  assert_deviation(g, "xception_features.block3.skip.weight", sqrt(2.0 / 256));
+  assert_deviation(g, "bottleneck.aspp2.atrous_convolution.weight", sqrt(2.0 / (2048 * 9)));
+  assert_deviation(g, "bottleneck.conv.weight", 1 / sqrt(3.0 * 1280));
+  assert_deviation(g, "bottleneck.global_avg_pool.global_average_pool.2.weights", 1);
+  assert_deviation(g, "bottleneck.global_avg_pool.global_average_pool.2.bias", 0);
+  assert_deviation(g, "upsample.deconv1.0.weight", 1 / sqrt(3.0 * 256 * 9));
   ct_graph_free(g);
 }
 
@@ -157,6 +196,54 @@ static void cosmoflow_scales_with_the_volume(void)
   }
   ct_graph_t *g;
   CT_ASSERT_FAILS(make_for("family: cosmoflow", image(3, 16, 16), 4, &g), CT_ERR_USAGE, "volumes");
+}
+
+static void fields_have_the_size_of_the_sample(void)
+{
+  static const struct {
+    const char *yaml, *layer, *out;
+    int dims;
+    int64_t dim[CT_MAX_DIMS];
+  } cases[] = {
+      {"{family: unet, depth: 2, widths: 4, norm: none}",
+       "outc.conv",
+       "1x5x8x12x4",
+       5,
+       {1, 2, 8, 12, 4}},
+      {"{family: unet, widths: [4, 6], norm: instance}", "outc.conv", "1x5x6", 3, {1, 2, 6}},
+      {"{family: deeplabv3plus, depth: 1}",
+       "upsample.last_deconv.0",
+       "1x5x32x48",
+       4,
+       {1, 4, 32, 48}},
+      {"{family: vit, head: field, patch: [2, 3], depth: 1}", "field", "1x5x8x9", 4, {1, 7, 8, 9}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ct_graph_t *g = make(cases[i].yaml, ct_shape_dims(cases[i].dims, cases[i].dim), 5);
+    if (g) assert_out(g, cases[i].layer, cases[i].out);
+    ct_graph_free(g);
+  }
+}
+
+static void families_of_fields_refuse_what_they_cannot_do(void)
+{
+  static const struct {
+    const char *yaml, *word;
+  } cases[] = {
+      {"family: unet", "4 levels need a size that is a multiple of 16, not 20"},
+      {"{family: unet, widths: [4, 8], depth: 2}",
+       "model.widths has 2 widths, but model.depth 2 needs one or 3"},
+      {"{family: unet, widths: []}", "give the width of the first level"},
+      {"{family: unet, widths: 4.5}", "expected whole numbers"},
+      {"{family: unet, widths: 4, depth: 13}", "at most 12 levels"},
+      {"{family: unet, widths: 4, depth: 1, norm: group}", "num_groups 8 must divide its 4"},
+      {"family: deeplabv3plus", "must be multiples of 16"},
+      {"{family: vit, patch: [4, 8]}", "model.patch: 4 x 8 does not divide"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ct_graph_t *g;
+    CT_ASSERT_FAILS(make_for(cases[i].yaml, image(3, 20, 20), 5, &g), CT_ERR_USAGE, cases[i].word);
+  }
 }
 
 static void infers_volumes_as_pytorch(void)
@@ -219,10 +306,17 @@ static void concatenation_adds_channels(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(state_dicts_are_torchvisions),        CT_TEST(families_begin_as_torchvision),
-      CT_TEST(dropout_is_the_familys_or_the_given), CT_TEST(cosmoflow_scales_with_the_volume),
-      CT_TEST(infers_volumes_as_pytorch),           CT_TEST(what_does_not_fit_is_refused),
-      CT_TEST(concatenation_adds_channels),         CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(state_dicts_are_torchvisions),
+                                    CT_TEST(families_begin_as_torchvision),
+                                    CT_TEST(state_dicts_of_fields_are_the_references),
+                                    CT_TEST(deeplab_begins_as_its_reference),
+                                    CT_TEST(fields_have_the_size_of_the_sample),
+                                    CT_TEST(families_of_fields_refuse_what_they_cannot_do),
+                                    CT_TEST(dropout_is_the_familys_or_the_given),
+                                    CT_TEST(cosmoflow_scales_with_the_volume),
+                                    CT_TEST(infers_volumes_as_pytorch),
+                                    CT_TEST(what_does_not_fit_is_refused),
+                                    CT_TEST(concatenation_adds_channels),
+                                    CT_TEST_END};
   return ct_test_main("families", tests, argc, argv);
 }
