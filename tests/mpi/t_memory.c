@@ -84,7 +84,7 @@ static const char norm[] = "layers:\n" CONV "- batchnorm:\n- relu:\n  name: firs
                            "- batchnorm:\n  name: norm2\n- add:\n  from: [norm2, first]\n- relu:\n"
                            "- flatten:\n- linear: {out: 10}\n";
 
-enum { SGD, ADAM, LARS = 4 };
+enum { SGD, ADAM, LARS = 4, MUON = 12 };
 typedef struct run {
   const char *model;
   int64_t samples, batch; /* of a rank, as all that follows: of training (0: none) … */
@@ -112,6 +112,8 @@ static const run_t runs[] = {
     {.model = plain, .samples = 8, .batch = 8, .val = 8, .eval = 8, .zero = 1, .optim = ADAM},
     {.model = norm, .samples = 8, .batch = 4, .val = 9, .eval = 9, .zero = 1, .accumulate = 2},
     {.model = norm, .samples = 8, .batch = 4, .zero = 1, .optim = LARS},
+    {.model = plain, .samples = 8, .batch = 4, .optim = MUON},
+    {.model = plain, .samples = 9, .batch = 4, .amp = BF16, .zero = 1, .optim = MUON},
     {.model = plain, .samples = 9, .batch = 4, .val = 7, .eval = 3, .dp = 1},
     {.model = norm, .samples = 8, .batch = 4, .val = 50, .eval = 50, .dp = 1, .optim = ADAM},
     {.model = plain, .samples = 8, .batch = 8, .amp = BF16},
