@@ -262,10 +262,10 @@ def runs():
               ["train.ema=0.95", "optim={kind: adam, lr: 0.01, weight_decay: 0.01}"], ema=0.95, optim=adam)
     yield Run("muon", ["ref 1", "cpu 1", "cpu 2", "cpu 3 parallel.zero=1 parallel.bucket_mb=0.001", "ref 2 parallel.mode=dp",
                        "cpu 2 train.accumulate=2"],
-              ["optim={kind: muon, lr: 0.02, momentum: 0.95, nesterov: true, weight_decay: 0.1}", "train.clip_norm=1",
+              ["optim={kind: muon, lr: 0.02, momentum: 0.95, nesterov: true, weight_decay: 0.1}", "train.clip_norm=0.4",
                "schedule={unit: steps, warmup: 3, warmup_factor: 0.25, list: [{kind: linear, length: 4}, "
                "{kind: cosine}]}"],
-              model=Deep, clip=clip_norm(1.0),
+              model=Deep, clip=clip_norm(0.4),
               optim=lambda net: Muon(net, [net.fc1.weight, net.fc2.weight], 0.02, 0.1),
               schedule=lambda o: lr_scheduler.SequentialLR(
                   o, [lr_scheduler.LinearLR(o, 0.25, total_iters=3), lr_scheduler.LinearLR(o, total_iters=4),
