@@ -193,6 +193,7 @@ static const char *output_of(const ct_config_t *c, int k)
 int ct_config_scored_loss(const ct_config_t *c)
 {
   if (c->eval.output[0]) return ct_losses_find(&c->losses, &c->model.outputs, c->eval.output);
+  if (c->model.outputs.n < 2) return 0; /* there is only one output */
   for (int k = 1; k < c->losses.n; k++)
     if (!*output_of(c, 0) || strcmp(output_of(c, k), output_of(c, 0)) != 0) return -1;
   return 0;
