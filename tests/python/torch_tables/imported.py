@@ -260,17 +260,21 @@ TAKES_BATCH = "takes a batch|batch is not the first dim|needs 2 dims or more|nee
 
 
 def blamed(words, program):
-    """{number of an entry: the ops that the program's message names, or 'batch' if a layer takes one}."""
-    ops = set(re.findall(r"(?:aten|prims|torch_nn)\.[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)?", words))
-    found = collections.defaultdict(set)
+    """{number of an entry: the ops without a layer that it has, or 'batch' and the reason of another refusal}."""
+    found, without = collections.defaultdict(set), set()
+    for op, i, reason in re.findall(r"([\w.]+) in module 'e\.(\d+)[^']*': ([^;]*)", words):
+        if "there is no layer" in reason:
+            without.add(op)
+        else:
+            found[int(i)] |= {"batch", f"{op}: {reason}"}
     for node in program.graph.nodes if program else ():
         stack = [re.search(r"\be\.(\d+)", str(v)) for v in (node.meta.get("nn_module_stack") or {}).values()]
         index = next((int(m.group(1)) for m in stack if m), None)
-        if index is not None and any(str(node.target) == o or str(node.target).startswith(o + ".") for o in ops):
+        if index is not None and str(node.target) in without:  # the message names an op once
             found[index].add(str(node.target))
     layer = re.search(r"layer 'e\.(\d+)\.", words)
     if layer and re.search(TAKES_BATCH, words):
-        found[int(layer.group(1))].add("batch")
+        found[int(layer.group(1))] |= {"batch", words[-120:]}
     return found
 
 
@@ -306,7 +310,7 @@ def group_verdicts(entries):
         hit = blamed(str(e), program) if isinstance(e, Refused) else {}
         if hit:
             for i, ops in hit.items():
-                yield entries[i], "again" if again(entries[i], ops) else "missing", ", ".join(sorted(ops))
+                yield entries[i], "again" if again(entries[i], ops) else "missing", ", ".join(sorted(ops - {"batch"}))
             entries = [one for i, one in enumerate(entries) if i not in hit]
             if entries:
                 yield from group_verdicts(entries)
