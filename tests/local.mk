@@ -271,6 +271,7 @@ unit_tests = \
   %D%/unit/t_h5_slow \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \
+  %D%/unit/t_h5_views \
   %D%/unit/t_infer \
   %D%/unit/t_inputs \
   %D%/unit/t_measures \
