@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -403,55 +402,6 @@ void ct__graph_names(const ct_graph_t *g, const ct_layer_t *l, const char *names
 {
   for (int i = 0; i < CT_LAYER_PARAMS; i++)
     names[i] = i < l->params ? g->param[l->param[i]].name : NULL;
-}
-
-/* Parses the options text of ct_graph_add() into a map. */
-static int parse_options(const char *fmt, va_list args, const char *name, ct_yaml_t **out)
-{
-  char text[256];
-  int n = vsnprintf(text + 1, sizeof text - 2, fmt, args);
-  if (n < 0 || (size_t)n >= sizeof text - 2)
-    return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "the options are too long");
-  text[0] = '{';
-  text[n + 1] = '}';
-  text[n + 2] = '\0';
-  return ct_yaml_parse(text, (size_t)n + 2, name, out);
-}
-
-int ct_graph_prefix(ct_graph_t *g, const char *words, ...)
-{
-  va_list args;
-  va_start(args, words);
-  int n = words ? vsnprintf(g->prefix, sizeof g->prefix, words, args) : 0;
-  va_end(args);
-  if (!words) g->prefix[0] = '\0';
-  if (n >= 0 && n < CT_NAME_MAX) return CT_OK;
-  return ct_err_set(CT_ERR_ARG, __FILE__, __LINE__, "a layer's prefix is too long");
-}
-
-int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
-                 const char *opts, ...)
-{
-  int rc = CT_OK;
-  void *values;
-  char full[CT_NAME_MAX];
-  ct_yaml_t *map = NULL;
-  const ct_layer_ops_t *ops = ct_layer_find(kind);
-  CT_TRY(ct_text_format(full, sizeof full, "%s%s", g->prefix, name));
-  if (!ops) CT_FAIL(CT_ERR_ARG, "layer '%s': unknown kind '%s'", name, kind);
-  if (opts) {
-    va_list args;
-    va_start(args, opts);
-    rc = parse_options(opts, args, name, &map);
-    va_end(args);
-    CT_TRY(rc);
-  }
-  CT_TRY(ct__layer_options(ops, map, NULL, &values));
-  CT_TRY(ct__graph_expand(g, id, full, ops, values,
-                          (const int[CT_OP_INPUTS]){in, in2, CT__NO_INPUT}, NULL));
-out:
-  ct_yaml_free(map);
-  return rc;
 }
 
 void ct_graph_free(ct_graph_t *g)
