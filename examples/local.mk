@@ -12,4 +12,7 @@ nobase_dist_pkgdata_DATA = \
   examples/segmentation/README.md examples/segmentation/train.yaml examples/segmentation/make_data.py \
   examples/segmentation/train.h5 examples/segmentation/val.h5 \
   examples/inputs/README.md examples/inputs/train.yaml examples/inputs/make_data.py \
-  examples/inputs/train.h5 examples/inputs/val.h5
+  examples/inputs/train.h5 examples/inputs/val.h5 \
+  examples/unet2d/README.md examples/unet2d/train.yaml examples/unet2d/make_data.py examples/unet2d/oracle.py \
+  examples/fields/README.md examples/fields/train.yaml examples/fields/make_data.py examples/fields/rollout.py \
+  examples/deepcam/README.md examples/deepcam/train.yaml

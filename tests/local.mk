@@ -20,6 +20,7 @@ shell_tests = \
   %D%/cli/encoded.test %D%/cli/environment.test %D%/cli/eval.test \
   %D%/cli/examples.test \
   %D%/cli/outputs.test %D%/cli/order.test \
+  %D%/cli/fields.test \
   %D%/cli/files.test \
   %D%/cli/implementations.test \
   %D%/cli/inspect.test \
