@@ -88,6 +88,8 @@ typedef struct ct_more_as {
   int64_t classes; /**< labels must lie in [0, classes); 0: any label of at least 0 is valid */
   int has_ignored; /**< 1: the label `ignored` is valid too */
   int64_t ignored;
+  int skips;     /**< 1: targets that are NaN or `skipped` are valid; both become NaN */
+  float skipped; /**< may be NaN */
 } ct_more_as_t;
 
 /** An opened data set. */
@@ -120,6 +122,8 @@ typedef struct ct_dataset {
                         targets: number of targets per sample, or per pixel or voxel */
   int has_ignored; /**< 1: the label `ignored` is valid too; the caller may set these two members */
   int64_t ignored;
+  int skips; /**< as in ct_more_as_t; the caller may set these two members */
+  float skipped;
   int skip; /**< 1: a sample that cannot be read or decoded is replaced in its batch by the next
                valid one in the order of their numbers; may be set by the caller */
 } ct_dataset_t;

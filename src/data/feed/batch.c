@@ -33,16 +33,25 @@ static int not_finite(const ct_dataset_t *d, int64_t id)
                  d->info.missing ? "; missing numbers are NaN: data.missing replaces them" : ""));
 }
 
-static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, const float *targets)
+/* Makes targets NaN that are to be skipped.  Returns the index of the first one that is neither
+ * finite nor skipped; -1: there is none. */
+static int64_t skip_targets(int skips, float skipped, int64_t n, float *targets)
 {
-  int64_t of_one = d->info.targets;
-  for (int64_t i = 0; i < n * of_one; i++)
-    if (!isfinite(targets[i]))
-      return at_sample(d, ids[i / of_one],
-                       ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
-                                  "target %lld is not finite (NaN or infinite)",
-                                  (long long)(i % of_one)));
-  return CT_OK;
+  for (int64_t i = 0; i < n; i++) {
+    if (skips && targets[i] == skipped) targets[i] = NAN;
+    if (!isfinite(targets[i]) && !(skips && isnan(targets[i]))) return i;
+  }
+  return -1;
+}
+
+static int check_targets(const ct_dataset_t *d, int n, const int64_t *ids, float *targets)
+{
+  int64_t of_one = d->info.targets, i = skip_targets(d->skips, d->skipped, n * of_one, targets);
+  return i < 0 ? CT_OK
+               : at_sample(d, ids[i / of_one],
+                           ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
+                                      "target %lld is not finite (NaN or infinite)",
+                                      (long long)(i % of_one)));
 }
 
 static int check_label(const ct_dataset_t *d, const ct_more_as_t *as, int64_t id, int64_t label)
@@ -216,14 +225,17 @@ out:
 }
 
 /* Converts one sample of an array that moves along with the samples, and applies their geometric
- * transforms.  Returns 0 if it holds a value that is not finite. */
-static int make_along(const ct__make_t *m, const ct_dataset_t *as, const ct__along_t *along,
-                      int64_t epoch, int64_t id, const void *from, float *to)
+ * transforms.  Returns 0 if it holds a value that is neither finite nor skipped. */
+static int make_along(const ct__make_t *m, const ct_dataset_t *as, const ct_more_as_t *how,
+                      const ct__along_t *along, int64_t epoch, int64_t id, const void *from,
+                      float *to)
 {
   int bad;
   const ct_transforms_t *transforms = along ? m->data->transforms : NULL;
   float *converted = transforms ? ct__transforms_start_along(transforms, m->work, to) : to;
-  if (!batch_convert(as, &as->info.x, 1, from, converted, &bad)) return 0;
+  batch_convert(as, &as->info.x, 1, from, converted, &bad);
+  if (skip_targets(how->skips, how->skipped, ct_shape_sample(&as->info.x), converted) >= 0)
+    return 0;
   if (transforms)
     ct__transforms_run_along(transforms, along, m->sampler->seed, epoch, id, m->work, to);
   return 1;
@@ -235,16 +247,19 @@ static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
   int rc = CT_OK;
   const ct_dataset_t *d = m->data;
   const ct_shape_t *stored = &d->info.dense_target;
-  const ct_more_as_t how = {
-      .classes = d->classes, .has_ignored = d->has_ignored, .ignored = d->ignored};
+  const ct_more_as_t how = {.classes = d->classes,
+                            .has_ignored = d->has_ignored,
+                            .ignored = d->ignored,
+                            .skips = d->skips,
+                            .skipped = d->skipped};
   const ct__along_t along = {
       .channels = d->dense_target.dim[1], .by_class = d->by_class, .is_target = 1};
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
   for (int i = 0; i < b->n; i++) {
     const char *from = (const char *)m->dense_targets + (size_t)i * bytes;
     float *dense_target = d->by_class ? m->dense_target : b->targets + i * d->info.targets;
-    if (!make_along(m, &m->as_dense_target, d->info.by_place ? NULL : &along, b->epoch, b->ids[i],
-                    from, dense_target))
+    if (!make_along(m, &m->as_dense_target, &how, d->info.by_place ? NULL : &along, b->epoch,
+                    b->ids[i], from, dense_target))
       return at_sample(d, b->ids[i],
                        ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                                   "its targets hold a value that is not finite"));
@@ -270,20 +285,25 @@ out:
 }
 
 /* Converts n samples of an array of an input or target to float32; its pixels may move along with
- * those of the samples.  CT_ERR_DATA: a value is not finite. */
+ * those of the samples.  CT_ERR_DATA: a value is neither finite nor skipped. */
 static int convert_beside(const ct__make_t *m, ct_batch_t *b, const ct_dataset_t *as,
-                          const ct__along_t *along, const char *name, int64_t values, float *to)
+                          const ct_more_as_t *how, const ct__along_t *along, const char *name,
+                          int64_t values, float *to)
 {
-  int rc = CT_OK, bad, fits = 1;
+  int rc = CT_OK, unused;
+  int64_t bad = -1;
   const ct_shape_t *stored = &as->info.x;
   size_t bytes = (size_t)ct_shape_sample(stored) * ct_dtype_size(stored->dtype);
-  if (!along->channels) fits = batch_convert(as, stored, b->n, m->stored_extra, to, &bad);
-  for (int i = 0; along->channels && fits && i < b->n; i++) {
-    const char *from = (const char *)m->stored_extra + (size_t)i * bytes;
-    fits = make_along(m, as, along, b->epoch, b->ids[i], from, to + i * values);
-    bad = i;
+  if (!along->channels) {
+    batch_convert(as, stored, b->n, m->stored_extra, to, &unused);
+    int64_t at = skip_targets(how->skips, how->skipped, b->n * values, to);
+    bad = at < 0 ? -1 : at / values;
   }
-  if (fits) return CT_OK;
+  for (int i = 0; along->channels && bad < 0 && i < b->n; i++) {
+    const char *from = (const char *)m->stored_extra + (size_t)i * bytes;
+    if (!make_along(m, as, how, along, b->epoch, b->ids[i], from, to + i * values)) bad = i;
+  }
+  if (bad < 0) return CT_OK;
   rc = ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                   "its '%s' holds a value that is not finite (NaN or infinite)", name);
   return at_sample(m->data, b->ids[bad], rc);
@@ -300,8 +320,8 @@ static int make_extra(const ct__make_t *m, ct_batch_t *b, int k)
   const ct__along_t along = {.channels = d->extra_along[k],
                              .by_class = ct_dataset_is_whole(stored->dtype)};
   CT_TRY(ct_dataset_extra(d, k, b->n, b->ids, m->stored_extra));
-  CT_TRY(convert_beside(m, b, &as, &along, d->extra.name[k], ct_shape_sample(&d->extra.x[k]),
-                        b->extra[k]));
+  CT_TRY(convert_beside(m, b, &as, &(ct_more_as_t){0}, &along, d->extra.name[k],
+                        ct_shape_sample(&d->extra.x[k]), b->extra[k]));
 out:
   return rc;
 }
@@ -320,7 +340,7 @@ static int make_more(const ct__make_t *m, ct_batch_t *b, int k)
   const char *from = m->stored_extra;
   CT_TRY(ct_dataset_more(d, k, b->n, b->ids, m->stored_extra));
   if (!how->labels || along.channels)
-    CT_TRY(convert_beside(m, b, &as, &along, d->more.name[k], values, b->more[k]));
+    CT_TRY(convert_beside(m, b, &as, how, &along, d->more.name[k], values, b->more[k]));
   for (int64_t i = 0; how->labels && along.channels && i < b->n; i++)
     CT_TRY(take_labels(d, how, b->ids[i], values, (float *)b->more[k] + i * values,
                        labels + i * values));
