@@ -166,9 +166,9 @@ static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
          a->keep_running == b->keep_running && a->labels == b->labels && a->labels2 == b->labels2 &&
          a->mix == b->mix && a->affine == b->affine && a->targets == b->targets &&
          a->sample_weight == b->sample_weight && a->class_weight == b->class_weight &&
-         a->loss == b->loss && a->count == b->count && a->stat == b->stat &&
-         same_pointers(a->state, b->state, CT_RULE_STATES) && a->norms == b->norms &&
-         a->segment == b->segment && a->segments == b->segments;
+         a->place_weight == b->place_weight && a->loss == b->loss && a->count == b->count &&
+         a->stat == b->stat && same_pointers(a->state, b->state, CT_RULE_STATES) &&
+         a->norms == b->norms && a->segment == b->segment && a->segments == b->segments;
 }
 
 static int same_entry(const entry_t *a, const entry_t *b)

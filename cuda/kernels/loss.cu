@@ -6,6 +6,7 @@
 #include "cuda/kernels/loss.h"
 
 #include "cuda/kernels/kernel.h"
+#include "cuda/kernels/loss_focal.h"
 
 /* ---- labels ---- */
 
@@ -61,6 +62,11 @@ CT_D double sample_weight(const gpu__loss_of_t &of, int64_t n)
   return of.sample_weight ? of.sample_weight[n] : 1;
 }
 
+CT_D double place_weight(const gpu__loss_of_t &of, int64_t i)
+{
+  return of.place_weight ? of.place_weight[i] : 1;
+}
+
 CT_D double class_weight(const gpu__loss_of_t &of, int64_t i)
 {
   return of.class_weight ? of.class_weight[i] : 1;
@@ -82,6 +88,18 @@ CT_D float largest_of(const float *x, int64_t n)
   for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
     max = gpu_larger(max, x[i]);
   return gpu_block_max(max);
+}
+
+/* Multiplies labels by their focal factors, or those of their slopes. */
+CT_D void apply_focal(const gpu__loss_of_t &of, const float *x, float largest, int slope, aims &a)
+{
+  double exp = 0;
+  if (of.spec.gamma == 0) return;
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
+    exp += expf(x[i] - largest);
+  double all = log(gpu_block_sum(exp)) + (double)largest;
+  for (int k = 0; k < 2; k++)
+    if (a.label[k] >= 0) a.share[k] *= gpu_focal(of.spec.gamma, x[a.label[k]] - all, slope);
 }
 
 /* Sums over the classes of exp(x - largest), q, and q (largest - x). The loss is q log(exp) +
@@ -110,11 +128,14 @@ CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, const aims &
 CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n)
 {
   const float *x = of.x + n * of.outputs;
+  double place = place_weight(of, 0);
   aims a = aims_of(of, n);
-  softmax_sums s = sums_of(of, x, a);
-  gpu__loss_row_t row = {s.q * log(s.exp) + s.below, 0, 0, 0, 0, 0, a.bad, a.bad_label};
+  gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, a.bad, a.bad_label};
   for (int k = 0; k < 2; k++)
-    if (a.label[k] >= 0) row.weight += a.share[k] * class_weight(of, a.label[k]);
+    if (a.label[k] >= 0) row.weight += place * a.share[k] * class_weight(of, a.label[k]);
+  apply_focal(of, x, largest_of(x, of.outputs), 0, a);
+  softmax_sums s = sums_of(of, x, a);
+  row.sum = place * (s.q * log(s.exp) + s.below);
   if (a.label[0] < 0) return row;
   row.samples = 1;
   count_hits(x, of.outputs, a.label[0], row);
@@ -125,13 +146,15 @@ CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, float scale,
 {
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
+  apply_focal(of, x, largest_of(x, of.outputs), 1, a);
   softmax_sums s = sums_of(of, x, a);
+  scale *= (float)place_weight(of, 0);
   float part = (float)(s.q / s.exp);
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
     dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - (float)wanted(of, a, i));
 }
 
-/* ---- losses per output: mean squared error, L1, binary cross-entropy ---- */
+/* ---- losses of outputs one by one ---- */
 
 CT_D float target_of(const gpu__loss_of_t &of, const aims &a, int64_t n, int64_t i)
 {
@@ -145,51 +168,134 @@ CT_D float sigmoid(float v)
   return (v >= 0 ? 1 : e) / (1 + e);
 }
 
-CT_D float point_loss(ct_loss_kind_t kind, float x, float t)
+/* Returns log(1 + exp(v)) without overflow. */
+CT_D float softplus(float v)
 {
-  switch (kind) {
-  case CT_LOSS_MSE:
-    return (x - t) * (x - t);
-  case CT_LOSS_L1:
-    return fabsf(x - t);
-  case CT_LOSS_BCE: /* overflow-safe form of -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) */
-    return (x > 0 ? x : 0) - x * t + log1pf(expf(-fabsf(x)));
-  case CT_LOSS_CROSS_ENTROPY: /* not a loss per output */
-    break;
-  }
-  return NAN;
+  return (v > 0 ? v : 0) + log1pf(expf(-fabsf(v)));
 }
 
-CT_D float point_slope(ct_loss_kind_t kind, float x, float t)
+CT_D float sign_or_nan(float d)
 {
-  switch (kind) {
+  return d != d ? d : (float)(d > 0) - (float)(d < 0);
+}
+
+/* Of an output: the loss, its slope, the absolute error of the prediction. */
+struct point {
+  float loss, slope, error;
+};
+
+CT_D point bce_of(const ct_loss_spec_t &o, float x, float t, float pos)
+{
+  float p = sigmoid(x), rest = sigmoid(-x), alpha = (float)o.alpha, gamma = (float)o.gamma;
+  float weight = alpha > 0 ? alpha * t + (1 - alpha) * (1 - t) : 1;
+  point v = {pos * t * softplus(-x) + (1 - t) * softplus(x), (1 - t) * p - pos * t * rest,
+             fabsf(p - t)};
+  if (gamma > 0) {
+    float wrong = p * (1 - t) + rest * t, factor = powf(wrong, gamma);
+    float change = wrong > 0 ? gamma * factor / wrong * (p * rest) * (1 - 2 * t) : 0;
+    v.slope = v.slope * factor + v.loss * change;
+    v.loss *= factor;
+  }
+  return {weight * v.loss, weight * v.slope, v.error};
+}
+
+CT_D point huber_of(float d, float limit, float by)
+{
+  float size = fabsf(d);
+  if (size < limit) return {0.5f * d * d / by, d / by, size};
+  return {limit / by * (size - 0.5f * limit), limit / by * sign_or_nan(d), size};
+}
+
+CT_D point kl_of(int logs, float x, float t)
+{
+  float p = expf(x), q = logs ? expf(t) : t;
+  if (logs) return {q * (t - x), -q, fabsf(p - q)};
+  return {(t > 0 ? t * logf(t) : 0) - t * x, -t, fabsf(p - t)};
+}
+
+CT_D point poisson_of(int logs, float x, float t)
+{
+  const float eps = 1e-8f;
+  if (logs) return {expf(x) - t * x, expf(x) - t, fabsf(expf(x) - t)};
+  return {x - t * logf(x + eps), 1 - t / (x + eps), fabsf(x - t)};
+}
+
+CT_D point hinge_of(float margin, float x, float t)
+{
+  float below = margin - x, loss = 0, slope = 0;
+  if (t != -1) {
+    loss += x;
+    slope += 1;
+  }
+  if (t != 1 && !(below < 0)) {
+    loss += below;
+    slope -= 1;
+  }
+  return {loss, slope, fabsf(x - t)};
+}
+
+CT_D point point_of(const ct_loss_spec_t &o, float x, float t, float pos)
+{
+  float d = x - t, size = (float)o.param;
+  switch (o.kind) {
   case CT_LOSS_MSE:
-    return 2 * (x - t);
+    return {d * d, 2 * d, fabsf(d)};
   case CT_LOSS_L1:
-    return x != x || t != t ? x - t : (float)(x > t) - (float)(x < t);
+    return {fabsf(d), sign_or_nan(d), fabsf(d)};
   case CT_LOSS_BCE:
-    return sigmoid(x) - t;
-  case CT_LOSS_CROSS_ENTROPY:
+    return bce_of(o, x, t, pos);
+  case CT_LOSS_HUBER:
+    return huber_of(d, size, 1);
+  case CT_LOSS_SMOOTH_L1:
+    if (size > 0) return huber_of(d, size, size);
+    return {fabsf(d), sign_or_nan(d), fabsf(d)};
+  case CT_LOSS_KL:
+    return kl_of(o.logs, x, t);
+  case CT_LOSS_POISSON:
+    return poisson_of(o.logs, x, t);
+  case CT_LOSS_SOFT_MARGIN:
+    return {softplus(-t * x), -t * sigmoid(-t * x), fabsf(d)};
+  case CT_LOSS_HINGE_EMBEDDING:
+    return hinge_of(size, x, t);
+  case CT_LOSS_CROSS_ENTROPY: /* not of outputs one by one */
+  case CT_LOSS_DICE:
+  case CT_LOSS_SIGMOID_DICE:
+  case CT_LOSS_RELATIVE_L2:
+  case CT_LOSS_SOFT_CROSS_ENTROPY:
     break;
   }
-  return NAN;
+  return {NAN, NAN, NAN};
+}
+
+CT_D int is_missing(const gpu__loss_of_t &of, float t)
+{
+  return of.spec.skips_nan && t != t;
 }
 
 CT_D gpu__loss_row_t points(const gpu__loss_of_t &of, int64_t n)
 {
-  ct_loss_kind_t kind = of.spec.kind;
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
-  double sum = 0, abs_error = 0;
+  double sum = 0, abs_error = 0, weights = 0;
+  int seen = 0;
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
     float t = target_of(of, a, n, i);
-    sum += point_loss(kind, x[i], t);
-    abs_error += fabsf((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
+    if (is_missing(of, t)) continue;
+    point v = point_of(of.spec, x[i], t, (float)class_weight(of, i));
+    double place = place_weight(of, i);
+    sum += place * v.loss;
+    abs_error += v.error;
+    weights += place;
+    seen++;
   }
-  gpu__loss_row_t row = {gpu_block_sum(sum) * of.share,
-                         1,
-                         gpu_block_sum(abs_error) / (double)of.outputs,
-                         1,
+  sum = gpu_block_sum(sum);
+  abs_error = gpu_block_sum(abs_error);
+  weights = gpu_block_sum(weights);
+  seen = gpu_block_sum(seen);
+  gpu__loss_row_t row = {sum * of.share,
+                         weights / (double)of.outputs,
+                         seen ? abs_error / seen : 0,
+                         seen > 0,
                          0,
                          0,
                          a.bad,
@@ -203,8 +309,11 @@ CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *
   int64_t first = n * of.outputs;
   aims a = aims_of(of, n);
   float share = scale * (float)of.share;
-  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
-    dx[first + i] = share * point_slope(of.spec.kind, of.x[first + i], target_of(of, a, n, i));
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
+    float t = target_of(of, a, n, i), place = share * (float)place_weight(of, i);
+    point v = point_of(of.spec, of.x[first + i], t, (float)class_weight(of, i));
+    dx[first + i] = is_missing(of, t) ? 0 : place * v.slope;
+  }
 }
 
 /* ---- sum over samples ---- */
@@ -295,6 +404,14 @@ static unsigned threads_for(int64_t outputs)
   while (threads < 512 && threads * 4 < outputs)
     threads *= 2;
   return threads;
+}
+
+extern "C" cudaError_t gpu__loss_sum_up(const gpu__loss_of_t *of, int64_t count,
+                                        const gpu__loss_row_t *rows, ct_loss_t *loss,
+                                        gpu__bad_label_t *bad, cudaStream_t stream)
+{
+  CT_LAUNCH(sum_up, 1, 256, stream, *of, count, rows, loss, bad);
+  return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,

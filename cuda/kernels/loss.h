@@ -14,7 +14,8 @@ extern "C" {
 typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
-  int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 unless CROSS_ENTROPY */
+  int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 for losses of outputs one
+                     by one */
   double share;   /**< ct_op_loss_share() */
   const float *x; /**< [samples, outputs, pixels] */
   const int32_t *labels; /**< [samples, pixels]; for CROSS_ENTROPY and one-hot targets */
@@ -22,6 +23,7 @@ typedef struct gpu__loss_of {
   const float *mix; /**< both or neither, and only with pixels 1: labels[i] has weight mix[i],
                        labels2[i] the rest */
   const float *targets, *class_weight;
+  const float *place_weight;  /**< [ct_op_places()] */
   const float *sample_weight; /**< [samples] */
 } gpu__loss_of_t;
 
@@ -55,6 +57,19 @@ cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t para
 cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);
 cudaError_t gpu__loss_pixels_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
                                       const gpu__step_params_t *at, float *dx, cudaStream_t stream);
+
+/** Losses of a sample as a whole: CT_SAMPLE_LOSS_LIST. table: workspace of
+ * gpu__loss_samples_bytes(). The forward pass writes a row per sample. */
+size_t gpu__loss_samples_bytes(ct_loss_kind_t kind, int64_t samples, int64_t outputs,
+                               int64_t pixels);
+cudaError_t gpu__loss_samples(const gpu__loss_of_t *of, double *table, gpu__loss_row_t *rows,
+                              cudaStream_t stream);
+cudaError_t gpu__loss_samples_backward(const gpu__loss_of_t *of, double *table,
+                                       gpu__step_params_t params, const gpu__step_params_t *at,
+                                       float *dx, cudaStream_t stream);
+/** Sums the first \a count rows into *loss. */
+cudaError_t gpu__loss_sum_up(const gpu__loss_of_t *of, int64_t count, const gpu__loss_row_t *rows,
+                             ct_loss_t *loss, gpu__bad_label_t *bad, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * writes the sum over its pixels to one row. */
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/loss.h"
+#include "cuda/kernels/loss_focal.h"
 
 enum { THREADS = 256, AT_ONCE = 4 * THREADS }; /* AT_ONCE: pixels per block */
 
@@ -23,7 +24,8 @@ struct pixel {
   float largest;
   double exp; /* sum of exp(x - largest) over the classes */
   int32_t label;
-  double weight; /* weight of the sample * weight of the class; 0: ignored or invalid label */
+  double place;  /* weight of the sample * weight of the place */
+  double weight; /* `place` * weight of the class; 0: ignored or invalid label */
   int bad;
 };
 
@@ -34,15 +36,18 @@ CT_D double weight_of(const gpu__loss_of_t &of, int64_t c)
 
 CT_D pixel pixel_of(const gpu__loss_of_t &of, int64_t n, int64_t i)
 {
-  pixel p = {of.x + n * of.outputs * of.pixels + i, of.pixels, of.outputs, -INFINITY, 0, 0, 0, 0};
+  pixel p = {
+      of.x + n * of.outputs * of.pixels + i, of.pixels, of.outputs, -INFINITY, 0, 0, 0, 0, 0};
   p.label = of.labels[n * of.pixels + i];
   for (int64_t c = 0; c < p.classes; c++)
     p.largest = gpu_larger(p.largest, p.x[c * p.apart]);
   for (int64_t c = 0; c < p.classes; c++)
     p.exp += expf(p.x[c * p.apart] - p.largest);
+  p.place =
+      (of.sample_weight ? of.sample_weight[n] : 1) * (of.place_weight ? of.place_weight[i] : 1);
   if (of.spec.has_ignored && p.label == of.spec.ignored) return p;
   p.bad = p.label < 0 || p.label >= p.classes;
-  if (!p.bad) p.weight = (of.sample_weight ? of.sample_weight[n] : 1) * weight_of(of, p.label);
+  if (!p.bad) p.weight = p.place * weight_of(of, p.label);
   return p;
 }
 
@@ -64,14 +69,21 @@ CT_D int ahead_of(const pixel &p)
   return ahead;
 }
 
-CT_D void add_pixel(const gpu__loss_of_t &of, const pixel &p, double sample, gpu__loss_row_t &row)
+CT_D double focal_of(const gpu__loss_of_t &of, const pixel &p, int slope)
+{
+  if (of.spec.gamma == 0) return 1;
+  double u = p.x[p.label * p.apart] - (log(p.exp) + (double)p.largest);
+  return gpu_focal(of.spec.gamma, u, slope);
+}
+
+CT_D void add_pixel(const gpu__loss_of_t &of, const pixel &p, gpu__loss_row_t &row)
 {
   double smoothing = of.spec.label_smoothing, rest = log(p.exp) + (double)p.largest, spread = 0;
   int ahead = ahead_of(p);
-  row.sum += (1 - smoothing) * p.weight * (rest - p.x[p.label * p.apart]);
+  row.sum += (1 - smoothing) * p.weight * focal_of(of, p, 0) * (rest - p.x[p.label * p.apart]);
   for (int64_t c = 0; smoothing > 0 && c < p.classes; c++)
     spread += weight_of(of, c) * (rest - p.x[c * p.apart]);
-  row.sum += sample * smoothing / (double)p.classes * spread;
+  row.sum += p.place * smoothing / (double)p.classes * spread;
   row.samples++;
   row.top1 += ahead < 1;
   row.top5 += ahead < 5;
@@ -111,7 +123,7 @@ CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
         if (p.label > bad_label) bad_label = p.label;
       }
       row.weight += counted_as(of, p, sample);
-      if (is_counted(of, p)) add_pixel(of, p, sample, row);
+      if (is_counted(of, p)) add_pixel(of, p, row);
     }
     row.sum = gpu_block_sum(row.sum);
     row.weight = gpu_block_sum(row.weight);
@@ -142,11 +154,10 @@ CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__step_params_t params,
     int64_t n = i / of.pixels;
     pixel p = pixel_of(of, n, i % of.pixels);
     float *to = dx + (p.x - of.x);
-    double sample = of.sample_weight ? of.sample_weight[n] : 1;
     double scale = at ? at->scale : params.scale, spread = 0, own = 0;
     if (is_counted(of, p)) {
-      own = (1 - smoothing) * p.weight;
-      spread = sample * smoothing / (double)p.classes;
+      own = (1 - smoothing) * p.weight * focal_of(of, p, 1);
+      spread = p.place * smoothing / (double)p.classes;
     }
     float part = (float)(scale * (own + spread * weights) / p.exp);
     for (int64_t c = 0; c < p.classes; c++) {

@@ -110,7 +110,8 @@ ct_op_info_t ct_op_info_of(const ct_op_desc_t *d, const char *algorithm);
 typedef struct ct_loss {
   double sum;       /**< sum (not mean) of the samples' losses */
   double weight;    /**< divisor for the mean: the part of this batch, see ct_divisor_t */
-  double abs_error; /**< sum over samples of the mean |output - target|; 0 for cross-entropy */
+  double abs_error; /**< sum over samples of the mean |prediction - target|, without ignored
+                         targets; 0 with labels of classes */
   /* The next three members count pixels if each pixel has a label. */
   int64_t samples; /**< number of samples, without ignored ones */
   int64_t top1;    /**< samples whose label has the highest output */
@@ -175,7 +176,8 @@ typedef struct ct_op_args {
   const int32_t *labels2;    /**< LOSS: other label of a mixed sample (mix[i] < 1); or NULL */
   const float *mix;          /**< LOSS: weight of labels[i] against labels2[i]; NULL: 1 */
   const float *targets;      /**< LOSS: [n, K] */
-  const float *class_weight; /**< LOSS: [K] */
+  const float *class_weight; /**< LOSS: [K], or of all outputs (ct_op_class_weights()) */
+  const float *place_weight; /**< LOSS: [ct_op_places()], factor of a loss at its place */
   const float *sample_weight; /**< LOSS: [n], factor of a sample's loss and weight */
   ct_loss_t *loss;            /**< LOSS */
   float scale;   /**< factor; LOSS: of dx; GRADSTAT, MEASURE, UPDATE: of the gradient */

@@ -7,6 +7,7 @@
 #define CT_OP_H
 #include "backend/ct_expr.h"
 #include "backend/ct_int8.h"
+#include "backend/ct_op_loss.h"
 #include "backend/ct_resize.h"
 #include "base/ct_types.h"
 
@@ -179,38 +180,12 @@ typedef enum {
   CT_RANDOM_COUNT
 } ct_random_t;
 
-/** Losses that average over the outputs of a sample; each output has a target or, with labels, its
- * one-hot value: X(NAME, word, description).  To add one: a row here and its formula in each
- * backend. */
-#define CT_POINT_LOSS_LIST(X)          \
-  X(CT_LOSS_MSE, mse, "squared error") \
-  X(CT_LOSS_L1, l1, "absolute error")  \
-  X(CT_LOSS_BCE, bce, "binary cross-entropy with logits")
-
-/** The losses of CT_OP_LOSS. */
-typedef enum {
-  CT_LOSS_CROSS_ENTROPY, /**< softmax; labels */
-#define X(name, ...) name,
-  CT_POINT_LOSS_LIST(X)
-#undef X
-} ct_loss_kind_t;
-
-/** The divisors of the sum of a loss over a batch. */
-typedef enum {
-  CT_DIVISOR_WEIGHTS,  /**< sum of the weights of samples and elements; ignored ones have none */
-  CT_DIVISOR_ELEMENTS, /**< number of samples, or of their pixels, whatever their weight is */
-  CT_DIVISOR_SAMPLES,  /**< sum of the weights of samples; elements of a sample are added up */
-  CT_DIVISOR_NONE,     /**< all is added up */
-  CT_DIVISOR_COUNT
-} ct_divisor_t;
-
 /** Numbers of enumerators in the lists above.  Each number is outside the list's enum, so that a
  * switch over the enum needs no case for the number. */
 enum {
 #define X(...) +1
   CT_ACT_COUNT = CT_ACT_LIST(X),
-  CT_RED_COUNT = 0 CT_RED_LIST(X),
-  CT_LOSS_COUNT = 1 CT_POINT_LOSS_LIST(X)
+  CT_RED_COUNT = 0 CT_RED_LIST(X)
 #undef X
 };
 
@@ -222,18 +197,6 @@ typedef enum {
   CT_EDGE_WRAP,      /**< the index modulo the size */
   CT_EDGE_COUNT
 } ct_edge_t;
-
-/** Options of a loss. */
-typedef struct ct_loss_spec {
-  ct_loss_kind_t kind;
-  int one_hot;              /**< CT_POINT_LOSS_LIST: 1 = against labels as one-hot; 0 = against
-                                 targets */
-  int weighted;             /**< CROSS_ENTROPY: class_weight is used */
-  int sample_weighted;      /**< sample_weight is used */
-  int has_ignored, ignored; /**< CROSS_ENTROPY: samples with the label `ignored` are left out */
-  double label_smoothing;   /**< CROSS_ENTROPY, as torch.nn.CrossEntropyLoss */
-  ct_divisor_t divisor;     /**< what ct_loss_t.weight counts */
-} ct_loss_spec_t;
 
 enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
 
@@ -290,7 +253,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  FAKE_QUANT x, w[0] range [2] -> y              x, dy -> dx
  *           training: first updates w[0] with x
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
- *           CROSS_ENTROPY: x [N,K] or [N,K,…]
+ *           over classes: x [N,K] or [N,K,…]
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -510,8 +473,6 @@ typedef struct ct_act_facts {
 } ct_act_facts_t;
 /** Returns the properties of a function; the name for an invalid kind is "unknown". */
 const ct_act_facts_t *ct_act_facts_of(ct_act_t kind);
-/** Returns the name of a loss; "unknown" for an invalid kind. */
-const char *ct_loss_name(ct_loss_kind_t kind);
 /** Returns the name of a mode of REDUCE; "unknown" for an invalid one. */
 const char *ct_reduction_name(ct_reduction_t mode);
 /** Returns the number of elements that LNORM normalises together. */
@@ -535,10 +496,14 @@ const char *ct_resize_name(ct_resize_t mode);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Returns the labels per sample of a LOSS.  CROSS_ENTROPY with x [N,K,…]: the number of pixels;
- * else
- * 1. */
+/** Returns the number of labels that a LOSS with x [N,K,…] has per sample: CROSS_ENTROPY, DICE: the
+ * number of pixels; else 1. */
 int64_t ct_op_pixels(const ct_op_desc_t *d);
+/** Returns the number of place weights of a LOSS: of the pixels of a sample if it is of classes,
+ * else of its outputs. */
+int64_t ct_op_places(const ct_op_desc_t *d);
+/** Returns the number of class weights of a LOSS. */
+int64_t ct_op_class_weights(const ct_op_desc_t *d);
 /** Returns the factor of an output's loss in the sum over its sample, for CT_POINT_LOSS_LIST. */
 double ct_op_loss_share(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */

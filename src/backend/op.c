@@ -128,7 +128,7 @@ const char *ct_loss_name(ct_loss_kind_t kind)
 {
   static const char *const name[] = {"cross_entropy",
 #define X(id, word, what) #word,
-                                     CT_POINT_LOSS_LIST(X)
+                                     CT_POINT_LOSS_LIST(X) CT_SAMPLE_LOSS_LIST(X)
 #undef X
   };
   return (unsigned)kind < CT_LOSS_COUNT ? name[kind] : "unknown";
@@ -201,8 +201,48 @@ const char *ct_resize_name(ct_resize_t mode)
 
 int64_t ct_op_pixels(const ct_op_desc_t *d)
 {
-  if (d->kind != CT_OP_LOSS || d->u.loss.kind != CT_LOSS_CROSS_ENTROPY) return 1;
-  return ct_shape_sample(&d->x) / d->x.dim[1];
+  return d->kind == CT_OP_LOSS && ct_loss_of_labels(d->u.loss.kind) ? ct_op_places(d) : 1;
+}
+
+int ct_loss_of_labels(ct_loss_kind_t kind)
+{
+  return kind == CT_LOSS_CROSS_ENTROPY || kind == CT_LOSS_DICE;
+}
+
+int ct_loss_softmax(ct_loss_kind_t kind)
+{
+  return ct_loss_of_labels(kind) || kind == CT_LOSS_SOFT_CROSS_ENTROPY;
+}
+
+int ct_loss_sigmoid(ct_loss_kind_t kind)
+{
+  return kind == CT_LOSS_BCE || kind == CT_LOSS_SIGMOID_DICE;
+}
+
+int ct_loss_by_class(ct_loss_kind_t kind)
+{
+  return ct_loss_softmax(kind) || kind == CT_LOSS_SIGMOID_DICE;
+}
+
+int ct_loss_is_point(ct_loss_kind_t kind)
+{
+  return kind != CT_LOSS_CROSS_ENTROPY && (int)kind < CT_POINT_LOSS_END;
+}
+
+int ct_loss_has_labels(const ct_loss_spec_t *o)
+{
+  return ct_loss_of_labels(o->kind) || o->one_hot;
+}
+
+int64_t ct_op_places(const ct_op_desc_t *d)
+{
+  int64_t outputs = ct_shape_sample(&d->x);
+  return ct_loss_by_class(d->u.loss.kind) ? outputs / d->x.dim[1] : outputs;
+}
+
+int64_t ct_op_class_weights(const ct_op_desc_t *d)
+{
+  return ct_loss_by_class(d->u.loss.kind) ? d->x.dim[1] : ct_shape_sample(&d->x);
 }
 
 double ct_op_loss_share(const ct_op_desc_t *d)

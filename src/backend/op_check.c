@@ -4,6 +4,7 @@
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/ct_err.h"
@@ -505,17 +506,35 @@ static const char *check_reorder(const ct_op_desc_t *d)
              : "input and output differ in their number of elements";
 }
 
+/* Checks the numbers of a loss. */
+static const char *check_loss_numbers(const ct_loss_spec_t *o)
+{
+  int focal = o->kind == CT_LOSS_CROSS_ENTROPY || o->kind == CT_LOSS_BCE;
+
+  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+    return "label smoothing is not in 0 to 1";
+  if (!(o->gamma >= 0 && o->gamma < INFINITY)) return "the focal gamma is negative";
+  if (o->gamma > 0 && !focal) return "a focal gamma is for cross_entropy and bce";
+  if (o->gamma > 0 && o->label_smoothing > 0) return "a focal gamma with label smoothing";
+  if (!(o->alpha >= 0 && o->alpha < 1)) return "the focal alpha is not in 0 to 1";
+  int needs =
+      o->kind == CT_LOSS_HUBER || o->kind == CT_LOSS_DICE || o->kind == CT_LOSS_SIGMOID_DICE;
+  if (needs && !(o->param > 0)) return "delta of huber or smooth of dice is not above 0";
+  return o->param >= 0 && o->param < INFINITY ? NULL : "the parameter of the loss is negative";
+}
+
 static const char *check_loss(const ct_op_desc_t *d)
 {
   const ct_loss_spec_t *o = &d->u.loss;
+  const char *why;
 
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
   if ((unsigned)o->divisor >= CT_DIVISOR_COUNT) return "unknown divisor of a loss";
-  if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-    return "label smoothing is not in 0 to 1";
-  return o->kind != CT_LOSS_CROSS_ENTROPY || d->x.ndim >= 2
-             ? NULL
-             : "expected logits of N x classes x pixels";
+  if ((why = check_loss_numbers(o)) != NULL) return why;
+  if (o->one_hot && !ct_loss_is_point(o->kind))
+    return "one-hot labels are of losses of outputs one by one";
+  return !ct_loss_by_class(o->kind) || d->x.ndim >= 2 ? NULL
+                                                      : "expected logits of N x classes x pixels";
 }
 
 static const char *check_gradstat(const ct_op_desc_t *d)

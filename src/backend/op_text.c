@@ -133,6 +133,12 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   put_word(t, o->sample_weighted, "sample_weighted");
   if (o->label_smoothing != 0) op_put(t, " smoothing %g", o->label_smoothing);
   if (o->divisor) op_put(t, " divisor %d", (int)o->divisor);
+  put_word(t, o->place_weighted, "place_weighted");
+  put_word(t, o->skips_nan, "skips_nan");
+  put_word(t, o->logs, "logs");
+  if (o->gamma != 0) op_put(t, " gamma %g", o->gamma);
+  if (o->alpha != 0) op_put(t, " alpha %g", o->alpha);
+  if (o->param != 0) op_put(t, " param %g", o->param);
   if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
 }
 

@@ -100,7 +100,7 @@ static int open_out(ct_predict_out_t *p)
   p->outputs = ct_trainer_outputs(p->s->trainer) / p->pixels;
   p->samples = p->s->val.info.samples;
   p->lost = p->s->val.info.left_out;
-  p->classes = p->loss == CT_LOSS_CROSS_ENTROPY || p->loss == CT_LOSS_BCE;
+  p->classes = ct_loss_softmax(p->loss) || ct_loss_sigmoid(p->loss);
   CT_TRY(check_style(p));
   CT_TRY(p->style.names ? read_names(p, p->style.names) : take_names(p));
   p->top = ct_mem_array(p->style.top, sizeof *p->top, "the best classes");

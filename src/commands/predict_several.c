@@ -43,9 +43,10 @@ int ct__outputs_describe(const ct_setup_t *s, ct__output_t out[CT_OUTPUTS], int 
   }
   for (int k = 0; k < s->cfg.losses.n; k++) {
     ct__output_t *o = &out[output[k]];
+    if (o->has_loss) continue; /* its first loss says what it means */
     o->has_loss = 1;
     o->loss = (ct_loss_kind_t)s->cfg.losses.of[k].kind;
-    if (o->loss == CT_LOSS_CROSS_ENTROPY) o->places = o->values / o->shape.dim[1];
+    if (ct_loss_softmax(o->loss)) o->places = o->values / o->shape.dim[1];
   }
 out:
   return rc;

@@ -57,6 +57,10 @@ static int loss(const ct_config_t *c, ct_str_t *t)
     if (o->output[0]) CT_TRY(ct_str_add(t, " of %s", o->output));
     if (o->target[0]) CT_TRY(ct_str_add(t, " against %s", o->target));
     if (o->weight != 1) CT_TRY(ct_str_add(t, ", weight %g", o->weight));
+    if (o->reduction) CT_TRY(ct_str_add(t, ", %s", word(ct_loss_rows, "reduction", o->reduction)));
+    if (o->gamma > 0) CT_TRY(ct_str_add(t, ", focal %g", o->gamma));
+    if (o->place_weights[0]) CT_TRY(ct_str_add(t, ", places by %s", o->place_weights));
+    if (o->ignore_value[0]) CT_TRY(ct_str_add(t, ", targets %s ignored", o->ignore_value));
     if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
     if (o->class_weights.n) CT_TRY(ct_str_add(t, ", weighted classes"));
     if (o->ignore_index[0]) CT_TRY(ct_str_add(t, ", label %s ignored", o->ignore_index));

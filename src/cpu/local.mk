@@ -45,6 +45,8 @@ libctrain_a_SOURCES += \
 # other kernels: ops, …
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
+  %D%/kern/loss_samples.h \
+  %D%/kern/loss_samples.c \
   %D%/kern/dropout.c \
   %D%/kern/elt.c \
   %D%/kern/fake_quant.c \

@@ -189,7 +189,7 @@ static void sum_up_parts(const ct_heads_t *heads, const ct_step_status_t *w, ct_
                                     .top1 = (double)l->top1 / n,
                                     .top5 = (double)l->top5 / n,
                                     .mae = l->abs_error / n,
-                                    .regression = heads->of[k].loss.kind != CT_LOSS_CROSS_ENTROPY};
+                                    .regression = !ct_loss_of_labels(heads->of[k].loss.kind)};
   }
 }
 

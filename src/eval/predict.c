@@ -245,9 +245,9 @@ static void softmax(int64_t k, int64_t places, float *v)
 
 void ct_predict_finish(ct_loss_kind_t loss, int64_t n, int64_t k, int64_t places, float *outputs)
 {
-  for (int64_t i = 0; i < n * places && loss == CT_LOSS_CROSS_ENTROPY; i++)
+  for (int64_t i = 0; i < n * places && ct_loss_softmax(loss); i++)
     softmax(k, places, outputs + i / places * k * places + i % places);
-  for (int64_t i = 0; i < n * k * places && loss == CT_LOSS_BCE; i++)
+  for (int64_t i = 0; i < n * k * places && ct_loss_sigmoid(loss); i++)
     outputs[i] = (float)(1 / (1 + exp(-(double)outputs[i])));
 }
 

@@ -13,10 +13,16 @@ typedef struct ct_loss_opts {
   ct_opt_doubles_t class_weights; /**< none: all 1 */
   int reduction;                  /**< ct_divisor_t */
   char *ignore_index;             /**< "": none */
-  char *output;                   /**< name of the layer; "": the output at the loss's place */
-  char *target;                   /**< name of the array; "": the one at the loss's place */
-  double weight;                  /**< factor in the sum of the losses */
-  ct_yaml_t *list; /**< list of losses, each a map of the keys above; NULL: one loss */
+  double gamma, alpha;            /**< focal loss */
+  ct_opt_doubles_t pos_weight;    /**< one for all channels, or one each; none: 1 */
+  double delta, beta, margin, smooth;
+  int log_target, log_input;
+  char *ignore_value;  /**< "": none */
+  char *place_weights; /**< "": none */
+  char *output;        /**< name of the layer; "": the output at the loss's place */
+  char *target;        /**< name of the array; "": the one at the loss's place */
+  double weight;       /**< factor in the sum of the losses */
+  ct_yaml_t *list;     /**< list of losses, each a map of the keys above; NULL: one loss */
 } ct_loss_opts_t;
 extern const ct_opt_t ct_loss_rows[];
 
@@ -69,10 +75,19 @@ int ct_loss_check_layer(const ct_loss_opts_t *o, const char *what, const ct_laye
 /** Pure.  Returns the number of the loss of the output with that name; -1: there is none.
  * \a outputs: model.outputs. */
 int ct_losses_find(const ct_losses_t *l, const ct_opt_texts_t *outputs, const char *name);
+/** Returns the number of elements of a sample that CT_DIVISOR_ELEMENTS counts: the pixels of a
+ * cross-entropy, else 1. */
+int64_t ct_loss_elements(const ct_loss_spec_t *o, const ct_shape_t *outputs);
+/** Returns the description of the op of a loss of outputs of this shape. */
+ct_op_desc_t ct_loss_desc(const ct_loss_spec_t *o, const ct_shape_t *outputs);
 /** Returns the number of labels per sample that the loss needs for outputs of this shape. */
 int64_t ct_loss_pixels(const ct_loss_spec_t *o, const ct_shape_t *outputs);
-/** Writes the class weights of the op into out[o->class_weights.n]; returns their number, which may
- * be 0. */
-int ct_loss_class_weights(const ct_loss_opts_t *o, float *out);
+/** Returns the number of weights of classes, or for pos_weight of outputs, that the op reads; 0: it
+ * reads none. */
+int64_t ct_loss_class_count(const ct_loss_opts_t *o, const ct_shape_t *outputs);
+/** Writes these weights into out[ct_loss_class_count()]. */
+void ct_loss_class_weights(const ct_loss_opts_t *o, const ct_shape_t *outputs, float *out);
+/** Local.  Reads loss.ignore_value: the number, or NaN.  *out: 0: there is none.  CT_ERR_USAGE */
+int ct_loss_ignore_value(const ct_loss_opts_t *o, int *has, double *out);
 
 #endif

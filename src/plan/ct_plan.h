@@ -94,7 +94,8 @@ typedef struct ct_head {
   int output;                /**< number of the output of the graph that it is of */
   int target;                /**< 0: the first target of the data; k: the k-th further one */
   double weight;             /**< factor of this loss in the sum of the losses */
-  const float *class_weight; /**< borrowed; one for each class; NULL: 1 */
+  const float *class_weight; /**< borrowed; [ct_op_class_weights()]; NULL: 1 */
+  const float *place_weight; /**< borrowed; [ct_op_places()]; NULL: 1 */
 } ct_head_t;
 typedef struct ct_heads {
   ct_head_t of[CT_OUTPUTS];
@@ -105,13 +106,13 @@ typedef struct ct_heads {
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
   int training;
-  int inference;       /**< not training: computes only the logits and needs no labels */
-  ct_dtype_t compute;  /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
-  int sync_bn;         /**< training: batchnorms use the statistics of a group of ranks */
-  int bytes;           /**< 1: the input is uint8, and an op converts it to floats */
-  int channels_last;   /**< 1: the uint8 input is in CT_NHWC */
-  ct_loss_spec_t loss; /**< the loss of the first output ... */
-  ct_heads_t heads; /**< ... unless n > 0: the losses; an output has one at most.  Training leaves
+  int inference;           /**< not training: computes only the logits and needs no labels */
+  ct_dtype_t compute;      /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
+  int sync_bn;             /**< training: batchnorms use the statistics of a group of ranks */
+  int bytes;               /**< 1: the input is uint8, and an op converts it to floats */
+  int channels_last;       /**< 1: the uint8 input is in CT_NHWC */
+  ct_loss_spec_t loss;     /**< the loss of the first output ... */
+  ct_heads_t heads;        /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
                                 ct_plan_make(); not for training.  NULL: no int8 */
@@ -172,8 +173,8 @@ size_t ct_plan_launch_completes(const ct_plan_t *p, const ct_arena_map_t *m, int
 /** What a loss after the first reads. */
 typedef struct ct_head_bind {
   const int32_t *labels, *labels2;
-  const float *mix, *targets, *class_weight; /**< as in ct_op_args_t */
-  float scale;                               /**< factor of the gradient */
+  const float *mix, *targets, *class_weight, *place_weight; /**< as in ct_op_args_t */
+  float scale;                                              /**< factor of the gradient */
 } ct_head_bind_t;
 
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
@@ -188,11 +189,11 @@ typedef struct ct_bind {
   const float *extra[CT_INPUTS_EXTRA]; /**< extra inputs in plain float32 */
   const float *affine;                 /**< ct_op_args_t.affine, with ct_plan_opts_t.bytes */
   const int32_t *labels, *labels2;
-  const float *mix, *targets, *class_weight; /**< as in ct_op_args_t */
-  const float *weights;                      /**< ct_op_args_t.sample_weight */
-  ct_loss_t *loss;                           /**< staging memory: one for each loss */
-  double *stats;                             /**< SyncBN: 2C + 1 numbers for the largest C */
-  int keep_running;                          /**< 1: do not update running statistics */
+  const float *mix, *targets, *class_weight, *place_weight; /**< as in ct_op_args_t */
+  const float *weights;                                     /**< ct_op_args_t.sample_weight */
+  ct_loss_t *loss;                     /**< staging memory: one for each loss */
+  double *stats;                       /**< SyncBN: 2C + 1 numbers for the largest C */
+  int keep_running;                    /**< 1: do not update running statistics */
   float loss_scale;                    /**< factor of the gradient: loss scale / global batch */
   ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
   uint64_t seed;                       /**< dropout */

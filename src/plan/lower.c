@@ -334,9 +334,9 @@ static int lower_losses(lowering_t *lo)
   int has_loss[CT_OUTPUTS] = {0};
   for (int k = 0; k < heads.n; k++) {
     const ct_head_t *h = &heads.of[k];
-    if (h->output < 0 || h->output >= ct_graph_outputs(p->graph) || has_loss[h->output]++)
-      CT_FAIL(CT_ERR_ARG, "loss %d is of output %d, which does not exist or has a loss", k,
-              h->output);
+    if (h->output < 0 || h->output >= ct_graph_outputs(p->graph))
+      CT_FAIL(CT_ERR_ARG, "loss %d is of output %d, which does not exist", k, h->output);
+    has_loss[h->output] = 1;
     CT_TRY(lower_loss(lo, k, h->output, &h->loss));
   }
   for (int k = 0; k < ct_graph_outputs(p->graph) && !p->o.training; k++)

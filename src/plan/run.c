@@ -39,6 +39,7 @@ static void bind_loss(const ct_plan_op_t *o, const ct_bind_t *b, ct_op_args_t *a
   a->mix = h->mix;
   a->targets = h->targets;
   a->class_weight = h->class_weight;
+  a->place_weight = h->place_weight;
   a->scale = h->scale;
 }
 
@@ -68,6 +69,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .mix = b->mix,
       .targets = b->targets,
       .class_weight = b->class_weight,
+      .place_weight = b->place_weight,
       .sample_weight = b->weights,
       .scale = b->loss_scale,
       .seed = b->seed,

@@ -11,6 +11,8 @@ libctrain_a_SOURCES += \
   %D%/ref_int8.c \
   %D%/ref_kinds.c \
   %D%/ref_loss.c \
+  %D%/ref_loss_samples.h \
+  %D%/ref_loss_samples.c \
   %D%/ref_low.c \
   %D%/ref_lstm.c \
   %D%/ref_matmul.c \

@@ -4,6 +4,7 @@
  * label, two mixed labels, label smoothing and class weights only give different q.  As in PyTorch,
  * a class weight is a factor of q of that class, smoothed or not, and q need not sum up to 1. */
 #include "ref/ref.h"
+#include "ref/ref_loss_samples.h"
 
 #include <math.h>
 
@@ -43,16 +44,18 @@ static double share_of_first(const ct_op_args_t *a, int64_t n)
   return a->labels2 && a->mix ? a->mix[n] : 1;
 }
 
-/* Returns what a pixel adds to the divisor; own: its weight apart from that of the sample. */
-static double counted_as(const ct_op_desc_t *d, double sample, double own)
+/* Returns what elements of a sample add to the divisor; own: their weight apart from that of the
+ * sample, part: of the sample. */
+static double counted_as(const ct_op_desc_t *d, double sample, double own, double elements,
+                         double part)
 {
   switch (d->u.loss.divisor) {
   case CT_DIVISOR_WEIGHTS:
     return sample * own;
   case CT_DIVISOR_ELEMENTS:
-    return 1;
+    return elements;
   case CT_DIVISOR_SAMPLES:
-    return sample / (double)ct_op_pixels(d);
+    return sample * part;
   case CT_DIVISOR_NONE:
   case CT_DIVISOR_COUNT:
     break;
@@ -82,7 +85,7 @@ static int loss_check_label(const ct_op_desc_t *d, int64_t n, int32_t label)
   const ct_loss_spec_t *o = &d->u.loss;
   int64_t pixels = ct_op_pixels(d), classes = ct_shape_sample(&d->x) / pixels;
 
-  if (o->kind == CT_LOSS_CROSS_ENTROPY && o->has_ignored && label == o->ignored) return CT_OK;
+  if (!ct_loss_is_point(o->kind) && o->has_ignored && label == o->ignored) return CT_OK;
   if (label >= 0 && label < classes) return CT_OK;
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                     "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
@@ -137,6 +140,11 @@ static double log_sum(const pixel_t *p)
   return largest + log(sum);
 }
 
+static double place_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
+{
+  return d->u.loss.place_weighted ? a->place_weight[i] : 1;
+}
+
 static double class_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
 {
   return d->u.loss.weighted ? a->class_weight[i] : 1;
@@ -154,21 +162,39 @@ static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t 
   return sum * class_weight(d, a, i);
 }
 
+/* Returns the focal factor of the loss of a label with log-probability u; slope 1: of its
+ * derivative with respect to u. */
+static double focal(const ct_loss_spec_t *o, double u, int slope)
+{
+  double p = exp(u), rest = -expm1(u);
+
+  if (o->gamma == 0) return 1;
+  if (rest <= 0) return 0;
+  return pow(rest, o->gamma) - (slope ? o->gamma * pow(rest, o->gamma - 1) * p * u : 0);
+}
+
+static void scale_aims(const ct_loss_spec_t *o, const pixel_t *p, double all, int slope,
+                       aims_t *aims)
+{
+  for (int k = 0; k < aims->n; k++)
+    aims->share[k] *= focal(o, logit(p, aims->label[k]) - all, slope);
+}
+
 static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                          double weight, ct_loss_t *loss)
 {
   const ct_loss_spec_t *o = &d->u.loss;
   aims_t aims = aims_of(o, a, p->at);
-  double all = log_sum(p);
+  double all = log_sum(p), own = 0, place = place_weight(d, a, p->at % ct_op_pixels(d));
 
+  for (int k = 0; k < aims.n; k++)
+    own += place * aims.share[k] * class_weight(d, a, aims.label[k]);
+  loss->weight += counted_as(d, weight, own, 1, 1 / (double)ct_op_pixels(d));
+  scale_aims(o, p, all, 0, &aims);
   for (int64_t i = 0; i < p->classes; i++) {
-    double q = weight * wanted(d, a, &aims, i);
+    double q = weight * place * wanted(d, a, &aims, i);
     if (q != 0) loss->sum += q * (all - logit(p, i));
   }
-  double own = 0;
-  for (int k = 0; k < aims.n; k++)
-    own += aims.share[k] * class_weight(d, a, aims.label[k]);
-  loss->weight += counted_as(d, weight, own);
   if (o->has_ignored && a->labels[p->at] == o->ignored) return;
   loss->samples++;
   count_hits(p, a->labels[p->at], loss);
@@ -180,6 +206,8 @@ static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pi
   float *dx = (float *)a->dx + (p->x - (const float *)a->x);
   aims_t aims = aims_of(&d->u.loss, a, p->at);
   double all = log_sum(p), total = 0;
+  weight *= place_weight(d, a, p->at % ct_op_pixels(d));
+  scale_aims(&d->u.loss, p, all, 1, &aims);
 
   for (int64_t i = 0; i < p->classes; i++)
     total += wanted(d, a, &aims, i);
@@ -189,11 +217,17 @@ static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pi
   }
 }
 
-/* ---- elementwise: mean squared error, L1, binary cross-entropy ---- */
+/* ---- output by output ---- */
 
 static double sigmoid(double v)
 {
   return v >= 0 ? 1 / (1 + exp(-v)) : exp(v) / (1 + exp(v));
+}
+
+/* Returns log(1 + exp(v)) without overflow. */
+static double softplus(double v)
+{
+  return fmax(v, 0) + log1p(exp(-fabs(v)));
 }
 
 static double target_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, int64_t i)
@@ -206,84 +240,194 @@ static double target_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n,
   return sum;
 }
 
-static double point_loss(ct_loss_kind_t kind, double x, double t)
+/* The loss of an output and its derivative. */
+typedef struct point {
+  double loss, slope;
+} point_t;
+
+/* pos: weight of the target 1. */
+static point_t bce_of(const ct_loss_spec_t *o, double x, double t, double pos)
 {
-  switch (kind) {
-  case CT_LOSS_MSE:
-    return (x - t) * (x - t);
-  case CT_LOSS_L1:
-    return fabs(x - t);
-  case CT_LOSS_BCE: /* -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) without overflow */
-    return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
-  case CT_LOSS_CROSS_ENTROPY: /* not elementwise */
-    break;
+  double p = sigmoid(x), rest = sigmoid(-x), wrong = p * (1 - t) + rest * t;
+  double alpha = o->alpha > 0 ? o->alpha * t + (1 - o->alpha) * (1 - t) : 1;
+  point_t v = {pos * t * softplus(-x) + (1 - t) * softplus(x), (1 - t) * p - pos * t * rest};
+
+  if (o->gamma > 0) { /* Lin et al. 2017: factor wrong^gamma */
+    double factor = pow(wrong, o->gamma);
+    double change = wrong > 0 ? o->gamma * factor / wrong * p * rest * (1 - 2 * t) : 0;
+    v.slope = v.slope * factor + v.loss * change;
+    v.loss *= factor;
   }
-  return NAN;
+  return (point_t){alpha * v.loss, alpha * v.slope};
 }
 
-static double point_slope(ct_loss_kind_t kind, double x, double t)
+/* Quadratic up to |x - t| = limit, then linear with slope `limit`; smooth L1: by `limit`. */
+static point_t huber_of(double d, double limit, double by)
 {
-  switch (kind) {
+  double size = fabs(d), sign = isnan(d) ? d : (d > 0) - (d < 0);
+
+  if (size < limit) return (point_t){0.5 * d * d / by, d / by};
+  return (point_t){limit / by * (size - 0.5 * limit), limit / by * sign};
+}
+
+static point_t kl_of(int logs, double x, double t)
+{
+  if (logs) return (point_t){exp(t) * (t - x), -exp(t)};
+  return (point_t){(t > 0 ? t * log(t) : 0) - t * x, -t};
+}
+
+static point_t poisson_of(int logs, double x, double t)
+{
+  const double eps = 1e-8; /* PyTorch's */
+
+  if (logs) return (point_t){exp(x) - t * x, exp(x) - t};
+  return (point_t){x - t * log(x + eps), 1 - t / (x + eps)};
+}
+
+static point_t hinge_of(double margin, double x, double t)
+{
+  double below = t == 1 ? 0 : fmax(margin - x, 0), own = t == -1 ? 0 : x;
+
+  return (point_t){isnan(x) ? x : below + own,
+                   (t == -1 ? 0 : 1) - (t != 1 && margin - x >= 0 ? 1 : 0)};
+}
+
+static point_t point_of(const ct_loss_spec_t *o, double x, double t, double pos)
+{
+  double d = x - t;
+
+  switch (o->kind) {
   case CT_LOSS_MSE:
-    return 2 * (x - t);
+    return (point_t){d * d, 2 * d};
   case CT_LOSS_L1:
-    return isnan(x - t) ? x - t : (x > t) - (x < t);
+    return (point_t){fabs(d), isnan(d) ? d : (d > 0) - (d < 0)};
   case CT_LOSS_BCE:
-    return sigmoid(x) - t;
-  case CT_LOSS_CROSS_ENTROPY:
+    return bce_of(o, x, t, pos);
+  case CT_LOSS_HUBER:
+    return huber_of(d, o->param, 1);
+  case CT_LOSS_SMOOTH_L1:
+    return o->param > 0 ? huber_of(d, o->param, o->param)
+                        : (point_t){fabs(d), isnan(d) ? d : (d > 0) - (d < 0)};
+  case CT_LOSS_KL:
+    return kl_of(o->logs, x, t);
+  case CT_LOSS_POISSON:
+    return poisson_of(o->logs, x, t);
+  case CT_LOSS_SOFT_MARGIN:
+    return (point_t){softplus(-t * x), -t * sigmoid(-t * x)};
+  case CT_LOSS_HINGE_EMBEDDING:
+    return hinge_of(o->param, x, t);
+  case CT_LOSS_CROSS_ENTROPY: /* not output by output */
+  case CT_LOSS_DICE:
+  case CT_LOSS_SIGMOID_DICE:
+  case CT_LOSS_RELATIVE_L2:
+  case CT_LOSS_SOFT_CROSS_ENTROPY:
     break;
   }
-  return NAN;
+  return (point_t){NAN, NAN};
+}
+
+/* Returns the distance of the prediction from the target. */
+static double error_of(const ct_loss_spec_t *o, double x, double t)
+{
+  if (o->kind == CT_LOSS_BCE) return fabs(sigmoid(x) - t);
+  if (o->kind == CT_LOSS_KL) return fabs(exp(x) - (o->logs ? exp(t) : t));
+  if (o->kind == CT_LOSS_POISSON && o->logs) return fabs(exp(x) - t);
+  return fabs(x - t);
+}
+
+static int is_missing(const ct_loss_spec_t *o, double t)
+{
+  return o->skips_nan && isnan(t);
 }
 
 static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                            double weight, ct_loss_t *loss)
 {
-  ct_loss_kind_t kind = d->u.loss.kind;
-  int64_t count = p->classes, n = p->at;
+  const ct_loss_spec_t *o = &d->u.loss;
+  int64_t count = p->classes, n = p->at, seen = 0;
   const float *x = p->x;
-  double sum = 0, abs_error = 0;
+  double sum = 0, abs_error = 0, weights = 0;
 
   for (int64_t i = 0; i < count; i++) {
-    double t = target_of(d, a, n, i);
-    sum += point_loss(kind, x[i], t);
-    abs_error += fabs((kind == CT_LOSS_BCE ? sigmoid(x[i]) : x[i]) - t);
+    double t = target_of(d, a, n, i), place = place_weight(d, a, i);
+    if (is_missing(o, t)) continue;
+    sum += place * point_of(o, x[i], t, class_weight(d, a, i)).loss;
+    abs_error += error_of(o, x[i], t);
+    weights += place;
+    seen++;
   }
   loss->sum += weight * sum * ct_op_loss_share(d);
-  loss->abs_error += abs_error / (double)count;
-  loss->weight += counted_as(d, weight, 1);
+  loss->weight += counted_as(d, weight, weights / (double)count, 1, 1);
+  if (!seen) return;
+  loss->abs_error += abs_error / (double)seen;
   loss->samples++;
-  if (d->u.loss.one_hot) count_hits(p, a->labels[n], loss);
+  if (o->one_hot) count_hits(p, a->labels[n], loss);
 }
 
 static void points_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pixel_t *p,
                             double weight)
 {
+  const ct_loss_spec_t *o = &d->u.loss;
   int64_t count = p->classes, n = p->at;
   const float *x = p->x;
   float *dx = (float *)a->dx + n * count;
 
   for (int64_t i = 0; i < count; i++) {
-    double slope = point_slope(d->u.loss.kind, x[i], target_of(d, a, n, i));
-    dx[i] = (float)(a->scale * weight * slope * ct_op_loss_share(d));
+    double t = target_of(d, a, n, i), scale = a->scale * weight * place_weight(d, a, i);
+    double slope = is_missing(o, t) ? 0 : point_of(o, x[i], t, class_weight(d, a, i)).slope;
+    dx[i] = (float)(scale * slope * ct_op_loss_share(d));
   }
 }
 
 /* ---- the op ---- */
 
-static int loss_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+/* Counts the hits of the pixels of a sample. */
+static void count_pixels(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t n, ct_loss_t *loss)
 {
-  int rc = CT_OK, is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
-  int64_t pixels = ct_op_pixels(d);
-  ct_loss_t loss = {0};
+  const ct_loss_spec_t *o = &d->u.loss;
 
-  if (is_xent || d->u.loss.one_hot) CT_TRY(check_labels(d, a));
+  for (int64_t i = n * ct_op_pixels(d); i < (n + 1) * ct_op_pixels(d); i++) {
+    pixel_t p = pixel_of(d, a, i);
+    if (o->has_ignored && a->labels[i] == o->ignored) continue;
+    loss->samples++;
+    count_hits(&p, a->labels[i], loss);
+  }
+}
+
+static void run_samples(const ct_op_desc_t *d, const ct_op_args_t *a, ct_loss_t *loss)
+{
+  int soft = d->u.loss.kind == CT_LOSS_SOFT_CROSS_ENTROPY;
+
+  for (int64_t n = 0; n < d->x.dim[0]; n++) {
+    double weight = sample_weight(d, a, n), own;
+    own = ct__ref_loss_sample(d, a, n, weight, loss);
+    loss->weight += counted_as(d, weight, own, soft ? (double)ct_op_places(d) : 1, 1);
+    if (ct_loss_of_labels(d->u.loss.kind)) count_pixels(d, a, n, loss);
+  }
+}
+
+static void run_pixels(const ct_op_desc_t *d, const ct_op_args_t *a, ct_loss_t *loss)
+{
+  int is_xent = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY;
+  int64_t pixels = ct_op_pixels(d);
+
   for (int64_t i = 0; i < d->x.dim[0] * pixels; i++) {
     pixel_t p = pixel_of(d, a, i);
     double weight = sample_weight(d, a, i / pixels);
-    if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, &p, weight, &loss);
+    if (a->pass & CT_FWD) (is_xent ? xent_forward : points_forward)(d, a, &p, weight, loss);
     if (a->pass & CT_BWD_DATA) (is_xent ? xent_backward : points_backward)(d, a, &p, weight);
   }
+}
+
+static int loss_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int rc = CT_OK, by_pixel;
+  const ct_loss_spec_t *o = &d->u.loss;
+  ct_loss_t loss = {0};
+
+  if (ct_loss_has_labels(o)) CT_TRY(check_labels(d, a));
+  by_pixel = o->kind == CT_LOSS_CROSS_ENTROPY || ct_loss_is_point(o->kind);
+  (by_pixel ? run_pixels : run_samples)(d, a, &loss);
   if (a->pass & CT_FWD) *a->loss = loss;
 out:
   return rc;

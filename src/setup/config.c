@@ -123,6 +123,22 @@ static int visit_paths(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg
   return rc;
 }
 
+/* Visits the paths of the items of a list of losses. */
+static int visit_losses(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
+                        const ct_yaml_t *loss, void *arg)
+{
+  int rc = CT_OK;
+  const ct_yaml_t *list = loss && loss->kind == CT_YAML_MAP ? ct_yaml_find(loss, "list") : loss;
+  if (!list || list->kind != CT_YAML_LIST) return CT_OK;
+  for (const ct_yaml_t *one = list->child; one; one = one->next)
+    for (const ct_opt_t *row = ct_loss_rows; row->type != CT_OPT_T_END; row++) {
+      ct_yaml_t *n = one->kind == CT_YAML_MAP ? ct_yaml_find(one, row->key) : NULL;
+      if (row->type == CT_OPT_T_PATH && n) CT_TRY(visit_paths(visit, row, n, arg));
+    }
+out:
+  return rc;
+}
+
 int ct__config_each_path(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *arg),
                          ct_yaml_t *root, void *arg)
 {
@@ -136,6 +152,7 @@ int ct__config_each_path(int (*visit)(const ct_opt_t *row, ct_yaml_t *n, void *a
       for (ct_yaml_t *v = n && is_map && n->kind == CT_YAML_MAP ? n->child : NULL; v; v = v->next)
         CT_TRY(visit_paths(visit, row, v, arg));
     }
+  CT_TRY(visit_losses(visit, ct_yaml_find(root, "loss"), arg));
 out:
   return rc;
 }
@@ -162,6 +179,9 @@ int ct__config_each_value(int (*visit)(const ct_opt_t *row, char **path, void *a
       for (int i = 0; row->type == CT_OPT_T_FILES && i < files->n; i++)
         CT_TRY(visit_list(visit, row, &files->paths[i], arg));
     }
+  for (const ct_opt_t *row = ct_loss_rows; row->type != CT_OPT_T_END; row++)
+    for (int k = 0; row->type == CT_OPT_T_PATH && k < c->losses.n; k++)
+      CT_TRY(visit(row, (char **)(void *)((char *)&c->losses.of[k] + row->offset), arg));
 out:
   return rc;
 }

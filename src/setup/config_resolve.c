@@ -178,9 +178,9 @@ int ct_config_scored(const ct_config_t *c, const ct_dataset_t *d, int k)
   if (ct_losses_targets(&c->losses, &c->data.target, &targets) != CT_OK) return CT_SCORE_OF_LABELS;
   int more = targets.of[k] <= d->more.n ? targets.of[k] : 0;
   int labels = more ? d->more_as[more - 1].labels : d->info.targets == 0;
-  return labels                                ? CT_SCORE_OF_LABELS
-         : c->losses.of[k].kind == CT_LOSS_BCE ? CT_SCORE_OF_SETS
-                                               : CT_SCORE_OF_VALUES;
+  return labels                                                  ? CT_SCORE_OF_LABELS
+         : ct_loss_sigmoid((ct_loss_kind_t)c->losses.of[k].kind) ? CT_SCORE_OF_SETS
+                                                                 : CT_SCORE_OF_VALUES;
 }
 
 /* Returns the name of the output of loss k; "": it has none. */
@@ -212,7 +212,7 @@ static int check_score(const ct_config_t *c, const char *key, int kind, const ct
             "output in eval.output",
             c->where, key, word);
   int of = ct_config_scored(c, d, k), needs = ct_score_of(kind), loss = c->losses.of[k].kind;
-  int one_hot = of == CT_SCORE_OF_LABELS && loss != CT_LOSS_CROSS_ENTROPY;
+  int one_hot = of == CT_SCORE_OF_LABELS && !ct_loss_of_labels((ct_loss_kind_t)loss);
   int has = needs & of || (kind == CT_SCORE_MAE && one_hot);
   if (c->losses.n > 1 && one_hot && (kind == CT_SCORE_TOP1 || kind == CT_SCORE_TOP5)) has = 0;
   if (has) return CT_OK;
@@ -221,8 +221,8 @@ static int check_score(const ct_config_t *c, const char *key, int kind, const ct
             c->where, key, word, output_of(c, k), ct_loss_name((ct_loss_kind_t)loss));
   if (kind == CT_SCORE_MAE)
     CT_FAIL(CT_ERR_USAGE,
-            "%s: %s is mae, which loss.kind cross_entropy does not have: take loss, top1 or top5",
-            c->where, key);
+            "%s: %s is mae, which loss.kind %s does not have: take loss, top1 or top5", c->where,
+            key, ct_loss_name((ct_loss_kind_t)loss));
   if (of == CT_SCORE_OF_LABELS)
     CT_FAIL(CT_ERR_USAGE, "%s: %s is %s, which is of real-valued targets, but the data has labels",
             c->where, key, word);

@@ -52,7 +52,9 @@ typedef struct ct_setup {
   struct ct_quantized *quantized; /**< owned; the int8 model that the trainer uses, or NULL
                                        (ct_quantized.h) */
   ct_step_opts_t step_opts;
-  float *class_weight; /**< owned; class weights of the loss, or NULL */
+  float *class_weight; /**< owned; class weights of the losses, or NULL */
+  float *place_weight; /**< owned; place weights of the losses, one after another, or NULL */
+  ct_str_t loss_name[CT_OUTPUTS]; /**< names of further losses of an output */
   ct_trainer_t *trainer;
   double config_s; /**< seconds to read the configuration */
   double data_s;   /**< seconds to open the data sets */
@@ -187,6 +189,9 @@ int ct_setup_note_targets(const ct_config_t *c, ct_dataset_t *d);
 int ct_setup_check_losses(const ct_config_t *c, const ct_graph_t *g, ct_dataset_t *d);
 /** Local.  Freezes the parameters of layers that no loss needs, and warns of them. */
 int ct_setup_freeze_unused(const ct_config_t *c, ct_graph_t *g);
+/** Collective.  Makes the place weights of the losses, which rank 0 computes or reads.
+ * CT_ERR_USAGE names the key and what does not fit the output. */
+int ct_setup_place_weights(ct_setup_t *s);
 /** Local.  Sets env->heads. */
 int ct_setup_heads(ct_setup_t *s, ct_trainer_env_t *env);
 /** Local.  With train.qat, replaces s->graph by the graph with fake-quantization observers. */

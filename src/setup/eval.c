@@ -84,8 +84,8 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
   CT_TRY(find_named(c, out->score));
   out->of = o.of;
   out->channels = o.layer->out.ndim > 2 ? o.layer->out.dim[1] : o.values;
-  out->softmax = c->losses.of[out->head].kind == CT_LOSS_CROSS_ENTROPY;
-  out->sigmoid = c->losses.of[out->head].kind == CT_LOSS_BCE;
+  out->softmax = ct_loss_softmax((ct_loss_kind_t)c->losses.of[out->head].kind);
+  out->sigmoid = ct_loss_sigmoid((ct_loss_kind_t)c->losses.of[out->head].kind);
   for (int k = 0; k < CT_SCORE_COUNT; k++)
     by_key |= out->score[k] && of_classes[k];
   int64_t places = o.of == CT_SCORE_OF_LABELS ? o.labels : o.values / out->channels;

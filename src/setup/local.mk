@@ -24,6 +24,7 @@ libctrain_a_SOURCES += \
   %D%/import.c \
   %D%/init.c \
   %D%/losses.c \
+  %D%/place_weights.c \
   %D%/model_file.c \
   %D%/model_path.c \
   %D%/normalize.c \

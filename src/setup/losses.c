@@ -25,22 +25,30 @@ int ct_setup_targets(const ct_config_t *c, ct_loss_targets_t *targets, ct_reader
 /* Notes how the target of loss k is read. */
 static int note_target(const ct_loss_opts_t *o, int target, ct_dataset_t *d)
 {
-  int rc = CT_OK, has_targets = target == 0 && d->info.targets > 0;
+  int rc = CT_OK, has_targets = target == 0 && d->info.targets > 0, skips;
+  double value;
   ct_loss_spec_t loss;
   CT_TRY(ct_loss_spec(o, has_targets, &loss));
+  CT_TRY(ct_loss_ignore_value(o, &skips, &value));
   if (target == 0) { /* the label that the loss ignores may lie outside the range of classes */
     if (!d->has_ignored) d->ignored = loss.ignored;
     d->has_ignored |= loss.has_ignored;
+    if (skips) d->skipped = (float)value;
+    d->skips |= skips;
     goto out;
   }
   ct_more_as_t *as = &d->more_as[target - 1];
-  int labels = o->kind == CT_LOSS_CROSS_ENTROPY;
+  int labels = ct_loss_of_labels(loss.kind);
   if (labels && !ct_dataset_is_whole(d->info.more.x[target - 1].dtype))
     CT_FAIL(CT_ERR_USAGE,
-            "loss.kind is cross_entropy, which is of class labels, but array '%s' of data.target "
+            "loss.kind is %s, which is of class labels, but array '%s' of data.target "
             "holds real numbers",
-            d->more.name[target - 1]);
-  *as = (ct_more_as_t){.labels = labels, .has_ignored = loss.has_ignored, .ignored = loss.ignored};
+            ct_loss_name(loss.kind), d->more.name[target - 1]);
+  *as = (ct_more_as_t){.labels = labels,
+                       .has_ignored = loss.has_ignored,
+                       .ignored = loss.ignored,
+                       .skips = skips,
+                       .skipped = (float)value};
 out:
   return rc;
 }
@@ -63,11 +71,33 @@ static int has_several(const ct_config_t *c, const ct_graph_t *g)
   return c->losses.n > 1 || ct_graph_outputs(g) > 1;
 }
 
+/* Refuses labels for losses that are of real-valued targets alone, and keys that need targets. */
+static int check_targets(const ct_loss_opts_t *o, int64_t targets, int64_t pixels,
+                         const ct_dataset_t *d)
+{
+  int rc = CT_OK;
+  const char *kind = ct_loss_name((ct_loss_kind_t)o->kind);
+  int of_labels = ct_loss_of_labels((ct_loss_kind_t)o->kind);
+  int either = o->kind == CT_LOSS_MSE || o->kind == CT_LOSS_L1 || o->kind == CT_LOSS_BCE ||
+               o->kind == CT_LOSS_HUBER || o->kind == CT_LOSS_SMOOTH_L1;
+  if (o->kind == CT_LOSS_DICE && pixels == 1 && !d->info.unlabelled)
+    CT_FAIL(CT_ERR_USAGE, "loss.kind is dice, which is of masks with a label for each pixel, but a "
+                          "sample has one label");
+  if (targets || d->info.unlabelled || of_labels) return CT_OK;
+  if (!either)
+    CT_FAIL(CT_ERR_USAGE,
+            "loss.kind is %s, which is of real-valued targets, but the data has labels", kind);
+  if (o->ignore_value[0])
+    CT_FAIL(CT_ERR_USAGE, "loss.ignore_value is of real-valued targets, but the data has labels");
+out:
+  return rc;
+}
+
 /* Checks a loss and sets the range of its labels. */
 static int check_loss(const ct_config_t *c, const ct_graph_t *g, const ct_loss_opts_t *o,
                       const ct_layer_t *layer, int target, ct_dataset_t *d)
 {
-  int rc = CT_OK, is_xent = o->kind == CT_LOSS_CROSS_ENTROPY;
+  int rc = CT_OK, is_xent = ct_loss_of_labels((ct_loss_kind_t)o->kind);
   int64_t targets = d->info.targets, pixels = d->pixels, classes = c->model.classes;
   if (has_several(c, g)) classes = is_xent ? layer->out.dim[1] : ct_shape_sample(&layer->out);
   if (target) {
@@ -78,6 +108,7 @@ static int check_loss(const ct_config_t *c, const ct_graph_t *g, const ct_loss_o
   }
   const char *what = g->outputs ? "output" : "the last layer";
   CT_TRY(ct_loss_check_layer(o, what, layer, classes, targets, pixels));
+  CT_TRY(check_targets(o, targets, pixels, d));
   if (target || !is_xent || !has_several(c, g)) goto out;
   if (classes < c->model.classes)
     CT_FAIL(CT_ERR_USAGE,
@@ -153,16 +184,43 @@ out:
 
 /* ---- the trainer ---- */
 
-static int64_t count_class_weights(const ct_losses_t *l)
+/* Returns the graph whose outputs the losses are of. */
+static const ct_graph_t *losses_graph(const ct_setup_t *s)
+{
+  return s->whole ? s->whole : s->graph;
+}
+
+static const ct_shape_t *shape_of(const ct_setup_t *s, int output)
+{
+  const ct_graph_t *g = losses_graph(s);
+  return &g->layer[ct_graph_output(g, output)].out;
+}
+
+static int64_t count_class_weights(const ct_setup_t *s, const int output[])
 {
   int64_t n = 0;
-  for (int k = 0; k < l->n; k++)
-    n += l->of[k].class_weights.n;
+  for (int k = 0; k < s->cfg.losses.n; k++)
+    n += ct_loss_class_count(&s->cfg.losses.of[k], shape_of(s, output[k]));
   return n;
 }
 
-static int set_head(const ct_setup_t *s, const ct_dataset_t *d, int k, int target, float **weights,
-                    ct_head_t *h)
+/* Sets what people call a loss: its output, or for a further loss of it OUTPUT_KIND. */
+static int name_head(ct_setup_t *s, const int output[], int k, ct_head_t *h)
+{
+  int rc = CT_OK, others = 0;
+  const ct_graph_t *g = losses_graph(s);
+  h->name = g->layer[ct_graph_output(g, output[k])].name;
+  for (int j = 0; j < k; j++)
+    others += output[j] == output[k];
+  if (!others) return CT_OK;
+  ct_str_clear(&s->loss_name[k]);
+  CT_TRY(ct_str_add(&s->loss_name[k], "%s_%s", h->name, ct_loss_name(h->loss.kind)));
+  h->name = s->loss_name[k].data;
+out:
+  return rc;
+}
+
+static int set_head(const ct_setup_t *s, const ct_dataset_t *d, int k, int target, ct_head_t *h)
 {
   int rc = CT_OK;
   const ct_loss_opts_t *o = &s->cfg.losses.of[k];
@@ -171,9 +229,6 @@ static int set_head(const ct_setup_t *s, const ct_dataset_t *d, int k, int targe
   h->weight = o->weight;
   CT_TRY(ct_loss_spec(o, has_targets, &h->loss));
   h->loss.sample_weighted = d->info.weighted;
-  if (!h->loss.weighted) goto out;
-  h->class_weight = *weights;
-  *weights += ct_loss_class_weights(o, *weights);
 out:
   return rc;
 }
@@ -183,21 +238,31 @@ int ct_setup_heads(ct_setup_t *s, ct_trainer_env_t *env)
   int rc = CT_OK, output[CT_OUTPUTS];
   const ct_losses_t *l = &s->cfg.losses;
   const ct_dataset_t *d = s->data.info.samples ? &s->data : &s->val;
-  const ct_graph_t *g = s->whole ? s->whole : s->graph;
   ct_loss_targets_t targets;
-  int64_t n = count_class_weights(l);
+  CT_TRY(ct_losses_outputs(l, losses_graph(s), output));
+  int64_t n = count_class_weights(s, output);
   if (n && !s->class_weight)
     s->class_weight = ct_mem_array(n, sizeof *s->class_weight, "the weights of the classes");
   if (n && !s->class_weight) return CT_ERR_NOMEM;
-  float *weights = s->class_weight;
-  CT_TRY(ct_losses_outputs(l, g, output));
+  float *weights = s->class_weight, *places = s->place_weight;
   CT_TRY(ct_losses_targets(l, &s->cfg.data.target, &targets));
   env->heads.n = l->n;
   for (int k = 0; k < l->n; k++) {
     ct_head_t *h = &env->heads.of[k];
     h->output = output[k];
-    h->name = g->layer[ct_graph_output(g, output[k])].name;
-    CT_TRY(set_head(s, d, k, targets.of[k], &weights, h));
+    CT_TRY(set_head(s, d, k, targets.of[k], h));
+    CT_TRY(name_head(s, output, k, h));
+    const ct_shape_t *shape = shape_of(s, output[k]);
+    const ct_op_desc_t desc = ct_loss_desc(&h->loss, shape);
+    if (h->loss.weighted) {
+      h->class_weight = weights;
+      ct_loss_class_weights(&l->of[k], shape, weights);
+      weights += ct_loss_class_count(&l->of[k], shape);
+    }
+    if (h->loss.place_weighted && places) {
+      h->place_weight = places;
+      places += ct_op_places(&desc);
+    }
   }
   if (l->n > 1 && d->info.unlabelled) env->inference = 1; /* there is nothing to compare with */
 out:

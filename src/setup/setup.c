@@ -264,7 +264,8 @@ static int open_data(const ct_config_t *c, const ct_tile_t *tile, const ct_opt_t
   ct_transforms_opts_t transforms = {.list = c->transforms,
                                      .val_list = c->val_transforms,
                                      .training = training,
-                                     .values = c->losses.of[0].kind != CT_LOSS_CROSS_ENTROPY,
+                                     .values =
+                                         !ct_loss_of_labels((ct_loss_kind_t)c->losses.of[0].kind),
                                      .exact_decode = c->data.exact_decode,
                                      .normalize_targets = c->data.normalize_targets};
   const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
@@ -474,10 +475,11 @@ int ct_setup_model(ct_setup_t *s)
   const ct_shape_t *last = &s->graph->layer[ct_graph_output(s->graph, 0)].out;
   int several = ct_graph_outputs(s->graph) > 1;
   if (d == &s->val && d->info.unlabelled && !several &&
-      s->cfg.losses.of[0].kind == CT_LOSS_CROSS_ENTROPY && last->ndim > 2 &&
+      ct_loss_of_labels((ct_loss_kind_t)s->cfg.losses.of[0].kind) && last->ndim > 2 &&
       last->dim[1] == outputs)
     s->val.pixels = ct_shape_sample(last) / outputs;
   CT_TRY_ALL(s->topo, check_losses(s));
+  CT_TRY(ct_setup_place_weights(s));
   if (s->data.info.samples) /* only if a model is trained */
     CT_TRY_ALL(s->topo, ct_setup_freeze(&s->cfg, s->graph));
   CT_TRY_ALL(s->topo, ct_setup_observe(s));
@@ -579,6 +581,9 @@ void ct_setup_close(ct_setup_t *s)
   ct_err_info_t failure = *ct_err_last(); /* is reported later; a broken device fails again here */
   ct_trainer_destroy(s->trainer);
   ct_mem_free(s->class_weight);
+  ct_mem_free(s->place_weight);
+  for (int k = 0; k < CT_OUTPUTS; k++)
+    ct_str_clear(&s->loss_name[k]);
   ct_quantized_free(s->quantized);
   ct_fold_clear(&s->fold);
   ct_graph_free(s->whole ? s->whole : s->graph);

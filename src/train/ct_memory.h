@@ -21,7 +21,7 @@ typedef enum {
                                 batch's loss */
   CT_MEMORY_BATCHES,         /**< device copies of batches: one in use, one being prefetched */
   CT_MEMORY_CHANNEL_MAPS,    /**< normalization constants for batches that arrive as bytes */
-  CT_MEMORY_CLASS_WEIGHTS,   /**< class weights of the loss */
+  CT_MEMORY_CLASS_WEIGHTS,   /**< weights of classes and places of the losses */
   CT_MEMORY_STATISTICS,      /**< SyncBN's message buffer */
   CT_MEMORY_NORMS,           /**< per-parameter norms for optimizer rules that need them (lars,
                               lamb) */

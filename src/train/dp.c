@@ -262,6 +262,7 @@ static int whole_loss(ct_trainer_t *t)
                     .mix = d->all.mix,
                     .targets = d->all.targets,
                     .class_weight = d->all.class_weight,
+                    .place_weight = d->all.place_weight,
                     .sample_weight = d->all.weights,
                     .loss = d->all.loss,
                     .scale = d->all.loss_scale,

@@ -209,7 +209,7 @@ ct_prefetch_t ct_trainer_feed(ct_feed_t *f)
 /* Returns what a loss reads from the arrays of a batch. */
 static ct_head_bind_t bind_head(const ct_head_t *h, const void *const at[])
 {
-  int is_labels = h->loss.kind == CT_LOSS_CROSS_ENTROPY;
+  int is_labels = ct_loss_of_labels(h->loss.kind);
   if (!h->target)
     return (ct_head_bind_t){.labels = at[CT_INPUT_LABELS],
                             .labels2 = at[CT_INPUT_LABELS2],

@@ -115,17 +115,28 @@ static size_t output_bytes(const ct_trainer_env_t *e, const ct_head_t *h)
   return (size_t)ct_shape_sample(ct__memory_output(e, h)) * sizeof(float);
 }
 
-size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k)
+/* Returns the bytes of the weights of classes, or with \a places of places, of a loss. */
+static size_t weight_bytes(const ct_trainer_env_t *e, const ct_head_t *h, int places)
+{
+  ct_op_desc_t d;
+  const ct_shape_t *x = ct__memory_output(e, h);
+  ct_op_desc_init(&d, CT_OP_LOSS, x, x);
+  d.u.loss = h->loss;
+  if (!(places ? h->place_weight : h->class_weight)) return 0;
+  return (size_t)(places ? ct_op_places(&d) : ct_op_class_weights(&d)) * sizeof(float);
+}
+
+size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k, int places, size_t *bytes)
 {
   enum { LINE = 64 };
   const ct_heads_t heads = ct__memory_heads(e);
-  size_t at = 0;
-  for (int i = 0; i < k && i < heads.n; i++) {
-    /* N x classes, or N x classes x pixels */
-    size_t bytes = (size_t)ct__memory_output(e, &heads.of[i])->dim[1] * sizeof(float);
-    if (heads.of[i].class_weight) at += heads.n == 1 ? bytes : (bytes + LINE - 1) / LINE * LINE;
+  size_t end = 0;
+  *bytes = 0;
+  for (int i = 0; i < 2 * heads.n && i <= 2 * k + places; i++) {
+    end = (end + *bytes + LINE - 1) / LINE * LINE;
+    *bytes = weight_bytes(e, &heads.of[i / 2], i % 2);
   }
-  return at;
+  return end;
 }
 
 size_t ct__memory_sample(const ct_graph_t *g)
@@ -147,7 +158,7 @@ static void arrays_of_head(const ct_trainer_env_t *e, const ct_head_t *h, size_t
   size_t labels = (size_t)ct_loss_pixels(&h->loss, ct__memory_output(e, h)) * sizeof(int32_t);
   size_t values = output_bytes(e, h);
   if (h->target) {
-    size[CT_INPUT_MORE + h->target - 1] = h->loss.kind == CT_LOSS_CROSS_ENTROPY ? labels : values;
+    size[CT_INPUT_MORE + h->target - 1] = ct_loss_of_labels(h->loss.kind) ? labels : values;
     return;
   }
   size[CT_INPUT_LABELS] = labels;
@@ -230,7 +241,8 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
-  bytes[CT_MEMORY_CLASS_WEIGHTS] = ct__memory_class_weights(e, CT_OUTPUTS);
+  size_t last, first = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
+  bytes[CT_MEMORY_CLASS_WEIGHTS] = first + last;
   if (e->training) of_training(e, m, bucket, buckets, bytes);
 }
 

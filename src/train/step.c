@@ -40,9 +40,11 @@ int ct__step_make(ct_trainer_t *t)
   if (!bytes) return CT_OK;
   for (int k = 0; k < t->heads.n; k++) {
     const ct_head_t *h = &t->heads.of[k];
-    size_t own = (size_t)ct__memory_output(&t->env, h)->dim[1] * sizeof(float);
-    char *to = weight + ct__memory_class_weights(&t->env, k);
-    if (h->class_weight) CT_TRY(t->env.be->mem->copy(t->q, to, h->class_weight, own));
+    const float *from[] = {h->class_weight, h->place_weight};
+    for (int places = 0; places < 2; places++) {
+      size_t own, at = ct__memory_class_weights(&t->env, k, places, &own);
+      if (own) CT_TRY(t->env.be->mem->copy(t->q, weight + at, from[places], own));
+    }
   }
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
@@ -207,35 +209,75 @@ static int64_t pixels_of(const ct_trainer_t *t, const ct_head_t *h)
   return ct_loss_pixels(&h->loss, ct__memory_output(&t->env, h));
 }
 
-/* Returns 1 if samples or pixels may count differently in a loss. */
+/* Returns 1 if samples, pixels or outputs may count differently in a loss. */
 static int has_weights(const ct_head_t *h)
 {
-  if (h->loss.divisor == CT_DIVISOR_SAMPLES) return h->loss.sample_weighted;
-  if (h->loss.divisor != CT_DIVISOR_WEIGHTS) return 0;
-  return h->loss.weighted || h->loss.has_ignored || h->loss.sample_weighted;
+  const ct_loss_spec_t *o = &h->loss;
+  if (o->divisor == CT_DIVISOR_SAMPLES) return o->sample_weighted;
+  if (o->divisor != CT_DIVISOR_WEIGHTS) return 0;
+  if (ct_loss_is_point(o->kind)) return o->sample_weighted || o->place_weighted || o->skips_nan;
+  int by_class = o->kind == CT_LOSS_CROSS_ENTROPY && (o->weighted || o->has_ignored);
+  int by_place = o->place_weighted &&
+                 (o->kind == CT_LOSS_CROSS_ENTROPY || o->kind == CT_LOSS_SOFT_CROSS_ENTROPY);
+  return o->sample_weighted || o->skips_nan || by_class || by_place;
 }
 
 /* Returns the divisor of a loss without weights. */
 static double count_elements(const ct_trainer_t *t, const ct_head_t *h, int64_t samples)
 {
   if (h->loss.divisor == CT_DIVISOR_NONE) return 1;
-  return (double)samples * (h->loss.divisor == CT_DIVISOR_SAMPLES ? 1 : (double)pixels_of(t, h));
+  if (h->loss.divisor == CT_DIVISOR_SAMPLES) return (double)samples;
+  return (double)(samples * ct_loss_elements(&h->loss, ct__memory_output(&t->env, h)));
 }
 
-/* Returns the sum of the weights of this rank's samples or pixels in a loss. */
+/* Returns the weight of sample i in a loss of labels, apart from its own. */
+static double weigh_labels(const ct_trainer_t *t, const ct_head_t *h, const ct_batch_t *b,
+                           int64_t i)
+{
+  int64_t pixels = pixels_of(t, h);
+  double sum = 0, share = h->target || !b->mix ? 1 : b->mix[i];
+  const int32_t *labels = h->target ? b->more[h->target - 1] : b->labels;
+  for (int64_t k = 0; k < pixels; k++) {
+    double own = share * weight_of(h, labels[i * pixels + k]);
+    if (share < 1) own += (1 - share) * weight_of(h, b->labels2[i * pixels + k]);
+    sum += own * (h->place_weight ? h->place_weight[k] : 1);
+  }
+  return sum;
+}
+
+/* Returns that of sample i in a loss of targets: the mean place weight of outputs whose target is
+ * not missing; relative L2: whether there are any; of probabilities: the sum of place weights. */
+static double weigh_targets(const ct_trainer_t *t, const ct_head_t *h, const ct_batch_t *b,
+                            int64_t i)
+{
+  int64_t count = ct_shape_sample(ct__memory_output(&t->env, h)), seen = 0, places = count;
+  int point = ct_loss_is_point(h->loss.kind);
+  const float *all = h->target ? b->more[h->target - 1] : b->targets;
+  double sum = 0;
+  if (!point && h->loss.kind != CT_LOSS_RELATIVE_L2)
+    places = ct_loss_elements(&h->loss, ct__memory_output(&t->env, h));
+  for (int64_t k = 0; k < places; k++) {
+    if (h->loss.skips_nan && isnan(all[i * count + k])) continue;
+    sum += h->place_weight ? h->place_weight[k] : 1;
+    seen++;
+  }
+  if (h->loss.kind == CT_LOSS_RELATIVE_L2) return seen > 0;
+  return point ? sum / (double)count : sum;
+}
+
+/* Returns the sum of the weights of this rank's samples, pixels or outputs in a loss. */
 static double sum_weights(const ct_trainer_t *t, const ct_head_t *h, const ct_batch_t *b)
 {
+  const ct_loss_spec_t *o = &h->loss;
   double sum = 0;
-  int by_sample = h->loss.divisor == CT_DIVISOR_SAMPLES;
-  int64_t pixels = by_sample ? 1 : pixels_of(t, h);
-  const float *mix = h->target ? NULL : b->mix;
-  const int32_t *labels = h->target ? b->more[h->target - 1] : b->labels;
-  if (h->loss.kind != CT_LOSS_CROSS_ENTROPY || by_sample) labels = NULL;
-  for (int64_t i = 0; i < b->n * pixels; i++) {
-    double share = mix ? mix[i] : 1, of_sample = b->weights ? b->weights[i / pixels] : 1;
-    double own = labels ? share * weight_of(h, labels[i]) : 1;
-    if (labels && share < 1) own += (1 - share) * weight_of(h, b->labels2[i]);
-    sum += of_sample * own;
+  int dice = o->kind == CT_LOSS_DICE || o->kind == CT_LOSS_SIGMOID_DICE;
+  int whole = o->divisor == CT_DIVISOR_SAMPLES || dice;
+  for (int64_t i = 0; i < b->n; i++) {
+    double own = whole                              ? 1
+                 : o->kind == CT_LOSS_CROSS_ENTROPY ? weigh_labels(t, h, b, i)
+                 : o->one_hot && !o->place_weighted ? 1
+                                                    : weigh_targets(t, h, b, i);
+    sum += (b->weights ? b->weights[i] : 1) * own;
   }
   return sum;
 }
@@ -260,18 +302,23 @@ static void find_divisors(ct_trainer_t *t, const ct_batch_t *b)
   }
 }
 
+/* Returns the weights of classes, or with \a places of places, of loss k; NULL: there are none. */
+static const float *weights_at(const ct_trainer_t *t, int k, int places)
+{
+  size_t bytes, at = ct__memory_class_weights(&t->env, k, places, &bytes);
+  return bytes ? (const float *)(const void *)(t->step.class_weight + at) : NULL;
+}
+
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind)
 {
   double scale = ct_scaler_scale(&t->progress.scaler);
   bind->loss = losses(t, p);
   for (int k = 0; k < t->heads.n; k++) {
     const ct_head_t *h = &t->heads.of[k];
-    const char *weight = t->step.class_weight;
-    if (weight) weight += ct__memory_class_weights(&t->env, k);
-    const float *class_weight = h->class_weight ? (const float *)(const void *)weight : NULL;
     float own = (float)(scale * h->weight / t->step.divisor[k]);
     *(k ? &bind->more[k - 1].scale : &bind->loss_scale) = own;
-    *(k ? &bind->more[k - 1].class_weight : &bind->class_weight) = class_weight;
+    *(k ? &bind->more[k - 1].class_weight : &bind->class_weight) = weights_at(t, k, 0);
+    *(k ? &bind->more[k - 1].place_weight : &bind->place_weight) = weights_at(t, k, 1);
   }
 }
 

@@ -42,9 +42,9 @@ void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *f
 ct_heads_t ct__memory_heads(const ct_trainer_env_t *e);
 /** Returns the shape of the output that a loss is of, for one sample. */
 const ct_shape_t *ct__memory_output(const ct_trainer_env_t *e, const ct_head_t *h);
-/** Returns the offset of the class weights of loss k among those of all losses, in bytes; k: the
- * number of losses: the size of all. */
-size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k);
+/** Returns the offset of the class weights of loss k, or with \a places of its place weights, among
+ * those of all losses; *bytes becomes their size. */
+size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k, int places, size_t *bytes);
 /** Returns the bytes of all inputs of one sample as float32. */
 size_t ct__memory_sample(const ct_graph_t *g);
 /** Returns 1 if all batches arrive as bytes, none as float32. */
@@ -343,7 +343,7 @@ typedef struct ct__step {
   int failed;            /**< first error code on this rank */
   ct_err_info_t failure; /**< error record of `failed` */
   ct_loss_t *micro_batch_loss; /**< staging: [2][micro_batches][losses], by slot */
-  char *class_weight;          /**< device: those of all losses */
+  char *class_weight;          /**< device: weights of classes and places of all losses */
   double divisor[CT_OUTPUTS];  /**< per loss: divisor of its sum */
 } ct__step_t;
 

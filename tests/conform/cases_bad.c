@@ -134,180 +134,189 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
 }
 
 /* X(kind, words of the error text, statement that makes the descriptor invalid …) */
-#define BAD_LIST(X)                                                                         \
-  X(CT_OP_RELU, "unknown op", d->kind = CT_OP_COUNT)                                        \
-  X(CT_OP_RELU, "unknown pass", d->passes = 64)                                             \
-  X(CT_OP_BNORM, "synchronized", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)        \
-  X(CT_OP_RELU, "synchronized", d->passes = CT_FWD | CT_BWD_STATS)                          \
-  X(CT_OP_GRADSTAT, "no backward pass", d->passes = CT_FWD | CT_BWD_DATA)                   \
-  X(CT_OP_UPDATE, "no backward pass", d->passes = CT_BWD_PARAM)                             \
-  X(CT_OP_RELU, "missing dimension", d->x.dim[2] = d->y.dim[2] = 0)                         \
-  X(CT_OP_RELU, "missing dimension", d->x.dim[0] = d->y.dim[0] = -1)                        \
-  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = 0)                             \
-  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = CT_MAX_DIMS + 1)               \
-  X(CT_OP_CONV, "float32, bfloat16", d->x.dtype = d->y.dtype = CT_F64)                      \
-  X(CT_OP_RELU, "float32, bfloat16", d->x.dtype = CT_U8)                                    \
-  X(CT_OP_RELU, "in type", d->y.dtype = CT_BF16)                                            \
-  X(CT_OP_REORDER, "no gradient", d->x.dtype = CT_U8; d->passes = CT_FWD | CT_BWD_DATA)     \
-  X(CT_OP_UPDATE, "in float32", d->x.dtype = CT_BF16)                                       \
-  X(CT_OP_CONV, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                 \
-  X(CT_OP_CONV, "batch size", d->y.dim[0] = 3)                                              \
-  X(CT_OP_CONV, "groups", d->u.conv.groups = 0)                                             \
-  X(CT_OP_CONV, "groups", d->u.conv.groups = 3)                                             \
-  X(CT_OP_CONV, "groups", d->u.conv.groups = 4; d->y.dim[1] = 6)                            \
-  X(CT_OP_CONV, "at least 1", d->u.conv.kernel[1] = 0)                                      \
-  X(CT_OP_CONV, "at least 1", d->u.conv.stride[0] = 0)                                      \
-  X(CT_OP_CONV, "at least 1", d->u.conv.dilate[1] = 0)                                      \
-  X(CT_OP_CONV, "at least 0", d->u.conv.pad[0] = -1)                                        \
-  X(CT_OP_CONV, "output's size", d->y.dim[3] = 4)                                           \
-  X(CT_OP_CONV, "inference only", d->u.conv.add = 1; d->passes |= CT_BWD_DATA)              \
-  X(CT_OP_CONVT, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                \
-  X(CT_OP_CONVT, "batch size", d->y.dim[0] = 3)                                             \
-  X(CT_OP_CONVT, "groups", d->u.conv.groups = 3)                                            \
-  X(CT_OP_CONVT, "at least 1", d->u.conv.stride[0] = 0)                                     \
-  X(CT_OP_CONVT, "output's size", d->y.dim[3] = 7)                                          \
-  X(CT_OP_CONVT, "fuses nothing", d->u.conv.relu = 1)                                       \
-  X(CT_OP_CONVT, "fuses nothing", d->u.conv.add = 1)                                        \
-  X(CT_OP_CONVOLVE, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                             \
-  X(CT_OP_CONVOLVE, "weight is not", d->x2.dim[0] = 5)                                      \
-  X(CT_OP_CONVOLVE, "weight is not", d->u.conv.groups = 2)                                  \
-  X(CT_OP_CONVOLVE, "the reverse", d->u.conv.bias = 0)                                      \
-  X(CT_OP_CONVOLVE, "one value per", d->x3.dim[0] = 3)                                      \
-  X(CT_OP_CONVOLVE, "fuses nothing", d->u.conv.relu = 1)                                    \
-  X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                                \
-  X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                       \
-  X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                        \
-  X(CT_OP_BNORM, "in shape", d->y.dim[1] = 5)                                               \
-  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = -1e-5)                                             \
-  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = NAN)                                               \
-  X(CT_OP_BNORM, "training only", d->u.bnorm.sync = 1)                                      \
-  X(CT_OP_RELU, "in shape", d->y.dim[2] = 4)                                                \
-  X(CT_OP_ADD, "in shape", d->y.ndim = 3)                                                   \
-  X(CT_OP_ACT, "unknown activation", d->u.act.kind = (ct_act_t)CT_ACT_COUNT)                \
-  X(CT_OP_ACT, "slope", d->u.act.alpha = -0.1)                                              \
-  X(CT_OP_ACT, "factor", d->u.act.kind = CT_ACT_TANH)                                       \
-  X(CT_OP_ACT, "in shape", d->y.dim[3] = 4)                                                 \
-  X(CT_OP_POOL, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                 \
-  X(CT_OP_POOL, "channels", d->y.dim[1] = 5)                                                \
-  X(CT_OP_POOL, "has a ReLU", d->u.pool.average = d->u.pool.relu = 1)                       \
-  X(CT_OP_POOL, "has a ReLU", d->u.pool.adaptive = d->u.pool.relu = 1)                      \
-  X(CT_OP_POOL, "at least 1", d->u.pool.stride[1] = 0)                                      \
-  X(CT_OP_POOL, "half of the kernel", d->u.pool.pad[0] = 2)                                 \
-  X(CT_OP_POOL, "output's size", d->y.dim[2] = 2)                                           \
-  X(CT_OP_POOL, "output's size", d->u.pool.global = 1)                                      \
-  X(CT_OP_POOL, "output's size", d->u.pool.gap[0] = 1)                                      \
-  X(CT_OP_POOL, "has gaps", d->u.pool.gap[1] = -1)                                          \
-  X(CT_OP_POOL, "has gaps", d->u.pool.average = d->u.pool.gap[0] = 1)                       \
-  X(CT_OP_POOL, "has a divisor", d->u.pool.divisor = 2)                                     \
-  X(CT_OP_POOL, "has a divisor", (d->u.pool.average = 1, d->u.pool.divisor = -1))           \
-  X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                           \
-  X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                             \
-  X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                     \
-  X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))        \
-  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = 5)                                  \
-  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = -1)                                 \
-  X(CT_OP_CONCAT, "dim that is", (d->u.concat.along = 4, d->y.dim[3] = 6))                  \
-  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                          \
-  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                          \
-  X(CT_OP_DROPOUT, "not one of the", d->u.dropout.dim = 4)                                  \
-  X(CT_OP_DROPOUT, "multiple of the rows", d->u.dropout.rows = 3)                           \
-  X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                             \
-  X(CT_OP_DROPOUT, "whole rows", d->u.dropout.whole = d->u.dropout.dim = 1)                 \
-  X(CT_OP_RANDOM, "no gradient", d->passes |= CT_BWD_DATA)                                  \
-  X(CT_OP_RANDOM, "distribution", d->u.random.kind = CT_RANDOM_COUNT)                       \
-  X(CT_OP_RANDOM, "0 to 1", d->u.random.p = -1)                                             \
-  X(CT_OP_EXPR, "does not fit", d->x2.dim[0] = 3)                                           \
-  X(CT_OP_EXPR, "does not fit", d->x2 = ct_shape(5, 1, 1, 4, 5, 5))                         \
-  X(CT_OP_EXPR, "larger than", (d->x.dim[0] = 1, d->y.dim[0] = 2))                          \
-  X(CT_OP_EXPR, "second one", (d->x2.ndim = 0, d->x3 = ct_shape(1, 5)))                     \
-  X(CT_OP_EXPR, "differ in type", d->x2.dtype = CT_BF16)                                    \
-  X(CT_OP_EXPR, "no shape", (d->u.expr.weight = 1, d->x2.ndim = 0))                         \
-  X(CT_OP_EXPR, "no parameter", d->passes |= CT_BWD_PARAM)                                  \
-  X(CT_OP_EXPR, "1 to 16 steps", d->u.expr.steps = 0)                                       \
-  X(CT_OP_EXPR, "0 to 8", d->u.expr.consts = 9)                                             \
-  X(CT_OP_EXPR, "unknown function", d->u.expr.step[0].fn = CT_FN_COUNT)                     \
-  X(CT_OP_EXPR, "input that is missing", d->u.expr.step[0].of[0] = 2)                       \
-  X(CT_OP_EXPR, "constant that is missing", d->u.expr.step[0].of[0] = CT_EXPR_CONST)        \
-  X(CT_OP_EXPR, "a later one", d->u.expr.step[0].of[0] = CT_EXPR_STEP)                      \
-  X(CT_OP_EXPR, "not a constant", d->u.expr.step[1].fn = CT_FN_ELU)                         \
-  X(CT_OP_EXPR, "is not used", d->u.expr.step[1].of[1] = 1)                                 \
-  X(CT_OP_EXPR, "is not used", d->u.expr.step[0].of[0] = 0)                                 \
-  X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                     \
-  X(CT_OP_LNORM, "fewer dims", d->u.lnorm.dims = 5)                                         \
-  X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                               \
-  X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                                \
-  X(CT_OP_GNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                        \
-  X(CT_OP_GNORM, "in shape", d->y.dim[1] = 5)                                               \
-  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 0)                                           \
-  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 3)                                           \
-  X(CT_OP_GNORM, "eps", d->u.gnorm.eps = NAN)                                               \
-  X(CT_OP_LSTM, "N x T x F", d->x.ndim = 2)                                                 \
-  X(CT_OP_LSTM, "steps", d->y.dim[1] = 4)                                                   \
-  X(CT_OP_GRU, "N x T x F", d->x.ndim = 2)                                                  \
-  X(CT_OP_GRU, "steps", d->y.dim[1] = 4)                                                    \
-  X(CT_OP_ATTENTION, "N x T x D", d->y.dim[2] = 4)                                          \
-  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 3)                                     \
-  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 0)                                     \
-  X(CT_OP_TOKENS, "N x D x H x W", d->x.ndim = 3)                                           \
-  X(CT_OP_TOKENS, "1 + H W", d->y.dim[1] = 9)                                               \
-  X(CT_OP_TOKENS, "1 + H W", d->y.dim[2] = 5)                                               \
-  X(CT_OP_OPERAND, "no input", d->passes |= CT_BWD_DATA)                                    \
-  X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                             \
-  X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                              \
-  X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                    \
-  X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                                   \
-  X(CT_OP_MATMUL, "2 dims or more", d->x2.ndim = 1)                                         \
-  X(CT_OP_MATMUL, "other dims", d->y.ndim = 2)                                              \
-  X(CT_OP_MATMUL, "inner sizes", d->u.matmul.b_turned = 1)                                  \
-  X(CT_OP_MATMUL, "not that of the product", d->y.dim[2] = 4)                               \
-  X(CT_OP_MATMUL, "cannot be broadcast", d->y.dim[0] = 3)                                   \
-  X(CT_OP_MATMUL, "in type", d->x2.dtype = CT_BF16)                                         \
-  X(CT_OP_SDPA, "differ in dims", d->x3.ndim = 2)                                           \
-  X(CT_OP_SDPA, "last two dims", d->x2.dim[0] = 3)                                          \
-  X(CT_OP_SDPA, "differ in features", d->x2.dim[2] = 7)                                     \
-  X(CT_OP_SDPA, "as many values", d->x3.dim[1] = 5)                                         \
-  X(CT_OP_SDPA, "one row of values", d->y.dim[2] = 8)                                       \
-  X(CT_OP_SDPA, "above 0", d->u.sdpa.scale = 0)                                             \
-  X(CT_OP_SOFTMAX, "not one of the", d->u.softmax.dim = 4)                                  \
-  X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                             \
-  X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)     \
-  X(CT_OP_REDUCE, "no dim to reduce", d->u.reduce.dims = 0)                                 \
-  X(CT_OP_REDUCE, "not one of the", d->u.reduce.dims = 16)                                  \
-  X(CT_OP_REDUCE, "one dim", d->u.reduce.mode = CT_RED_MAX)                                 \
-  X(CT_OP_REDUCE, "in shape", d->u.reduce.mode = CT_RED_CUMSUM; d->u.reduce.dims = 4)       \
-  X(CT_OP_REDUCE, "order", d->u.reduce.mode = CT_RED_NORM; d->u.reduce.p = 0)               \
-  X(CT_OP_REDUCE, "correction", d->u.reduce.mode = CT_RED_VAR; d->u.reduce.correction = 25) \
-  X(CT_OP_REDUCE, "output's size", d->y.dim[1] = 5)                                         \
-  X(CT_OP_REDUCE, "output's size", d->y.ndim = 3)                                           \
-  X(CT_OP_ROWS, "a row for each", d->y.dim[1] = 4)                                          \
-  X(CT_OP_ROWS, "2^24", d->u.rows.rows = ((int64_t)1 << 24) + 1)                            \
-  X(CT_OP_ROWS, "such row", d->u.rows.padding = 8)                                          \
-  X(CT_OP_ROWS, "dims of a row", d->x2 = ct_shape(2, 7, 4))                                 \
-  X(CT_OP_ROWS, "indices are float32", d->x.dtype = CT_BF16)                                \
-  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = 4)                               \
-  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = -2)                              \
-  X(CT_OP_STRIDED, "edges", d->u.strided.edge[3] = CT_EDGE_COUNT)                           \
-  X(CT_OP_STRIDED, "step is out", d->u.strided.step[3] = (int64_t)1 << 62)                  \
-  X(CT_OP_STRIDED, "start is out", d->u.strided.start[0] = -((int64_t)1 << 41))             \
-  X(CT_OP_STRIDED, "not a number", d->u.strided.value = NAN)                                \
-  X(CT_OP_STRIDED, "is empty", d->x.dim[0] = 0)                                             \
-  X(CT_OP_STRIDED, "other elements", d->u.strided.x_view_dims = 9)                          \
-  X(CT_OP_STRIDED, "other elements", d->u.strided.y_view_dims = 1)                          \
-  X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                         \
-  X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                         \
-  X(CT_OP_UPSAMPLE, "unknown mode", d->u.upsample.mode = (ct_resize_t)CT_RESIZE_COUNT)      \
-  X(CT_OP_UPSAMPLE, "align corners", d->u.upsample.align_corners = 1)                       \
-  X(CT_OP_UPSAMPLE, "negative", d->u.upsample.scale[1] = -1)                                \
-  X(CT_OP_UPSAMPLE, "for images",                                                           \
-    (d->x.ndim = d->y.ndim = 5, d->u.upsample.mode = CT_RESIZE_BICUBIC))                    \
-  X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                          \
-  X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                                  \
-  X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)             \
-  X(CT_OP_LOSS, "unknown divisor", d->u.loss.divisor = CT_DIVISOR_COUNT)                    \
-  X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                               \
-  X(CT_OP_LOSS, "N x classes", d->x.ndim = 1)                                               \
-  X(CT_OP_GRADSTAT, "above 0", d->u.gradstat.p = 0)                                         \
-  X(CT_OP_MEASURE, "optimizer rule", d->u.update.rule = CT_RULE_COUNT)                      \
+#define BAD_LIST(X)                                                                               \
+  X(CT_OP_RELU, "unknown op", d->kind = CT_OP_COUNT)                                              \
+  X(CT_OP_RELU, "unknown pass", d->passes = 64)                                                   \
+  X(CT_OP_BNORM, "synchronized", d->passes = CT_FWD | CT_FWD_STATS; d->training = 1)              \
+  X(CT_OP_RELU, "synchronized", d->passes = CT_FWD | CT_BWD_STATS)                                \
+  X(CT_OP_GRADSTAT, "no backward pass", d->passes = CT_FWD | CT_BWD_DATA)                         \
+  X(CT_OP_UPDATE, "no backward pass", d->passes = CT_BWD_PARAM)                                   \
+  X(CT_OP_RELU, "missing dimension", d->x.dim[2] = d->y.dim[2] = 0)                               \
+  X(CT_OP_RELU, "missing dimension", d->x.dim[0] = d->y.dim[0] = -1)                              \
+  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = 0)                                   \
+  X(CT_OP_RELU, "missing dimension", d->x.ndim = d->y.ndim = CT_MAX_DIMS + 1)                     \
+  X(CT_OP_CONV, "float32, bfloat16", d->x.dtype = d->y.dtype = CT_F64)                            \
+  X(CT_OP_RELU, "float32, bfloat16", d->x.dtype = CT_U8)                                          \
+  X(CT_OP_RELU, "in type", d->y.dtype = CT_BF16)                                                  \
+  X(CT_OP_REORDER, "no gradient", d->x.dtype = CT_U8; d->passes = CT_FWD | CT_BWD_DATA)           \
+  X(CT_OP_UPDATE, "in float32", d->x.dtype = CT_BF16)                                             \
+  X(CT_OP_CONV, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                       \
+  X(CT_OP_CONV, "batch size", d->y.dim[0] = 3)                                                    \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 0)                                                   \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 3)                                                   \
+  X(CT_OP_CONV, "groups", d->u.conv.groups = 4; d->y.dim[1] = 6)                                  \
+  X(CT_OP_CONV, "at least 1", d->u.conv.kernel[1] = 0)                                            \
+  X(CT_OP_CONV, "at least 1", d->u.conv.stride[0] = 0)                                            \
+  X(CT_OP_CONV, "at least 1", d->u.conv.dilate[1] = 0)                                            \
+  X(CT_OP_CONV, "at least 0", d->u.conv.pad[0] = -1)                                              \
+  X(CT_OP_CONV, "output's size", d->y.dim[3] = 4)                                                 \
+  X(CT_OP_CONV, "inference only", d->u.conv.add = 1; d->passes |= CT_BWD_DATA)                    \
+  X(CT_OP_CONVT, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                      \
+  X(CT_OP_CONVT, "batch size", d->y.dim[0] = 3)                                                   \
+  X(CT_OP_CONVT, "groups", d->u.conv.groups = 3)                                                  \
+  X(CT_OP_CONVT, "at least 1", d->u.conv.stride[0] = 0)                                           \
+  X(CT_OP_CONVT, "output's size", d->y.dim[3] = 7)                                                \
+  X(CT_OP_CONVT, "fuses nothing", d->u.conv.relu = 1)                                             \
+  X(CT_OP_CONVT, "fuses nothing", d->u.conv.add = 1)                                              \
+  X(CT_OP_CONVOLVE, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                   \
+  X(CT_OP_CONVOLVE, "weight is not", d->x2.dim[0] = 5)                                            \
+  X(CT_OP_CONVOLVE, "weight is not", d->u.conv.groups = 2)                                        \
+  X(CT_OP_CONVOLVE, "the reverse", d->u.conv.bias = 0)                                            \
+  X(CT_OP_CONVOLVE, "one value per", d->x3.dim[0] = 3)                                            \
+  X(CT_OP_CONVOLVE, "fuses nothing", d->u.conv.relu = 1)                                          \
+  X(CT_OP_LINEAR, "features", d->y.ndim = 2)                                                      \
+  X(CT_OP_LINEAR, "before the last", d->y.dim[1] = 4)                                             \
+  X(CT_OP_BNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                              \
+  X(CT_OP_BNORM, "in shape", d->y.dim[1] = 5)                                                     \
+  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = -1e-5)                                                   \
+  X(CT_OP_BNORM, "eps", d->u.bnorm.eps = NAN)                                                     \
+  X(CT_OP_BNORM, "training only", d->u.bnorm.sync = 1)                                            \
+  X(CT_OP_RELU, "in shape", d->y.dim[2] = 4)                                                      \
+  X(CT_OP_ADD, "in shape", d->y.ndim = 3)                                                         \
+  X(CT_OP_ACT, "unknown activation", d->u.act.kind = (ct_act_t)CT_ACT_COUNT)                      \
+  X(CT_OP_ACT, "slope", d->u.act.alpha = -0.1)                                                    \
+  X(CT_OP_ACT, "factor", d->u.act.kind = CT_ACT_TANH)                                             \
+  X(CT_OP_ACT, "in shape", d->y.dim[3] = 4)                                                       \
+  X(CT_OP_POOL, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                       \
+  X(CT_OP_POOL, "channels", d->y.dim[1] = 5)                                                      \
+  X(CT_OP_POOL, "has a ReLU", d->u.pool.average = d->u.pool.relu = 1)                             \
+  X(CT_OP_POOL, "has a ReLU", d->u.pool.adaptive = d->u.pool.relu = 1)                            \
+  X(CT_OP_POOL, "at least 1", d->u.pool.stride[1] = 0)                                            \
+  X(CT_OP_POOL, "half of the kernel", d->u.pool.pad[0] = 2)                                       \
+  X(CT_OP_POOL, "output's size", d->y.dim[2] = 2)                                                 \
+  X(CT_OP_POOL, "output's size", d->u.pool.global = 1)                                            \
+  X(CT_OP_POOL, "output's size", d->u.pool.gap[0] = 1)                                            \
+  X(CT_OP_POOL, "has gaps", d->u.pool.gap[1] = -1)                                                \
+  X(CT_OP_POOL, "has gaps", d->u.pool.average = d->u.pool.gap[0] = 1)                             \
+  X(CT_OP_POOL, "has a divisor", d->u.pool.divisor = 2)                                           \
+  X(CT_OP_POOL, "has a divisor", (d->u.pool.average = 1, d->u.pool.divisor = -1))                 \
+  X(CT_OP_CONCAT, "in dimensions", d->y.ndim = 3)                                                 \
+  X(CT_OP_CONCAT, "too small", d->y.dim[1] = 4)                                                   \
+  X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                           \
+  X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))              \
+  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = 5)                                        \
+  X(CT_OP_CONCAT, "not one of the", d->u.concat.along = -1)                                       \
+  X(CT_OP_CONCAT, "dim that is", (d->u.concat.along = 4, d->y.dim[3] = 6))                        \
+  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                                \
+  X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = NAN)                                                \
+  X(CT_OP_DROPOUT, "not one of the", d->u.dropout.dim = 4)                                        \
+  X(CT_OP_DROPOUT, "multiple of the rows", d->u.dropout.rows = 3)                                 \
+  X(CT_OP_DROPOUT, "in shape", d->y.dim[1] = 5)                                                   \
+  X(CT_OP_DROPOUT, "whole rows", d->u.dropout.whole = d->u.dropout.dim = 1)                       \
+  X(CT_OP_RANDOM, "no gradient", d->passes |= CT_BWD_DATA)                                        \
+  X(CT_OP_RANDOM, "distribution", d->u.random.kind = CT_RANDOM_COUNT)                             \
+  X(CT_OP_RANDOM, "0 to 1", d->u.random.p = -1)                                                   \
+  X(CT_OP_EXPR, "does not fit", d->x2.dim[0] = 3)                                                 \
+  X(CT_OP_EXPR, "does not fit", d->x2 = ct_shape(5, 1, 1, 4, 5, 5))                               \
+  X(CT_OP_EXPR, "larger than", (d->x.dim[0] = 1, d->y.dim[0] = 2))                                \
+  X(CT_OP_EXPR, "second one", (d->x2.ndim = 0, d->x3 = ct_shape(1, 5)))                           \
+  X(CT_OP_EXPR, "differ in type", d->x2.dtype = CT_BF16)                                          \
+  X(CT_OP_EXPR, "no shape", (d->u.expr.weight = 1, d->x2.ndim = 0))                               \
+  X(CT_OP_EXPR, "no parameter", d->passes |= CT_BWD_PARAM)                                        \
+  X(CT_OP_EXPR, "1 to 16 steps", d->u.expr.steps = 0)                                             \
+  X(CT_OP_EXPR, "0 to 8", d->u.expr.consts = 9)                                                   \
+  X(CT_OP_EXPR, "unknown function", d->u.expr.step[0].fn = CT_FN_COUNT)                           \
+  X(CT_OP_EXPR, "input that is missing", d->u.expr.step[0].of[0] = 2)                             \
+  X(CT_OP_EXPR, "constant that is missing", d->u.expr.step[0].of[0] = CT_EXPR_CONST)              \
+  X(CT_OP_EXPR, "a later one", d->u.expr.step[0].of[0] = CT_EXPR_STEP)                            \
+  X(CT_OP_EXPR, "not a constant", d->u.expr.step[1].fn = CT_FN_ELU)                               \
+  X(CT_OP_EXPR, "is not used", d->u.expr.step[1].of[1] = 1)                                       \
+  X(CT_OP_EXPR, "is not used", d->u.expr.step[0].of[0] = 0)                                       \
+  X(CT_OP_LNORM, "features", d->x.ndim = d->y.ndim = 1)                                           \
+  X(CT_OP_LNORM, "fewer dims", d->u.lnorm.dims = 5)                                               \
+  X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                                     \
+  X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                                      \
+  X(CT_OP_GNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                              \
+  X(CT_OP_GNORM, "in shape", d->y.dim[1] = 5)                                                     \
+  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 0)                                                 \
+  X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 3)                                                 \
+  X(CT_OP_GNORM, "eps", d->u.gnorm.eps = NAN)                                                     \
+  X(CT_OP_LSTM, "N x T x F", d->x.ndim = 2)                                                       \
+  X(CT_OP_LSTM, "steps", d->y.dim[1] = 4)                                                         \
+  X(CT_OP_GRU, "N x T x F", d->x.ndim = 2)                                                        \
+  X(CT_OP_GRU, "steps", d->y.dim[1] = 4)                                                          \
+  X(CT_OP_ATTENTION, "N x T x D", d->y.dim[2] = 4)                                                \
+  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 3)                                           \
+  X(CT_OP_ATTENTION, "heads", d->u.attention.heads = 0)                                           \
+  X(CT_OP_TOKENS, "N x D x H x W", d->x.ndim = 3)                                                 \
+  X(CT_OP_TOKENS, "1 + H W", d->y.dim[1] = 9)                                                     \
+  X(CT_OP_TOKENS, "1 + H W", d->y.dim[2] = 5)                                                     \
+  X(CT_OP_OPERAND, "no input", d->passes |= CT_BWD_DATA)                                          \
+  X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                                   \
+  X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                                    \
+  X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                          \
+  X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                                         \
+  X(CT_OP_MATMUL, "2 dims or more", d->x2.ndim = 1)                                               \
+  X(CT_OP_MATMUL, "other dims", d->y.ndim = 2)                                                    \
+  X(CT_OP_MATMUL, "inner sizes", d->u.matmul.b_turned = 1)                                        \
+  X(CT_OP_MATMUL, "not that of the product", d->y.dim[2] = 4)                                     \
+  X(CT_OP_MATMUL, "cannot be broadcast", d->y.dim[0] = 3)                                         \
+  X(CT_OP_MATMUL, "in type", d->x2.dtype = CT_BF16)                                               \
+  X(CT_OP_SDPA, "differ in dims", d->x3.ndim = 2)                                                 \
+  X(CT_OP_SDPA, "last two dims", d->x2.dim[0] = 3)                                                \
+  X(CT_OP_SDPA, "differ in features", d->x2.dim[2] = 7)                                           \
+  X(CT_OP_SDPA, "as many values", d->x3.dim[1] = 5)                                               \
+  X(CT_OP_SDPA, "one row of values", d->y.dim[2] = 8)                                             \
+  X(CT_OP_SDPA, "above 0", d->u.sdpa.scale = 0)                                                   \
+  X(CT_OP_SOFTMAX, "not one of the", d->u.softmax.dim = 4)                                        \
+  X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                                   \
+  X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)           \
+  X(CT_OP_REDUCE, "no dim to reduce", d->u.reduce.dims = 0)                                       \
+  X(CT_OP_REDUCE, "not one of the", d->u.reduce.dims = 16)                                        \
+  X(CT_OP_REDUCE, "one dim", d->u.reduce.mode = CT_RED_MAX)                                       \
+  X(CT_OP_REDUCE, "in shape", d->u.reduce.mode = CT_RED_CUMSUM; d->u.reduce.dims = 4)             \
+  X(CT_OP_REDUCE, "order", d->u.reduce.mode = CT_RED_NORM; d->u.reduce.p = 0)                     \
+  X(CT_OP_REDUCE, "correction", d->u.reduce.mode = CT_RED_VAR; d->u.reduce.correction = 25)       \
+  X(CT_OP_REDUCE, "output's size", d->y.dim[1] = 5)                                               \
+  X(CT_OP_REDUCE, "output's size", d->y.ndim = 3)                                                 \
+  X(CT_OP_ROWS, "a row for each", d->y.dim[1] = 4)                                                \
+  X(CT_OP_ROWS, "2^24", d->u.rows.rows = ((int64_t)1 << 24) + 1)                                  \
+  X(CT_OP_ROWS, "such row", d->u.rows.padding = 8)                                                \
+  X(CT_OP_ROWS, "dims of a row", d->x2 = ct_shape(2, 7, 4))                                       \
+  X(CT_OP_ROWS, "indices are float32", d->x.dtype = CT_BF16)                                      \
+  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = 4)                                     \
+  X(CT_OP_STRIDED, "does not have", d->u.strided.from[1] = -2)                                    \
+  X(CT_OP_STRIDED, "edges", d->u.strided.edge[3] = CT_EDGE_COUNT)                                 \
+  X(CT_OP_STRIDED, "step is out", d->u.strided.step[3] = (int64_t)1 << 62)                        \
+  X(CT_OP_STRIDED, "start is out", d->u.strided.start[0] = -((int64_t)1 << 41))                   \
+  X(CT_OP_STRIDED, "not a number", d->u.strided.value = NAN)                                      \
+  X(CT_OP_STRIDED, "is empty", d->x.dim[0] = 0)                                                   \
+  X(CT_OP_STRIDED, "other elements", d->u.strided.x_view_dims = 9)                                \
+  X(CT_OP_STRIDED, "other elements", d->u.strided.y_view_dims = 1)                                \
+  X(CT_OP_UPSAMPLE, "N x C x D x H x W", d->x.ndim = d->y.ndim = 3)                               \
+  X(CT_OP_UPSAMPLE, "or channels", d->y.dim[1] = 5)                                               \
+  X(CT_OP_UPSAMPLE, "unknown mode", d->u.upsample.mode = (ct_resize_t)CT_RESIZE_COUNT)            \
+  X(CT_OP_UPSAMPLE, "align corners", d->u.upsample.align_corners = 1)                             \
+  X(CT_OP_UPSAMPLE, "negative", d->u.upsample.scale[1] = -1)                                      \
+  X(CT_OP_UPSAMPLE, "for images",                                                                 \
+    (d->x.ndim = d->y.ndim = 5, d->u.upsample.mode = CT_RESIZE_BICUBIC))                          \
+  X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                                \
+  X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                                        \
+  X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)                   \
+  X(CT_OP_LOSS, "unknown divisor", d->u.loss.divisor = CT_DIVISOR_COUNT)                          \
+  X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                                     \
+  X(CT_OP_LOSS, "gamma is negative", d->u.loss.gamma = -1)                                        \
+  X(CT_OP_LOSS, "gamma is negative", d->u.loss.gamma = NAN)                                       \
+  X(CT_OP_LOSS, "for cross_entropy and bce", (d->u.loss.kind = CT_LOSS_MSE, d->u.loss.gamma = 2)) \
+  X(CT_OP_LOSS, "with label smoothing", (d->u.loss.gamma = 2, d->u.loss.label_smoothing = 0.1))   \
+  X(CT_OP_LOSS, "focal alpha", d->u.loss.alpha = 1)                                               \
+  X(CT_OP_LOSS, "not above 0", d->u.loss.kind = CT_LOSS_HUBER)                                    \
+  X(CT_OP_LOSS, "not above 0", d->u.loss.kind = CT_LOSS_DICE)                                     \
+  X(CT_OP_LOSS, "parameter of the loss", d->u.loss.param = -1)                                    \
+  X(CT_OP_LOSS, "one-hot labels", (d->u.loss.kind = CT_LOSS_RELATIVE_L2, d->u.loss.one_hot = 1))  \
+  X(CT_OP_LOSS, "N x classes", d->x.ndim = 1)                                                     \
+  X(CT_OP_GRADSTAT, "above 0", d->u.gradstat.p = 0)                                               \
+  X(CT_OP_MEASURE, "optimizer rule", d->u.update.rule = CT_RULE_COUNT)                            \
   X(CT_OP_UPDATE, "optimizer rule", d->u.update.rule = -1)
 
 int case_bad(int i, ct_op_desc_t *d, const char **words)

@@ -48,6 +48,64 @@ static int case_places(int i, op_case_t *out)
   return 1;
 }
 
+/* Weights of places, targets that are missing, focal factors, losses of a sample as a whole. */
+static int case_weighed(int i, op_case_t *out)
+{
+  static const places_row_t rows[] = {
+      {{2, 3, DATA_RANDOM, {.place_weighted = 1, .weighted = 1, .label_smoothing = 0.1}}, {20, 31}},
+      {{2, 4, DATA_TIES, {.gamma = 2, .has_ignored = 1, .ignored = 1}}, {20, 31}},
+      {{2, 4, DATA_RANDOM, {.gamma = 0.5, .weighted = 1, .place_weighted = 1}}, {300}},
+      {{3, 70, DATA_RANDOM, {.gamma = 2, .weighted = 1, .place_weighted = 1}}, {1, 1}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_MSE, .place_weighted = 1, .skips_nan = 1}}, {50, 61}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_L1, .skips_nan = 1, .sample_weighted = 1}}, {5, 6}},
+      {{2, 1, DATA_RANDOM, {.kind = CT_LOSS_HUBER, .param = 0.5, .skips_nan = 1}}, {1, 1}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_SMOOTH_L1}}, {5, 6}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE, .weighted = 1, .place_weighted = 1}}, {9, 11}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE, .gamma = 2, .alpha = 0.25}}, {9, 11}},
+      {{2, 3, DATA_SPREAD, {.kind = CT_LOSS_BCE, .gamma = 1.5, .weighted = 1}}, {9, 11}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_KL, .divisor = CT_DIVISOR_SAMPLES}}, {9, 11}},
+      {{2, 3, DATA_RANDOM, {.kind = CT_LOSS_DICE, .param = 1}}, {30, 31}},
+      {{2,
+        5,
+        DATA_TIES,
+        {.kind = CT_LOSS_DICE,
+         .param = 1,
+         .weighted = 1,
+         .has_ignored = 1,
+         .ignored = 255,
+         .place_weighted = 1}},
+       {23, 17}},
+      {{3, 2, DATA_RANDOM, {.kind = CT_LOSS_DICE, .param = 0.1, .sample_weighted = 1}}, {700}},
+      {{2,
+        5,
+        DATA_RANDOM,
+        {.kind = CT_LOSS_SIGMOID_DICE, .param = 1, .weighted = 1, .place_weighted = 1}},
+       {23, 17}},
+      {{2, 1, DATA_RANDOM, {.kind = CT_LOSS_SIGMOID_DICE, .param = 1, .divisor = CT_DIVISOR_NONE}},
+       {60, 60}},
+      {{3, 2, DATA_RANDOM, {.kind = CT_LOSS_RELATIVE_L2, .sample_weighted = 1}}, {40, 41}},
+      {{2, 2, DATA_RANDOM, {.kind = CT_LOSS_RELATIVE_L2, .skips_nan = 1, .place_weighted = 1}},
+       {9, 7}},
+      {{2,
+        4,
+        DATA_RANDOM,
+        {.kind = CT_LOSS_SOFT_CROSS_ENTROPY,
+         .weighted = 1,
+         .place_weighted = 1,
+         .label_smoothing = 0.2,
+         .sample_weighted = 1}},
+       {20, 31}},
+      {{5, 40, DATA_TIES, {.kind = CT_LOSS_SOFT_CROSS_ENTROPY, .divisor = CT_DIVISOR_ELEMENTS}},
+       {1, 1}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  const places_row_t *r = &rows[i];
+  make_loss(&r->loss, out);
+  out->desc.x = out->desc.y = ct_shape(r->places[1] ? 4 : 3, r->loss.n, r->loss.outputs,
+                                       r->places[0], r->places[1] ? r->places[1] : 1);
+  return 1;
+}
+
 static int case_loss(int i, op_case_t *out)
 {
   static const loss_row_t rows[] = {
@@ -98,7 +156,9 @@ static int case_loss(int i, op_case_t *out)
   if (i >= 2 * CT_LOSS_COUNT) return 0;
   case_start(out, CT_OP_LOSS, &x, &x);
   out->desc.u.loss.kind = kind;
-  out->desc.u.loss.one_hot = i % 2;
+  out->desc.u.loss.one_hot = i % 2 && ct_loss_is_point(kind);
+  out->desc.u.loss.param = 0.75;
+  out->desc.u.loss.logs = kind == CT_LOSS_POISSON || i % 2;
   return 1;
 }
 
@@ -114,7 +174,25 @@ static int small_loss(int i, op_case_t *out)
       {2, 4, DATA_SPREAD, {.kind = CT_LOSS_L1, .one_hot = 1}},
       {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE}},
       {3, 5, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1}},
-      {2, 4, DATA_RANDOM, {.sample_weighted = 1, .kind = CT_LOSS_BCE}}};
+      {2, 4, DATA_RANDOM, {.sample_weighted = 1, .kind = CT_LOSS_BCE}},
+      {4, 6, DATA_RANDOM, {.gamma = 2, .weighted = 1, .place_weighted = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE, .gamma = 2, .alpha = 0.25, .weighted = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_BCE, .one_hot = 1, .gamma = 2.5}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_MSE, .place_weighted = 1, .skips_nan = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_HUBER, .param = 8}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_SMOOTH_L1, .param = 8}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_KL}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_KL, .logs = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_POISSON, .logs = 1}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_SOFT_MARGIN}},
+      {4, 3, DATA_RANDOM, {.kind = CT_LOSS_HINGE_EMBEDDING, .param = 0.3}},
+      {2, 5, DATA_RANDOM, {.kind = CT_LOSS_DICE, .param = 1, .weighted = 1}},
+      {2, 5, DATA_RANDOM, {.kind = CT_LOSS_SIGMOID_DICE, .param = 1, .weighted = 1}},
+      {3, 5, DATA_RANDOM, {.kind = CT_LOSS_RELATIVE_L2, .place_weighted = 1, .skips_nan = 1}},
+      {3,
+       5,
+       DATA_RANDOM,
+       {.kind = CT_LOSS_SOFT_CROSS_ENTROPY, .weighted = 1, .label_smoothing = 0.1}}};
 
   if (i == COUNT(rows)) return case_places(4, out);
   if (i > COUNT(rows)) return 0;
@@ -122,4 +200,5 @@ static int small_loss(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_loss = {.more = {case_loss, case_places}, .small = {small_loss}};
+const kind_cases_t cases_loss = {.more = {case_loss, case_places, case_weighed},
+                                 .small = {small_loss}};

@@ -353,12 +353,20 @@ static void draw_loss(dice_t *d, op_case_t *c)
   if (dice_is(d, 30))
     x = ct_shape((int)dice_throw(d, 3, 5), x.dim[0], 1 + dice_throw(d, 1, 9), draw_size(d),
                  draw_size(d), draw_size(d));
-  spec.one_hot = !entropy && dice_is(d, 50);
-  spec.weighted = entropy && dice_is(d, 40);
+  int labels = ct_loss_of_labels(spec.kind), focal = entropy || spec.kind == CT_LOSS_BCE;
+  if (ct_loss_by_class(spec.kind) && x.ndim > 3) x.dim[1] = 1 + dice_throw(d, 1, 9);
+  spec.one_hot = ct_loss_is_point(spec.kind) && dice_is(d, 50);
+  spec.weighted = (ct_loss_by_class(spec.kind) || spec.kind == CT_LOSS_BCE) && dice_is(d, 40);
   spec.sample_weighted = dice_is(d, 30);
-  spec.has_ignored = entropy && dice_is(d, 40);
+  spec.place_weighted = dice_is(d, 30);
+  spec.skips_nan = !labels && !ct_loss_by_class(spec.kind) && !spec.one_hot && dice_is(d, 30);
+  spec.has_ignored = labels && dice_is(d, 40);
   if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, x.dim[1] - 1) : -100;
   if (entropy && dice_is(d, 40)) spec.label_smoothing = 0.1 * (double)dice_throw(d, 1, 10);
+  if (focal && spec.label_smoothing == 0 && dice_is(d, 30)) spec.gamma = 2;
+  if (spec.kind == CT_LOSS_BCE && dice_is(d, 30)) spec.alpha = 0.25;
+  spec.param = 0.25 * (double)dice_throw(d, 1, 6);
+  spec.logs = spec.kind == CT_LOSS_POISSON || dice_is(d, 50);
   if (dice_is(d, 40)) spec.divisor = (ct_divisor_t)dice_throw(d, 0, CT_DIVISOR_COUNT - 1);
   draw_start(c, CT_OP_LOSS, x, x);
   c->desc.u.loss = spec;

@@ -63,8 +63,8 @@ typedef struct trial {
 typedef struct inputs {
   float *x, *x2, *x3, *dy, *dy2, *w[4];
   int32_t *labels, *labels2; /**< labels2 and mix: only if the batch is a multiple of 3 */
-  float *mix, *targets, *class_weight,
-      *sample_weight; /**< inputs of a loss, even if it does not use them */
+  float *mix, *targets, *class_weight, *sample_weight,
+      *place_weight; /**< inputs of a loss, even if it does not use them */
 } inputs_t;
 
 typedef enum {
@@ -126,7 +126,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, x3, y, dy, dy2, dx, dx2, dx3;
-  block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[6], stats;
+  block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[7], stats;
   ct_loss_t *loss;
   int done;          /**< passes run since the last forward pass */
   ct_op_args_t args; /**< arguments of the last run; seed, step, first, scale may be set before

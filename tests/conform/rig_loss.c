@@ -1,4 +1,5 @@
 /* Additional inputs of losses: labels, targets and weights. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,13 +44,30 @@ static int32_t *make_labels(const ct_op_desc_t *d, uint64_t seed, uint32_t strea
   return label;
 }
 
+/* Targets in the range that the loss has. */
+static float *make_targets(const ct_op_desc_t *d, uint64_t seed)
+{
+  const ct_loss_spec_t *o = &d->u.loss;
+  int64_t count = ct_shape_count(&d->x), classes = d->x.ndim > 1 ? d->x.dim[1] : 1;
+  int margin = o->kind == CT_LOSS_SOFT_MARGIN || o->kind == CT_LOSS_HINGE_EMBEDDING;
+  int rate = o->kind == CT_LOSS_POISSON, kl = o->kind == CT_LOSS_KL;
+  int share = ct_loss_by_class(o->kind) || o->kind == CT_LOSS_BCE || (kl && !o->logs);
+  float *v = between(count, seed, 9, share || rate ? 0 : -2, share ? 1 : kl ? 0 : 2);
+  for (int64_t i = 0; i < count; i++) {
+    if (margin) v[i] = v[i] < 0 ? -1 : 1;
+    if (o->kind == CT_LOSS_SOFT_CROSS_ENTROPY) v[i] *= 2 / (float)classes;
+    if (o->skips_nan && i % 3 == 1) v[i] = NAN;
+  }
+  return v;
+}
+
 void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed)
 {
-  int64_t n = d->x.dim[0], count = ct_shape_count(&d->x);
+  int64_t n = d->x.dim[0];
 
   in->labels = make_labels(d, seed, 8);
-  in->targets = between(count, seed, 9, d->u.loss.kind == CT_LOSS_BCE ? 0 : -2,
-                        d->u.loss.kind == CT_LOSS_BCE ? 1 : 2);
+  in->targets = make_targets(d, seed);
+  in->place_weight = weights(ct_op_places(d), seed, 14, 0.5f, 2);
   in->class_weight = weights(ct_shape_sample(&d->x), seed, 10, 0.25f, 2);
   in->sample_weight = weights(n, seed, 13, 0.5f, 3);
   if (n % 3 || ct_op_pixels(d) > 1) return;
@@ -67,6 +85,7 @@ void loss_inputs_close(inputs_t *in)
   ct_mem_free(in->targets);
   ct_mem_free(in->class_weight);
   ct_mem_free(in->sample_weight);
+  ct_mem_free(in->place_weight);
 }
 
 static const void *put(rig_t *r, int i, const void *data, int64_t count)
@@ -89,4 +108,5 @@ void loss_inputs_put(rig_t *r, const inputs_t *in)
   a->targets = put(r, 3, in->targets, ct_shape_count(x));
   a->class_weight = put(r, 4, in->class_weight, ct_shape_sample(x));
   a->sample_weight = put(r, 5, in->sample_weight, x->dim[0]);
+  a->place_weight = put(r, 6, in->place_weight, ct_op_places(&r->desc));
 }

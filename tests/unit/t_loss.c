@@ -180,6 +180,84 @@ static void corners_are_torchs(void)
       check_corner(backends[b], (int)i);
 }
 
+/* ---- other kinds ---- */
+
+enum { OTHER_MOST = OTHER_N * 3 * 700 };
+
+/* As in make_loss.py's targets_of(). */
+static float other_target(const ct_loss_spec_t *o, int classes, int i)
+{
+  float share = 0.5f + gold_noise(5, (uint64_t)i);
+  if (o->skips_nan && i % 3 == 1) return NAN;
+  switch (o->kind) {
+  case CT_LOSS_SOFT_MARGIN:
+  case CT_LOSS_HINGE_EMBEDDING:
+    return share < 0.5f ? -1 : 1;
+  case CT_LOSS_SOFT_CROSS_ENTROPY:
+    return share * 2 / (float)classes;
+  case CT_LOSS_KL:
+    return o->logs ? -share : share;
+  case CT_LOSS_BCE:
+  case CT_LOSS_POISSON:
+  case CT_LOSS_SIGMOID_DICE:
+    return share;
+  default:
+    return 4 * gold_noise(4, (uint64_t)i);
+  }
+}
+
+static void other_inputs(int c, ct_op_args_t *a)
+{
+  static float x[OTHER_MOST], target[OTHER_MOST], weight[OTHER_MOST], place[OTHER_MOST];
+  static int32_t labels[OTHER_MOST];
+  const ct_loss_spec_t *o = &others[c].spec;
+  int classes = others[c].classes, places = others[c].places, count = classes * places;
+  for (int i = 0; i < OTHER_N * count; i++) {
+    x[i] = 8 * gold_noise(1, (uint64_t)i);
+    if (o->kind == CT_LOSS_POISSON && !o->logs) x[i] = fabsf(x[i]);
+    target[i] = other_target(o, classes, i);
+  }
+  for (int i = 0; i < OTHER_N * places; i++)
+    labels[i] = o->has_ignored && i % 2 == 0 ? IGNORED : (i * 5 + 2) % classes;
+  for (int i = 0; i < count; i++) {
+    weight[i] = o->kind == CT_LOSS_BCE ? 0.5f + (float)(i % 3) : 0.25f + 0.5f * (float)i;
+    place[i] = 0.5f + (float)(i % 5);
+  }
+  a->x = x;
+  a->targets = target;
+  a->labels = labels;
+  a->class_weight = weight;
+  a->place_weight = place;
+}
+
+static void check_other(const ct_backend_t *be, int c)
+{
+  static float dx[OTHER_MOST];
+  int classes = others[c].classes, places = others[c].places, count = OTHER_N * classes * places;
+  const ct_shape_t s = ct_shape(places > 1 ? 3 : 2, OTHER_N, classes, places);
+  ct_loss_t loss;
+  ct_op_args_t a = {.dx = dx, .loss = &loss, .scale = 1};
+  double along[2] = {0, 0}, room = 2e-6 * others[c].norm + 2e-7;
+  other_inputs(c, &a);
+  CT_ASSERT_OK(carry_out(be, &others[c].spec, &s, &a));
+  CT_ASSERT_NEAR(loss.sum, others[c].sum, 1e-6 * (0.1 + fabs(others[c].sum)));
+  CT_ASSERT_NEAR(loss.weight, others[c].weight, 1e-6 * others[c].weight);
+  for (int i = 0; i < count; i++) {
+    along[0] += dx[i] * gold_noise(6, (uint64_t)i);
+    along[1] += dx[i] * gold_noise(7, (uint64_t)i);
+  }
+  CT_ASSERT_NEAR(along[0], others[c].along[0], room);
+  CT_ASSERT_NEAR(along[1], others[c].along[1], room);
+}
+
+/* Focal factors, weights of places, missing targets, losses of a sample as a whole. */
+static void others_are_torchs(void)
+{
+  for (size_t b = 0; b < 2; b++)
+    for (size_t c = 0; c < sizeof others / sizeof others[0]; c++)
+      check_other(backends[b], (int)c);
+}
+
 /* Where a logit is far from 0 the exponentials must not overflow, nor vanish what is left. */
 static void bce_far_from_zero(void)
 {
@@ -268,10 +346,14 @@ static void bad_labels_are_named(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(losses_are_torchs),    CT_TEST(any_shape_of_outputs),
-      CT_TEST(corners_are_torchs),   CT_TEST(bce_far_from_zero),
-      CT_TEST(l1_at_its_minimum),    CT_TEST(hits_are_of_counted_labels),
-      CT_TEST(bad_labels_are_named), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(losses_are_torchs),
+                                    CT_TEST(any_shape_of_outputs),
+                                    CT_TEST(corners_are_torchs),
+                                    CT_TEST(others_are_torchs),
+                                    CT_TEST(bce_far_from_zero),
+                                    CT_TEST(l1_at_its_minimum),
+                                    CT_TEST(hits_are_of_counted_labels),
+                                    CT_TEST(bad_labels_are_named),
+                                    CT_TEST_END};
   return ct_test_main("loss", tests, argc, argv);
 }

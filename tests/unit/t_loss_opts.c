@@ -36,6 +36,18 @@ static void options_become_a_spec(void)
       {"{reduction: elements}", 0, {.divisor = CT_DIVISOR_ELEMENTS}},
       {"{kind: l1}", 0, {.kind = CT_LOSS_L1, .one_hot = 1}},
       {"{kind: bce}", 0, {.kind = CT_LOSS_BCE, .one_hot = 1}},
+      {"{kind: bce, gamma: 2, alpha: 0.25, pos_weight: 3}",
+       1,
+       {.kind = CT_LOSS_BCE, .gamma = 2, .alpha = 0.25, .weighted = 1}},
+      {"{kind: huber, delta: 0.5, ignore_value: -999}",
+       1,
+       {.kind = CT_LOSS_HUBER, .param = 0.5, .skips_nan = 1}},
+      {"{kind: smooth_l1}", 1, {.kind = CT_LOSS_SMOOTH_L1, .param = 1}},
+      {"{kind: poisson}", 1, {.kind = CT_LOSS_POISSON, .logs = 1}},
+      {"{kind: kl}", 1, {.kind = CT_LOSS_KL}},
+      {"{kind: dice, place_weights: latitude}",
+       0,
+       {.kind = CT_LOSS_DICE, .param = 1, .place_weighted = 1}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const ct_loss_spec_t *want = &cases[i].want;
@@ -48,7 +60,13 @@ static void options_become_a_spec(void)
     CT_ASSERT_INT(s.divisor, want->divisor);
     CT_ASSERT_INT(s.has_ignored, want->has_ignored);
     CT_ASSERT_INT(s.ignored, want->ignored);
+    CT_ASSERT_INT(s.place_weighted, want->place_weighted);
+    CT_ASSERT_INT(s.skips_nan, want->skips_nan);
+    CT_ASSERT_INT(s.logs, want->logs);
     CT_ASSERT_NEAR(s.label_smoothing, want->label_smoothing, 0);
+    CT_ASSERT_NEAR(s.gamma, want->gamma, 0);
+    CT_ASSERT_NEAR(s.alpha, want->alpha, 0);
+    CT_ASSERT_NEAR(s.param, want->param, 0);
     ct_opt_clear(ct_loss_rows, &o);
   }
 }
@@ -56,10 +74,19 @@ static void options_become_a_spec(void)
 static void class_weights_become_floats(void)
 {
   ct_loss_opts_t o = read_opts("{class_weights: [0.5, 2, 1e-3]}");
-  float w[3];
-  CT_ASSERT_INT(ct_loss_class_weights(&o, w), 3);
+  const ct_shape_t x = ct_shape(3, 1, 3, 2);
+  float w[6];
+  CT_ASSERT_INT(ct_loss_class_count(&o, &x), 3);
+  ct_loss_class_weights(&o, &x, w);
   CT_ASSERT_NEAR(w[0], 0.5, 0);
   CT_ASSERT_NEAR(w[2], 1e-3f, 0);
+  ct_opt_clear(ct_loss_rows, &o);
+  o = read_opts("{kind: bce, pos_weight: [0.5, 2, 3]}"); /* one for each output */
+  CT_ASSERT_INT(ct_loss_class_count(&o, &x), 6);
+  ct_loss_class_weights(&o, &x, w);
+  CT_ASSERT_NEAR(w[1], 0.5, 0);
+  CT_ASSERT_NEAR(w[2], 2, 0);
+  CT_ASSERT_NEAR(w[5], 3, 0);
   ct_opt_clear(ct_loss_rows, &o);
 }
 
@@ -94,7 +121,20 @@ static void options_must_fit_model_and_data(void)
       {"{class_weights: [1, -1, 1, 1]}", 0, CT_ERR_USAGE, "loss.class_weights: -1, of class 1"},
       {"{class_weights: [0, 0, 0, 0]}", 0, CT_ERR_USAGE, "loss.class_weights are all 0"},
       {"{kind: mse, label_smoothing: 0.1}", 4, CT_ERR_USAGE,
-       "loss.label_smoothing is for cross_entropy, but loss.kind is mse"},
+       "loss.label_smoothing is for cross_entropy, soft_cross_entropy, but loss.kind is mse"},
+      {"{gamma: 2, label_smoothing: 0.1}", 0, CT_ERR_USAGE, "loss.gamma, of the focal loss"},
+      {"{kind: mse, gamma: 2}", 4, CT_ERR_USAGE, "loss.gamma is for cross_entropy, bce"},
+      {"{kind: bce, alpha: 1}", 4, CT_ERR_USAGE, "loss.alpha is 1, expected a number below 1"},
+      {"{kind: huber, delta: 0}", 4, CT_ERR_USAGE, "loss.delta is 0"},
+      {"{kind: huber, beta: 2}", 4, CT_ERR_USAGE, "loss.beta is for smooth_l1"},
+      {"{kind: dice, smooth: 0}", 0, CT_ERR_USAGE, "loss.smooth is 0"},
+      {"{kind: bce, pos_weight: [1, 2, 3]}", 4, CT_ERR_USAGE, "loss.pos_weight has 3 numbers"},
+      {"{kind: bce, pos_weight: -1}", 4, CT_ERR_USAGE, "loss.pos_weight: -1"},
+      {"{kind: mse, ignore_value: none}", 4, CT_ERR_USAGE, "loss.ignore_value: 'none'"},
+      {"{kind: dice, ignore_value: 1}", 0, CT_ERR_USAGE, "loss.ignore_value is for mse"},
+      {"{kind: dice}", 4, CT_ERR_USAGE, "loss.kind is dice, which is of class labels"},
+      {"{kind: kl, log_target: true}", 4, CT_OK, ""},
+      {"{kind: soft_cross_entropy}", 4, CT_OK, ""},
       {"{kind: bce, class_weights: 1}", 4, CT_ERR_USAGE, "loss.class_weights is for cross_entropy"},
       {"{kind: l1, ignore_index: 3}", 4, CT_ERR_USAGE, "loss.ignore_index is for cross_entropy"},
       {"{ignore_index: none}", 0, CT_ERR_USAGE, "loss.ignore_index: 'none' is not a label"},

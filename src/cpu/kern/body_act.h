@@ -21,6 +21,25 @@ INLINE vec_t exp_of(vec_t x)
   return keep(~(x < -87), p * (vec_t)exponent);
 }
 
+/* Returns log(1 + e) for 0 <= e <= 1, computed as 2 * atanh(s) with s = e / (2 + e) <= 1/3, by the
+ * series of atanh. */
+INLINE vec_t log1p_of(vec_t e)
+{
+  vec_t s = e / (e + 2), z = s * s, p = splat(1.0f / 13);
+  p = p * z + 1.0f / 11;
+  p = p * z + 1.0f / 9;
+  p = p * z + 1.0f / 7;
+  p = p * z + 1.0f / 5;
+  p = p * z + 1.0f / 3;
+  return 2 * s * (p * z + 1);
+}
+
+/* Returns the sigmoid of x; e = exp(-|x|), which cannot overflow. */
+INLINE vec_t sigmoid_from(vec_t x, vec_t e)
+{
+  return choose(x >= 0, splat(1), e) / (e + 1);
+}
+
 INLINE vec_t magnitude(vec_t x)
 {
   return (vec_t)((mask_t)x & 0x7fffffff);

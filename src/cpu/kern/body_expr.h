@@ -1,5 +1,5 @@
 /** \file kern/body_expr.h  Inner loops of elementwise programs (ct_expr.h): each computes one
- * function of a block.  Module-internal; uses functions of kern/body_act.h and kern/body_loss.h.
+ * function of a block.  Module-internal; uses functions of kern/body_act.h.
  *
  * The special cases are PyTorch's.  NaN stays NaN. */
 #include "cpu/kern/vec.h"

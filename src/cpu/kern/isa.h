@@ -26,8 +26,8 @@
 #  include "cpu/kern/body_reduce.h"
 #  include "cpu/kern/body_update.h"
 #  include "cpu/kern/body_seq.h"
-#  include "cpu/kern/body_loss.h"
 #  include "cpu/kern/body_expr.h"
+#  include "cpu/kern/body_loss.h"
 #  define CPU__LOOPS(isa) CPU__PASTE(cpu__loops_, isa)
 #endif
 #define CPU__PASTE(a, b) a##b

@@ -159,6 +159,14 @@ typedef struct cpu__lane {
   int64_t step;
 } cpu__lane_t;
 
+/** A loss of outputs one by one; see ct_loss_spec_t. */
+typedef struct cpu__points {
+  ct_loss_kind_t kind;
+  int logs, skips_nan;
+  float gamma, alpha, param;
+  const float *place, *pos; /**< weights of places, of the target 1 of BCE; NULL: 1 */
+} cpu__points_t;
+
 typedef struct cpu__loops {
   int width; /**< elements per vector */
 
@@ -289,12 +297,13 @@ typedef struct cpu__loops {
   void (*lnorm_sums)(int64_t count, const float *x, const float *stats, const float *dy, float *dw,
                      float *db);
 
-  /** Computes, for outputs x with targets t, sums[0], the sum of the losses, and sums[1], the sum
-   * of the absolute errors; kind is one of CT_POINT_LOSS_LIST. */
-  void (*point_sums)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+  /** Sums over outputs x with targets t, without those whose target is missing: sums[0], the losses
+   * times the place weights; sums[1], the absolute errors; sums[2], the place weights; sums[3], the
+   * number of outputs. */
+  void (*point_sums)(const cpu__points_t *f, int64_t count, const float *x, const float *t,
                      float *sums);
   /** Computes dx = factor * d(loss)/dx per output. */
-  void (*point_slopes)(ct_loss_kind_t kind, int64_t count, const float *x, const float *t,
+  void (*point_slopes)(const cpu__points_t *f, int64_t count, const float *x, const float *t,
                        float factor, float *dx);
 
   /* ---- only in the tables for bf16 ---- */

@@ -1,11 +1,13 @@
 /* Losses as in torch.nn, but summed over samples, not averaged.  Threads share the samples;
- * results are summed in fixed order, independent of the number of threads. */
+ * results are summed in fixed order, independent of the number of threads.  Losses of a sample as a
+ * whole are in loss_samples.c. */
 #include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 #include "cpu/kern/loss_pixels.h"
+#include "cpu/kern/loss_samples.h"
 
 typedef struct loss {
   ct_op_t op;
@@ -14,12 +16,13 @@ typedef struct loss {
   int64_t outputs; /* outputs per sample */
   int is_parallel;
   cpu__loss_pixels_t pixels; /* if a sample has several labels */
+  cpu__loss_samples_t whole; /* of CT_SAMPLE_LOSS_LIST */
 } loss_t;
 
 /* Result of a sample, in the workspace of the forward pass. */
 typedef struct result {
   double loss, weight, abs_error;
-  int64_t rank; /* number of logits ranked before the label's; -1: ignored sample */
+  int64_t rank; /* number of logits ranked before the label's; -1: sample that is left out */
 } result_t;
 
 /* The labels of a sample with their weights, without ignored ones. */
@@ -138,6 +141,18 @@ static double spread_of(const loss_t *k, const aims_t *aims)
   return share * k->spec.label_smoothing / (double)k->outputs;
 }
 
+/* Multiplies labels by their focal factors. */
+static void apply_focal(const loss_t *k, const float *x, double all, int slope, aims_t *aims)
+{
+  for (int i = 0; i < aims->n; i++)
+    aims->share[i] *= (float)cpu__loss_focal(k->spec.gamma, x[aims->label[i]] - all, slope);
+}
+
+static double place_weight(const loss_t *k, const ct_op_args_t *a)
+{
+  return k->spec.place_weighted ? a->place_weight[0] : 1;
+}
+
 static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
 {
   const float *x = (const float *)a->x + n * k->outputs;
@@ -147,15 +162,19 @@ static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, resu
 
   k->loops->exp_sum(k->outputs, x, &largest, &sum);
   double rest = log(sum);
+  for (int i = 0; i < aims.n; i++)
+    out->weight += (double)aims.share[i] * class_weight(k, a, aims.label[i]);
+  apply_focal(k, x, rest + (double)largest, 0, &aims);
   for (int i = 0; i < aims.n; i++) {
     double weight = (double)aims.share[i] * class_weight(k, a, aims.label[i]);
-    out->weight += weight;
     out->loss +=
         (1 - k->spec.label_smoothing) * weight * (rest + ((double)largest - x[aims.label[i]]));
   }
   for (int64_t i = 0; spread > 0 && i < k->outputs; i++)
     smoothed += class_weight(k, a, i) * (rest + ((double)largest - x[i]));
   out->loss += spread * smoothed;
+  out->loss *= place_weight(k, a);
+  out->weight *= place_weight(k, a);
   out->rank = is_ignored(k, a->labels[n]) ? -1 : rank_of(x, k->outputs, a->labels[n]);
 }
 
@@ -163,8 +182,10 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
 {
   const float *x = (const float *)a->x + n * k->outputs;
   float *dx = (float *)a->dx + n * k->outputs, part[2] = {0}, largest, sum;
-  float scale = a->scale * sample_weight(k, a, n);
+  float scale = a->scale * sample_weight(k, a, n) * (float)place_weight(k, a);
   aims_t aims = aims_of(k, a, n);
+  k->loops->exp_sum(k->outputs, x, &largest, &sum);
+  apply_focal(k, x, log(sum) + (double)largest, 1, &aims);
   double spread = spread_of(k, &aims), total = spread * weights;
 
   for (int i = 0; i < aims.n; i++) {
@@ -172,7 +193,6 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
         (float)(1 - k->spec.label_smoothing) * aims.share[i] * class_weight(k, a, aims.label[i]);
     total += part[i];
   }
-  k->loops->exp_sum(k->outputs, x, &largest, &sum);
   k->loops->exp_scaled(k->outputs, x, largest, scale * (float)total / sum, dx);
   for (int i = 0; i < aims.n; i++)
     dx[aims.label[i]] -= scale * part[i];
@@ -180,7 +200,7 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
     dx[i] -= scale * (float)spread * class_weight(k, a, i);
 }
 
-/* ---- elementwise: mean squared error, L1, binary cross-entropy ---- */
+/* ---- output by output ---- */
 
 /* Returns the targets of a sample; for labels, writes one-hot values to the sample's part of
  * scratch. */
@@ -195,29 +215,49 @@ static const float *targets_of(const loss_t *k, const ct_op_args_t *a, int64_t n
   return t;
 }
 
+/* Returns the loss of outputs from number i on. */
+static cpu__points_t points_from(const loss_t *k, const ct_op_args_t *a, int64_t i)
+{
+  const ct_loss_spec_t *o = &k->spec;
+  return (cpu__points_t){.kind = o->kind,
+                         .logs = o->logs,
+                         .skips_nan = o->skips_nan,
+                         .gamma = (float)o->gamma,
+                         .alpha = (float)o->alpha,
+                         .param = (float)o->param,
+                         .place = o->place_weighted ? a->place_weight + i : NULL,
+                         .pos = o->weighted ? a->class_weight + i : NULL};
+}
+
 static void points_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
 {
   enum { AT_ONCE = 4096 }; /* number of floats that are summed in float */
   const float *x = (const float *)a->x + n * k->outputs, *t = targets_of(k, a, n);
+  double seen = 0;
 
   for (int64_t i = 0; i < k->outputs; i += AT_ONCE) {
     int64_t left = k->outputs - i;
-    float sums[2];
-    k->loops->point_sums(k->spec.kind, left < AT_ONCE ? left : AT_ONCE, x + i, t + i, sums);
+    float sums[4];
+    const cpu__points_t f = points_from(k, a, i);
+    k->loops->point_sums(&f, left < AT_ONCE ? left : AT_ONCE, x + i, t + i, sums);
     out->loss += sums[0];
     out->abs_error += sums[1];
+    out->weight += sums[2];
+    seen += sums[3];
   }
   out->loss *= ct_op_loss_share(&k->op.desc);
-  out->abs_error /= (double)k->outputs;
-  out->weight = 1;
+  out->abs_error /= seen > 0 ? seen : 1;
+  out->weight /= (double)k->outputs;
   out->rank = k->spec.one_hot ? rank_of(x, k->outputs, a->labels[n]) : INT64_MAX;
+  if (seen == 0) out->rank = -1;
 }
 
 static void points_backward(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
   const float *x = (const float *)a->x + n * k->outputs;
+  const cpu__points_t f = points_from(k, a, 0);
 
-  k->loops->point_slopes(k->spec.kind, k->outputs, x, targets_of(k, a, n),
+  k->loops->point_slopes(&f, k->outputs, x, targets_of(k, a, n),
                          a->scale * sample_weight(k, a, n) * (float)ct_op_loss_share(&k->op.desc),
                          (float *)a->dx + n * k->outputs);
 }
@@ -279,6 +319,7 @@ static int loss_run(ct_op_t *op, const ct_op_args_t *a)
   const loss_t *k = (const loss_t *)op;
   int rc = CT_OK, by_pixel = k->pixels.pixels > 1;
 
+  if (k->whole.classes) return cpu__loss_samples_run(&k->whole, a);
   if (by_pixel && a->pass & CT_FWD) CT_TRY(cpu__loss_pixels_forward(&k->pixels, a));
   if (by_pixel && a->pass & CT_BWD_DATA) cpu__loss_pixels_backward(&k->pixels, a);
   if (by_pixel) goto out;
@@ -296,8 +337,8 @@ static int loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   (void)like;
   k->loops = cpu__loops(op->dev, CT_F32);
   k->spec = op->desc.u.loss;
-  if (k->spec.kind != CT_LOSS_CROSS_ENTROPY) {
-    k->spec.has_ignored = 0; /* options of cross-entropy only */
+  if (ct_loss_is_point(k->spec.kind)) {
+    k->spec.has_ignored = 0; /* options of losses by class only */
     k->spec.label_smoothing = 0;
   }
   k->outputs = ct_shape_sample(&op->desc.x);
@@ -307,7 +348,10 @@ static int loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
                                    .pixels = ct_op_pixels(&op->desc)};
   k->pixels.classes = k->outputs / k->pixels.pixels;
   k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
-  info->scratch = k->pixels.pixels > 1
+  if (k->spec.kind != CT_LOSS_CROSS_ENTROPY && !ct_loss_is_point(k->spec.kind))
+    cpu__loss_samples_prepare(&k->whole, &op->desc, k->loops);
+  info->scratch = k->whole.classes ? cpu__loss_samples_scratch(&k->whole)
+                  : k->pixels.pixels > 1
                       ? cpu__loss_pixels_scratch(&k->pixels)
                       : target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
   return CT_OK;

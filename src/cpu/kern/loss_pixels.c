@@ -22,7 +22,8 @@ typedef struct block {
   int64_t sample, at; /* at: offset of the first pixel's first logit */
   const float *x;
   const int32_t *label;
-  float weight; /* of the sample */
+  float weight;       /* of the sample */
+  const float *place; /* weights of the pixels; NULL: 1 */
   float largest[BLOCK], sum[BLOCK];
 } block_t;
 
@@ -46,6 +47,7 @@ static void loss_pixels_begin(const cpu__loss_pixels_t *k, const ct_op_args_t *a
   b->x = (const float *)a->x + b->at;
   b->label = a->labels + b->sample * k->pixels + first;
   b->weight = k->spec.sample_weighted ? a->sample_weight[b->sample] : 1;
+  b->place = k->spec.place_weighted ? a->place_weight + first : NULL;
   k->loops->exp_sum_columns(k->classes, k->pixels, b->n, b->x, b->largest, b->sum);
 }
 
@@ -63,6 +65,28 @@ static int is_class(const cpu__loss_pixels_t *k, int32_t label)
 static float class_weight(const cpu__loss_pixels_t *k, const ct_op_args_t *a, int64_t i)
 {
   return k->spec.weighted ? a->class_weight[i] : 1;
+}
+
+static double place_weight(const block_t *b, int i)
+{
+  return b->place ? b->place[i] : 1;
+}
+
+double cpu__loss_focal(double gamma, double u, int slope)
+{
+  double p = exp(u), rest = -expm1(u);
+  if (gamma == 0) return 1;
+  if (rest <= 0) return 0;
+  double power = pow(rest, gamma);
+  return power - (slope ? gamma * power / rest * p * u : 0);
+}
+
+/* Returns the focal factor of the loss at a pixel, or of its slope. */
+static double focal(const cpu__loss_pixels_t *k, const block_t *b, int i, int slope)
+{
+  if (k->spec.gamma == 0) return 1;
+  double u = b->x[b->label[i] * k->pixels + i] - (log(b->sum[i]) + (double)b->largest[i]);
+  return cpu__loss_focal(k->spec.gamma, u, slope);
 }
 
 /* Returns the label-smoothing term over all classes. */
@@ -120,11 +144,12 @@ static void block_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, co
   count_ahead(k, b, ahead);
   for (int i = 0; i < b->n; i++) {
     if (is_ignored(k, b->label[i])) continue;
-    double weight = (double)b->weight * class_weight(k, a, b->label[i]);
+    double place = b->weight * place_weight(b, i);
+    double weight = place * class_weight(k, a, b->label[i]);
     double below = (double)b->largest[i] - b->x[b->label[i] * k->pixels + i];
     out->weight += weight;
-    out->loss += plain * weight * (log(b->sum[i]) + below);
-    if (plain < 1) out->loss += b->weight * smoothed(k, a, b, i);
+    out->loss += plain * weight * focal(k, b, i, 0) * (log(b->sum[i]) + below);
+    if (plain < 1) out->loss += place * smoothed(k, a, b, i);
     out->seen++;
     out->top1 += ahead[i] < 1;
     out->top5 += ahead[i] < 5;
@@ -165,20 +190,22 @@ out:
 static void block_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const block_t *b,
                            double weights)
 {
-  float *dx = (float *)a->dx + b->at, factor[BLOCK], scale = a->scale * b->weight;
+  float *dx = (float *)a->dx + b->at, factor[BLOCK], own[BLOCK], scale = a->scale * b->weight;
   float spread = (float)(k->spec.label_smoothing / (double)k->classes);
   float plain = (float)(1 - k->spec.label_smoothing);
   for (int i = 0; i < b->n; i++) {
-    double own = 0;
-    if (is_class(k, b->label[i])) own = plain * class_weight(k, a, b->label[i]) + spread * weights;
-    factor[i] = scale * (float)own / b->sum[i];
+    own[i] = factor[i] = 0;
+    if (!is_class(k, b->label[i])) continue;
+    float place = scale * (float)place_weight(b, i);
+    own[i] = place * plain * class_weight(k, a, b->label[i]) * (float)focal(k, b, i, 1);
+    factor[i] = (own[i] + place * spread * (float)weights) / b->sum[i];
   }
   k->loops->exp_scaled_columns(k->classes, k->pixels, b->n, b->x, b->largest, factor, dx);
   for (int i = 0; i < b->n; i++) {
     if (!is_class(k, b->label[i])) continue;
-    dx[b->label[i] * k->pixels + i] -= scale * plain * class_weight(k, a, b->label[i]);
+    dx[b->label[i] * k->pixels + i] -= own[i];
     for (int64_t c = 0; spread > 0 && c < k->classes; c++)
-      dx[c * k->pixels + i] -= scale * spread * class_weight(k, a, c);
+      dx[c * k->pixels + i] -= scale * (float)place_weight(b, i) * spread * class_weight(k, a, c);
   }
 }
 

@@ -9,6 +9,9 @@ typedef struct cpu__loss_pixels {
   int64_t samples, classes, pixels;
 } cpu__loss_pixels_t;
 
+/** Returns the focal factor (1 - p)^gamma of the loss of a label with log-probability u = log p;
+ * slope 1: of its derivative with respect to u. */
+double cpu__loss_focal(double gamma, double u, int slope);
 /** Returns the workspace of the forward pass in bytes. */
 size_t cpu__loss_pixels_scratch(const cpu__loss_pixels_t *k);
 /** Hot.  Computes the loss; overwrites *a->loss.  CT_ERR_DATA: a label is out of range. */
