@@ -58,6 +58,43 @@ def classes(out, d, weight=None, **more):
     return (losses * d["w"][:, None, None]).sum() / known.sum()
 
 
+def elements(out, d):
+    """The mean of weighted losses over all places, those without a class included: MLPerf HPC DeepCAM's."""
+    each = F.cross_entropy(out, d["masks"].long(), weight=torch.tensor([0.5, 1.0, 2.0]).double(), ignore_index=255,
+                           reduction="none")
+    return each.mean()
+
+
+def latitude(rows):
+    w = torch.cos(math.pi * ((torch.arange(rows).double() + 0.5) / rows - 0.5))
+    return (w / w.mean())[:, None]
+
+
+def by_latitude(out, d):
+    each = F.cross_entropy(out, d["masks"].long(), ignore_index=255, reduction="none")
+    w = latitude(out.shape[2]) * (d["masks"] != 255)
+    return (each * w).sum() / w.sum()
+
+
+def with_dice(out, d):
+    """Cross-entropy and half of the soft Dice, per sample and class, without places that have no class."""
+    y, p = d["masks"].long(), out.softmax(1)
+    known = (y != 255)[:, None].double()
+    t = F.one_hot(y.clamp(max=2), 3).movedim(3, 1).double() * known
+    both, base = (known * p * t).sum((2, 3)), (known * (p + t)).sum((2, 3))
+    return F.cross_entropy(out, y, ignore_index=255) + 0.5 * (1 - (2 * both + 1) / (base + 1)).mean()
+
+
+def some_edges(out, d):
+    """Squared errors where the target is not 0, weighted by latitude and by sample."""
+    w = (d["edges"] != 0) * latitude(out.shape[2]) * d["w"][:, None, None, None]
+    return ((out - d["edges"]) ** 2 * w).sum() / w.sum()
+
+
+def relative(out, d):
+    return ((out - d["edges"]).flatten(1).norm(dim=1) / d["edges"].flatten(1).norm(dim=1)).mean()
+
+
 def edges(kind):
     def loss(out, d):
         each = kind(out, d["edges"], reduction="none").mean((1, 2, 3))
@@ -79,6 +116,22 @@ RUNS = [
      lambda out, d: F.cross_entropy(out, d["masks"].long()), False, False, 16),
     ("places_bce", ["ref 1", "cpu 3"], ["loss.kind=bce", "loss.ignore_index=", "data.target=edges", "data.input=[images, masks]"],
      2, 1, True, edges(F.binary_cross_entropy_with_logits), True, False, 16),
+    ("places_elements", ["ref 1", "cpu 3", "cpu 2 train.accumulate=3"],
+     [IGNORE, "loss.reduction=elements", "loss.class_weights=[0.5, 1, 2]"], 1, 3, False, elements, False, False, 16),
+    ("places_latitude", ["ref 1", "cpu 3", "cpu 3 parallel.mode=dp", "cpu 2 train.accumulate=2"],
+     [IGNORE, "loss.place_weights=latitude"], 1, 3, False, by_latitude, False, False, 16),
+    ("places_dice", ["ref 1", "cpu 3", "cpu 2 train.accumulate=2", "cpu 2 parallel.zero=1"],
+     ["loss=[{kind: cross_entropy, ignore_index: 255}, {kind: dice, ignore_index: 255, weight: 0.5}]"],
+     1, 3, False, with_dice, False, False, 16),
+    ("places_sum", ["cpu 1", "cpu 3"],
+     ["loss=[{kind: dice, ignore_index: 255, weight: 0.5}, {ignore_index: 255, weight: 5e-5, reduction: sum}]"], 1, 3, False,
+     lambda out, d: with_dice(out, d) + 5e-5 * F.cross_entropy(out, d["masks"].long(), ignore_index=255, reduction="sum")
+     - F.cross_entropy(out, d["masks"].long(), ignore_index=255), False, False, 16),
+    ("places_some", ["ref 1", "cpu 3", "cpu 3 parallel.mode=dp", "cpu 2 train.accumulate=3"],
+     ["loss={kind: mse, ignore_value: 0, place_weights: latitude}", "data.target=edges", "data.weight=weights"],
+     1, 1, False, some_edges, False, True, 16),
+    ("places_relative", ["ref 1", "cpu 3"], ["loss={kind: relative_l2}", "data.target=edges"], 1, 1, False, relative, False,
+     False, 16),
     ("places_mse", ["ref 2", "cpu 3 parallel.mode=dp"],
      ["loss.kind=mse", "loss.ignore_index=", "data.target=edges", "data.weight=weights"], 1, 1, False, edges(F.mse_loss), False, True, 16),
 ]
@@ -101,11 +154,11 @@ def ctrain(build, keys):
                    cwd=EXAMPLE)
 
 
-def evaluate(net, loss, d, step):
+def evaluate(net, loss, d, step, several):
     with torch.no_grad():
         out = net(d["x"])
     print(f"eval {step} {loss(out, d).item():.9g}", end="")
-    if out.shape[1] > 1:
+    if out.shape[1] > 1 and not several:
         y = d["masks"].long()
         two = out.topk(2, 1).values
         known = (y != 255) | (out.shape[1] == 256)
@@ -145,7 +198,7 @@ def run(build, name, on, keys, channels, outputs, linear, loss, joins, weighted,
             norm = math.sqrt(sum((p.grad ** 2).sum().item() for p in net.parameters()))
             optim.step()
             print(f"step {step} {value.item():.9g} 0.05 {norm:.9g} 1")
-        evaluate(net, loss, val, step)
+        evaluate(net, loss, val, step, any(k.startswith("loss=[") for k in keys))
 
 
 if __name__ == "__main__":
