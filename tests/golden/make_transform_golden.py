@@ -84,6 +84,8 @@ def warps(x):
         corners = [[2, 1], [14, 0], [16, 9], [0, 12]]
         y = F.perspective(x, [[0, 0], [16, 0], [16, 12], [0, 12]], corners, interpolation=mode, fill=0)
         record(f"perspective_{name}", y)
+        grid = torch.stack([image(6, 13, 1, 17)[:, 0] * 6 / 17, image(7, 13, 1, 17)[:, 0] * 6 / 13], -1)[None]
+        record(f"elastic_{name}", F.elastic(x, grid - 0.2, interpolation=mode, fill=0.5))
 
 
 def main(folder):

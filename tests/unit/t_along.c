@@ -132,6 +132,7 @@ static void all_arrays_of_pixels_move_with_their_sample(void)
       "{random_crop: {padding: [1, 2]}}, roll: [1, 2]",
       "center_crop: [5, 4]",
       "symmetry, {gaussian_noise: {sigma: 0}}, random_rotation: 90",
+      "elastic_transform: {sigma: 0.3, interpolation: nearest}",
       "random_affine: {degrees: 0, translate: [0.5, 0.3]}",
       "random_perspective: {p: 1, "
       "interpolation: nearest}"};

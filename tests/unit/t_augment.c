@@ -38,7 +38,7 @@ static void affine_as(const char *what, const char *mode, const char *which,
   char name[60];
   image(1, N, x);
   ct__image_map_t map = ct__image_affine(size, a);
-  ct__image_warp(x, size, &map, how, y);
+  ct__image_warp(x, size, &map, NULL, how, y);
   snprintf(name, sizeof name, "%s_%s_%s", what, mode, which);
   same_as(name, y, N, how->bilinear ? 1e-5 : 0);
 }
@@ -78,10 +78,62 @@ static void perspectives(void)
   image(1, N, x);
   CT_ASSERT_INT(ct__image_perspective(size, line, &map), 0);
   CT_ASSERT_INT(ct__image_perspective(size, to, &map), 1);
-  ct__image_warp(x, size, &map, &(ct__image_sampling_t){0, 1, {0}}, y);
+  ct__image_warp(x, size, &map, NULL, &(ct__image_sampling_t){0, 1, {0}}, y);
   same_as("perspective_nearest", y, N, 0);
-  ct__image_warp(x, size, &map, &(ct__image_sampling_t){1, 1, {0}}, y);
+  ct__image_warp(x, size, &map, NULL, &(ct__image_sampling_t){1, 1, {0}}, y);
   same_as("perspective_bilinear", y, N, 2e-5);
+}
+
+/* torchvision's displacements are in halves of the image, ours in pixels. */
+static void displacements(void)
+{
+  static const ct__image_map_t same = {{1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  float x[N], y[N], shift[2 * 13 * 17];
+  image(1, N, x);
+  image(6, 13 * 17, shift);
+  image(7, 13 * 17, shift + 13 * 17);
+  for (int i = 0; i < 2 * 13 * 17; i++)
+    shift[i] = 3 * shift[i] - 0.1f * (i < 13 * 17 ? 17 : 13);
+  ct__image_warp(x, size, &same, shift, &(ct__image_sampling_t){0, 1, {0.5f}}, y);
+  same_as("elastic_nearest", y, N, 0);
+  ct__image_warp(x, size, &same, shift, &(ct__image_sampling_t){1, 1, {0.5f}}, y);
+  same_as("elastic_bilinear", y, N, 2e-5);
+}
+
+/* The displacements of elastic_transform, which an image of its own coordinates shows: before the
+ * blur uniform, and after it of the variance that the weights of the blur leave. */
+static void elastic_displacements_are_uniform_and_blurred(void)
+{
+  enum { S = 40, INNER = 20 };
+  static float x[2 * S * S], y[2 * S * S];
+  static double v[2][INNER * INNER];
+  double squares = 0;
+  list_t l;
+  for (int i = 0; i < S * S; i++) {
+    x[i] = (float)(i % S);
+    x[S * S + i] = (float)(i / S);
+  }
+  open_on("elastic_transform: {alpha: 6, sigma: 0}", 2, S, S, &l);
+  run_on(&l, 1, x, 2 * S * S, y);
+  for (int i = 0; i < INNER * INNER; i++)
+    for (int k = 0; k < 2; k++) {
+      int at = (10 + i / INNER) * S + 10 + i % INNER;
+      v[k][i] = y[k * S * S + at] - x[k * S * S + at];
+    }
+  expect_uniform("displacement along x", v[0], INNER * INNER, -3, 3, 1e-3);
+  expect_uniform("displacement along y", v[1], INNER * INNER, -3, 3, 1e-3);
+  close_list(&l);
+  open_on("elastic_transform: {alpha: 20, sigma: 1}", 2, S, S, &l);
+  for (int id = 0; id < 20; id++) {
+    run_on(&l, id, x, 2 * S * S, y);
+    for (int i = 0; i < 2 * INNER * INNER; i++) {
+      int k = i / (INNER * INNER), at = (10 + i / INNER % INNER) * S + 10 + i % INNER;
+      squares += pow(y[k * S * S + at] - x[k * S * S + at], 2) / (20 * 2 * INNER * INNER);
+    }
+  }
+  /* 10^2 / 3 times the sum of squared weights, 1 / (4 pi sigma^2) */
+  CT_ASSERT_NEAR(squares, 100 / 3.0 / (4 * M_PI), 0.15);
+  close_list(&l);
 }
 
 static void blurs_and_grays(void)
@@ -436,6 +488,8 @@ int main(int argc, char **argv)
   static const ct_test_t tests[] = {
       CT_TEST(rotations_and_affine_maps),
       CT_TEST(perspectives),
+      CT_TEST(displacements),
+      CT_TEST(elastic_displacements_are_uniform_and_blurred),
       CT_TEST(blurs_and_grays),
       CT_TEST(augments_are_those_of_bytes),
       CT_TEST(augments_of_few_pixels),

@@ -297,6 +297,7 @@ static void lists_complain(void)
       {"random_affine: {degrees: 0, scale: [2, 1]}", "scale: min 2 is more than max 1"},
       {"random_affine: {degrees: 0, shear: [1, 2, 3]}", "shear: expected [min, max]"},
       {"random_perspective: {p: 2}", "random_perspective.p"},
+      {"elastic_transform", "4 * sigma must be less than the sample, which is 6x8"},
       {"gaussian_blur: 4", "kernel_size: 4 must be odd"},
       {"gaussian_blur: 13", "half of it must be less than the sample, which is 6x8"},
       {"gaussian_blur: {kernel_size: 3, sigma: [2, 1]}", "sigma: min 2 is more than max 1"},

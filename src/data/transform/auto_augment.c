@@ -163,7 +163,7 @@ static void warp(ct__augment_t op, double magnitude, float *x, ct__image_size_t 
 {
   ct__image_map_t map = map_of(op, magnitude, s);
   memcpy(scratch, x, (size_t)(s.c * s.h * s.w) * sizeof *x);
-  ct__image_warp(scratch, s, &map, how, x);
+  ct__image_warp(scratch, s, &map, NULL, how, x);
 }
 
 void ct__augment(ct__augment_t op, double magnitude, float *x, ct__image_size_t s,

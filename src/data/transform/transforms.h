@@ -163,9 +163,10 @@ extern const ct__transform_kind_t ct__transform_to_tensor, ct__transform_normali
     ct__transform_resize, ct__transform_random_resized_crop, ct__transform_color_jitter,
     ct__transform_random_erasing, ct__transform_mixup, ct__transform_cutmix,
     ct__transform_random_vertical_flip, ct__transform_random_rotation, ct__transform_random_affine,
-    ct__transform_random_perspective, ct__transform_gaussian_blur, ct__transform_gaussian_noise,
-    ct__transform_grayscale, ct__transform_random_grayscale, ct__transform_trivial_augment_wide,
-    ct__transform_rand_augment, ct__transform_symmetry, ct__transform_roll;
+    ct__transform_random_perspective, ct__transform_elastic_transform, ct__transform_gaussian_blur,
+    ct__transform_gaussian_noise, ct__transform_grayscale, ct__transform_random_grayscale,
+    ct__transform_trivial_augment_wide, ct__transform_rand_augment, ct__transform_symmetry,
+    ct__transform_roll;
 /** to_tensor and normalize, folded into one map, after another transform; not in the table. */
 extern const ct__transform_kind_t ct__transform_affine;
 
@@ -255,8 +256,9 @@ typedef struct ct__image_sampling {
 /** Reads an option `fill`. */
 int ct__image_sampling(const ct__transform_location_t *at, const ct_opt_doubles_t *fill,
                        int64_t channels, ct__image_sampling_t *out);
+/** Reads each pixel where the map says, moved by shift[2][h][w] (x, y) pixels; NULL: not moved. */
 void ct__image_warp(const float *x, ct__image_size_t s, const ct__image_map_t *map,
-                    const ct__image_sampling_t *how, float *y);
+                    const float *shift, const ct__image_sampling_t *how, float *y);
 /** Returns the floats of scratch memory for ct__image_blur(). */
 int64_t ct__image_blur_workspace(ct__image_size_t s, const int64_t kernel[2]);
 /** Blurs in place, mirroring at the borders; kernel: width and height, odd. */

@@ -1,5 +1,5 @@
-/* random_rotation, random_affine, random_perspective: each pixel of the result is read at a place
- * between pixels of the sample, as torchvision does for tensors (an affine grid and
+/* random_rotation, random_affine, random_perspective, elastic_transform: each pixel of the result
+ * is read at a place between pixels of the sample, as torchvision does for tensors (a grid and
  * grid_sample). */
 #include <math.h>
 #include <string.h>
@@ -102,23 +102,26 @@ static int is_near(ct__image_size_t s, double px, double py)
 }
 
 void ct__image_warp(const float *x, ct__image_size_t s, const ct__image_map_t *map,
-                    const ct__image_sampling_t *how, float *y)
+                    const float *shift, const ct__image_sampling_t *how, float *y)
 {
   const double *m = map->v;
+  int64_t n = s.h * s.w, at = 0;
   for (int64_t i = 0; i < s.h; i++)
-    for (int64_t k = 0; k < s.w; k++, y++) {
+    for (int64_t k = 0; k < s.w; k++, at++) {
       double r = (double)i, q = (double)k, by = m[6] * q + m[7] * r + m[8];
       double px = (m[0] * q + m[1] * r + m[2]) / by, py = (m[3] * q + m[4] * r + m[5]) / by;
+      px += shift ? (double)shift[at] : 0;
+      py += shift ? (double)shift[n + at] : 0;
       int near = is_near(s, px, py);
       for (int64_t c = 0; c < s.c; c++) {
         float fill = how->fills ? how->fill[how->fills > 1 ? c : 0] : 0, covered = 0, v = 0;
-        const float *plane = x + c * s.h * s.w;
+        const float *plane = x + c * n;
         if (near && how->bilinear) v = bilinear(plane, s, px, py, &covered);
         if (near && !how->bilinear)
           v = tap(plane, s, (int64_t)nearbyint(px), (int64_t)nearbyint(py), 1, &covered);
         /* torchvision multiplies by the share of the image twice, if there is a fill value */
         if (how->fills) v = how->bilinear || covered < 1 ? (v - fill) * covered + fill : v;
-        y[c * s.h * s.w] = v;
+        y[c * n + at] = v;
       }
     }
 }
@@ -178,11 +181,11 @@ static int plan_sampling(const ct__transform_t *s, const ct__transform_location_
 
 /* Applies the map to the sample, or to an array that moves along with it. */
 static void sample_by(const ct__transform_t *s, const sampling_t *o, const ct__image_map_t *map,
-                      const float *in, float *out)
+                      const float *shift, const float *in, float *out)
 {
   ct__image_sampling_t how = {.fills = 1, .fill = {(float)o->target_fill}};
   how.bilinear = s->along && !s->along->by_class && o->bilinear;
-  ct__image_warp(in, ct__image_size(&s->in), map, s->along ? &how : &o->of_sample, out);
+  ct__image_warp(in, ct__image_size(&s->in), map, shift, s->along ? &how : &o->of_sample, out);
 }
 
 /* Reads a range: one number v is [-v, v]. */
@@ -239,7 +242,7 @@ static void random_rotation(const ct__transform_t *s, ct__draws_t *d, const floa
                           .centre = o->center.n ? o->center.v : NULL};
   ct__image_map_t map = ct__image_affine(ct__image_size(&s->in), &a);
   (void)scratch;
-  sample_by(s, &o->sampling, &map, in, out);
+  sample_by(s, &o->sampling, &map, NULL, in, out);
 }
 
 const ct__transform_kind_t ct__transform_random_rotation = {.name = "random_rotation",
@@ -307,7 +310,7 @@ static void random_affine(const ct__transform_t *s, ct__draws_t *d, const float 
   for (int i = 0; i < 2; i++)
     a.shear[i] = ct__draw_in(d, o->shears[i][0], o->shears[i][1]);
   ct__image_map_t map = ct__image_affine(ct__image_size(&s->in), &a);
-  sample_by(s, &o->sampling, &map, in, out);
+  sample_by(s, &o->sampling, &map, NULL, in, out);
 }
 
 const ct__transform_kind_t ct__transform_random_affine = {
@@ -358,7 +361,7 @@ static void random_perspective(const ct__transform_t *s, ct__draws_t *d, const f
   (void)scratch;
   if (moves) ct__image_corners(size, o->distortion_scale, d, to);
   if (moves && ct__image_perspective(size, (const int64_t(*)[2])to, &map))
-    sample_by(s, &o->sampling, &map, in, out);
+    sample_by(s, &o->sampling, &map, NULL, in, out);
   else
     memcpy(out, in, (size_t)ct_shape_sample(&s->in) * sizeof *out);
 }
@@ -371,3 +374,70 @@ const ct__transform_kind_t ct__transform_random_perspective = {
     .rows = perspective_rows,
     .plan = plan_perspective,
     .apply = random_perspective};
+
+/* ---- elastic_transform ---- */
+
+typedef struct elastic {
+  double alpha, sigma;
+  sampling_t sampling;
+} elastic_t;
+static const ct_opt_t elastic_rows[] = {
+    CT_OPT_DOUBLE(elastic_t, alpha, "50", 0, 1e6,
+                  "size of the displacements: random numbers of -alpha / 2 to alpha / 2 pixels "
+                  "before they are blurred"),
+    CT_OPT_DOUBLE(elastic_t, sigma, "5", 0, 1e4,
+                  "standard deviation of the blur of the displacements, in pixels"),
+    SAMPLING_ROWS(elastic_t, "bilinear"), CT_OPT_END};
+
+/* Sets the width of the kernel of the blur. */
+static ct__image_size_t kernel_of(const ct__transform_t *s, int64_t kernel[2])
+{
+  kernel[0] = kernel[1] = (int64_t)(8 * ((const elastic_t *)s->o)->sigma + 1) | 1;
+  return (ct__image_size_t){1, s->in.dim[2], s->in.dim[3]};
+}
+
+static int fit_elastic(ct__transform_t *s)
+{
+  int64_t kernel[2];
+  ct__image_size_t one = kernel_of(s, kernel);
+  s->scratch = 2 * one.h * one.w + ct__image_blur_workspace(one, kernel);
+  return kernel[0] / 2 < one.h && kernel[0] / 2 < one.w;
+}
+
+static int plan_elastic(ct__transform_t *s, const ct__transform_location_t *at)
+{
+  if (!fit_elastic(s))
+    return ct__transform_refuse(at,
+                                "sigma: 4 * sigma must be less than the sample, which is %lldx%lld",
+                                (long long)s->in.dim[2], (long long)s->in.dim[3]);
+  return plan_sampling(s, at, &((elastic_t *)s->o)->sampling);
+}
+
+static void elastic_transform(const ct__transform_t *s, ct__draws_t *d, const float *in, float *out,
+                              float *scratch)
+{
+  static const ct__image_map_t same = {{1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  const elastic_t *o = s->o;
+  int64_t kernel[2];
+  ct__image_size_t one = kernel_of(s, kernel);
+  int64_t n = one.h * one.w;
+  for (int k = 0; k < 2; k++) {
+    float *shift = scratch + k * n;
+    for (int64_t i = 0; i < n; i++)
+      shift[i] = (float)ct__draw_in(d, -1, 1);
+    if (o->sigma > 0) ct__image_blur(shift, one, kernel, o->sigma, scratch + 2 * n);
+    for (int64_t i = 0; i < n; i++)
+      shift[i] *= (float)(o->alpha / 2);
+  }
+  sample_by(s, &o->sampling, &same, scratch, in, out);
+}
+
+const ct__transform_kind_t ct__transform_elastic_transform = {
+    .name = "elastic_transform",
+    .help = "moves pixels by random displacements that vary smoothly",
+    .flags = CT__TRANSFORM_RANDOM,
+    .size = sizeof(elastic_t),
+    .rows = elastic_rows,
+    .plan = plan_elastic,
+    .fit = fit_elastic,
+    .apply = elastic_transform};
