@@ -164,6 +164,21 @@ void ct__onnx_pool(ct__onnx_t *o, const ct__onnx_layer_t *l)
   ct__onnx_node(o, "Mul", OUT(l->y), IN(y, factor));
 }
 
+/* The sizes of the output: of the batch, which only Shape provides at run time, and the channels,
+ * then of the pixels. */
+static const char *resize_sizes(ct__onnx_t *o, const ct__onnx_layer_t *l)
+{
+  const ct_shape_t *y = &l->d->y;
+  const char *first = ct__onnx_name(o, l->id, "first"), *sizes = ct__onnx_name(o, l->id, "sizes");
+  const char *pixels = ct__onnx_const_ints(o, l->id, "pixels", 1, y->ndim - 2, y->dim + 2);
+  ct__onnx_node(o, "Shape", OUT(first), IN(l->x));
+  ct__onnx_int(o, "start", 0);
+  ct__onnx_int(o, "end", 2);
+  ct__onnx_node(o, "Concat", OUT(sizes), IN(first, pixels));
+  ct__onnx_int(o, "axis", 0);
+  return sizes;
+}
+
 /* Adds a Resize node, by scales if the layer maps coordinates by given factors, else by sizes. */
 void ct__onnx_upsample(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
@@ -179,7 +194,7 @@ void ct__onnx_upsample(ct__onnx_t *o, const ct__onnx_layer_t *l)
   if (scaled)
     scales = ct__onnx_const_floats(o, l->id, "scales", 1, &dims, scale);
   else
-    sizes = ct__onnx_const_ints(o, l->id, "sizes", 1, dims, d->y.dim);
+    sizes = resize_sizes(o, l);
   ct__onnx_node(o, "Resize", OUT(l->y), IN(l->x, "", scales, sizes));
   ct__onnx_text(o, "mode", mode[m]);
   ct__onnx_text(o, "coordinate_transformation_mode",

@@ -358,6 +358,28 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"fields",
+     3,
+     {2, 6, 6},
+     "layers:\n"
+     "  - conv2d: {out: 6, kernel: 3, padding: 1, padding_mode: [zeros, circular]}\n"
+     "    name: first\n"
+     "  - conv2d: {out: 6, kernel: 4, padding: same}\n"
+     "  - {batchnorm: {}, name: b}\n"
+     "  - {layernorm: {dim: 1}, name: n}\n"
+     "  - {drop_path: {p: 0.1, mode: batch}}\n"
+     "  - {scale: {init: 0.7, bias: yes}, name: s}\n"
+     "  - {identity: {}, name: same}\n"
+     "  - {maxpool: 2, name: small}\n"
+     "  - {upsample: {like: n}, name: up}\n"
+     "  - {global_avgpool: {}, name: gate}\n"
+     "  - {mul: {}, from: [up, n, gate, same]}\n"
+     "  - {glu: {dim: 1}}\n"
+     "  - conv_transpose2d: {out: 4, kernel: 3, stride: 2, padding: 1, output_padding: 1}\n"
+     "  - flatten\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
     {"operators",
      3,
      {2, 5, 5},
