@@ -28,6 +28,7 @@ libctrain_a_SOURCES += \
   %D%/local/ct_cache.h \
   %D%/local/node_dir.c \
   %D%/local/node_dir.h \
+  %D%/options.c \
   %D%/order/blocks.c \
   %D%/order/blocks.h \
   %D%/order/ct_blocks.h \

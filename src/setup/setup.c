@@ -245,8 +245,7 @@ static int open_data(const ct_config_t *c, const ct_tile_t *tile, const ct_opt_t
   ct_reader_spec_t spec;
   ct_loss_targets_t targets;
   int training = files == &c->data.train;
-  uint64_t seed = (uint64_t)c->run.seed + !training;           /* validation gets other synthetic
-                                                                  samples than training */
+  uint64_t seed = (uint64_t)c->run.seed + !training;           /* for other synthetic samples */
   rc = ct_data_spec(&c->data, files, "/", seed, shape, &spec); /* all paths are absolute */
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   CT_TRY(ct_setup_targets(c, &targets, &spec));
@@ -261,15 +260,14 @@ static int open_data(const ct_config_t *c, const ct_tile_t *tile, const ct_opt_t
   if (known->reader < 0) CT_TRY(ct_reader_find(ct_builtin_readers, &spec, &known->reader));
   spec.known = known->n ? known->bytes : NULL;
   spec.known_bytes = known->n;
+  int of_labels = ct_loss_of_labels((ct_loss_kind_t)c->losses.of[0].kind);
   ct_transforms_opts_t transforms = {.list = c->transforms,
                                      .val_list = c->val_transforms,
                                      .training = training,
-                                     .values =
-                                         !ct_loss_of_labels((ct_loss_kind_t)c->losses.of[0].kind),
+                                     .values = !of_labels,
                                      .exact_decode = c->data.exact_decode,
                                      .normalize_targets = c->data.normalize_targets};
-  const ct_reader_ops_t *reader = ct_builtin_readers[known->reader];
-  CT_TRY(ct_dataset_open(reader, &spec, &transforms, c->where, out));
+  CT_TRY(ct_dataset_open(ct_builtin_readers[known->reader], &spec, &transforms, c->where, out));
   CT_TRY(ct_setup_note_targets(c, out));
   out->readahead = c->data.readahead;
 out:

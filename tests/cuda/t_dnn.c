@@ -70,7 +70,7 @@ static const struct {
     {{.family = "vit", .depth = 2, .patch = {16, 16}, .dim = 768, .heads = 12},
      4,
      {1, 3, 224, 224}},
-    {{.family = "vit", .depth = 2, .patch = 4, .dim = 64, .heads = 4}, 4, {1, 1, 28, 28}},
+    {{.family = "vit", .depth = 2, .patch = {4, 4}, .dim = 64, .heads = 4}, 4, {1, 1, 28, 28}},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
