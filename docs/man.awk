@@ -43,11 +43,12 @@ function page(name, section, what) {
 }
 function item(head, text) { put(".TP\n" head "\n" roff(text)) }
 
-# `auto|never|FILE`: words in bold, what stands for others in italics.
+# `auto|never|FILE`: words in bold, what stands for others in italics.  A long list has blanks, where
+# lines end.
 function value(text,   n, word, i, out) {
   n = split(text, word, "|")
   for (i = 1; i <= n; i++)
-    out = out (i > 1 ? "|" : "") (word[i] ~ /^[^A-Z]*$/ ? "\\fB" : "\\fI") typed(word[i]) "\\fR"
+    out = out (i == 1 ? "" : n > 8 ? " | " : "|") (word[i] ~ /^[^A-Z]*$/ ? "\\fB" : "\\fI") typed(word[i]) "\\fR"
   return out
 }
 
