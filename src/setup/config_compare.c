@@ -65,11 +65,14 @@ static int same_text(const char *a, const char *b)
   return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Returns the only item of a list, else the value itself: some keys have become lists since the
- * first versions. */
+/* Returns the item of a list of equal numbers, else the value itself: some keys have become lists
+ * or pairs since the first versions. */
 static const ct_yaml_t *only_item(const ct_yaml_t *n)
 {
-  return n->kind == CT_YAML_LIST && n->child && !n->child->next ? n->child : n;
+  if (n->kind != CT_YAML_LIST || !n->child) return n;
+  for (const ct_yaml_t *p = n->child->next; p; p = p->next)
+    if (!same_text(p->text, n->child->text)) return n;
+  return n->child;
 }
 
 /* Compares two values; quotes do not matter. */
