@@ -134,8 +134,7 @@ static void all_arrays_of_pixels_move_with_their_sample(void)
       "symmetry, {gaussian_noise: {sigma: 0}}, random_rotation: 90",
       "elastic_transform: {sigma: 0.3, interpolation: nearest}",
       "random_affine: {degrees: 0, translate: [0.5, 0.3]}",
-      "random_perspective: {p: 1, "
-      "interpolation: nearest}"};
+      "random_perspective: {p: 1, interpolation: nearest}"};
   const char *dir = ct_test_dir();
   write_file(dir, 0);
   for (size_t i = 0; i < sizeof images / sizeof *images; i++)
