@@ -166,6 +166,7 @@ static void options_of_others_are_refused(void)
     else
       CT_ASSERT_FAILS(ct_optim_check(&o), CT_ERR_USAGE, map->child->key);
     ct_yaml_free(map);
+    ct_opt_clear(ct_optim_rows, &o);
   }
 }
 

@@ -278,13 +278,14 @@ static int plan_affine(ct__transform_t *s, const ct__transform_location_t *at)
 {
   int rc = CT_OK;
   affine_t *o = s->o;
-  ct_opt_doubles_t first = o->shear, second = {o->shear.v + 2, 2};
+  ct_opt_doubles_t first = o->shear;
   CT_TRY(read_angles(at, "degrees", &o->degrees, o->angle));
   if (o->translate.n != 0 && o->translate.n != 2)
     return ct__transform_refuse(at, "translate: expected [a, b]");
   o->size[0] = o->size[1] = 1;
   if (o->scale.n) CT_TRY(ct__transform_range(at, "scale", &o->scale, o->size));
   if (o->shear.n == 4) {
+    const ct_opt_doubles_t second = {first.v + 2, 2};
     first.n = 2;
     CT_TRY(ct__transform_range(at, "shear", &second, o->shears[1]));
   }
