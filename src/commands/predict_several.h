@@ -40,8 +40,9 @@ void ct__outputs_close(ct__outputs_t *p);
 
 typedef struct ct__fields ct__fields_t;
 
-/** Opens a .h5 file, or a directory for masks.  If s->tile is not NULL, samples are tiles, whose
- * outputs are blended.  CT_ERR_USAGE: the model has no such output. */
+/** Opens a .h5 file, or a directory for masks.  If s->tile is not NULL, samples are tiles; the
+ * outputs of overlapping tiles are averaged with weights (ct_blend.h).  CT_ERR_USAGE: the model has
+ * no such output. */
 int ct__fields_open(const ct_setup_t *s, const ct_predict_style_t *style, ct__fields_t **out);
 /** ct_predict_to_t.take() with a ct__fields_t as its context. */
 int ct__fields_take(void *out, int64_t first, int64_t n, const float *outputs, const char *lost);
