@@ -186,15 +186,16 @@ void gpu__nccl_groups_free(ct_comm_t *c)
 }
 
 /* Splits the communicator. NCCL returns the child when the parent has completed the call, and the
- * child is usable when it has completed its own initialization. */
+ * child is usable when it has completed its own initialization. ncclCommSplit() returns ncclSuccess
+ * as soon as the split has begun (NCCL 2.28), so the parent is asked in any case. */
 static int split(ct_comm_t *c, int color, ct_group_t *g)
 {
   int rc = CT_OK;
   CT_TRY(gpu__wait_stream(c->dev, c->stream)); /* no transfer may be in flight */
   c->child = ct_mem_alloc(sizeof *c->child, "a communicator of NCCL");
   CT_TRY(c->child ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(gpu__nccl_done(c, c->nccl, ncclCommSplit(c->nccl, color, c->t->rank, c->child, NULL),
-                        "ncclCommSplit", 0));
+  ncclResult_t r = ncclCommSplit(c->nccl, color, c->t->rank, c->child, NULL);
+  CT_TRY(gpu__nccl_done(c, c->nccl, gpu__nccl_is_fine(r) ? ncclInProgress : r, "ncclCommSplit", 0));
   g->nccl = *c->child;
   ct_mem_free(c->child);
   c->child = NULL;

@@ -252,7 +252,8 @@ ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t *out, nc
   c->child = out;
   c->splits++;
   if (fate != FAKE_HANGS) atomic_store(&me->splits, c->splits);
-  return fake_nccl_leave(c, fake_nccl_begin(c, FAKE_SPLIT, fate));
+  r = fake_nccl_begin(c, FAKE_SPLIT, fate);
+  return fake_nccl_leave(c, r == ncclInProgress ? ncclSuccess : r); /* as NCCL: it has begun */
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t c, int *count)
