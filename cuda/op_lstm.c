@@ -256,6 +256,7 @@ static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
   info->algorithm = rnn_name;
   info->saved = rnn.saved;
   info->scratch = rnn.scratch;
+  if (ct_op_goes_back(&k->head.desc)) info->bwd_uses |= CT_USES_Y; /* of data, too */
 out:
   return rc;
 }

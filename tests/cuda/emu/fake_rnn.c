@@ -284,7 +284,10 @@ static void step_backward(const job_t *j, int64_t row, double *dh, double *dc)
   float *dgate = dgates_of(j) + row * 4 * h;
   for (int64_t k = 0; k < h; k++) {
     double i = gate[k], f = gate[h + k], g = gate[2 * h + k], o = gate[3 * h + k];
-    double c = tanh(cell[k]), dy = value(j, j->dy, row * h + k) + dh[k];
+    /* cuDNN reads y here, so y must still be there */
+    double c = tanh(cell[k]), kept = value(j, j->y_in, row * h + k);
+    double dy = value(j, j->dy, row * h + k) + dh[k];
+    if (!(fabs(kept - o * c) <= 1e-2)) c = NAN;
     double d = dc[k] + dy * o * (1 - c * c);
     dgate[k] = (float)(d * g * i * (1 - i));
     dgate[h + k] = (float)(first ? 0 : d * cell[k - h] * f * (1 - f));
@@ -409,7 +412,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
   if (!fits(handle, d, xd, weights_bytes, work_bytes, work) || yd->width != d->h || !dx || !y ||
       !reserve || reserve_bytes_of < reserve_bytes(d, xd->n, xd->t))
     return CUDNN_STATUS_BAD_PARAM;
-  job_t j = {.d = *d, .n = xd->n, .t = xd->t, .dy = dy, .dx = dx, .weights = weights};
+  job_t j = {.d = *d, .n = xd->n, .t = xd->t, .y_in = y, .dy = dy, .dx = dx, .weights = weights};
   j.reserve = reserve;
   return enqueue(handle, run_data, &j);
 }
