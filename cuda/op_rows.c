@@ -10,6 +10,7 @@ static int rows_prepare(ct_op_t *op, ct_op_info_t *info)
   ct_dev_t *dev = op->dev;
   const ct_op_desc_t *d = &op->desc;
   void *bad = NULL;
+  info->adds_dw = !d->x2.ndim;
   if (!dev->bad_index && !dev->card) {
     CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_index, &bad));
     dev->bad_index = bad;
@@ -21,13 +22,13 @@ out:
   return rc;
 }
 
-static int rows_backward(const ct_op_t *op, const ct_op_args_t *a, const gpu__rows_t *r,
-                         cudaStream_t s)
+static int rows_backward(const ct_op_t *op, const ct_op_args_t *a, gpu__rows_t *r, cudaStream_t s)
 {
   int rc = CT_OK;
   const ct_op_desc_t *d = &op->desc;
   int low = d->x2.ndim && d->x2.dtype != CT_F32;
   if (d->x2.ndim ? !(a->pass & CT_BWD_DATA) || !a->dx2 : !(a->pass & CT_BWD_PARAM)) return CT_OK;
+  r->adds = a->adds_dw;
   float *table = low ? a->scratch : d->x2.ndim ? a->dx2 : a->dw[0];
   GPU_TRY(gpu__rows_sum(r, d->y.dtype, a->dy, table, s));
   if (low) GPU_TRY(gpu__cast(CT_F32, d->x2.dtype, ct_shape_count(&d->x2), table, a->dx2, s));

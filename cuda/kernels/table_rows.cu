@@ -73,7 +73,7 @@ template <class T> CT_KERNEL void sum_rows(gpu__rows_t r, const T *dy, float *ta
 {
   for (int64_t first = (int64_t)blockIdx.x * GROUP; first < r.rows;
        first += (int64_t)gridDim.x * GROUP) {
-    for (int64_t k = 0; k < GROUP && first + k < r.rows; k++)
+    for (int64_t k = 0; k < GROUP && first + k < r.rows && !r.adds; k++)
       for (int64_t c = threadIdx.x; c < r.width; c += THREADS)
         table[(first + k) * r.width + c] = 0;
     for (int64_t tile = 0; tile < r.n; tile += THREADS)

@@ -20,6 +20,7 @@ typedef struct gpu__bad_index {
 typedef struct gpu__rows {
   int64_t n, rows, width;
   int64_t padding; /**< row without gradient; -1: none */
+  int adds;        /**< 1: gpu__rows_sum() adds to the table */
   const float *index;
 } gpu__rows_t;
 
@@ -29,7 +30,7 @@ cudaError_t gpu__rows_read(const gpu__rows_t *r, ct_dtype_t from, const void *ta
                            void *y, cudaStream_t stream);
 /** Writes to *bad one of the indices that are no rows, if there are any. */
 cudaError_t gpu__rows_check(const gpu__rows_t *r, gpu__bad_index_t *bad, cudaStream_t stream);
-/** Computes table[row] = sum of dy over the indices of the row, in their order. \a type: of dy. */
+/** Computes table[row] = (or +=) sum of dy over the indices of the row, in their order. \a type: of dy. */
 cudaError_t gpu__rows_sum(const gpu__rows_t *r, ct_dtype_t type, const void *dy, float *table,
                           cudaStream_t stream);
 

@@ -95,6 +95,7 @@ typedef struct ct_op_info {
   int bwd_uses;          /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
   int takes_dy2;         /**< 1: backward can add dy2 to dy */
   int adds_dx;           /**< 1: backward can add dx_add to dx */
+  int adds_dw;           /**< 1: backward can add to the gradients of the parameters */
   int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;       /**< 1: dx may share dy's memory */
@@ -162,6 +163,7 @@ typedef struct ct_op_args {
       [CT_OP_PARAMS];     /**< the parameters rounded to the op's reduced precision; only if the
                                  backend asks for them (ct_backend_t.reduced_weights) */
   void *dw[CT_OP_PARAMS]; /**< gradients of the parameters; overwritten */
+  int adds_dw; /**< 1: backward adds to dw[] what it would write (ct_op_info_t.adds_dw) */
   void *saved, *scratch;
   double *stats;             /**< SyncBN: 2C + 1 numbers in device memory.  Forward: per channel the
                                sums of x - s and (x - s)^2, where s is the running mean (identical

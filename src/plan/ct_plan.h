@@ -60,6 +60,7 @@ typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
+  int adds; /**< 1: adds to the gradients of parameters, which an earlier launch wrote */
 } ct_plan_launch_t;
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all

@@ -6,7 +6,8 @@
  * model, because they depend on the model's layers alone.
  *
  * A parameter that several layers use gets a gradient from each of them: the first that backward
- * runs writes into the gradient arena, helper ops add those of the others.
+ * runs writes into the gradient arena; the others add to it, or where their backend cannot, helper
+ * ops add their gradients.
  *
  * A gradient is a value that is written once.  A value with several readers gets one gradient from
  * each reader.  If the backward pass of the op that made the value can take two gradients, it gets
@@ -212,7 +213,8 @@ out:
   return rc;
 }
 
-/* Sends the gradient of each shared parameter that is in the arena already to a new value. */
+/* Makes the launch add to the gradients of shared parameters that are in the arena already, or
+ * sends them to new values. */
 static int divert(gradients_t *s, ct_plan_launch_t *w)
 {
   int rc = CT_OK;
@@ -227,6 +229,8 @@ static int divert(gradients_t *s, ct_plan_launch_t *w)
     if (first) {
       CT_TRY(new_value(p, &flat, &s->arena[param]));
       p->value[s->arena[param]].param = 1 + param;
+    } else if (op->info.adds_dw && g->layer[op->layer].params == 1) {
+      w->adds = 1;
     } else {
       CT_TRY(new_value(p, &flat, &w->dw[k]));
     }

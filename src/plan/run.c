@@ -61,6 +61,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .dx3 = run_at(p, b, w->dx3),
       .saved = run_at(p, b, o->saved),
       .scratch = b->scratch,
+      .adds_dw = w->adds,
       .stats = b->stats,
       .keep_running = b->keep_running,
       .affine = b->affine,

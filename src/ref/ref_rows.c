@@ -32,7 +32,8 @@ static int rows_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   int64_t n = ct_shape_count(&d->x), width = ct_op_row_width(d), all = d->u.rows.rows * width;
   int back = d->x2.ndim ? a->pass & CT_BWD_DATA && a->dx2 : (a->pass & CT_BWD_PARAM) != 0;
   double *sum = back ? a->scratch : NULL;
-  if (back) memset(sum, 0, (size_t)all * sizeof *sum);
+  for (int64_t i = 0; back && i < all; i++)
+    sum[i] = a->adds_dw ? ((const float *)a->dw[0])[i] : 0;
   for (int64_t i = 0, row = 0; i < n; i++) {
     CT_TRY(row_of(d, a->x, i, &row));
     if (a->pass & CT_FWD) rows_read(d, a, row, i);
@@ -51,6 +52,7 @@ out:
 
 static void rows_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
+  info->adds_dw = !d->x2.ndim;
   if (ct_op_goes_back(d))
     info->scratch = (size_t)(d->u.rows.rows * ct_op_row_width(d)) * sizeof(double);
 }

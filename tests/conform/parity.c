@@ -186,6 +186,7 @@ static int applies(const ct_op_desc_t *d, const trial_t *how)
   if (ok && how->flags & RIG_INPLACE_BWD) ok = r.info.inplace_bwd;
   if (ok && how->flags & RIG_DY2) ok = r.info.takes_dy2;
   if (ok && how->flags & RIG_ADD_DX) ok = r.info.adds_dx;
+  if (ok && how->flags & RIG_ADD_DW) ok = r.info.adds_dw;
   rig_close(&r);
   return ok;
 }
@@ -286,6 +287,13 @@ static void shift_dx(const op_case_t *c, truth_t *t, float sign)
     t->want[0].dx[i] += sign * t->in.dy2[i];
 }
 
+static void scale_dw(const op_case_t *c, truth_t *t, float by)
+{
+  for (int p = 0; p < CT_OP_PARAMS; p++)
+    for (int64_t i = 0; i < param_count(&c->desc, p); i++)
+      t->want[0].dw[p][i] *= by;
+}
+
 static void try_one(const op_case_t *c, const trial_t *how, truth_t *t)
 {
   const ct_op_desc_t *d = &c->desc;
@@ -299,9 +307,11 @@ static void try_one(const op_case_t *c, const trial_t *how, truth_t *t)
            ct_dtype_name(d->x.dtype), how->name, ct_layout_name(how->offered));
   const char *wrong = carry_out(&tested, d, how, &t->in, &got, &info);
   if (how->flags & RIG_ADD_DX) shift_dx(c, t, 1);
+  if (how->flags & RIG_ADD_DW) scale_dw(c, t, 2);
   if (check(!wrong, "%s: %s", name, wrong))
     compare(d, how, name, &t->in, &got, &t->want[how->flags & RIG_DY2 ? 1 : 0], &info);
   if (how->flags & RIG_ADD_DX) shift_dx(c, t, -1);
+  if (how->flags & RIG_ADD_DW) scale_dw(c, t, 0.5f);
   outputs_close(&got);
 }
 
@@ -322,6 +332,7 @@ static const struct way {
     {"second gradient, together, in place", ALL, RIG_DY2 | RIG_JOINT | RIG_INPLACE_BWD, 1},
     {"a gradient added to dx", ALL, RIG_ADD_DX, 0},
     {"a gradient added to dx, in place", ALL, RIG_ADD_DX | RIG_JOINT | RIG_INPLACE_BWD, 1},
+    {"gradients added to those of parameters", ALL, RIG_ADD_DW, 1},
     {"like another batch", ALL, RIG_LIKE, 1},
 };
 

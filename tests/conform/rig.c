@@ -405,6 +405,8 @@ int rig_backward(rig_t *r, const inputs_t *in)
   if (r->how.flags & RIG_STATS) return run(r, CT_BWD_STATS);
   if (r->how.flags & RIG_JOINT) return run(r, back);
   if (back & CT_BWD_PARAM) CT_TRY(run(r, CT_BWD_PARAM)); /* before dx may overwrite dy */
+  a->adds_dw = (r->how.flags & RIG_ADD_DW) != 0;
+  if (a->adds_dw) CT_TRY(run(r, CT_BWD_PARAM));
   if (back & CT_BWD_DATA) CT_TRY(run(r, CT_BWD_DATA));
 out:
   return rc;

@@ -51,7 +51,8 @@ enum {
                         completes them */
   RIG_NO_DX = 64,      /**< BNORM with add: only dx2 is computed */
   RIG_NO_DX2 = 128,    /**< BNORM with add: only dx is computed */
-  RIG_ADD_DX = 256     /**< LNORM: dy2, which has the shape of x, is added to dx */
+  RIG_ADD_DX = 256,    /**< LNORM: dy2, which has the shape of x, is added to dx */
+  RIG_ADD_DW = 512     /**< the parameter gradients are written, then added to themselves */
 };
 typedef struct trial {
   const char *name;

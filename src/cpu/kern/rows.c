@@ -64,15 +64,17 @@ static void rows_sort(const rows_t *k, const float *x, int64_t *begin, int64_t *
     if ((int64_t)x[i] != skipped) order[begin[(int64_t)x[i] + 1]++] = i;
 }
 
-/* Sums one row of the table. */
+/* Sums one row of the table.  \a adds: to what is there, which is of float32. */
 static void rows_sum(const rows_t *k, int64_t count, const int64_t *order, const void *dy,
-                     int64_t row, void *out)
+                     int64_t row, void *out, int adds)
 {
   const ct_op_desc_t *d = &k->op.desc;
   int floats = d->x2.ndim == 0 || d->x2.dtype == CT_F32;
   for (int64_t c = 0; c < k->width; c += WIDTH) {
     double sum[WIDTH] = {0};
     int64_t wide = ct_least(WIDTH, k->width - c), to = row * k->width + c;
+    for (int64_t j = 0; j < wide && adds; j++)
+      sum[j] = (double)((const float *)out)[to + j];
     for (int64_t i = 0; i < count; i++) {
       const float *f = (const float *)dy + order[i] * k->width + c;
       const uint16_t *h = (const uint16_t *)dy + order[i] * k->width + c;
@@ -88,21 +90,21 @@ static void rows_sum(const rows_t *k, int64_t count, const int64_t *order, const
   }
 }
 
-/* Writes rows first … end - 1 of the gradient. */
+/* Writes rows first … end - 1 of the gradient, or adds to them. */
 static void rows_part(const rows_t *k, const int64_t *begin, const int64_t *order, const void *dy,
-                      int64_t first, int64_t end, void *out)
+                      int64_t first, int64_t end, void *out, int adds)
 {
   ct_dtype_t t = k->op.desc.x2.ndim ? k->op.desc.x2.dtype : CT_F32;
   size_t bytes = (size_t)k->width * ct_dtype_size(t);
   for (int64_t r = first, next; r < end; r = next) {
     next = r + 1;
     if (begin[r] < begin[r + 1]) {
-      rows_sum(k, begin[r + 1] - begin[r], order + begin[r], dy, r, out);
+      rows_sum(k, begin[r + 1] - begin[r], order + begin[r], dy, r, out, adds);
       continue;
     }
     while (next < end && begin[next] == begin[next + 1])
       next++;
-    memset(cpu__at(out, r * k->width, t), 0, (size_t)(next - r) * bytes);
+    if (!adds) memset(cpu__at(out, r * k->width, t), 0, (size_t)(next - r) * bytes);
   }
 }
 
@@ -120,7 +122,8 @@ static int rows_run(ct_op_t *op, const ct_op_args_t *a)
   rows_sort(k, a->x, begin, order);
 #pragma omp parallel for schedule(dynamic) if (k->rows * k->width > CPU__PARALLEL_MIN)
   for (int64_t p = 0; p < parts; p++)
-    rows_part(k, begin, order, a->dy, k->rows * p / parts, k->rows * (p + 1) / parts, out);
+    rows_part(k, begin, order, a->dy, k->rows * p / parts, k->rows * (p + 1) / parts, out,
+              a->adds_dw);
 out:
   return rc;
 }
@@ -133,6 +136,7 @@ static int rows_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   k->n = ct_shape_count(&d->x);
   k->rows = d->u.rows.rows;
   k->width = ct_op_row_width(d);
+  info->adds_dw = !d->x2.ndim;
   if (ct_op_goes_back(d)) info->scratch = (size_t)(k->rows + 2 + k->n) * sizeof(int64_t);
   return CT_OK;
 }
