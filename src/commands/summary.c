@@ -228,7 +228,9 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_if_any(t, "weights in reduced precision", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
   CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));
   CT_TRY(add_if_any(t, "averages of weights and buffers", bytes[CT_MEMORY_AVERAGES]));
-  CT_TRY(add_bytes(t, "gradients", bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS]));
+  CT_TRY(add_bytes(t, "gradients",
+                   bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS] +
+                       bytes[CT_MEMORY_LATE_ROWS]));
   CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
   CT_TRY(add_if_any(t, "whole states, for a checkpoint", bytes[CT_MEMORY_WHOLE_STATES]));
   CT_TRY(add_if_any(t, "batches: one in use, one prefetched", bytes[CT_MEMORY_BATCHES]));

@@ -39,6 +39,18 @@ static void map_param(const ct_plan_t *p, ct_arena_map_t *m, int i, zone_t zone)
   m->layout = ct_hash_int((int64_t)m->bytes[i], m->layout);
 }
 
+/* Returns the layer that first completes the gradient of a parameter: for a table with late rows
+ * (ct_late_rows_t) the last layer that uses it. */
+static int layer_of(const ct_plan_t *p, int param)
+{
+  const ct_graph_t *g = p->graph;
+  if (ct_plan_late(p, param) < 0) return g->param[param].layer;
+  for (int l = g->layers - 1; l > g->param[param].layer; l--)
+    for (int k = 0; k < g->layer[l].params; k++)
+      if (g->layer[l].param[k] == param) return l;
+  return g->param[param].layer;
+}
+
 /* Assigns offsets to the parameters of a zone from the last op to the first, since backward
  * completes the gradients of the last op first. */
 static void map_zone(const ct_plan_t *p, ct_arena_map_t *m, zone_t zone)
@@ -46,7 +58,7 @@ static void map_zone(const ct_plan_t *p, ct_arena_map_t *m, zone_t zone)
   const ct_graph_t *g = p->graph;
   for (int o = p->ops - 1; o >= 0; o--)
     for (int i = 0; i < g->params; i++)
-      if (p->op[o].layer >= 0 && g->param[i].layer == p->op[o].layer &&
+      if (p->op[o].layer >= 0 && layer_of(p, i) == p->op[o].layer &&
           zone_of(p, &g->param[i]) == zone)
         map_param(p, m, i, zone);
 }

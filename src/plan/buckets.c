@@ -8,6 +8,7 @@
 static int writes(const ct_plan_t *p, const ct_plan_launch_t *w, int param)
 {
   int layer = p->op[w->op].layer;
+  if (w->late) return 0;
   if (w->y >= 0 && p->value[w->y].param == param + 1) return 1;
   if (layer < 0 || !(w->pass & (CT_BWD_PARAM | CT_BWD_STATS))) return 0;
   for (int k = 0; k < p->graph->layer[layer].params; k++)

@@ -61,7 +61,19 @@ typedef struct ct_plan_launch {
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
   int adds; /**< 1: adds to the gradients of parameters, which an earlier launch wrote */
+  int late; /**< 1 + index in ct_plan_t.late; 0: none */
 } ct_plan_launch_t;
+
+/** A table whose gradient is complete, but for the rows of its embedding, before the last launches
+ * of backward, such as one that is also the weight of the last layer.  The embedding's launch does
+ * not run: it copies its indices and the gradients of its rows to ct_bind_t.late, and the caller
+ * adds those of all ranks to the reduced gradient. */
+typedef struct ct_late_rows {
+  int param;      /**< index in graph.param */
+  int op;         /**< in ct_plan_t.op */
+  int64_t sample; /**< indices of one sample */
+} ct_late_rows_t;
+#define CT_LATE_MAX 4
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
@@ -112,6 +124,9 @@ typedef struct ct_plan_opts {
   int sync_bn;             /**< training: batchnorms use the statistics of a group of ranks */
   int bytes;               /**< 1: the input is uint8, and an op converts it to floats */
   int channels_last;       /**< 1: the uint8 input is in CT_NHWC */
+  int64_t late_samples;    /**< training: samples of all ranks; the rows of a shared table are late
+                                (ct_late_rows_t) if so many samples have at most as many indices as
+                                the table has rows.  0: never */
   ct_loss_spec_t loss;     /**< the loss of the first output ... */
   ct_heads_t heads;        /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
@@ -139,7 +154,9 @@ typedef struct ct_plan {
   int output[CT_OUTPUTS];     /**< values of the outputs, plain float32; -1: it is not computed */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
-  size_t arena_bytes;         /**< activations, gradients and saved data */
+  ct_late_rows_t late[CT_LATE_MAX];
+  int lates;
+  size_t arena_bytes; /**< activations, gradients and saved data */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -199,6 +216,10 @@ typedef struct ct_bind {
   ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
   uint64_t seed;                       /**< dropout */
   int64_t step, first;
+  struct {
+    float *index; /**< [n * ct_late_rows_t.sample] */
+    char *row;    /**< gradients of the rows of these indices */
+  } late[CT_LATE_MAX];
 } ct_bind_t;
 
 /** Local, Hot.  Enqueues launch \a i. */
@@ -215,6 +236,10 @@ ct_heads_t ct_plan_heads(const ct_plan_opts_t *o);
 /** Local.  Prepares the only loss of a training plan for \a n samples as a separate op, for callers
  * that concatenate the outputs of several plans.  The caller owns *op. */
 int ct_plan_whole_loss(const ct_plan_t *p, int n, ct_op_t **op, size_t *scratch);
+
+/** Pure.  Returns the index in ct_plan_t.late of the table that is parameter \a param; -1: it is
+ * none. */
+int ct_plan_late(const ct_plan_t *p, int param);
 
 /** Returns the value that owns the memory of \a v: \a v itself, or the value whose memory \a v
  * uses. */

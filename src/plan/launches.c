@@ -213,6 +213,19 @@ out:
   return rc;
 }
 
+/* Returns 1 if the rows of a shared table are late, and lists the table. */
+static int is_late(ct_plan_t *p, const ct_plan_launch_t *w, int param)
+{
+  const ct_op_desc_t *d = &p->op[w->op].desc;
+  int64_t sample = ct_shape_count(&d->x) / p->o.n;
+  if (d->kind != CT_OP_ROWS || p->graph->param[param].frozen || p->lates == CT_LATE_MAX) return 0;
+  if (!p->o.late_samples || p->o.late_samples * sample > d->u.rows.rows) return 0;
+  if (ct_op_row_width(d) * (int64_t)ct_dtype_size(d->y.dtype) % (int64_t)sizeof(float)) return 0;
+  if (ct_plan_late(p, param) >= 0) return 0; /* a further embedding adds to the arena */
+  p->late[p->lates++] = (ct_late_rows_t){.param = param, .op = w->op, .sample = sample};
+  return 1;
+}
+
 /* Makes the launch add to the gradients of shared parameters that are in the arena already, or
  * sends them to new values. */
 static int divert(gradients_t *s, ct_plan_launch_t *w)
@@ -231,6 +244,7 @@ static int divert(gradients_t *s, ct_plan_launch_t *w)
       p->value[s->arena[param]].param = 1 + param;
     } else if (op->info.adds_dw && g->layer[op->layer].params == 1) {
       w->adds = 1;
+      if (is_late(p, w, param)) w->late = p->lates;
     } else {
       CT_TRY(new_value(p, &flat, &w->dw[k]));
     }

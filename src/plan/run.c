@@ -43,6 +43,18 @@ static void bind_loss(const ct_plan_op_t *o, const ct_bind_t *b, ct_op_args_t *a
   a->scale = h->scale;
 }
 
+/* Copies the indices of a table with late rows, and the gradients of the rows. */
+static int keep_rows(const ct_plan_t *p, const ct_plan_launch_t *w, const ct_bind_t *b,
+                     ct_queue_t *q)
+{
+  int rc = CT_OK, k = w->late - 1;
+  const ct_op_desc_t *d = &p->op[w->op].desc;
+  CT_TRY(p->be->mem->copy(q, b->late[k].index, run_at(p, b, w->x), ct_shape_bytes(&d->x)));
+  CT_TRY(p->be->mem->copy(q, b->late[k].row, run_at(p, b, w->dy), ct_shape_bytes(&d->y)));
+out:
+  return rc;
+}
+
 int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
 {
   const ct_plan_launch_t *w = &p->launch[i];
@@ -77,6 +89,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .step = b->step,
       .first = b->first,
   };
+  if (w->late) return keep_rows(p, w, b, q);
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
   if (o->desc.kind == CT_OP_LOSS) bind_loss(o, b, &a);
   for (int k = 0; k < CT_OP_PARAMS; k++)

@@ -88,6 +88,13 @@ int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op)
   return passes;
 }
 
+int ct_plan_late(const ct_plan_t *p, int param)
+{
+  for (int k = 0; k < p->lates; k++)
+    if (p->late[k].param == param) return k;
+  return -1;
+}
+
 int ct_plan_root(const ct_plan_t *p, int v)
 {
   while (p->value[v].same_as >= 0)

@@ -26,6 +26,7 @@ typedef enum {
   CT_MEMORY_NORMS,           /**< per-parameter norms for optimizer rules that need them (lars,
                               lamb) */
   CT_MEMORY_MATRIX,          /**< muon: workspace for a matrix */
+  CT_MEMORY_LATE_ROWS,       /**< rows of shared tables, of all ranks (train/late_rows.c) */
   CT_MEMORY_DEALT,           /**< mode dp: buffers that rank 0 scatters from and gathers into */
   CT_MEMORY_COUNT
 } ct_memory_kind_t;

@@ -17,6 +17,7 @@ typedef struct ct_step_opts {
   double clip_p;      /**< p of the norm; infinity: maximum norm */
   double clip_value;  /**< 0: off */
   int zero;
+  int late_rows;                 /**< 1: ct_parallel_opts_t.tied_rows */
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
   int lag;                       /**< ct_trainer_lag() where the host need not wait */
   double ema;                    /**< decay of the averaged weights; 0: no averaging */

@@ -19,6 +19,7 @@ typedef struct ct_parallel_opts {
   int64_t zero;         /**< 1: ZeRO-1, optimizer states are sharded over the ranks */
   int grad_dtype;       /**< float32|bf16 */
   int64_t verify_every; /**< steps; 0: never */
+  int tied_rows;        /**< 1: an embedding's rows of a tied table travel by themselves */
   int share_gpu;        /**< 1: several ranks may use one device */
 } ct_parallel_opts_t;
 extern const ct_opt_t ct_parallel_rows[];

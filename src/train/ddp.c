@@ -4,8 +4,9 @@
  * of the last one fills the gradient arena from one end. As soon as a bucket is full (and the sums
  * of earlier micro-batches are added), its all-reduce starts and overlaps with the next ops. A rank
  * that fails or has no samples sends zeros in the same order as the others and reports the failure
- * in the step status, so that no rank waits forever. Strategy `single` runs this code with one
- * rank. */
+ * in the step status, so that no rank waits forever. The rows of an embedding whose table is also
+ * the weight of a later layer follow after backward (late_rows.c). Strategy `single` runs this code
+ * with one rank. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
@@ -45,6 +46,7 @@ static int ddp_make(ct_trainer_t *t)
     CT_TRY(ct__arenas_take(t, CT_MEMORY_PARTIAL_SUMS, t->map.trained_bytes, &d->partial[l]));
   for (int k = 0; k < t->buckets && levels; k++)
     CT_TRY(make_sum(t, k, &d->sum[k]));
+  CT_TRY(ct__late_rows_make(t));
   CT_TRY(t->env.be->queue->mark(t->q, &d->ready)); /* a step needs no memory for it */
 out:
   return rc;
@@ -53,6 +55,7 @@ out:
 static void free_all(ct_trainer_t *t)
 {
   ddp_t *d = t->strategy;
+  ct__late_rows_free(t);
   if (!d) return;
   t->env.be->queue->unmark(d->ready);
   for (int i = 0; i < CT_BUCKETS_MAX; i++)
@@ -132,6 +135,7 @@ static void end_bucket(ct_trainer_t *t, int k)
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
   ct__step_leave(t);
+  ct__late_rows_add(t, k);
 }
 
 /* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
@@ -169,6 +173,7 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
+  CT_TRY(ct__late_rows_bind(t, n, bind));
   bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;
@@ -229,6 +234,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ct__repeat_begin(t, b, slot, report->want_norm);
   forward_backward(t, b);
   send_zeros(t, t->first.bucket, INT_MAX);
+  ct__late_rows_gather(t);
   ct__update_apply(t, at, report, end_bucket);
   ct__repeat_end(t);
 }

@@ -9,6 +9,7 @@ libctrain_a_SOURCES += \
   %D%/ddp.c \
   %D%/dp.c \
   %D%/input.c \
+  %D%/late_rows.c \
   %D%/launch_times.c \
   %D%/memory.c \
   %D%/memory_report.c \

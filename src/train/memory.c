@@ -38,6 +38,16 @@ static size_t statistics(const ct_trainer_env_t *e)
   return e->step_opts.sync_bn && most ? (size_t)(2 * most + 1) * sizeof(double) : 0;
 }
 
+/* Returns the samples of all ranks in a full batch, if rows of shared tables may travel by
+ * themselves, else 0. */
+static int64_t late_samples(const ct_trainer_env_t *e)
+{
+  const ct_step_opts_t *how = &e->step_opts;
+  int several = ct__memory_micro_batches(e, 1) > 1 || how->fixed_order;
+  if (!e->training || !how->late_rows || several || whole(e)) return 0;
+  return e->topo->size > 1 ? (int64_t)e->max_batch * e->topo->size : 0;
+}
+
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training)
 {
   const ct_dataset_t *bytes = e->bytes_of[training];
@@ -49,6 +59,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                           .sync_bn = e->training && statistics(e) > 0,
                           .bytes = bytes != NULL,
                           .channels_last = bytes && bytes->info.channels_last,
+                          .late_samples = training ? late_samples(e) : 0,
                           .loss = e->loss,
                           .heads = e->heads};
 }
@@ -230,8 +241,8 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
   bytes[CT_MEMORY_DEALT] = dealt(e);
 }
 
-void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
-                      int buckets, ct_memory_t *out)
+int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct__variant_t *first,
+                     int buckets, ct_memory_t *out)
 {
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
@@ -241,9 +252,11 @@ void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const 
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
   if (!e->be->in_place) bytes[CT_MEMORY_BATCHES] = batches(e);
   bytes[CT_MEMORY_CHANNEL_MAPS] = channel_maps(e);
-  size_t last, first = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
-  bytes[CT_MEMORY_CLASS_WEIGHTS] = first + last;
-  if (e->training) of_training(e, m, bucket, buckets, bytes);
+  size_t last, at = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
+  bytes[CT_MEMORY_CLASS_WEIGHTS] = at + last;
+  if (!e->training) return CT_OK;
+  of_training(e, m, first->bucket, buckets, bytes);
+  return ct__late_rows_bytes(e, first->plan, &bytes[CT_MEMORY_LATE_ROWS]);
 }
 
 /* ---- plans ---- */
@@ -339,7 +352,7 @@ static int add_fixed(memory_sum_t *a)
   CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_arena_map_make(a->first, &map));
   if (e->training) buckets = ct__memory_buckets(e, a->first, &map, bucket);
-  ct__memory_fixed(e, &map, bucket, buckets, a->out);
+  CT_TRY(ct__memory_fixed(e, &map, &(ct__variant_t){a->first, bucket}, buckets, a->out));
 out:
   ct_arena_map_clear(&map);
   ct_mem_free(bucket);

@@ -28,6 +28,11 @@ const ct_opt_t ct_parallel_rows[] = {
     CT_OPT_INT(
         ct_parallel_opts_t, verify_every, "0", 0, 1e18,
         "steps between checks that all ranks have identical parameters; 0: at the start only"),
+    CT_OPT_BOOL(ct_parallel_opts_t, tied_rows, "true",
+                "a table that is an embedding and also the weight of a later layer: its all-reduce "
+                "starts when the later layer's gradient is known, and the embedding's gradient "
+                "follows as the rows of a batch's tokens, if these are no more than the table has; "
+                "not with accumulate and shards"),
     CT_OPT_BOOL(ct_parallel_opts_t, share_gpu, "false",
                 "several ranks may use one GPU; their gradients are staged through host memory"),
     CT_OPT_END};

@@ -52,9 +52,10 @@ int ct__memory_all_bytes(const ct_trainer_env_t *e);
 /** Computes the bytes of one sample in each array that is copied to the device:
  * size[CT_INPUT_ARRAYS]. */
 void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
-/** Predicts the memory of all kinds but activations and scratch, which depend on the plans. */
-void ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_bucket_t *bucket,
-                      int buckets, ct_memory_t *out);
+/** Predicts the memory of all kinds but activations and scratch, which depend on the plans.
+ * \a first: the first plan and its buckets. */
+int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct__variant_t *first,
+                     int buckets, ct_memory_t *out);
 
 /* ---- arenas.c: device memory ---- */
 
@@ -316,6 +317,38 @@ char *ct__update_state(const ct_trainer_t *t, int s);
 int ct__update_widen(ct_trainer_t *t, int gather);
 void ct__update_narrow(ct_trainer_t *t);
 
+/* ---- late_rows.c: rows of shared tables that travel by themselves ---- */
+
+typedef struct ct__late_table {
+  ct_op_t *add;  /**< adds the rows of all ranks to the table's gradient */
+  int64_t most;  /**< indices of a rank, rounded up to whole cache lines */
+  int64_t row;   /**< floats of memory of a row */
+  float *index;  /**< device: of all ranks, [ranks * most] */
+  float *rows;   /**< device: [ranks * most * row] */
+  int64_t own;   /**< this rank's first index in `index` */
+  size_t offset; /**< of the table in the gradient arena */
+} ct__late_table_t;
+
+typedef struct ct__late_rows {
+  ct__late_table_t table[CT_LATE_MAX];
+  int tables;
+  void *scratch; /**< device */
+  int filled;    /**< 1: this rank's rows of the step were kept */
+} ct__late_rows_t;
+
+/** Local. Computes the bytes that ct__late_rows_make() allocates. */
+int ct__late_rows_bytes(const ct_trainer_env_t *e, const ct_plan_t *p, size_t *out);
+/** Local. Allocates the rows of all ranks and prepares the ops that add them. */
+int ct__late_rows_make(ct_trainer_t *t);
+void ct__late_rows_free(ct_trainer_t *t);
+/** Local, Hot. Makes backward of a batch of n samples keep its rows. */
+int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind);
+/** Collective, Hot, after backward. Gathers the rows of all ranks; those of a rank that failed, or
+ * has no samples, are zeros. */
+void ct__late_rows_gather(ct_trainer_t *t);
+/** Local, Hot. Adds the rows to the reduced gradients of a bucket's tables. */
+void ct__late_rows_add(ct_trainer_t *t, int bucket);
+
 /* ---- step.c: state of the steps in progress ---- */
 
 /** A step that was begun and is not ended yet; step k uses element k % 2. */
@@ -474,6 +507,7 @@ struct ct_trainer {
   ct__muon_t muon;
   ct__average_t average;
   ct__input_t input;
+  ct__late_rows_t late;
   ct__update_t update;
   ct__step_t step;
   ct__repeat_t repeat;
