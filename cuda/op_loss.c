@@ -10,8 +10,15 @@ static int is_whole(const ct_loss_spec_t *o)
 /* Returns the number of pixels, each with a number per class. */
 static int64_t pixels_of(const ct_op_desc_t *d)
 {
+  if (d->u.loss.classes_last) return 1;
   if (d->u.loss.kind == CT_LOSS_RELATIVE_L2) return ct_op_places(d);
   return ct_loss_by_class(d->u.loss.kind) ? ct_op_places(d) : 1;
+}
+
+/* Returns the number of rows of a sample, each with all classes. */
+static int64_t rows_of(const ct_op_desc_t *d)
+{
+  return d->u.loss.classes_last ? ct_op_pixels(d) : 1;
 }
 
 static int loss_prepare(ct_op_t *op, ct_op_info_t *info)
@@ -25,7 +32,7 @@ static int loss_prepare(ct_op_t *op, ct_op_info_t *info)
   }
   const ct_op_desc_t *d = &op->desc;
   int64_t samples = d->x.dim[0], pixels = pixels_of(d), outputs = ct_shape_sample(&d->x) / pixels;
-  info->scratch = (size_t)gpu__loss_rows(samples, pixels) * sizeof(gpu__loss_row_t);
+  info->scratch = (size_t)gpu__loss_rows(samples * rows_of(d), pixels) * sizeof(gpu__loss_row_t);
   if (is_whole(&d->u.loss))
     info->scratch = (size_t)samples * sizeof(gpu__loss_row_t) +
                     gpu__loss_samples_bytes(d->u.loss.kind, samples, outputs, pixels);
@@ -57,12 +64,13 @@ static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
   const ct_loss_spec_t *o = &d->u.loss;
   gpu__loss_of_t of = {.spec = *o,
                        .samples = d->x.dim[0],
-                       .outputs = ct_shape_sample(&d->x) / pixels_of(d),
+                       .outputs = ct_shape_sample(&d->x) / pixels_of(d) / rows_of(d),
                        .pixels = pixels_of(d),
+                       .rows = rows_of(d),
                        .share = ct_op_loss_share(d),
                        .x = a->x};
   if (ct_loss_has_labels(o)) of.labels = a->labels;
-  if (ct_loss_has_labels(o) && a->labels2 && a->mix) {
+  if (ct_loss_has_labels(o) && of.rows == 1 && a->labels2 && a->mix) {
     of.labels2 = a->labels2;
     of.mix = a->mix;
   }

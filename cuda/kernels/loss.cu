@@ -1,6 +1,7 @@
 /* Losses, with the formulas of src/ref/ref_loss.c.
  *
- * Each block loops over samples. Exponentials are float32, all sums double. Each sample writes its
+ * Each block loops over rows: samples, or with the classes last their places. Exponentials are
+ * float32, all sums double. Each row writes its
  * contribution to a table, which one block then sums, so that results do not depend on the order in
  * which blocks finish. */
 #include "cuda/kernels/loss.h"
@@ -59,7 +60,7 @@ CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_r
 
 CT_D double sample_weight(const gpu__loss_of_t &of, int64_t n)
 {
-  return of.sample_weight ? of.sample_weight[n] : 1;
+  return of.sample_weight ? of.sample_weight[n / of.rows] : 1;
 }
 
 CT_D double place_weight(const gpu__loss_of_t &of, int64_t i)
@@ -88,6 +89,15 @@ CT_D float largest_of(const float *x, int64_t n)
   for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
     max = gpu_larger(max, x[i]);
   return gpu_block_max(max);
+}
+
+/* Returns the weight of row n apart from that of its sample. */
+CT_D double own_weight(const gpu__loss_of_t &of, const aims &a, int64_t n)
+{
+  double own = 0;
+  for (int k = 0; k < 2; k++)
+    if (a.label[k] >= 0) own += a.share[k] * class_weight(of, a.label[k]);
+  return own * place_weight(of, n % of.rows);
 }
 
 /* Multiplies labels by their focal factors, or those of their slopes. */
@@ -128,14 +138,14 @@ CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, const aims &
 CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n)
 {
   const float *x = of.x + n * of.outputs;
-  double place = place_weight(of, 0);
   aims a = aims_of(of, n);
   gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, a.bad, a.bad_label};
-  for (int k = 0; k < 2; k++)
-    if (a.label[k] >= 0) row.weight += place * a.share[k] * class_weight(of, a.label[k]);
+  row.weight = own_weight(of, a, n);
   apply_focal(of, x, largest_of(x, of.outputs), 0, a);
   softmax_sums s = sums_of(of, x, a);
-  row.sum = place * (s.q * log(s.exp) + s.below);
+  double all = log(s.exp) + (double)s.largest;
+  row.sum = place_weight(of, n % of.rows) * (s.q * log(s.exp) + s.below);
+  row.sum += of.spec.z_loss * row.weight * all * all;
   if (a.label[0] < 0) return row;
   row.samples = 1;
   count_hits(x, of.outputs, a.label[0], row);
@@ -146,12 +156,15 @@ CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, float scale,
 {
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
+  double z = 2 * of.spec.z_loss * own_weight(of, a, n), place = place_weight(of, n % of.rows);
   apply_focal(of, x, largest_of(x, of.outputs), 1, a);
   softmax_sums s = sums_of(of, x, a);
-  scale *= (float)place_weight(of, 0);
-  float part = (float)(s.q / s.exp);
-  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x)
-    dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - (float)wanted(of, a, i));
+  z *= log(s.exp) + (double)s.largest;
+  float part = (float)((place * s.q + z) / s.exp), own = (float)place;
+  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
+    float want = own * (float)wanted(of, a, i);
+    dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - want);
+  }
 }
 
 /* ---- losses of outputs one by one ---- */
@@ -318,30 +331,13 @@ CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *
 
 /* ---- sum over samples ---- */
 
-/* Returns what a sample adds to the divisor; own: its weight apart from data.weight. */
-CT_D double counted_as(const gpu__loss_of_t &of, double sample, double own)
-{
-  switch (of.spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return 1;
-  case CT_DIVISOR_SAMPLES:
-    return sample;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
 {
-  for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
+  for (int64_t n = blockIdx.x; n < of.samples * of.rows; n += gridDim.x) {
     gpu__loss_row_t row =
         of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n) : points(of, n);
     row.sum *= sample_weight(of, n);
-    row.weight = counted_as(of, sample_weight(of, n), row.weight);
+    row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
   }
 }
@@ -349,7 +345,7 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
 CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu__step_params_t *at,
                         float *dx)
 {
-  for (int64_t n = blockIdx.x; n < of.samples; n += gridDim.x) {
+  for (int64_t n = blockIdx.x; n < of.samples * of.rows; n += gridDim.x) {
     float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
     if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
       cross_entropy_slopes(of, n, scale, dx);
@@ -417,12 +413,13 @@ extern "C" cudaError_t gpu__loss_sum_up(const gpu__loss_of_t *of, int64_t count,
 extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                                  gpu__bad_label_t *bad, cudaStream_t stream)
 {
-  int64_t count = gpu__loss_rows(of->samples, of->pixels);
+  int64_t count = gpu__loss_rows(of->samples * of->rows, of->pixels);
   if (of->pixels > 1) {
     cudaError_t e = gpu__loss_pixels(of, rows, stream);
     if (e != cudaSuccess) return e;
   } else {
-    CT_LAUNCH(forward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, rows);
+    CT_LAUNCH(forward, gpu_grid(of->samples * of->rows, 1), threads_for(of->outputs), stream, *of,
+              rows);
   }
   CT_LAUNCH(sum_up, 1, 256, stream, *of, count, rows, loss, bad);
   return cudaGetLastError();
@@ -433,7 +430,7 @@ extern "C" cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_pa
                                           cudaStream_t stream)
 {
   if (of->pixels > 1) return gpu__loss_pixels_backward(of, params, at, dx, stream);
-  CT_LAUNCH(backward, gpu_grid(of->samples, 1), threads_for(of->outputs), stream, *of, params, at,
-            dx);
+  CT_LAUNCH(backward, gpu_grid(of->samples * of->rows, 1), threads_for(of->outputs), stream, *of,
+            params, at, dx);
   return cudaGetLastError();
 }

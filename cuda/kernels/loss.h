@@ -15,12 +15,14 @@ typedef struct gpu__loss_of {
   ct_loss_spec_t spec;
   int64_t samples, outputs;
   int64_t pixels; /**< pixels per sample, each with `outputs` outputs; 1 for losses of outputs one
-                     by one */
+                     by one, and with the classes last */
+  int64_t rows;   /**< with the classes last: pixels per sample, each a row of x; else 1 */
   double share;   /**< ct_op_loss_share() */
-  const float *x; /**< [samples, outputs, pixels] */
-  const int32_t *labels; /**< [samples, pixels]; for CROSS_ENTROPY and one-hot targets */
+  const float *x; /**< [samples, outputs, pixels] or [samples, rows, outputs] */
+  const int32_t *labels; /**< [samples, pixels * rows]; for CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;
-  const float *mix; /**< both or neither, and only with pixels 1: labels[i] has weight mix[i],
+  const float
+      *mix; /**< both or neither, and only with one label per sample: labels[i] has weight mix[i],
                        labels2[i] the rest */
   const float *targets, *class_weight;
   const float *place_weight;  /**< [ct_op_places()] */
@@ -44,7 +46,7 @@ typedef struct gpu__bad_label {
 /** gpu__loss_forward() computes *loss (staging memory): sums over all samples, in an order that
  * depends only on the number of samples. rows: workspace of gpu__loss_rows() rows. An invalid label
  * makes the sum NaN and is written to *bad. */
-int64_t gpu__loss_rows(int64_t samples, int64_t pixels);
+int64_t gpu__loss_rows(int64_t samples, int64_t pixels); /* samples: also rows */
 cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t *loss,
                       gpu__bad_label_t *bad, cudaStream_t stream);
 /** Computes dx = scale * d(sum of the samples' losses)/dx, with the scale of the step

@@ -1,7 +1,8 @@
-/** \file loss_focal.h  The focal factor of a loss, for kernels. Module-internal. */
+/** \file loss_focal.h  Formulas that the kernels of losses share. Module-internal. */
 #ifndef GPU_LOSS_FOCAL_H
 #define GPU_LOSS_FOCAL_H
 #include "cuda/kernels/kernel.h"
+#include "cuda/kernels/loss.h"
 
 /** Returns the focal factor (1 - p)^gamma of the loss of a label with log-probability u = log p;
  * slope 1: of its derivative with respect to u. */
@@ -12,6 +13,24 @@ CT_D double gpu_focal(double gamma, double u, int slope)
   if (rest <= 0) return 0;
   double power = pow(rest, gamma);
   return power - (slope ? gamma * power / rest * p * u : 0);
+}
+
+/** ct_loss_counted() */
+CT_D double gpu_loss_counted(const gpu__loss_of_t &of, double sample, double own, double elements,
+                             double part)
+{
+  switch (of.spec.divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return elements;
+  case CT_DIVISOR_SAMPLES:
+    return sample * part;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
 }
 
 #endif

@@ -84,26 +84,10 @@ CT_D void add_pixel(const gpu__loss_of_t &of, const pixel &p, gpu__loss_row_t &r
   for (int64_t c = 0; smoothing > 0 && c < p.classes; c++)
     spread += weight_of(of, c) * (rest - p.x[c * p.apart]);
   row.sum += p.place * smoothing / (double)p.classes * spread;
+  row.sum += of.spec.z_loss * p.weight * rest * rest;
   row.samples++;
   row.top1 += ahead < 1;
   row.top5 += ahead < 5;
-}
-
-/* Returns what a pixel adds to the divisor; sample: weight of the sample. */
-CT_D double counted_as(const gpu__loss_of_t &of, const pixel &p, double sample)
-{
-  switch (of.spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return is_counted(of, p) ? p.weight : 0;
-  case CT_DIVISOR_ELEMENTS:
-    return 1;
-  case CT_DIVISOR_SAMPLES:
-    return sample / (double)of.pixels;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
 }
 
 /* Each block loops over rows. */
@@ -122,7 +106,9 @@ CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
         row.bad = 1;
         if (p.label > bad_label) bad_label = p.label;
       }
-      row.weight += counted_as(of, p, sample);
+      double own = of.place_weight ? of.place_weight[i] : 1;
+      own = is_counted(of, p) ? own * weight_of(of, p.label) : 0;
+      row.weight += gpu_loss_counted(of, sample, own, 1, 1 / (double)of.pixels);
       if (is_counted(of, p)) add_pixel(of, p, row);
     }
     row.sum = gpu_block_sum(row.sum);
@@ -154,12 +140,13 @@ CT_KERNEL void pixels_backward(gpu__loss_of_t of, gpu__step_params_t params,
     int64_t n = i / of.pixels;
     pixel p = pixel_of(of, n, i % of.pixels);
     float *to = dx + (p.x - of.x);
-    double scale = at ? at->scale : params.scale, spread = 0, own = 0;
+    double scale = at ? at->scale : params.scale, spread = 0, own = 0, z = 0;
     if (is_counted(of, p)) {
       own = (1 - smoothing) * p.weight * focal_of(of, p, 1);
       spread = p.place * smoothing / (double)p.classes;
+      z = 2 * of.spec.z_loss * p.weight * (log(p.exp) + (double)p.largest);
     }
-    float part = (float)(scale * (own + spread * weights) / p.exp);
+    float part = (float)(scale * (own + spread * weights + z) / p.exp);
     for (int64_t c = 0; c < p.classes; c++) {
       double wanted = spread * weight_of(of, c) + (c == p.label ? own : 0);
       to[c * p.apart] = part * expf(p.x[c * p.apart] - p.largest) - (float)(scale * wanted);

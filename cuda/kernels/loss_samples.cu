@@ -5,6 +5,7 @@
  * float32, all sums double. */
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/loss.h"
+#include "cuda/kernels/loss_focal.h"
 
 enum { THREADS = 256, OWN = 4, AT_ONCE = OWN * THREADS }; /* OWN: places of a thread */
 
@@ -210,23 +211,6 @@ CT_KERNEL void sum_places(gpu__loss_of_t of, int64_t rows, int64_t of_sample, in
   }
 }
 
-/* Returns what a sample adds to the divisor. */
-CT_D double counted_as(const gpu__loss_of_t &of, double sample, double own)
-{
-  switch (of.spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return of.spec.kind == CT_LOSS_SOFT_CROSS_ENTROPY ? (double)of.pixels : 1;
-  case CT_DIVISOR_SAMPLES:
-    return sample;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 /* Returns the row of a sample with these sums. */
 CT_D gpu__loss_row_t row_of(const gpu__loss_of_t &of, int64_t n, const double *s)
 {
@@ -243,8 +227,9 @@ CT_D gpu__loss_row_t row_of(const gpu__loss_of_t &of, int64_t n, const double *s
       loss += class_weight(of, c) / all *
               (1 - (2 * s[FIXED + 2 * c] + smooth) / (s[FIXED + 2 * c + 1] + smooth));
   }
-  gpu__loss_row_t row = {
-      sample * loss, counted_as(of, sample, own), error, (int32_t)seen, 0, 0, 0, 0};
+  double elements = of.spec.kind == CT_LOSS_SOFT_CROSS_ENTROPY ? (double)of.pixels : 1;
+  double weight = gpu_loss_counted(of, sample, own, elements, 1);
+  gpu__loss_row_t row = {sample * loss, weight, error, (int32_t)seen, 0, 0, 0, 0};
   if (!of.labels) return row;
   row.abs_error = 0;
   row.samples = (int32_t)s[SEEN];

@@ -178,7 +178,7 @@ typedef struct ct_op_args {
   const int32_t *labels2;    /**< LOSS: other label of a mixed sample (mix[i] < 1); or NULL */
   const float *mix;          /**< LOSS: weight of labels[i] against labels2[i]; NULL: 1 */
   const float *targets;      /**< LOSS: [n, K] */
-  const float *class_weight; /**< LOSS: [K], or of all outputs (ct_op_class_weights()) */
+  const float *class_weight; /**< LOSS: [K], or of all outputs (ct_op_classes()) */
   const float *place_weight; /**< LOSS: [ct_op_places()], factor of a loss at its place */
   const float *sample_weight; /**< LOSS: [n], factor of a sample's loss and weight */
   ct_loss_t *loss;            /**< LOSS */

@@ -253,7 +253,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  FAKE_QUANT x, w[0] range [2] -> y              x, dy -> dx
  *           training: first updates w[0] with x
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
- *           over classes: x [N,K] or [N,K,…]
+ *           over classes: x [N,K], [N,K,…] or
+ *           [N,…,K] (classes_last)
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -496,14 +497,14 @@ const char *ct_resize_name(ct_resize_t mode);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Returns the number of labels that a LOSS with x [N,K,…] has per sample: CROSS_ENTROPY, DICE: the
- * number of pixels; else 1. */
+/** Returns the number of classes of a LOSS of classes; else that of the outputs of a sample. */
+int64_t ct_op_classes(const ct_op_desc_t *d);
+/** Returns the number of labels that a LOSS has per sample: CROSS_ENTROPY, DICE: the number of
+ * pixels; else 1. */
 int64_t ct_op_pixels(const ct_op_desc_t *d);
 /** Returns the number of place weights of a LOSS: of the pixels of a sample if it is of classes,
  * else of its outputs. */
 int64_t ct_op_places(const ct_op_desc_t *d);
-/** Returns the number of class weights of a LOSS. */
-int64_t ct_op_class_weights(const ct_op_desc_t *d);
 /** Returns the factor of an output's loss in the sum over its sample, for CT_POINT_LOSS_LIST. */
 double ct_op_loss_share(const ct_op_desc_t *d);
 /** Properties of a kind of op: its row of CT_OP_LIST. */

@@ -68,7 +68,10 @@ typedef struct ct_loss_spec {
   int logs;     /**< KL: targets are logarithms (log_target); POISSON: outputs are (log_input) */
   double gamma; /**< CROSS_ENTROPY, BCE: exponent of the focal factor; 0: none */
   double alpha; /**< BCE: weight of the target 1, where 0 has 1 - alpha; 0: both have 1 */
-  double param; /**< HUBER: delta; SMOOTH_L1: beta; HINGE_EMBEDDING: margin; DICE, SIGMOID_DICE:
+  int classes_last; /**< CROSS_ENTROPY: x is [N,…,K]; 0: [N,K,…] */
+  double z_loss;    /**< CROSS_ENTROPY: factor of the squared log of the sum of exp(x), which is
+                         added to the loss of each label; 0: none */
+  double param;     /**< HUBER: delta; SMOOTH_L1: beta; HINGE_EMBEDDING: margin; DICE, SIGMOID_DICE:
                    smooth */
 } ct_loss_spec_t;
 
@@ -83,6 +86,10 @@ int ct_loss_softmax(ct_loss_kind_t kind);
 int ct_loss_sigmoid(ct_loss_kind_t kind);
 /** Returns 1 if a loss is of outputs one by one: CT_POINT_LOSS_LIST. */
 int ct_loss_is_point(ct_loss_kind_t kind);
+/** Returns what elements of a sample add to the divisor.  sample: weight of the sample; own: their
+ * weight apart from it; part: their part of the sample. */
+double ct_loss_counted(const ct_loss_spec_t *o, double sample, double own, double elements,
+                       double part);
 /** Returns 1 if a LOSS compares with labels, 0: with targets. */
 int ct_loss_has_labels(const ct_loss_spec_t *o);
 

@@ -237,12 +237,30 @@ int ct_loss_has_labels(const ct_loss_spec_t *o)
 int64_t ct_op_places(const ct_op_desc_t *d)
 {
   int64_t outputs = ct_shape_sample(&d->x);
-  return ct_loss_by_class(d->u.loss.kind) ? outputs / d->x.dim[1] : outputs;
+  return ct_loss_by_class(d->u.loss.kind) ? outputs / ct_op_classes(d) : outputs;
 }
 
-int64_t ct_op_class_weights(const ct_op_desc_t *d)
+int64_t ct_op_classes(const ct_op_desc_t *d)
 {
-  return ct_loss_by_class(d->u.loss.kind) ? d->x.dim[1] : ct_shape_sample(&d->x);
+  if (!ct_loss_by_class(d->u.loss.kind)) return ct_shape_sample(&d->x);
+  return d->x.dim[d->u.loss.classes_last ? d->x.ndim - 1 : 1];
+}
+
+double ct_loss_counted(const ct_loss_spec_t *o, double sample, double own, double elements,
+                       double part)
+{
+  switch (o->divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return elements;
+  case CT_DIVISOR_SAMPLES:
+    return sample * part;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
 }
 
 double ct_op_loss_share(const ct_op_desc_t *d)

@@ -516,6 +516,7 @@ static const char *check_loss_numbers(const ct_loss_spec_t *o)
   if (!(o->gamma >= 0 && o->gamma < INFINITY)) return "the focal gamma is negative";
   if (o->gamma > 0 && !focal) return "a focal gamma is for cross_entropy and bce";
   if (o->gamma > 0 && o->label_smoothing > 0) return "a focal gamma with label smoothing";
+  if (!(o->z_loss >= 0 && o->z_loss < INFINITY)) return "the z-loss is negative";
   if (!(o->alpha >= 0 && o->alpha < 1)) return "the focal alpha is not in 0 to 1";
   int needs =
       o->kind == CT_LOSS_HUBER || o->kind == CT_LOSS_DICE || o->kind == CT_LOSS_SIGMOID_DICE;
@@ -533,8 +534,10 @@ static const char *check_loss(const ct_op_desc_t *d)
   if ((why = check_loss_numbers(o)) != NULL) return why;
   if (o->one_hot && !ct_loss_is_point(o->kind))
     return "one-hot labels are of losses of outputs one by one";
-  return !ct_loss_by_class(o->kind) || d->x.ndim >= 2 ? NULL
-                                                      : "expected logits of N x classes x pixels";
+  if (ct_loss_by_class(o->kind) && d->x.ndim < 2) return "expected logits of N x classes x pixels";
+  if (o->kind == CT_LOSS_CROSS_ENTROPY) return NULL;
+  return o->classes_last || o->z_loss != 0 ? "a z-loss or classes last are for cross_entropy"
+                                           : NULL;
 }
 
 static const char *check_gradstat(const ct_op_desc_t *d)

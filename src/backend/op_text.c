@@ -139,6 +139,8 @@ static void put_loss(text_t *t, const ct_loss_spec_t *o)
   if (o->gamma != 0) op_put(t, " gamma %g", o->gamma);
   if (o->alpha != 0) op_put(t, " alpha %g", o->alpha);
   if (o->param != 0) op_put(t, " param %g", o->param);
+  if (o->z_loss != 0) op_put(t, " z %g", o->z_loss);
+  put_word(t, o->classes_last, "classes_last");
   if (o->has_ignored) op_put(t, " ignores %d", o->ignored);
 }
 

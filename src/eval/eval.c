@@ -25,8 +25,20 @@ typedef struct counting {
   ct__field_errors_t errors;
   const ct_dataset_t *data;
   float *logits;             /* of a batch; NULL: not needed */
+  float *one;                /* of a sample */
   ct_loss_t sum[CT_OUTPUTS]; /* per loss */
 } counting_t;
+
+/* Puts the classes of each sample, which were last, before its places. */
+static void classes_first(const ct__compared_t *s, float *out, float *of_sample)
+{
+  int64_t count = s->classes * s->places;
+  for (int64_t n = 0; n < s->n; n++) {
+    memcpy(of_sample, out + n * count, (size_t)count * sizeof *out);
+    for (int64_t i = 0; i < count; i++)
+      out[n * count + i % s->classes * s->places + i / s->classes] = of_sample[i];
+  }
+}
 
 /* Copies the outputs of a batch from the device, once for all metrics. */
 static int count_outputs(counting_t *c, const ct_batch_t *b)
@@ -43,6 +55,7 @@ static int count_outputs(counting_t *c, const ct_batch_t *b)
   else
     batch.targets = h->target ? target : b->targets;
   CT_TRY(ct_trainer_output(c->t, h->output, c->logits));
+  if (h->loss.classes_last) classes_first(&batch, c->logits, c->one);
   CT_TRY(ct__class_counts_batch(&c->classes, &batch));
   ct__ranking_batch(&c->ranking, &batch);
   ct__field_errors_batch(&c->errors, &batch);
@@ -102,7 +115,8 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
     goto out;
   c->logits = ct_mem_array(most * c->shape.classes * c->shape.places, sizeof *c->logits,
                            "the outputs of a batch");
-  CT_TRY(c->logits ? CT_OK : CT_ERR_NOMEM);
+  c->one = ct_mem_array(c->shape.classes * c->shape.places, sizeof *c->one, "a sample's outputs");
+  CT_TRY(c->logits && c->one ? CT_OK : CT_ERR_NOMEM);
 out:
   return rc;
 }
@@ -234,6 +248,7 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   if (!*stop) CT_TRY(eval_sum_up(c, out));
 out:
   ct_mem_free(c->logits);
+  ct_mem_free(c->one);
   ct__class_counts_close(&c->classes);
   ct__ranking_close(&c->ranking);
   ct__field_errors_close(&c->errors);

@@ -13,8 +13,9 @@ typedef struct ct_loss_opts {
   ct_opt_doubles_t class_weights; /**< none: all 1 */
   int reduction;                  /**< ct_divisor_t */
   char *ignore_index;             /**< "": none */
-  double gamma, alpha;            /**< focal loss */
-  ct_opt_doubles_t pos_weight;    /**< one for all channels, or one each; none: 1 */
+  double z_loss;
+  double gamma, alpha;         /**< focal loss */
+  ct_opt_doubles_t pos_weight; /**< one for all channels, or one each; none: 1 */
   double delta, beta, margin, smooth;
   int log_target, log_input;
   char *ignore_value;  /**< "": none */
@@ -59,13 +60,16 @@ int ct_losses_outputs(const ct_losses_t *l, const ct_graph_t *g, int out[CT_OUTP
  * targets; if not, MSE, L1 and BCE use labels as one-hot.  CT_ERR_USAGE names the key: an option
  * that the kind of loss does not have, or an ignore_index that is not a number. */
 int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out);
+/** Pure.  Returns 1 if the classes are the last dim of the layer's output, with \a labels per
+ * sample, as after a linear layer over sequences; 0: they are the second dim. */
+int ct_loss_classes_last(const ct_loss_opts_t *o, const ct_layer_t *layer, int64_t labels);
 /** Checks that the loss suits the data.  CT_ERR_USAGE: the loss is cross_entropy, which needs
  * labels, but samples have \a targets > 0 real-valued targets. */
 int ct_loss_check_targets(const ct_loss_opts_t *o, int64_t targets);
 /** Checks the options against model and data.  \a outputs: model.classes; \a targets: real-valued
  * targets per sample, 0 if it has labels; \a pixels: labels per sample.  CT_ERR_USAGE names the
- * key, or the layer whose output does not suit cross-entropy (N x classes, or N x classes x
- * pixels). */
+ * key, or the layer whose output does not suit cross-entropy (N x classes, N x classes x pixels, or
+ * N x places x classes). */
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels);
 /** ct_loss_check() for the output \a layer of the graph; \a what: "the last layer", or what else it

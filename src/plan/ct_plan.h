@@ -107,7 +107,7 @@ typedef struct ct_head {
   int output;                /**< number of the output of the graph that it is of */
   int target;                /**< 0: the first target of the data; k: the k-th further one */
   double weight;             /**< factor of this loss in the sum of the losses */
-  const float *class_weight; /**< borrowed; [ct_op_class_weights()]; NULL: 1 */
+  const float *class_weight; /**< borrowed; [ct_op_classes()]; NULL: 1 */
   const float *place_weight; /**< borrowed; [ct_op_places()]; NULL: 1 */
 } ct_head_t;
 typedef struct ct_heads {

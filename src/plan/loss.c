@@ -30,6 +30,9 @@ const ct_opt_t ct_loss_rows[] = {
     CT_OPT_TEXT(ct_loss_opts_t, ignore_index, "",
                 "cross_entropy, dice: samples or pixels with this label are ignored, such as -100; "
                 "empty: none"),
+    CT_OPT_DOUBLE(ct_loss_opts_t, z_loss, "0", 0, 1e30,
+                  "cross_entropy: factor of the mean of log(sum of exp(outputs))^2, which is added "
+                  "to the loss and keeps the outputs small, such as 1e-4; 0: none"),
     CT_OPT_DOUBLE(ct_loss_opts_t, gamma, "0", 0, 100,
                   "cross_entropy, bce: focal loss: factor (1 - p)^gamma of the loss, with the "
                   "probability p of the label or target, such as 2; 0: none"),
@@ -96,7 +99,7 @@ typedef struct loss_key {
   int given;
   unsigned kinds;
 } loss_key_t;
-enum { LOSS_KEYS = 19 };
+enum { LOSS_KEYS = 20 };
 
 static void list_keys(const ct_loss_opts_t *o, loss_key_t out[LOSS_KEYS])
 {
@@ -105,6 +108,7 @@ static void list_keys(const ct_loss_opts_t *o, loss_key_t out[LOSS_KEYS])
       {"label_smoothing", o->label_smoothing != 0, OF_ENTROPY},
       {"class_weights", o->class_weights.n > 0, OF_ENTROPY | OF_DICE},
       {"ignore_index", o->ignore_index[0] != '\0', OF(CT_LOSS_CROSS_ENTROPY) | OF(CT_LOSS_DICE)},
+      {"z_loss", o->z_loss != 0, OF(CT_LOSS_CROSS_ENTROPY)},
       {"gamma", o->gamma != 0, OF(CT_LOSS_CROSS_ENTROPY) | OF(CT_LOSS_BCE)},
       {"alpha", o->alpha != 0, OF(CT_LOSS_BCE)},
       {"pos_weight", o->pos_weight.n > 0, OF(CT_LOSS_BCE)},
@@ -216,6 +220,7 @@ int ct_loss_spec(const ct_loss_opts_t *o, int has_targets, ct_loss_spec_t *out)
                                   : o->kind == CT_LOSS_POISSON ? o->log_input
                                                                : 0,
                           .gamma = o->gamma,
+                          .z_loss = o->z_loss,
                           .alpha = o->alpha,
                           .param = param_of(o)};
 out:
@@ -276,6 +281,17 @@ out:
   return rc;
 }
 
+int ct_loss_classes_last(const ct_loss_opts_t *o, const ct_layer_t *layer, int64_t labels)
+{
+  const ct_shape_t *s = &layer->out;
+  int64_t outputs = ct_shape_sample(s);
+  const char *kind = layer->ops->kind;
+  if (o->kind != CT_LOSS_CROSS_ENTROPY || s->ndim < 3) return 0;
+  if (outputs / s->dim[s->ndim - 1] != labels) return 0;
+  return outputs / s->dim[1] != labels || strcmp(kind, "linear") == 0 ||
+         strcmp(kind, "matmul") == 0;
+}
+
 int ct_loss_check(const ct_loss_opts_t *o, const ct_graph_t *g, int64_t outputs, int64_t targets,
                   int64_t pixels)
 {
@@ -291,28 +307,31 @@ int ct_loss_check_layer(const ct_loss_opts_t *o, const char *what, const ct_laye
   ct_loss_spec_t spec;
   char shape[80];
   CT_TRY(ct_loss_spec(o, targets > 0, &spec));
+  spec.classes_last = ct_loss_classes_last(o, last, pixels);
   CT_TRY(ct_loss_check_targets(o, targets));
   if (targets && ct_shape_sample(&last->out) != targets)
     CT_FAIL(CT_ERR_USAGE, "%s '%s' (%s) gives %s, but a sample has %" PRId64 " targets", what,
             last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), targets);
-  if (is_xent && pixels == 1 && last->out.ndim != 2)
+  if (is_xent && pixels == 1 && last->out.ndim != 2 && !spec.classes_last)
     CT_FAIL(CT_ERR_USAGE,
             "%s '%s' (%s) gives %s, but %s (loss.kind) is of N x "
             "classes: end with flatten or linear",
             what, last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape),
             kind);
   if (is_xent && ct_loss_pixels(&spec, &last->out) != pixels)
-    CT_FAIL(
-        CT_ERR_USAGE,
-        "%s '%s' (%s) gives %s, but a sample has %" PRId64
-        " labels, one per pixel: the output must have %s",
-        what, last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape), pixels,
-        last->out.ndim > 3 ? "the same height and width"
-                           : "N x classes x places, and y.argmax(1) in NumPy makes one label of "
-                             "a one-hot row");
+    CT_FAIL(CT_ERR_USAGE,
+            "%s '%s' (%s) gives %s, but a sample has %" PRId64
+            " labels, one per pixel: the output must have %s",
+            what, last->name, last->ops->kind, ct_shape_text(&last->out, shape, sizeof shape),
+            pixels,
+            last->out.ndim > 3 ? "the same height and width"
+                               : "N x classes x places or N x places x classes, and y.argmax(1) in "
+                                 "NumPy makes one label of "
+                                 "a one-hot row");
   if (!is_xent && pixels > 1)
     CT_FAIL(CT_ERR_USAGE, "loss.kind is %s, but a sample has a label per pixel", kind);
-  if (ct_loss_by_class((ct_loss_kind_t)o->kind)) outputs = last->out.dim[1];
+  if (ct_loss_by_class((ct_loss_kind_t)o->kind))
+    outputs = last->out.dim[spec.classes_last ? last->out.ndim - 1 : 1];
   CT_TRY(check_weights(o, outputs));
   if (o->pos_weight.n > 1 && o->pos_weight.n != last->out.dim[1])
     CT_FAIL(CT_ERR_USAGE,

@@ -26,6 +26,7 @@ static pixel_t pixel_of(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t i)
 {
   int64_t pixels = ct_op_pixels(d), classes = ct_shape_sample(&d->x) / pixels;
   int64_t first = i / pixels * pixels * classes + i % pixels;
+  if (d->u.loss.classes_last) return (pixel_t){i, (const float *)a->x + i * classes, classes, 1};
   return (pixel_t){i, (const float *)a->x + first, classes, pixels};
 }
 
@@ -42,25 +43,6 @@ static double sample_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_
 static double share_of_first(const ct_op_args_t *a, int64_t n)
 {
   return a->labels2 && a->mix ? a->mix[n] : 1;
-}
-
-/* Returns what elements of a sample add to the divisor; own: their weight apart from that of the
- * sample, part: of the sample. */
-static double counted_as(const ct_op_desc_t *d, double sample, double own, double elements,
-                         double part)
-{
-  switch (d->u.loss.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return elements;
-  case CT_DIVISOR_SAMPLES:
-    return sample * part;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
 }
 
 static void add_aim(aims_t *to, const ct_loss_spec_t *o, int32_t label, double share)
@@ -150,6 +132,17 @@ static double class_weight(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t
   return d->u.loss.weighted ? a->class_weight[i] : 1;
 }
 
+/* Returns the weight of a pixel's loss apart from that of its sample. */
+static double own_weight(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t *aims,
+                         int64_t at)
+{
+  double own = 0;
+
+  for (int k = 0; k < aims->n; k++)
+    own += aims->share[k] * class_weight(d, a, aims->label[k]);
+  return own * place_weight(d, a, at % ct_op_pixels(d));
+}
+
 /* Returns q of class i. */
 static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t *aims, int64_t i)
 {
@@ -157,7 +150,7 @@ static double wanted(const ct_op_desc_t *d, const ct_op_args_t *a, const aims_t 
 
   for (int k = 0; k < aims->n; k++) {
     if (aims->label[k] == i) sum += aims->share[k] * (1 - smoothing);
-    sum += aims->share[k] * smoothing / (double)d->x.dim[1];
+    sum += aims->share[k] * smoothing / (double)ct_op_classes(d);
   }
   return sum * class_weight(d, a, i);
 }
@@ -185,11 +178,11 @@ static void xent_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const pix
 {
   const ct_loss_spec_t *o = &d->u.loss;
   aims_t aims = aims_of(o, a, p->at);
-  double all = log_sum(p), own = 0, place = place_weight(d, a, p->at % ct_op_pixels(d));
+  double all = log_sum(p), own = own_weight(d, a, &aims, p->at);
+  double place = place_weight(d, a, p->at % ct_op_pixels(d));
 
-  for (int k = 0; k < aims.n; k++)
-    own += place * aims.share[k] * class_weight(d, a, aims.label[k]);
-  loss->weight += counted_as(d, weight, own, 1, 1 / (double)ct_op_pixels(d));
+  loss->weight += ct_loss_counted(&d->u.loss, weight, own, 1, 1 / (double)ct_op_pixels(d));
+  loss->sum += weight * own * o->z_loss * all * all;
   scale_aims(o, p, all, 0, &aims);
   for (int64_t i = 0; i < p->classes; i++) {
     double q = weight * place * wanted(d, a, &aims, i);
@@ -205,14 +198,14 @@ static void xent_backward(const ct_op_desc_t *d, const ct_op_args_t *a, const pi
 {
   float *dx = (float *)a->dx + (p->x - (const float *)a->x);
   aims_t aims = aims_of(&d->u.loss, a, p->at);
-  double all = log_sum(p), total = 0;
-  weight *= place_weight(d, a, p->at % ct_op_pixels(d));
+  double all = log_sum(p), place = place_weight(d, a, p->at % ct_op_pixels(d));
+  double total = d->u.loss.z_loss * 2 * all * own_weight(d, a, &aims, p->at);
   scale_aims(&d->u.loss, p, all, 1, &aims);
 
   for (int64_t i = 0; i < p->classes; i++)
-    total += wanted(d, a, &aims, i);
+    total += place * wanted(d, a, &aims, i);
   for (int64_t i = 0; i < p->classes; i++) {
-    double slope = total * exp(logit(p, i) - all) - wanted(d, a, &aims, i);
+    double slope = total * exp(logit(p, i) - all) - place * wanted(d, a, &aims, i);
     dx[i * p->apart] = (float)(a->scale * weight * slope);
   }
 }
@@ -357,7 +350,7 @@ static void points_forward(const ct_op_desc_t *d, const ct_op_args_t *a, const p
     seen++;
   }
   loss->sum += weight * sum * ct_op_loss_share(d);
-  loss->weight += counted_as(d, weight, weights / (double)count, 1, 1);
+  loss->weight += ct_loss_counted(&d->u.loss, weight, weights / (double)count, 1, 1);
   if (!seen) return;
   loss->abs_error += abs_error / (double)seen;
   loss->samples++;
@@ -401,7 +394,7 @@ static void run_samples(const ct_op_desc_t *d, const ct_op_args_t *a, ct_loss_t 
   for (int64_t n = 0; n < d->x.dim[0]; n++) {
     double weight = sample_weight(d, a, n), own;
     own = ct__ref_loss_sample(d, a, n, weight, loss);
-    loss->weight += counted_as(d, weight, own, soft ? (double)ct_op_places(d) : 1, 1);
+    loss->weight += ct_loss_counted(&d->u.loss, weight, own, soft ? (double)ct_op_places(d) : 1, 1);
     if (ct_loss_of_labels(d->u.loss.kind)) count_pixels(d, a, n, loss);
   }
 }

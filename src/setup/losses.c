@@ -99,13 +99,17 @@ static int check_loss(const ct_config_t *c, const ct_graph_t *g, const ct_loss_o
 {
   int rc = CT_OK, is_xent = ct_loss_of_labels((ct_loss_kind_t)o->kind);
   int64_t targets = d->info.targets, pixels = d->pixels, classes = c->model.classes;
-  if (has_several(c, g)) classes = is_xent ? layer->out.dim[1] : ct_shape_sample(&layer->out);
   if (target) {
     int64_t values = ct_shape_sample(&d->more.x[target - 1]);
     targets = is_xent ? 0 : values;
     pixels = is_xent ? values : 1;
-    d->more_as[target - 1].classes = classes;
   }
+  if (has_several(c, g)) classes = ct_shape_sample(&layer->out);
+  if (has_several(c, g) && is_xent) {
+    int last = ct_loss_classes_last(o, layer, pixels);
+    classes = layer->out.dim[last ? layer->out.ndim - 1 : 1];
+  }
+  if (target) d->more_as[target - 1].classes = classes;
   const char *what = g->outputs ? "output" : "the last layer";
   CT_TRY(ct_loss_check_layer(o, what, layer, classes, targets, pixels));
   CT_TRY(check_targets(o, targets, pixels, d));
@@ -224,11 +228,14 @@ static int set_head(const ct_setup_t *s, const ct_dataset_t *d, int k, int targe
 {
   int rc = CT_OK;
   const ct_loss_opts_t *o = &s->cfg.losses.of[k];
+  const ct_layer_t *layer = &losses_graph(s)->layer[ct_graph_output(losses_graph(s), h->output)];
+  int64_t labels = target ? ct_shape_sample(&d->more.x[target - 1]) : d->pixels;
   int has_targets = target ? !d->more_as[target - 1].labels : d->info.targets > 0;
   h->target = target;
   h->weight = o->weight;
   CT_TRY(ct_loss_spec(o, has_targets, &h->loss));
   h->loss.sample_weighted = d->info.weighted;
+  h->loss.classes_last = ct_loss_classes_last(o, layer, labels);
 out:
   return rc;
 }

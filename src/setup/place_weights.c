@@ -14,8 +14,9 @@
 static ct_shape_t shape_of_places(const ct_op_desc_t *d)
 {
   ct_shape_t s = {0};
-  int first = ct_loss_by_class(d->u.loss.kind) ? 2 : 1;
-  for (int i = first; i < d->x.ndim; i++)
+  int last = d->u.loss.classes_last;
+  int first = ct_loss_by_class(d->u.loss.kind) && !last ? 2 : 1;
+  for (int i = first; i < d->x.ndim - last; i++)
     s.dim[s.ndim++] = d->x.dim[i];
   return s;
 }
@@ -132,9 +133,12 @@ static int make_weights(const ct_setup_t *s, int k, int output, float *out, int6
 {
   int rc = CT_OK;
   const ct_loss_opts_t *o = &s->cfg.losses.of[k];
-  const ct_shape_t *x = &s->graph->layer[ct_graph_output(s->graph, output)].out;
+  const ct_layer_t *layer = &s->graph->layer[ct_graph_output(s->graph, output)];
+  const ct_shape_t *x = &layer->out;
   ct_loss_spec_t spec;
   CT_TRY(ct_loss_spec(o, 1, &spec));
+  spec.classes_last =
+      ct_loss_classes_last(o, layer, (s->data.info.samples ? &s->data : &s->val)->pixels);
   const ct_op_desc_t d = ct_loss_desc(&spec, x);
   const ct_shape_t places = shape_of_places(&d);
   *count = spec.place_weighted ? ct_op_places(&d) : 0;

@@ -474,7 +474,7 @@ int ct_setup_model(ct_setup_t *s)
   int several = ct_graph_outputs(s->graph) > 1;
   if (d == &s->val && d->info.unlabelled && !several &&
       ct_loss_of_labels((ct_loss_kind_t)s->cfg.losses.of[0].kind) && last->ndim > 2 &&
-      last->dim[1] == outputs)
+      (last->dim[1] == outputs || last->dim[last->ndim - 1] == outputs))
     s->val.pixels = ct_shape_sample(last) / outputs;
   CT_TRY_ALL(s->topo, check_losses(s));
   CT_TRY(ct_setup_place_weights(s));

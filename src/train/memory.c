@@ -134,7 +134,7 @@ static size_t weight_bytes(const ct_trainer_env_t *e, const ct_head_t *h, int pl
   ct_op_desc_init(&d, CT_OP_LOSS, x, x);
   d.u.loss = h->loss;
   if (!(places ? h->place_weight : h->class_weight)) return 0;
-  return (size_t)(places ? ct_op_places(&d) : ct_op_class_weights(&d)) * sizeof(float);
+  return (size_t)(places ? ct_op_places(&d) : ct_op_classes(&d)) * sizeof(float);
 }
 
 size_t ct__memory_class_weights(const ct_trainer_env_t *e, int k, int places, size_t *bytes)

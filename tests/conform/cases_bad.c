@@ -309,6 +309,8 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_LOSS, "gamma is negative", d->u.loss.gamma = NAN)                                       \
   X(CT_OP_LOSS, "for cross_entropy and bce", (d->u.loss.kind = CT_LOSS_MSE, d->u.loss.gamma = 2)) \
   X(CT_OP_LOSS, "with label smoothing", (d->u.loss.gamma = 2, d->u.loss.label_smoothing = 0.1))   \
+  X(CT_OP_LOSS, "z-loss is negative", d->u.loss.z_loss = -1)                                      \
+  X(CT_OP_LOSS, "for cross_entropy", (d->u.loss.kind = CT_LOSS_MSE, d->u.loss.classes_last = 1))  \
   X(CT_OP_LOSS, "focal alpha", d->u.loss.alpha = 1)                                               \
   X(CT_OP_LOSS, "not above 0", d->u.loss.kind = CT_LOSS_HUBER)                                    \
   X(CT_OP_LOSS, "not above 0", d->u.loss.kind = CT_LOSS_DICE)                                     \

@@ -106,6 +106,40 @@ static int case_weighed(int i, op_case_t *out)
   return 1;
 }
 
+/* Labels of places with the classes last, and z-loss. */
+static int case_last(int i, op_case_t *out)
+{
+  static const places_row_t rows[] = {
+      {{2, 7, DATA_TIES, {.classes_last = 1}}, {5, 1}},
+      {{3, 65, DATA_RANDOM, {.classes_last = 1, .has_ignored = 1, .ignored = -100}}, {33, 1}},
+      {{1, 3001, DATA_RANDOM, {.classes_last = 1, .label_smoothing = 0.1, .z_loss = 1e-2}}, {9, 1}},
+      {{2,
+        17,
+        DATA_RANDOM,
+        {.classes_last = 1,
+         .weighted = 1,
+         .sample_weighted = 1,
+         .place_weighted = 1,
+         .label_smoothing = 0.2,
+         .has_ignored = 1,
+         .ignored = 3}},
+       {6, 5}},
+      {{2, 5, DATA_TIES, {.classes_last = 1, .gamma = 2, .weighted = 1, .z_loss = 0.1}}, {7, 1}},
+      {{2, 5, DATA_RANDOM, {.classes_last = 1, .divisor = CT_DIVISOR_SAMPLES}}, {7, 1}},
+      {{2, 5, DATA_RANDOM, {.classes_last = 1, .divisor = CT_DIVISOR_ELEMENTS}}, {7, 1}},
+      {{2, 5, DATA_RANDOM, {.z_loss = 0.1, .weighted = 1, .place_weighted = 1}}, {7, 40}},
+      {{3, 9, DATA_RANDOM, {.z_loss = 0.1, .weighted = 1, .sample_weighted = 1}}, {0, 0}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  const places_row_t *r = &rows[i];
+  int64_t n = r->loss.n, k = r->loss.outputs, h = r->places[0], w = r->places[1];
+  make_loss(&r->loss, out);
+  if (h)
+    out->desc.x = r->loss.spec.classes_last ? ct_shape(4, n, h, w, k) : ct_shape(4, n, k, h, w);
+  out->desc.y = out->desc.x;
+  return 1;
+}
+
 static int case_loss(int i, op_case_t *out)
 {
   static const loss_row_t rows[] = {
@@ -195,10 +229,10 @@ static int small_loss(int i, op_case_t *out)
        {.kind = CT_LOSS_SOFT_CROSS_ENTROPY, .weighted = 1, .label_smoothing = 0.1}}};
 
   if (i == COUNT(rows)) return case_places(4, out);
-  if (i > COUNT(rows)) return 0;
+  if (i > COUNT(rows)) return i < COUNT(rows) + 4 ? case_last(i - COUNT(rows) + 3, out) : 0;
   make_loss(&rows[i], out);
   return 1;
 }
 
-const kind_cases_t cases_loss = {.more = {case_loss, case_places, case_weighed},
+const kind_cases_t cases_loss = {.more = {case_loss, case_places, case_weighed, case_last},
                                  .small = {small_loss}};

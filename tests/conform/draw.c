@@ -361,12 +361,14 @@ static void draw_loss(dice_t *d, op_case_t *c)
   spec.place_weighted = dice_is(d, 30);
   spec.skips_nan = !labels && !ct_loss_by_class(spec.kind) && !spec.one_hot && dice_is(d, 30);
   spec.has_ignored = labels && dice_is(d, 40);
-  if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, x.dim[1] - 1) : -100;
+  if (spec.has_ignored) spec.ignored = dice_is(d, 50) ? (int)dice_throw(d, 0, 1) : -100;
   if (entropy && dice_is(d, 40)) spec.label_smoothing = 0.1 * (double)dice_throw(d, 1, 10);
   if (focal && spec.label_smoothing == 0 && dice_is(d, 30)) spec.gamma = 2;
   if (spec.kind == CT_LOSS_BCE && dice_is(d, 30)) spec.alpha = 0.25;
   spec.param = 0.25 * (double)dice_throw(d, 1, 6);
   spec.logs = spec.kind == CT_LOSS_POISSON || dice_is(d, 50);
+  if (entropy && dice_is(d, 30)) spec.z_loss = 0.01;
+  if (entropy && dice_is(d, 40)) spec.classes_last = 1;
   if (dice_is(d, 40)) spec.divisor = (ct_divisor_t)dice_throw(d, 0, CT_DIVISOR_COUNT - 1);
   draw_start(c, CT_OP_LOSS, x, x);
   c->desc.u.loss = spec;

@@ -147,7 +147,8 @@ def each_of(kind, x, y, t, w, pos, o):
     counts = o["place"] if "place" in o else torch.ones(1).double()
     known = (y != IGNORED).double()[:, None]
     if kind == "CROSS_ENTROPY":
-        return focal(x, y, gamma, w, ignore_index=IGNORED) * counts
+        z = o.get("z_loss", 0) * known.squeeze(1) * w[y.clamp(min=0)] * x.logsumexp(1) ** 2
+        return (focal(x, y, gamma, w, ignore_index=IGNORED, label_smoothing=smoothing) + z) * counts
     if kind == "SOFT_CROSS_ENTROPY":
         return F.cross_entropy(x, t, weight=w, label_smoothing=smoothing, reduction="none") * counts
     if kind == "DICE":
@@ -182,6 +183,7 @@ def other(kind, classes, places, **o):
     count = classes * places
     x = (8 * t(1, M * count)).view(M, classes, places)
     x = (x.abs() if kind == "POISSON" and not o.get("logs") else x).requires_grad_()
+    out = x.view(M, places, classes).transpose(1, 2) if o.get("classes_last") else x
     y = (torch.arange(M * places) * 5 + 2).view(M, places) % classes
     if o.get("has_ignored"):
         y.view(-1)[::2] = IGNORED
@@ -192,7 +194,7 @@ def other(kind, classes, places, **o):
     pos = (0.5 + torch.arange(count) % 3).double().view(classes, places) if o.get("weighted") else None
     place = 0.5 + torch.arange(places if by_class else count) % 5
     use = dict(o, place=place.double()) if o.get("place_weighted") else o
-    each = each_of(kind, x, y, targets, w, pos, use)
+    each = each_of(kind, out, y, targets, w, pos, use)
     known = (~targets.isnan()).double() * (place.view(classes, places) if o.get("place_weighted") and not by_class else 1)
     of_place = place.double() if o.get("place_weighted") else torch.ones(places).double()
     if kind == "CROSS_ENTROPY":
@@ -214,6 +216,10 @@ OTHERS = [
     ("CROSS_ENTROPY", 4, 6, dict(gamma=2)), ("CROSS_ENTROPY", 5, 1, dict(gamma=2, weighted=1)),
     ("CROSS_ENTROPY", 4, 300, dict(gamma=0.5, weighted=1, has_ignored=1, place_weighted=1)),
     ("CROSS_ENTROPY", 4, 6, dict(place_weighted=1, weighted=1)),
+    ("CROSS_ENTROPY", 7, 30, dict(classes_last=1)), ("CROSS_ENTROPY", 4, 300, dict(z_loss=0.01, weighted=1, has_ignored=1)),
+    ("CROSS_ENTROPY", 300, 7, dict(classes_last=1, z_loss=0.01, has_ignored=1, label_smoothing=0.1)),
+    ("CROSS_ENTROPY", 5, 7, dict(classes_last=1, z_loss=0.1, weighted=1, place_weighted=1, has_ignored=1, gamma=2)),
+    ("CROSS_ENTROPY", 9, 1, dict(z_loss=0.1, weighted=1)),
     ("BCE", 4, 1, dict(gamma=2, alpha=0.25)), ("BCE", 3, 7, dict(gamma=1.5)), ("BCE", 3, 7, dict(alpha=0.75)),
     ("BCE", 3, 7, dict(weighted=1)), ("BCE", 3, 7, dict(weighted=1, place_weighted=1, skips_nan=1)),
     ("MSE", 3, 7, dict(skips_nan=1)), ("MSE", 3, 700, dict(place_weighted=1)),

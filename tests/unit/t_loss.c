@@ -234,7 +234,9 @@ static void check_other(const ct_backend_t *be, int c)
 {
   static float dx[OTHER_MOST];
   int classes = others[c].classes, places = others[c].places, count = OTHER_N * classes * places;
-  const ct_shape_t s = ct_shape(places > 1 ? 3 : 2, OTHER_N, classes, places);
+  int last = others[c].spec.classes_last;
+  const ct_shape_t s =
+      ct_shape(places > 1 ? 3 : 2, OTHER_N, last ? places : classes, last ? classes : places);
   ct_loss_t loss;
   ct_op_args_t a = {.dx = dx, .loss = &loss, .scale = 1};
   double along[2] = {0, 0}, room = 2e-6 * others[c].norm + 2e-7;

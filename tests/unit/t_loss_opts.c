@@ -30,6 +30,7 @@ static void options_become_a_spec(void)
   } cases[] = {
       {"{}", 0, {0}},
       {"{label_smoothing: 0.1, class_weights: [1, 2]}", 0, {.weighted = 1, .label_smoothing = 0.1}},
+      {"{z_loss: 1e-4}", 0, {.z_loss = 1e-4}},
       {"{ignore_index: -100}", 0, {.has_ignored = 1, .ignored = -100}},
       {"{ignore_index: 0}", 0, {.has_ignored = 1, .ignored = 0}},
       {"{kind: mse}", 1, {.kind = CT_LOSS_MSE}},
@@ -64,6 +65,7 @@ static void options_become_a_spec(void)
     CT_ASSERT_INT(s.skips_nan, want->skips_nan);
     CT_ASSERT_INT(s.logs, want->logs);
     CT_ASSERT_NEAR(s.label_smoothing, want->label_smoothing, 0);
+    CT_ASSERT_NEAR(s.z_loss, want->z_loss, 0);
     CT_ASSERT_NEAR(s.gamma, want->gamma, 0);
     CT_ASSERT_NEAR(s.alpha, want->alpha, 0);
     CT_ASSERT_NEAR(s.param, want->param, 0);
@@ -123,6 +125,7 @@ static void options_must_fit_model_and_data(void)
       {"{kind: mse, label_smoothing: 0.1}", 4, CT_ERR_USAGE,
        "loss.label_smoothing is for cross_entropy, soft_cross_entropy, but loss.kind is mse"},
       {"{gamma: 2, label_smoothing: 0.1}", 0, CT_ERR_USAGE, "loss.gamma, of the focal loss"},
+      {"{kind: mse, z_loss: 1e-4}", 4, CT_ERR_USAGE, "loss.z_loss is for cross_entropy, but"},
       {"{kind: mse, gamma: 2}", 4, CT_ERR_USAGE, "loss.gamma is for cross_entropy, bce"},
       {"{kind: bce, alpha: 1}", 4, CT_ERR_USAGE, "loss.alpha is 1, expected a number below 1"},
       {"{kind: huber, delta: 0}", 4, CT_ERR_USAGE, "loss.delta is 0"},

@@ -1,6 +1,6 @@
-/* Losses as in torch.nn, but summed over samples, not averaged.  Threads share the samples;
- * results are summed in fixed order, independent of the number of threads.  Losses of a sample as a
- * whole are in loss_samples.c. */
+/* Losses as in torch.nn, but summed over samples, not averaged.  A row is a sample, or one of its
+ * places with the classes last.  Threads share the rows; results are summed in fixed order,
+ * independent of the number of threads.  Losses of a sample as a whole are in loss_samples.c. */
 #include <math.h>
 #include <string.h>
 
@@ -13,28 +13,29 @@ typedef struct loss {
   ct_op_t op;
   const cpu__loops_t *loops;
   ct_loss_spec_t spec;
-  int64_t outputs; /* outputs per sample */
+  int64_t outputs; /* outputs per row */
+  int64_t rows, of_sample;
   int is_parallel;
-  cpu__loss_pixels_t pixels; /* if a sample has several labels */
+  cpu__loss_pixels_t pixels; /* if a sample has several labels, and the classes come first */
   cpu__loss_samples_t whole; /* of CT_SAMPLE_LOSS_LIST */
 } loss_t;
 
-/* Result of a sample, in the workspace of the forward pass. */
+/* Result of a row, in the workspace of the forward pass. */
 typedef struct result {
   double loss, weight, abs_error;
-  int64_t rank; /* number of logits ranked before the label's; -1: sample that is left out */
+  int64_t rank; /* number of logits ranked before the label's; -1: row that is left out */
 } result_t;
 
-/* The labels of a sample with their weights, without ignored ones. */
+/* The labels of a row with their weights, without ignored ones. */
 typedef struct aims {
   int n;
   int32_t label[2];
   float share[2];
 } aims_t;
 
-static float share_of_first(const ct_op_args_t *a, int64_t n)
+static float share_of_first(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
-  return a->labels2 && a->mix ? a->mix[n] : 1;
+  return k->of_sample == 1 && a->labels2 && a->mix ? a->mix[n] : 1;
 }
 
 static int is_ignored(const loss_t *k, int32_t label)
@@ -45,7 +46,7 @@ static int is_ignored(const loss_t *k, int32_t label)
 static aims_t aims_of(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
   aims_t aims = {0};
-  float first = share_of_first(a, n);
+  float first = share_of_first(k, a, n);
 
   if (!is_ignored(k, a->labels[n])) {
     aims.label[aims.n] = a->labels[n];
@@ -63,16 +64,16 @@ static int loss_check_label(const loss_t *k, int64_t n, int32_t label)
   if ((label >= 0 && label < k->outputs) || is_ignored(k, label)) return CT_OK;
   return ct_err_set(CT_ERR_DATA, __FILE__, __LINE__,
                     "label %d of sample %lld of the batch is not in 0 to %lld", (int)label,
-                    (long long)n, (long long)k->outputs - 1);
+                    (long long)(n / k->of_sample), (long long)k->outputs - 1);
 }
 
 static int check_labels(const loss_t *k, const ct_op_args_t *a)
 {
   int rc = CT_OK;
 
-  for (int64_t n = 0; n < k->op.desc.x.dim[0]; n++) {
+  for (int64_t n = 0; n < k->rows; n++) {
     CT_TRY(loss_check_label(k, n, a->labels[n]));
-    if (share_of_first(a, n) < 1) CT_TRY(loss_check_label(k, n, a->labels2[n]));
+    if (share_of_first(k, a, n) < 1) CT_TRY(loss_check_label(k, n, a->labels2[n]));
   }
 out:
   return rc;
@@ -94,24 +95,7 @@ static int64_t rank_of(const float *x, int64_t classes, int32_t label)
 
 static float sample_weight(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
-  return k->spec.sample_weighted ? a->sample_weight[n] : 1;
-}
-
-/* Returns what a sample adds to the divisor; own: its weight apart from data.weight. */
-static double counted_as(const loss_t *k, double sample, double own)
-{
-  switch (k->spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return 1;
-  case CT_DIVISOR_SAMPLES:
-    return sample;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
+  return k->spec.sample_weighted ? a->sample_weight[n / k->of_sample] : 1;
 }
 
 /* ---- cross-entropy with a label, two mixed labels, label smoothing, class weights ---- */
@@ -148,9 +132,9 @@ static void apply_focal(const loss_t *k, const float *x, double all, int slope, 
     aims->share[i] *= (float)cpu__loss_focal(k->spec.gamma, x[aims->label[i]] - all, slope);
 }
 
-static double place_weight(const loss_t *k, const ct_op_args_t *a)
+static double place_weight(const loss_t *k, const ct_op_args_t *a, int64_t n)
 {
-  return k->spec.place_weighted ? a->place_weight[0] : 1;
+  return k->spec.place_weighted ? a->place_weight[n % k->of_sample] : 1;
 }
 
 static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, result_t *out)
@@ -164,6 +148,7 @@ static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, resu
   double rest = log(sum);
   for (int i = 0; i < aims.n; i++)
     out->weight += (double)aims.share[i] * class_weight(k, a, aims.label[i]);
+  out->loss = k->spec.z_loss * out->weight * (rest + (double)largest) * (rest + (double)largest);
   apply_focal(k, x, rest + (double)largest, 0, &aims);
   for (int i = 0; i < aims.n; i++) {
     double weight = (double)aims.share[i] * class_weight(k, a, aims.label[i]);
@@ -173,8 +158,8 @@ static void xent_forward(const loss_t *k, const ct_op_args_t *a, int64_t n, resu
   for (int64_t i = 0; spread > 0 && i < k->outputs; i++)
     smoothed += class_weight(k, a, i) * (rest + ((double)largest - x[i]));
   out->loss += spread * smoothed;
-  out->loss *= place_weight(k, a);
-  out->weight *= place_weight(k, a);
+  out->loss *= place_weight(k, a, n);
+  out->weight *= place_weight(k, a, n);
   out->rank = is_ignored(k, a->labels[n]) ? -1 : rank_of(x, k->outputs, a->labels[n]);
 }
 
@@ -182,11 +167,13 @@ static void xent_backward(const loss_t *k, const ct_op_args_t *a, double weights
 {
   const float *x = (const float *)a->x + n * k->outputs;
   float *dx = (float *)a->dx + n * k->outputs, part[2] = {0}, largest, sum;
-  float scale = a->scale * sample_weight(k, a, n) * (float)place_weight(k, a);
+  float scale = a->scale * sample_weight(k, a, n) * (float)place_weight(k, a, n);
   aims_t aims = aims_of(k, a, n);
   k->loops->exp_sum(k->outputs, x, &largest, &sum);
-  apply_focal(k, x, log(sum) + (double)largest, 1, &aims);
-  double spread = spread_of(k, &aims), total = spread * weights;
+  double all = log(sum) + (double)largest, spread = spread_of(k, &aims), total = spread * weights;
+  for (int i = 0; i < aims.n; i++)
+    total += 2 * k->spec.z_loss * all * aims.share[i] * class_weight(k, a, aims.label[i]);
+  apply_focal(k, x, all, 1, &aims);
 
   for (int i = 0; i < aims.n; i++) {
     part[i] =
@@ -274,21 +261,21 @@ static size_t target_bytes(const loss_t *k)
 
 static void loss_forward(const loss_t *k, const ct_op_args_t *a)
 {
-  int64_t batch = k->op.desc.x.dim[0];
   result_t *result = (result_t *)((char *)a->scratch + target_bytes(k));
   ct_loss_t loss = {0};
 
 #pragma omp parallel for if (k->is_parallel) schedule(static)
-  for (int64_t n = 0; n < batch; n++) {
+  for (int64_t n = 0; n < k->rows; n++) {
     result[n] = (result_t){0};
     if (k->spec.kind == CT_LOSS_CROSS_ENTROPY)
       xent_forward(k, a, n, &result[n]);
     else
       points_forward(k, a, n, &result[n]);
     result[n].loss *= sample_weight(k, a, n);
-    result[n].weight = counted_as(k, sample_weight(k, a, n), result[n].weight);
+    result[n].weight = ct_loss_counted(&k->spec, sample_weight(k, a, n), result[n].weight, 1,
+                                       1 / (double)k->of_sample);
   }
-  for (int64_t n = 0; n < batch; n++) {
+  for (int64_t n = 0; n < k->rows; n++) {
     const result_t *r = &result[n];
     loss.sum += r->loss;
     loss.weight += r->weight;
@@ -306,7 +293,7 @@ static void loss_backward(const loss_t *k, const ct_op_args_t *a)
   double weights = is_xent ? sum_of_weights(k, a) : 0;
 
 #pragma omp parallel for if (k->is_parallel) schedule(static)
-  for (int64_t n = 0; n < k->op.desc.x.dim[0]; n++) {
+  for (int64_t n = 0; n < k->rows; n++) {
     if (is_xent)
       xent_backward(k, a, weights, n);
     else
@@ -341,19 +328,20 @@ static int loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
     k->spec.has_ignored = 0; /* options of losses by class only */
     k->spec.label_smoothing = 0;
   }
-  k->outputs = ct_shape_sample(&op->desc.x);
+  k->of_sample = k->spec.classes_last ? ct_op_pixels(&op->desc) : 1;
+  k->rows = op->desc.x.dim[0] * k->of_sample;
+  k->outputs = ct_shape_sample(&op->desc.x) / k->of_sample;
   k->pixels = (cpu__loss_pixels_t){.loops = k->loops,
                                    .spec = k->spec,
                                    .samples = op->desc.x.dim[0],
-                                   .pixels = ct_op_pixels(&op->desc)};
+                                   .pixels = ct_op_pixels(&op->desc) / k->of_sample};
   k->pixels.classes = k->outputs / k->pixels.pixels;
   k->is_parallel = ct_shape_count(&op->desc.x) > CPU__PARALLEL_MIN;
   if (k->spec.kind != CT_LOSS_CROSS_ENTROPY && !ct_loss_is_point(k->spec.kind))
     cpu__loss_samples_prepare(&k->whole, &op->desc, k->loops);
-  info->scratch = k->whole.classes ? cpu__loss_samples_scratch(&k->whole)
-                  : k->pixels.pixels > 1
-                      ? cpu__loss_pixels_scratch(&k->pixels)
-                      : target_bytes(k) + (size_t)op->desc.x.dim[0] * sizeof(result_t);
+  info->scratch = k->whole.classes       ? cpu__loss_samples_scratch(&k->whole)
+                  : k->pixels.pixels > 1 ? cpu__loss_pixels_scratch(&k->pixels)
+                                         : target_bytes(k) + (size_t)k->rows * sizeof(result_t);
   return CT_OK;
 }
 

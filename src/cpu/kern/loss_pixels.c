@@ -98,23 +98,6 @@ static double smoothed(const cpu__loss_pixels_t *k, const ct_op_args_t *a, const
   return all * k->spec.label_smoothing / (double)k->classes;
 }
 
-/* Returns what a block adds to the divisor; own: the sum of its weights. */
-static double counted_as(const cpu__loss_pixels_t *k, const block_t *b, double own)
-{
-  switch (k->spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return own;
-  case CT_DIVISOR_ELEMENTS:
-    return b->n;
-  case CT_DIVISOR_SAMPLES:
-    return (double)b->weight * b->n / (double)k->pixels;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 /* Counts per pixel the classes ranked before the pixel's label in the order of argmax; NaN ranks
  * before the label. */
 static void count_ahead(const cpu__loss_pixels_t *k, const block_t *b, int32_t ahead[BLOCK])
@@ -145,16 +128,19 @@ static void block_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, co
   for (int i = 0; i < b->n; i++) {
     if (is_ignored(k, b->label[i])) continue;
     double place = b->weight * place_weight(b, i);
-    double weight = place * class_weight(k, a, b->label[i]);
+    double own = place_weight(b, i) * class_weight(k, a, b->label[i]), weight = b->weight * own;
     double below = (double)b->largest[i] - b->x[b->label[i] * k->pixels + i];
-    out->weight += weight;
+    double all = log(b->sum[i]) + (double)b->largest[i];
+    out->weight += own;
+    out->loss += k->spec.z_loss * weight * all * all;
     out->loss += plain * weight * focal(k, b, i, 0) * (log(b->sum[i]) + below);
     if (plain < 1) out->loss += place * smoothed(k, a, b, i);
     out->seen++;
     out->top1 += ahead[i] < 1;
     out->top5 += ahead[i] < 5;
   }
-  out->weight = counted_as(k, b, out->weight);
+  out->weight =
+      ct_loss_counted(&k->spec, b->weight, out->weight, b->n, (double)b->n / (double)k->pixels);
 }
 
 int cpu__loss_pixels_forward(const cpu__loss_pixels_t *k, const ct_op_args_t *a)
@@ -197,8 +183,10 @@ static void block_backward(const cpu__loss_pixels_t *k, const ct_op_args_t *a, c
     own[i] = factor[i] = 0;
     if (!is_class(k, b->label[i])) continue;
     float place = scale * (float)place_weight(b, i);
-    own[i] = place * plain * class_weight(k, a, b->label[i]) * (float)focal(k, b, i, 1);
-    factor[i] = (own[i] + place * spread * (float)weights) / b->sum[i];
+    float all = logf(b->sum[i]) + b->largest[i], weight = place * class_weight(k, a, b->label[i]);
+    own[i] = plain * weight * (float)focal(k, b, i, 1);
+    factor[i] = own[i] + place * spread * (float)weights + 2 * (float)k->spec.z_loss * weight * all;
+    factor[i] /= b->sum[i];
   }
   k->loops->exp_scaled_columns(k->classes, k->pixels, b->n, b->x, b->largest, factor, dx);
   for (int i = 0; i < b->n; i++) {

@@ -256,22 +256,6 @@ static void finish_sample(const cpu__loss_samples_t *k, const ct_op_args_t *a, d
   sums[SEEN] = 1;
 }
 
-static double counted_as(const cpu__loss_samples_t *k, double sample, const double *sums)
-{
-  switch (k->spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * sums[WEIGHT];
-  case CT_DIVISOR_ELEMENTS:
-    return k->spec.kind == CT_LOSS_SOFT_CROSS_ENTROPY ? (double)k->places : 1;
-  case CT_DIVISOR_SAMPLES:
-    return sample;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 static float sample_weight(const cpu__loss_samples_t *k, const ct_op_args_t *a, int64_t n)
 {
   return k->spec.sample_weighted ? a->sample_weight[n] : 1;
@@ -281,6 +265,8 @@ static int samples_forward(const cpu__loss_samples_t *k, const ct_op_args_t *a, 
 {
   int rc = CT_OK;
   ct_loss_t all = {0};
+  int soft = k->spec.kind == CT_LOSS_SOFT_CROSS_ENTROPY;
+  double elements = soft ? (double)k->places : 1;
   for (int64_t n = 0; n < k->samples; n++) {
     double *sums = of_sample + n * k->sums, weight = sample_weight(k, a, n);
     int64_t bad = (int64_t)sums[BAD] - 1;
@@ -289,7 +275,7 @@ static int samples_forward(const cpu__loss_samples_t *k, const ct_op_args_t *a, 
               (int)a->labels[bad], (long long)n, (long long)k->classes - 1);
     finish_sample(k, a, sums);
     all.sum += weight * sums[LOSS];
-    all.weight += counted_as(k, weight, sums);
+    all.weight += ct_loss_counted(&k->spec, weight, sums[WEIGHT], elements, 1);
     all.abs_error += sums[ERROR];
     all.samples += (int64_t)sums[SEEN];
     if (has_labels(k)) {
