@@ -181,6 +181,10 @@ extern const ct_backend_t gpu__backend;
 /** Local. Returns CT_ERR_DATA if ROWS ops that have completed found an index that is no row
  * (op_rows.c); reported once. */
 int gpu__check_indices(ct_dev_t *dev);
+/** Local. Allocates dev->bad_label, once. */
+int gpu__bad_label_open(ct_dev_t *dev);
+/** Pure. Returns what the kernels of the LOSS \a d read. */
+gpu__loss_of_t gpu__loss_inputs(const ct_op_desc_t *d, const ct_op_args_t *a);
 /** Local. Returns CT_ERR_DATA if losses that have completed found an invalid label (op_loss.c);
  * each label is reported once. */
 int gpu__check_labels(ct_dev_t *dev);

@@ -52,6 +52,7 @@ cuda_cu += %D%/kernels/update.cu
 cuda_c += %D%/op_pool.c %D%/kernels/pool.h %D%/op_loss.c %D%/kernels/loss.h
 cuda_cu += %D%/kernels/pool.cu %D%/kernels/loss.cu %D%/kernels/loss_pixels.cu
 cuda_c += %D%/kernels/loss_focal.h
+cuda_c += %D%/op_head_loss.c
 cuda_cu += %D%/kernels/loss_samples.cu
 # element by element, and parts of rows
 cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \

@@ -21,15 +21,21 @@ static int64_t rows_of(const ct_op_desc_t *d)
   return d->u.loss.classes_last ? ct_op_pixels(d) : 1;
 }
 
+int gpu__bad_label_open(ct_dev_t *dev)
+{
+  int rc = CT_OK;
+  void *bad = NULL;
+  if (dev->bad_label || dev->card) return CT_OK;
+  CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
+  dev->bad_label = bad;
+out:
+  return rc;
+}
+
 static int loss_prepare(ct_op_t *op, ct_op_info_t *info)
 {
   int rc = CT_OK;
-  ct_dev_t *dev = op->dev;
-  void *bad = NULL;
-  if (!dev->bad_label && !dev->card) {
-    CT_TRY(gpu__mem_ops.alloc(dev, CT_MEM_STAGING, sizeof *dev->bad_label, &bad));
-    dev->bad_label = bad;
-  }
+  CT_TRY(gpu__bad_label_open(op->dev));
   const ct_op_desc_t *d = &op->desc;
   int64_t samples = d->x.dim[0], pixels = pixels_of(d), outputs = ct_shape_sample(&d->x) / pixels;
   info->scratch = (size_t)gpu__loss_rows(samples * rows_of(d), pixels) * sizeof(gpu__loss_row_t);
@@ -56,11 +62,8 @@ out:
   return rc;
 }
 
-static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
-                    cudaStream_t s)
+gpu__loss_of_t gpu__loss_inputs(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
-  const ct_op_desc_t *d = &op->desc;
   const ct_loss_spec_t *o = &d->u.loss;
   gpu__loss_of_t of = {.spec = *o,
                        .samples = d->x.dim[0],
@@ -78,6 +81,15 @@ static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
   if (!ct_loss_has_labels(o)) of.targets = a->targets;
   if (o->weighted) of.class_weight = a->class_weight;
   if (o->place_weighted) of.place_weight = a->place_weight;
+  return of;
+}
+
+static int loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
+                    cudaStream_t s)
+{
+  int rc = CT_OK;
+  const ct_loss_spec_t *o = &op->desc.u.loss;
+  const gpu__loss_of_t of = gpu__loss_inputs(&op->desc, a);
   if (is_whole(o)) return run_whole(op, a, &of, at, s);
   if (a->pass & CT_FWD) GPU_TRY(gpu__loss(&of, a->scratch, a->loss, op->dev->bad_label, s));
   if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__loss_backward(&of, gpu__step_params(a), at, a->dx, s));

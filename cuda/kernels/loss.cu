@@ -119,32 +119,43 @@ struct softmax_sums {
   double exp, q, below;
 };
 
-CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, const aims &a)
+CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, float largest, const aims &a)
 {
-  softmax_sums s = {largest_of(x, of.outputs), 0, 0, 0};
+  softmax_sums s = {largest, 0, 0, 0};
+  int all = of.spec.label_smoothing > 0; /* else q is 0 but for the labels */
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
-    double q = wanted(of, a, i);
     s.exp += expf(x[i] - s.largest);
+    double q = all ? wanted(of, a, i) : 0;
     if (q == 0) continue; /* 0 times infinity would be NaN */
     s.q += q;
     s.below += q * ((double)s.largest - x[i]);
   }
   s.exp = gpu_block_sum(s.exp);
-  s.q = gpu_block_sum(s.q);
-  s.below = gpu_block_sum(s.below);
+  if (all) {
+    s.q = gpu_block_sum(s.q);
+    s.below = gpu_block_sum(s.below);
+  }
+  for (int k = 0; k < 2 && !all; k++) {
+    double q = a.label[k] >= 0 ? a.share[k] * class_weight(of, a.label[k]) : 0;
+    if (q == 0) continue;
+    s.q += q;
+    s.below += q * ((double)s.largest - x[a.label[k]]);
+  }
   return s;
 }
 
-CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n)
+/* The row's contribution; *s: its sums, without a focal factor. */
+CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n, softmax_sums *s)
 {
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
   gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, a.bad, a.bad_label};
+  float largest = largest_of(x, of.outputs);
   row.weight = own_weight(of, a, n);
-  apply_focal(of, x, largest_of(x, of.outputs), 0, a);
-  softmax_sums s = sums_of(of, x, a);
-  double all = log(s.exp) + (double)s.largest;
-  row.sum = place_weight(of, n % of.rows) * (s.q * log(s.exp) + s.below);
+  apply_focal(of, x, largest, 0, a);
+  *s = sums_of(of, x, largest, a);
+  double all = log(s->exp) + (double)s->largest;
+  row.sum = place_weight(of, n % of.rows) * (s->q * log(s->exp) + s->below);
   row.sum += of.spec.z_loss * row.weight * all * all;
   if (a.label[0] < 0) return row;
   row.samples = 1;
@@ -152,18 +163,24 @@ CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n)
   return row;
 }
 
-CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *dx)
+/* Writes the gradient of row n; s: its sums, which are right without a focal factor. dx may be
+ * x. */
+template <class T>
+CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, softmax_sums s, float scale,
+                               T *dx)
 {
   const float *x = of.x + n * of.outputs;
   aims a = aims_of(of, n);
   double z = 2 * of.spec.z_loss * own_weight(of, a, n), place = place_weight(of, n % of.rows);
-  apply_focal(of, x, largest_of(x, of.outputs), 1, a);
-  softmax_sums s = sums_of(of, x, a);
+  apply_focal(of, x, s.largest, 1, a);
+  if (of.spec.gamma != 0) s = sums_of(of, x, s.largest, a);
   z *= log(s.exp) + (double)s.largest;
   float part = (float)((place * s.q + z) / s.exp), own = (float)place;
+  int all = of.spec.label_smoothing > 0;
+  __syncthreads(); /* before dx overwrites the logits of labels */
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
-    float want = own * (float)wanted(of, a, i);
-    dx[n * of.outputs + i] = scale * (part * expf(x[i] - s.largest) - want);
+    float want = all || i == a.label[0] || i == a.label[1] ? own * (float)wanted(of, a, i) : 0;
+    gpu_store(&dx[n * of.outputs + i], scale * (part * expf(x[i] - s.largest) - want));
   }
 }
 
@@ -334,8 +351,9 @@ CT_D void point_slopes(const gpu__loss_of_t &of, int64_t n, float scale, float *
 CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
 {
   for (int64_t n = blockIdx.x; n < of.samples * of.rows; n += gridDim.x) {
+    softmax_sums sums;
     gpu__loss_row_t row =
-        of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n) : points(of, n);
+        of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n, &sums) : points(of, n);
     row.sum *= sample_weight(of, n);
     row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
@@ -347,10 +365,29 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu_
 {
   for (int64_t n = blockIdx.x; n < of.samples * of.rows; n += gridDim.x) {
     float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
-    if (of.spec.kind == CT_LOSS_CROSS_ENTROPY)
-      cross_entropy_slopes(of, n, scale, dx);
-    else
+    if (of.spec.kind != CT_LOSS_CROSS_ENTROPY) {
       point_slopes(of, n, scale, dx);
+      continue;
+    }
+    const float *x = of.x + n * of.outputs;
+    softmax_sums sums = sums_of(of, x, largest_of(x, of.outputs), aims_of(of, n));
+    cross_entropy_slopes(of, n, sums, scale, dx);
+  }
+}
+
+/* Rows first to first + count, whose logits are in `of`; back: also their gradients, to dx. */
+template <class T>
+CT_KERNEL void chunk_rows(gpu__loss_of_t of, int64_t first, int64_t count, gpu__loss_row_t *rows,
+                          gpu__step_params_t params, const gpu__step_params_t *at, int back, T *dx)
+{
+  for (int64_t n = first + blockIdx.x; n < first + count; n += gridDim.x) {
+    float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
+    softmax_sums sums;
+    gpu__loss_row_t row = cross_entropy(of, n, &sums);
+    row.sum *= sample_weight(of, n);
+    row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
+    if (threadIdx.x == 0) rows[n] = row;
+    if (back) cross_entropy_slopes(of, n, sums, scale, dx);
   }
 }
 
@@ -422,6 +459,19 @@ extern "C" cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows
               rows);
   }
   CT_LAUNCH(sum_up, 1, 256, stream, *of, count, rows, loss, bad);
+  return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu__loss_chunk(const gpu__loss_of_t *of, int64_t first, int64_t count,
+                                       gpu__loss_row_t *rows, gpu__step_params_t params,
+                                       const gpu__step_params_t *at, ct_dtype_t type, void *dx,
+                                       cudaStream_t stream)
+{
+  gpu__loss_of_t from = *of;
+  from.x -= first * of->outputs; /* row n of the batch is row n - first of the chunk */
+  GPU_BY_TYPE(type, T,
+              CT_LAUNCH(chunk_rows<T>, gpu_grid(count, 1), threads_for(of->outputs), stream, from,
+                        first, count, rows, params, at, dx != NULL, (T *)dx - first * of->outputs));
   return cudaGetLastError();
 }
 

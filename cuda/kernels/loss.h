@@ -54,6 +54,12 @@ cudaError_t gpu__loss(const gpu__loss_of_t *of, gpu__loss_row_t *rows, ct_loss_t
 cudaError_t gpu__loss_backward(const gpu__loss_of_t *of, gpu__step_params_t params,
                                const gpu__step_params_t *at, float *dx, cudaStream_t stream);
 
+/** Computes the contributions of rows \a first to first + count, whose logits are of->x, and with
+ * dx not NULL their gradients, of that type; dx may be the logits. For the classes last. */
+cudaError_t gpu__loss_chunk(const gpu__loss_of_t *of, int64_t first, int64_t count,
+                            gpu__loss_row_t *rows, gpu__step_params_t params,
+                            const gpu__step_params_t *at, ct_dtype_t type, void *dx,
+                            cudaStream_t stream);
 /** The forward and backward pass for samples with several pixels; the two functions above call
  * them. */
 cudaError_t gpu__loss_pixels(const gpu__loss_of_t *of, gpu__loss_row_t *rows, cudaStream_t stream);

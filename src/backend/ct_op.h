@@ -103,6 +103,9 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                      \
   /* loss of outputs against targets, and counts */                                               \
   X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                  \
+  /* cross-entropy of y = x w^T + b, where y is never stored as a whole */                        \
+  X(HEAD_LOSS, head_loss, CT_KIND_GEMM, 2, CT_USES_X, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD,        \
+    CT_KIND_FWD)                                                                                  \
   /* sum of |g|^p or largest |g| of a flat range, and the number of nonfinite elements */         \
   X(GRADSTAT, gradstat, CT_KIND_FLAT, 0, 0, 0, 2, 0, 0)                                           \
   /* norms of one parameter that a rule reads (LARS, LAMB) */                                     \
@@ -255,6 +258,9 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  LOSS     x [N,K], labels or targets -> loss    x, … -> dx = scale * d(sum of losses)/dx
  *           over classes: x [N,K], [N,K,…] or
  *           [N,…,K] (classes_last)
+ *  HEAD_LOSS x [N,…,D], w[0] [K,D], w[1] bias,   x, w, … -> dx = scale * d(sum of losses)/dx,
+ *           labels -> loss; the descriptor's y    likewise dw[0], dw[1]
+ *           [N,…,K] is the logits' shape
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -292,8 +298,9 @@ typedef struct ct_op_desc {
                  an x3; both: no ReLU, no addition */
     struct {
       int bias, relu;
-      int add; /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
+      int add;   /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
                     gradient of x2: it is dy */
+      int plain; /**< 1: the weight has the plain layout, because ops of other kinds use it too */
     } linear;
     struct {
       double eps, momentum; /**< running = (1 - momentum) * running + momentum * batch */
@@ -401,6 +408,10 @@ typedef struct ct_op_desc {
     } rnn;         /**< LSTM, GRU */
     ct_loss_spec_t loss;
     struct {
+      ct_loss_spec_t loss; /**< CROSS_ENTROPY with classes_last, without mixed labels */
+      int bias;
+    } head_loss;
+    struct {
       double p; /**< order of the norm; infinity: the maximum norm */
     } gradstat;
     struct {
@@ -415,6 +426,11 @@ static inline int ct_op_is_int8(const ct_op_desc_t *d)
 {
   return d->q.dynamic || (d->x.dtype == CT_U8 && d->q.x.scale > 0) ||
          (d->y.dtype == CT_U8 && d->q.y.scale > 0);
+}
+/** Returns 1 for the kinds that compute a loss: they have no output. */
+static inline int ct_op_is_loss(ct_op_kind_t kind)
+{
+  return kind == CT_OP_LOSS || kind == CT_OP_HEAD_LOSS;
 }
 /** Returns 1 if a backward pass is among the passes. */
 static inline int ct_op_goes_back(const ct_op_desc_t *d)
@@ -497,6 +513,8 @@ const char *ct_resize_name(ct_resize_t mode);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
+/** Returns the LOSS of the logits of a HEAD_LOSS; of a LOSS, itself. */
+ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d);
 /** Returns the number of classes of a LOSS of classes; else that of the outputs of a sample. */
 int64_t ct_op_classes(const ct_op_desc_t *d);
 /** Returns the number of labels that a LOSS has per sample: CROSS_ENTROPY, DICE: the number of

@@ -234,6 +234,15 @@ int ct_loss_has_labels(const ct_loss_spec_t *o)
   return ct_loss_of_labels(o->kind) || o->one_hot;
 }
 
+ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d)
+{
+  ct_op_desc_t loss;
+  ct_op_desc_init(&loss, CT_OP_LOSS, d->kind == CT_OP_HEAD_LOSS ? &d->y : &d->x, &d->y);
+  loss.passes = d->passes & (CT_FWD | CT_BWD_DATA);
+  loss.u.loss = d->u.loss;
+  return loss;
+}
+
 int64_t ct_op_places(const ct_op_desc_t *d)
 {
   int64_t outputs = ct_shape_sample(&d->x);
@@ -325,6 +334,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
     return d->u.conv.bias ? d->y.dim[1] : 0;
   case CT_OP_LINEAR:
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
+  case CT_OP_HEAD_LOSS:
+    return param == 0 ? out * in : d->u.head_loss.bias ? out : 0;
   case CT_OP_LNORM:
     return ct_op_normalised(d);
   case CT_OP_GNORM:
@@ -397,6 +408,7 @@ static double forward_flops(const ct_op_desc_t *d)
     return 2 * x * (double)(d->y.dim[1] / d->u.conv.groups) *
            window_size(d->u.conv.kernel, space(d));
   case CT_OP_LINEAR:
+  case CT_OP_HEAD_LOSS:
     return 2 * y * wide;
   case CT_OP_LSTM: /* GEMMs with both weights */
     return 8 * y * (wide + (double)d->y.dim[2]);

@@ -540,6 +540,15 @@ static const char *check_loss(const ct_op_desc_t *d)
                                            : NULL;
 }
 
+static const char *check_head_loss(const ct_op_desc_t *d)
+{
+  const ct_op_desc_t loss = ct_op_loss_of(d);
+  int last = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY && d->u.loss.classes_last;
+  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
+  if (!same_dims(d, d->x.ndim - 1)) return "input and output differ before the last dimension";
+  return last ? check_loss(&loss) : "only cross-entropy with classes last is fused with its head";
+}
+
 static const char *check_gradstat(const ct_op_desc_t *d)
 {
   return d->u.gradstat.p > 0 ? NULL : "the norm's p is not above 0";

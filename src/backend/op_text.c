@@ -161,6 +161,7 @@ static void put_linear(text_t *t, const ct_op_desc_t *d)
   put_word(t, d->u.linear.bias, "bias");
   put_word(t, d->u.linear.add, "add");
   put_word(t, d->u.linear.relu, "relu");
+  put_word(t, d->u.linear.plain, "plain");
 }
 
 static void put_reduce(text_t *t, const ct_op_desc_t *d)
@@ -293,6 +294,10 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
   case CT_OP_LSTM:
   case CT_OP_GRU:
     put_rnn(t, d);
+    break;
+  case CT_OP_HEAD_LOSS:
+    put_word(t, d->u.head_loss.bias, "bias");
+    put_loss(t, &d->u.loss);
     break;
   case CT_OP_LOSS:
     put_loss(t, &d->u.loss);

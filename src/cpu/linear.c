@@ -1,7 +1,9 @@
 /* Fully connected layers over the last dim.  x and y are plain.  The weights are in panels, w[out /
  * 16][in][16], both dims padded to 16: the format that the GEMMs of the forward pass and of the
- * weight gradient read directly, and nearly that of the data gradient.  bf16: linear_bf16.c. */
+ * weight gradient read directly, and nearly that of the data gradient.  Where ops of other kinds
+ * use them too they are plain, and each GEMM packs them.  bf16: linear_bf16.c. */
 #include "cpu/kinds.h"
+#include "cpu/gemm/dense.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/gemm/primitive.h"
 #include "cpu/gemm/passes.h"
@@ -29,7 +31,7 @@ static int linear_can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost
 /* ---- float32, own GEMM ---- */
 
 typedef struct own {
-  int pass, bias, relu;
+  int pass, bias, relu, plain;
   int64_t rows, in, out;
 } own_t;
 
@@ -40,7 +42,8 @@ static int gemm_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
 
 static int gemm_stored(const cpu__job_t *job, cpu__md_t **out)
 {
-  return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CPU__PANELS16, out);
+  int format = job->desc->u.linear.plain ? CT_PLAIN : CPU__PANELS16;
+  return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, format, out);
 }
 
 static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
@@ -48,8 +51,13 @@ static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
   const ct_op_desc_t *d = job->desc;
   own_t *own = out->own = ct_mem_alloc(sizeof *own, "linear layer");
   if (!own) return CT_ERR_NOMEM;
-  *own =
-      (own_t){job->pass, d->u.linear.bias, d->u.linear.relu, d->x.dim[0], d->x.dim[1], d->y.dim[1]};
+  *own = (own_t){.pass = job->pass,
+                 .bias = d->u.linear.bias,
+                 .relu = d->u.linear.relu,
+                 .plain = d->u.linear.plain,
+                 .rows = d->x.dim[0],
+                 .in = d->x.dim[1],
+                 .out = d->y.dim[1]};
   return gemm_stored(job, &out->w);
 }
 
@@ -69,7 +77,7 @@ static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[
   cpu__gemm_t g = {.m = o->rows, .n = o->in, .k = o->out, .b = cpu__transposed(w)};
   g.a = cpu__row_major(at[CPU__Y], o->out);
   g.c = cpu__row_major(at[CPU__X], o->in);
-  if (cpu__gemm_is_skinny(&g))
+  if (!o->plain && cpu__gemm_is_skinny(&g))
     cpu__gemm_skinny(dev, &g);
   else
     cpu__gemm_blocked(dev, &g);
@@ -88,14 +96,25 @@ static void linear_gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w,
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);
 }
 
+/* The gradient of plain weights. */
+static void plain_gradient(ct_dev_t *dev, const own_t *o, void *const at[CPU__ROLES])
+{
+  cpu__dense_t d = {o->rows, o->in, o->out};
+  cpu__dense_param(dev, d, at[CPU__X], at[CPU__Y], at[CPU__W]);
+  if (o->bias) cpu__column_sums(dev, o->rows, o->out, at[CPU__Y], at[CPU__BIAS]);
+}
+
 static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
 {
   const own_t *o = ready->own;
   cpu__matrix_t w = cpu__panels(at[CPU__W], (o->in + 15) / 16 * 16);
+  if (o->plain) w = cpu__transposed(cpu__row_major(at[CPU__W], o->in));
   if (o->pass == CT_FWD)
     linear_forward(dev, o, w, at);
   else if (o->pass == CT_BWD_DATA)
     data(dev, o, w, at);
+  else if (o->plain)
+    plain_gradient(dev, o, at);
   else
     linear_gradient(dev, o, w, at);
   return CT_OK;

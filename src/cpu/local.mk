@@ -12,6 +12,7 @@ libctrain_a_SOURCES += \
   %D%/backend.c \
   %D%/storage.c \
   %D%/convt.c \
+  %D%/head_loss.c \
   %D%/linear.c \
   %D%/linear_bf16.c \
   %D%/lstm.c \
@@ -45,6 +46,8 @@ libctrain_a_SOURCES += \
 # other kernels: ops, …
 libctrain_a_SOURCES += \
   %D%/kern/op.h %D%/kern/act.c %D%/kern/bnorm_stats.h %D%/kern/bnorm.c %D%/kern/bnorm_stats.c %D%/kern/cast.c %D%/kern/concat.c %D%/kern/upsample.c %D%/kern/loss_pixels.h %D%/kern/loss_pixels.c \
+  %D%/kern/loss_rows.h \
+  %D%/kern/loss_rows.c \
   %D%/kern/loss_samples.h \
   %D%/kern/loss_samples.c \
   %D%/kern/dropout.c \

@@ -108,6 +108,7 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
   o.workers = workers;
   o.one_epoch = 1;
   CT_TRY(ct_feed_open(c->data, in_order, &o, &c->feed));
+  ct_trainer_read_outputs(c->t, 0);
   if (!c->want.of) goto out;
   int64_t most = ct_feed_max(c->feed) > 0 ? ct_feed_max(c->feed) : 1;
   CT_TRY(open_metrics(c, most * ct_sampler_steps(in_order)));
@@ -117,6 +118,7 @@ static int open_counting(counting_t *c, const ct_sampler_t *in_order, int worker
                            "the outputs of a batch");
   c->one = ct_mem_array(c->shape.classes * c->shape.places, sizeof *c->one, "a sample's outputs");
   CT_TRY(c->logits && c->one ? CT_OK : CT_ERR_NOMEM);
+  ct_trainer_read_outputs(c->t, 1);
 out:
   return rc;
 }

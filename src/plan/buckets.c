@@ -19,7 +19,7 @@ static int writes(const ct_plan_t *p, const ct_plan_launch_t *w, int param)
 /* Returns the launch that completes the gradient of a parameter. */
 static int finished_by(const ct_plan_t *p, int param)
 {
-  for (int i = p->launches - 1; i > p->loss_launch; i--)
+  for (int i = p->launches - 1; i >= p->loss_launch; i--)
     if (writes(p, &p->launch[i], param)) return i;
   return p->launches - 1; /* never written in this plan: stays zero */
 }

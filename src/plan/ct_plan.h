@@ -39,11 +39,11 @@ typedef struct ct_value {
 /** An op of the plan. */
 typedef struct ct_plan_op {
   ct_op_desc_t desc;
-  int layer;            /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
-  int trained;          /**< 1: has trained parameters */
-  int head;             /**< LOSS: number of the loss that it computes; -1: none, it only states the
+  int layer;   /**< layer that the op computes; -1: none (reorder, gradient sum, loss) */
+  int trained; /**< 1: has trained parameters */
+  int head; /**< LOSS, HEAD_LOSS: number of the loss that it computes; -1: none, it only states the
                              layout of an output without a loss; 0 for other ops */
-  int output;           /**< LOSS: number of the output that it reads */
+  int output; /**< LOSS: number of the output that it reads; HEAD_LOSS: that it replaces */
   int in[CT_OP_INPUTS]; /**< input values; -1: none */
   int out;              /**< output value */
   int saved;            /**< value for data saved for the backward pass, or -1 */
@@ -119,17 +119,19 @@ typedef struct ct_heads {
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
   int training;
-  int inference;           /**< not training: computes only the logits and needs no labels */
-  ct_dtype_t compute;      /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
-  int sync_bn;             /**< training: batchnorms use the statistics of a group of ranks */
-  int bytes;               /**< 1: the input is uint8, and an op converts it to floats */
-  int channels_last;       /**< 1: the uint8 input is in CT_NHWC */
-  int64_t late_samples;    /**< training: samples of all ranks; the rows of a shared table are late
+  int inference;        /**< not training: computes only the logits and needs no labels */
+  ct_dtype_t compute;   /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
+  int sync_bn;          /**< training: batchnorms use the statistics of a group of ranks */
+  int bytes;            /**< 1: the input is uint8, and an op converts it to floats */
+  int channels_last;    /**< 1: the uint8 input is in CT_NHWC */
+  int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late
                                 (ct_late_rows_t) if so many samples have at most as many indices as
                                 the table has rows.  0: never */
-  ct_loss_spec_t loss;     /**< the loss of the first output ... */
-  ct_heads_t heads;        /**< ... unless n > 0: the losses.  Training leaves
+  ct_loss_spec_t loss;  /**< the loss of the first output ... */
+  ct_heads_t heads;     /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
+  int outputs_unread;   /**< 1: nobody reads the outputs: a linear layer before the only loss may be
+                           fused with it.  Inference computes its outputs in any case */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
                                 ct_plan_make(); not for training.  NULL: no int8 */
 } ct_plan_opts_t;
@@ -150,8 +152,10 @@ typedef struct ct_plan {
                       earlier launches are forward, later ones backward; inference, which has no
                       loss: equal to `launches` */
   int input;       /**< value of the network's input */
-  int logits;      /**< value of the first output, or of the first that is computed */
-  int output[CT_OUTPUTS];     /**< values of the outputs, plain float32; -1: it is not computed */
+  int logits;      /**< value of the first output, or of the first that is computed; -1: none */
+  int output[CT_OUTPUTS]; /**< values of the outputs, plain float32; -1: it is not computed */
+  char unfused[128]; /**< why the last layer, linear over places, and its loss are two ops; "": they
+                          are one, or it is no such layer */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   ct_late_rows_t late[CT_LATE_MAX];

@@ -110,7 +110,7 @@ static void remove_fused(ct_plan_t *p)
 {
   int n = 0;
   for (int o = 0; o < p->ops; o++)
-    if (p->op[o].out >= 0 || p->op[o].desc.kind == CT_OP_LOSS) p->op[n++] = p->op[o];
+    if (p->op[o].out >= 0 || ct_op_is_loss(p->op[o].desc.kind)) p->op[n++] = p->op[o];
   p->ops = n;
 }
 

@@ -28,7 +28,7 @@ static int *find_needed(const ct_plan_t *p)
   int *needed = ct_mem_array(p->values, sizeof *needed, "plan");
   for (int o = p->ops - 1; needed && o >= 0; o--) {
     const ct_plan_op_t *op = &p->op[o];
-    if (op->desc.kind != CT_OP_LOSS && !needed[op->out]) continue;
+    if (!ct_op_is_loss(op->desc.kind) && !needed[op->out]) continue;
     for (int k = 0; k < CT_OP_INPUTS; k++)
       if (op->in[k] >= 0) needed[op->in[k]] = 1;
   }
@@ -97,7 +97,7 @@ static int launches_losses(ct_plan_t *p)
   p->loss_launch = p->launches;
   for (int i = 0; i < p->ops && !p->o.inference; i++) {
     ct_plan_launch_t w = launches_launch(i, CT_FWD);
-    if (p->op[i].desc.kind != CT_OP_LOSS || p->op[i].head < 0) continue;
+    if (!ct_op_is_loss(p->op[i].desc.kind) || p->op[i].head < 0) continue;
     w.x = p->op[i].in[0];
     p->loss_launch = p->launches;
     CT_TRY(add_launch(p, &w));
@@ -328,18 +328,21 @@ out:
   return rc;
 }
 
-/* Makes the losses compute the gradients of outputs that trained parameters precede. */
+/* Makes the losses compute the gradients of outputs that trained parameters precede, and those of
+ * a head that is fused with its loss. */
 static int begin_backward(gradients_t *s)
 {
   int rc = CT_OK, dx;
   ct_plan_t *p = s->p;
   for (int i = 0; i <= p->loss_launch; i++) {
     const ct_plan_op_t *op = &p->op[p->launch[i].op];
-    if (op->desc.kind != CT_OP_LOSS || !p->value[op->in[0]].grad) continue;
+    if (!ct_op_is_loss(op->desc.kind)) continue;
     ct_shape_t shape = op->desc.x;
     int output = op->in[0];
+    p->launch[i].pass = op->desc.passes;
+    if (op->trained) CT_TRY(divert(s, &p->launch[i]));
+    if (!p->value[output].grad) continue;
     CT_TRY(new_value(p, &shape, &dx));
-    p->launch[i].pass = CT_FWD | CT_BWD_DATA;
     p->launch[i].dx = dx;
     CT_TRY(give(s, output, dx));
   }

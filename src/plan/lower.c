@@ -10,6 +10,7 @@
 #include "plan/passes.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include <stdio.h>
 #include <string.h>
 
 typedef struct lowering {
@@ -198,6 +199,32 @@ static int fuse_add(lowering_t *lo, int i)
   return 1;
 }
 
+/* ---- a linear layer before the loss ---- */
+
+/* With fewer classes its outputs are small, and the plain way is faster. */
+enum { FUSED_CLASSES = 1024 };
+
+/* Returns 1 for a linear layer over places that may be fused with the loss of its output.  It does
+ * not depend on the plan: the layer has the same weight layout whether it is fused or not. */
+static int is_head(const ct_graph_t *g, int i)
+{
+  const ct_layer_t *l = &g->layer[i];
+  int is = ct_graph_outputs(g) == 1 && ct_graph_output(g, 0) == i;
+  return is && strcmp(l->ops->kind, "linear") == 0 && l->out.ndim > 2 &&
+         l->out.dim[l->out.ndim - 1] >= FUSED_CLASSES;
+}
+
+/* Returns 1 if the weight of linear layer i must be plain, for other ops that use it. */
+static int has_plain_weight(const ct_graph_t *g, int i)
+{
+  const ct_layer_t *l = &g->layer[i];
+  int plain = is_head(g, i);
+  for (int j = 0; j < g->layers && g->param[l->param[0]].uses > 1; j++)
+    for (int k = 0; k < g->layer[j].params; k++)
+      if (g->layer[j].param[k] == l->param[0]) plain |= g->layer[j].ops != l->ops || is_head(g, j);
+  return plain;
+}
+
 static int has_trained(const ct_graph_t *g, int layer)
 {
   const ct_layer_t *l = &g->layer[layer];
@@ -290,6 +317,7 @@ static int lower_layer(lowering_t *lo, int i)
     return CT_OK;
   }
   if (op.desc.kind == CT_OP_POOL && lo->relu[i]) op.desc.u.pool.relu = 1;
+  if (op.desc.kind == CT_OP_LINEAR) op.desc.u.linear.plain = has_plain_weight(p->graph, i);
   return emit(lo, i, &op);
 }
 
@@ -324,6 +352,49 @@ static int lower_loss(lowering_t *lo, int head, int output, const ct_loss_spec_t
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
+/* Returns why the last layer, of the kind is_head(), is not fused with its loss; NULL: it is. */
+static const char *why_unfused(const lowering_t *lo, const ct_heads_t *heads, ct_op_desc_t *fused,
+                               char why[128])
+{
+  const ct_plan_t *p = lo->p;
+  int layer = ct_graph_output(p->graph, 0);
+  const ct_plan_op_t *op = fusable(lo, layer);
+  if (p->o.quant) return "int8";
+  if (p->o.inference || !p->o.outputs_unread) return "the outputs are read";
+  if (heads->n > 1) return "there are several losses";
+  if (heads->of[0].loss.kind != CT_LOSS_CROSS_ENTROPY) return "the loss is not cross_entropy";
+  if (!heads->of[0].loss.classes_last) return "the classes are not the last dim";
+  if (!op || op->desc.kind != CT_OP_LINEAR || op->desc.u.linear.relu || op->desc.u.linear.add)
+    return "other layers read or change its output";
+  ct_op_desc_init(fused, CT_OP_HEAD_LOSS, &op->desc.x, &op->desc.y);
+  fused->training = p->o.training;
+  fused->u.head_loss.loss = heads->of[0].loss;
+  fused->u.head_loss.bias = op->desc.u.linear.bias;
+  return p->be->op->supports(p->dev, fused, why) ? NULL : why;
+}
+
+/* Replaces the linear layer before the loss by an op for both. */
+static int fuse_head(lowering_t *lo, const ct_heads_t *heads)
+{
+  ct_plan_t *p = lo->p;
+  ct_op_desc_t d;
+  char why[128];
+  int layer = ct_graph_output(p->graph, 0), m = lo->maker[layer];
+  if (!is_head(p->graph, layer)) return 0;
+  const char *reason = why_unfused(lo, heads, &d, why);
+  if (reason) {
+    snprintf(p->unfused, sizeof p->unfused, "%s", reason);
+    return 0;
+  }
+  ct_plan_op_t op = p->op[m];
+  memmove(&p->op[m], &p->op[m + 1], (size_t)(p->ops - m - 1) * sizeof op);
+  memcpy(&op.desc, &d, sizeof d);
+  op.out = -1;
+  op.head = op.output = 0;
+  p->op[p->ops - 1] = op;
+  return 1;
+}
+
 /* Appends the losses in their order, and outside of training the other outputs. */
 static int lower_losses(lowering_t *lo)
 {
@@ -332,14 +403,15 @@ static int lower_losses(lowering_t *lo)
   const ct_loss_spec_t none = {.kind = CT_LOSS_MSE};
   const ct_heads_t heads = ct_plan_heads(&p->o);
   int has_loss[CT_OUTPUTS] = {0};
-  for (int k = 0; k < heads.n; k++) {
+  int fused = heads.of[0].output == 0 && fuse_head(lo, &heads);
+  for (int k = 0; k < heads.n && !fused; k++) {
     const ct_head_t *h = &heads.of[k];
     if (h->output < 0 || h->output >= ct_graph_outputs(p->graph))
       CT_FAIL(CT_ERR_ARG, "loss %d is of output %d, which does not exist", k, h->output);
     has_loss[h->output] = 1;
     CT_TRY(lower_loss(lo, k, h->output, &h->loss));
   }
-  for (int k = 0; k < ct_graph_outputs(p->graph) && !p->o.training; k++)
+  for (int k = 0; k < ct_graph_outputs(p->graph) && !p->o.training && !fused; k++)
     if (!has_loss[k]) CT_TRY(lower_loss(lo, -1, k, &none));
   ct__plan_note_outputs(p);
 out:

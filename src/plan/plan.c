@@ -8,6 +8,9 @@ static int check_trained(const ct_plan_t *p)
   int rc = CT_OK, grad = !p->o.training;
   for (int k = 0; k < CT_OUTPUTS; k++)
     grad |= p->output[k] >= 0 && p->value[p->output[k]].grad;
+  for (int i = 0; i < p->ops; i++) /* a head that is fused with its loss */
+    grad |= p->op[i].desc.kind == CT_OP_HEAD_LOSS &&
+            (p->op[i].trained || p->value[p->op[i].in[0]].grad);
   if (!grad) CT_FAIL(CT_ERR_USAGE, "the model has no parameters that could be trained");
 out:
   return rc;

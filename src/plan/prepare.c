@@ -121,14 +121,19 @@ out:
 
 /* Returns the op of the layer in another plan; or in this plan, before the layer's own op is made,
  * the op of an earlier layer with the same parameters. */
-static const ct_op_t *twin(const ct_plan_t *p, const ct_plan_t *like, int layer)
+static const ct_op_t *twin(const ct_plan_t *p, const ct_plan_t *like, int layer, ct_op_kind_t kind)
 {
   if (layer < 0) return NULL;
-  if (like) return like->layer_op[layer] < 0 ? NULL : like->op[like->layer_op[layer]].op;
+  if (like && like->layer_op[layer] < 0) return NULL;
+  if (like) { /* of a head that is fused with its loss, the weights are plain in any case */
+    const ct_plan_op_t *op = &like->op[like->layer_op[layer]];
+    return op->desc.kind == kind ? op->op : NULL;
+  }
   const ct_layer_t *l = &p->graph->layer[layer];
   int owner = l->params ? p->graph->param[l->param[0]].layer : layer;
   if (owner == layer || p->graph->layer[owner].ops != l->ops) return NULL;
-  return p->op[p->layer_op[owner]].op;
+  const ct_plan_op_t *op = &p->op[p->layer_op[owner]];
+  return op->desc.kind == kind ? op->op : NULL;
 }
 
 /* Checks that an op has the parameters that it shares in the layout of their owner. */
@@ -205,7 +210,7 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   else
     CT_TRY(with_layouts(p, &op));
   if (is_cast(&op)) op.desc.y.layout = layout_of_cast(p, &op, rest, n);
-  CT_TRY(prepare_one(p, &op, twin(p, like, op.layer)));
+  CT_TRY(prepare_one(p, &op, twin(p, like, op.layer, op.desc.kind)));
   CT_TRY(check_shared(p, &op));
   op.desc.y.layout = op.info.y_layout;
   if (op.in[1] >= 0 && op.desc.kind == CT_OP_CONV &&

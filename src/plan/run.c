@@ -91,7 +91,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
   };
   if (w->late) return keep_rows(p, w, b, q);
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
-  if (o->desc.kind == CT_OP_LOSS) bind_loss(o, b, &a);
+  if (ct_op_is_loss(o->desc.kind)) bind_loss(o, b, &a);
   for (int k = 0; k < CT_OP_PARAMS; k++)
     if (w->dw[k] >= 0) a.dw[k] = run_at(p, b, w->dw[k]);
   double begin = ct_trace_now();

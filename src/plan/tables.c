@@ -48,6 +48,7 @@ void ct__plan_note_outputs(ct_plan_t *p)
     p->output[k] = -1;
   for (int i = 0; i < p->ops; i++)
     if (p->op[i].desc.kind == CT_OP_LOSS) p->output[p->op[i].output] = p->op[i].in[0];
+  p->logits = -1;
   for (int k = CT_OUTPUTS - 1; k >= 0; k--)
     if (p->output[k] >= 0) p->logits = p->output[k];
 }

@@ -10,6 +10,7 @@ libctrain_a_SOURCES += \
   %D%/ref_gru.c \
   %D%/ref_int8.c \
   %D%/ref_kinds.c \
+  %D%/ref_head_loss.c \
   %D%/ref_loss.c \
   %D%/ref_loss_samples.h \
   %D%/ref_loss_samples.c \

@@ -254,6 +254,7 @@ int ct_setup_heads(ct_setup_t *s, ct_trainer_env_t *env)
   float *weights = s->class_weight, *places = s->place_weight;
   CT_TRY(ct_losses_targets(l, &s->cfg.data.target, &targets));
   env->heads.n = l->n;
+  env->outputs_unread = env->training;
   for (int k = 0; k < l->n; k++) {
     ct_head_t *h = &env->heads.of[k];
     h->output = output[k];

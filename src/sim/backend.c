@@ -181,8 +181,9 @@ static void release(ct_op_t *op)
 /* Sets the results that the host reads. */
 static void leave_numbers(const ct_op_t *op, const ct_op_args_t *a)
 {
-  double n = (double)op->desc.x.dim[0] * (double)ct_op_pixels(&op->desc);
-  if (op->desc.kind == CT_OP_LOSS && a->loss)
+  const ct_op_desc_t loss = ct_op_loss_of(&op->desc);
+  double n = (double)op->desc.x.dim[0] * (double)ct_op_pixels(&loss);
+  if (ct_op_is_loss(op->desc.kind) && a->loss)
     *a->loss = (ct_loss_t){.sum = n, .weight = n, .samples = (int64_t)n};
   for (int i = 0; op->desc.kind == CT_OP_MEASURE && a->norms && i < ct_segments_of(a); i++) {
     ct_op_args_t one = ct_segment_args(a, i);

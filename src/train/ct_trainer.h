@@ -70,7 +70,8 @@ typedef struct ct_trainer_env {
                            as CUDA graphs; 0: none */
   int training;         /**< 0: evaluation only, without gradients and optimizer states */
   const ct_quant_t *quant; /**< with training 0: int8 scales of the graph; NULL: float32 */
-  int inference; /**< 1, with training 0: logits only; batches need no labels or targets */
+  int inference;      /**< 1, with training 0: logits only; batches need no labels or targets */
+  int outputs_unread; /**< 1: evaluation may leave out the outputs (ct_trainer_read_outputs()) */
   /** [0] evaluation, [1] training: the data set if its batches arrive as bytes
    * (ct_trainer_takes_bytes()); NULL: as float32 */
   const ct_dataset_t *bytes_of[2];
@@ -276,5 +277,8 @@ int64_t ct_trainer_output_values(const ct_trainer_t *t, int k);
 int ct_trainer_output(ct_trainer_t *t, int k, float *out);
 /** Local. ct_trainer_output() of the first output. */
 int ct_trainer_logits(ct_trainer_t *t, float *out);
+/** Local. Says if the outputs of the next evaluations will be read: with \a read 0 a linear layer
+ * and its loss may be one op, which does not store them. */
+void ct_trainer_read_outputs(ct_trainer_t *t, int read);
 
 #endif

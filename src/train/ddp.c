@@ -155,7 +155,7 @@ static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
 {
   int rc = CT_OK;
   const ddp_t *d = t->strategy;
-  if (i <= v->plan->loss_launch) return CT_OK;
+  if (i < v->plan->loss_launch) return CT_OK;
   while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
     CT_TRY(send_bucket(t));
   if (!d->sent) return CT_OK;
@@ -198,7 +198,7 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i);
     if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
-    if (!live && last && i > v->plan->loss_launch) send_zeros(t, v->bucket, i);
+    if (!live && last && i >= v->plan->loss_launch) send_zeros(t, v->bucket, i);
   }
   if (last) return;
   if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));

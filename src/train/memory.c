@@ -51,6 +51,7 @@ static int64_t late_samples(const ct_trainer_env_t *e)
 ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int training)
 {
   const ct_dataset_t *bytes = e->bytes_of[training];
+  int deals = e->step_opts.strategy && e->step_opts.strategy->rank0_deals; /* rank 0 reads them */
   return (ct_plan_opts_t){.n = n,
                           .training = training,
                           .inference = e->inference,
@@ -61,6 +62,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                           .channels_last = bytes && bytes->info.channels_last,
                           .late_samples = training ? late_samples(e) : 0,
                           .loss = e->loss,
+                          .outputs_unread = training ? !deals : e->outputs_unread,
                           .heads = e->heads};
 }
 

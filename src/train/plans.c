@@ -35,7 +35,8 @@ static const ct__variant_t *find_variant(const ct_trainer_t *t, int n, int train
 {
   const ct__plans_t *p = &t->plans;
   for (int64_t i = 0; i < p->variants; i++)
-    if (p->variant[i].plan->o.n == n && p->variant[i].plan->o.training == training)
+    if (p->variant[i].plan->o.n == n && p->variant[i].plan->o.training == training &&
+        (training || p->variant[i].plan->o.outputs_unread == t->env.outputs_unread))
       return &p->variant[i];
   return NULL;
 }
@@ -237,6 +238,11 @@ int ct_trainer_output(ct_trainer_t *t, int k, float *out)
   CT_TRY(t->env.be->queue->sync(t->q));
 out:
   return rc;
+}
+
+void ct_trainer_read_outputs(ct_trainer_t *t, int read)
+{
+  t->env.outputs_unread = !read;
 }
 
 int ct_trainer_logits(ct_trainer_t *t, float *out)

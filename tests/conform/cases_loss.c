@@ -236,3 +236,70 @@ static int small_loss(int i, op_case_t *out)
 
 const kind_cases_t cases_loss = {.more = {case_loss, case_places, case_weighed, case_last},
                                  .small = {small_loss}};
+
+/* ---- a linear layer and the cross-entropy of its outputs ---- */
+
+typedef struct head_row {
+  int n, places, in, out, bias;
+  ct_loss_spec_t spec;
+} head_row_t;
+
+static void make_head(const head_row_t *r, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r->n, r->places, r->in), y = ct_shape(3, r->n, r->places, r->out);
+  case_start(out, CT_OP_HEAD_LOSS, &x, &y);
+  out->desc.u.head_loss.loss = r->spec;
+  out->desc.u.head_loss.loss.classes_last = 1;
+  out->desc.u.head_loss.bias = r->bias;
+}
+
+static int case_head(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 5, 8, 12, 0, {0}},
+      {3, 7, 17, 300, 1, {.has_ignored = 1, .ignored = -100}},
+      {2, 20, 48, 241, 0, {.z_loss = 1e-2}},
+      {2, 3, 16, 1000, 1, {.label_smoothing = 0.1, .weighted = 1, .sample_weighted = 1}},
+      {3, 9, 8, 70, 0, {.gamma = 2, .place_weighted = 1, .z_loss = 1e-3}},
+      {1, 1, 4, 5, 1, {.divisor = CT_DIVISOR_SAMPLES}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  make_head(&rows[i], out);
+  return 1;
+}
+
+/* Several chunks and groups of blocks. */
+static int case_large_head(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 300, 24, 500, 1, {.has_ignored = 1, .ignored = 3}},
+      {1, 37, 16, 8100, 0, {.label_smoothing = 0.1}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  make_head(&rows[i], out);
+  return 1;
+}
+
+static int small_head(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 3, 4, 6, 1, {0}},
+      {2,
+       2,
+       3,
+       5,
+       1,
+       {.label_smoothing = 0.2,
+        .weighted = 1,
+        .has_ignored = 1,
+        .ignored = 2,
+        .z_loss = 0.01,
+        .sample_weighted = 1}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  make_head(&rows[i], out);
+  return 1;
+}
+
+const kind_cases_t cases_head_loss = {
+    .cases = {case_head}, .more = {case_large_head}, .small = {small_head}};

@@ -375,6 +375,20 @@ static void draw_loss(dice_t *d, op_case_t *c)
   c->data = dice_is(d, 50) ? DATA_TIES : DATA_RANDOM;
 }
 
+static void draw_head(dice_t *d, op_case_t *c)
+{
+  do
+    draw_loss(d, c);
+  while (c->desc.u.loss.kind != CT_LOSS_CROSS_ENTROPY || !c->desc.u.loss.classes_last);
+  ct_loss_spec_t spec = c->desc.u.loss;
+  ct_shape_t y = c->desc.x, x = y;
+  x.dim[x.ndim - 1] = draw_channels(d);
+  draw_start(c, CT_OP_HEAD_LOSS, x, y);
+  c->desc.u.head_loss.loss = spec;
+  c->desc.u.head_loss.bias = dice_is(d, 50);
+  c->data = DATA_RANDOM;
+}
+
 /* A drawn convolution from y to x. */
 static int draw_convt(dice_t *d, op_case_t *c)
 {
@@ -470,6 +484,9 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return 1;
   case CT_OP_LOSS:
     draw_loss(d, c);
+    return 1;
+  case CT_OP_HEAD_LOSS:
+    draw_head(d, c);
     return 1;
   case CT_OP_RELU:
   case CT_OP_ACT:

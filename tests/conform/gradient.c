@@ -43,7 +43,7 @@ static double value(probe_t *p)
   double sum = 0;
 
   if (rig_forward(&p->rig, &p->in) || rig_take(&p->rig, &p->now)) return NAN;
-  if (p->rig.desc.kind == CT_OP_LOSS) return p->now.loss.sum;
+  if (ct_op_is_loss(p->rig.desc.kind)) return p->now.loss.sum;
   for (int64_t i = 0; i < p->count; i++) {
     sum += (double)p->in.dy[i] * p->now.y[i];
     p->switches[i] |= piece_of(&p->rig.desc, p->now.y[i]) != piece_of(&p->rig.desc, p->base.y[i]);

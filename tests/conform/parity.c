@@ -78,7 +78,7 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 static int is_chain(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION ||
-         d->kind == CT_OP_SDPA;
+         d->kind == CT_OP_SDPA || d->kind == CT_OP_HEAD_LOSS;
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
 }
 
@@ -135,12 +135,12 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
   int back = how->flags & RIG_INPLACE_FWD ? 0 : how->passes;
   char why[80];
 
-  if (d->kind != CT_OP_LOSS)
+  if (!ct_op_is_loss(d->kind))
     check(is_close(got->y, want->y, y, floor_of_y(d, in, want), low, why), "%s: y: %s", name, why);
   if (back & CT_BWD_DATA) {
     double of_loss = 0.1 * sqrt((double)d->x.dim[0]);
     if (!ct_op_is(d->kind, CT_KIND_INDEX))
-      check(is_close(got->dx, want->dx, x, d->kind == CT_OP_LOSS ? of_loss : size, low, why),
+      check(is_close(got->dx, want->dx, x, ct_op_is_loss(d->kind) ? of_loss : size, low, why),
             "%s: dx: %s", name, why);
     if (in->x2 && d->kind != CT_OP_ADD && !ct_op_adds_second(d))
       check(is_close(got->dx2, want->dx2, second_count(d), size, low, why), "%s: dx2: %s", name,
@@ -160,7 +160,7 @@ static void compare(const ct_op_desc_t *d, const trial_t *how, const char *name,
     check(is_close(got->running[i], want->running[i], param_count(d, param_running(d, i)),
                    0.1 * sqrt((double)param_count(d, param_running(d, i))), tol, why),
           "%s: running[%d]: %s", name, i, why);
-  if (d->kind != CT_OP_LOSS) return;
+  if (!ct_op_is_loss(d->kind)) return;
   check(fabs(got->loss.sum - want->loss.sum) <= tol * fabs(want->loss.sum),
         "%s: loss %.9g, not %.9g", name, got->loss.sum, want->loss.sum);
   check(fabs(got->loss.weight - want->loss.weight) <= tol * want->loss.weight,

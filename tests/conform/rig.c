@@ -233,7 +233,7 @@ static int open_tensors(rig_t *r)
   int rc = CT_OK;
 
   CT_TRY(tensor_open(&r->x, r->side, &d->x, x));
-  if (d->kind == CT_OP_LOSS) return tensor_open(&r->dx, r->side, &d->x, x);
+  if (ct_op_is_loss(d->kind)) return tensor_open(&r->dx, r->side, &d->x, x);
   CT_TRY(tensor_open(&r->y, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dy, r->side, &d->y, y));
   CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
@@ -363,7 +363,9 @@ int rig_forward(rig_t *r, const inputs_t *in)
   r->args.x2 = r->x2.own.mem;
   r->args.x3 = r->x3.own.mem;
   r->args.y = r->y.own.mem;
-  r->args.dx = r->dx.own.mem;        /* a loss may run both passes at once */
+  r->args.dx = r->dx.own.mem; /* a loss may run all passes at once */
+  for (int i = 0; i < 4 && in->labels; i++)
+    r->args.dw[i] = r->dw[i].mem;
   int empty = r->desc.x.dim[0] == 0; /* the op may have asked for 0 bytes */
   r->args.saved = r->info.saved || empty ? r->saved.mem : unasked;
   r->args.scratch = r->info.scratch || empty ? r->scratch.mem : unasked;
@@ -492,7 +494,7 @@ static int is_same(tensor_t *t, const float *data)
 
 const char *rig_inputs_changed(rig_t *r, const inputs_t *in)
 {
-  int back = r->done & CT_BWD_DATA && r->desc.kind != CT_OP_LOSS;
+  int back = r->done & CT_BWD_DATA && !ct_op_is_loss(r->desc.kind);
 
   if (r->how.flags & RIG_INPLACE_FWD) return NULL;
   if (!is_same(&r->x, in->x)) return "x is changed";

@@ -45,6 +45,10 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     out = d->y.dim[d->y.ndim - 1];
     if (param == 0) return out * wide;
     return param == 1 && d->u.linear.bias ? out : 0;
+  case CT_OP_HEAD_LOSS:
+    out = d->y.dim[d->y.ndim - 1];
+    if (param == 0) return out * wide;
+    return param == 1 && d->u.head_loss.bias ? out : 0;
   case CT_OP_BNORM:
     return out;
   case CT_OP_LNORM:
@@ -255,7 +259,7 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   /* running_var */
   for (int64_t i = 0; d->kind == CT_OP_BNORM && i < param_count(d, 3); i++)
     in->w[3][i] = 0.5f + fabsf(in->w[3][i]);
-  if (d->kind == CT_OP_LOSS) loss_inputs_open(in, d, seed);
+  if (ct_op_is_loss(d->kind)) loss_inputs_open(in, d, seed);
 }
 
 void inputs_close(inputs_t *in)

@@ -61,8 +61,9 @@ static float *make_targets(const ct_op_desc_t *d, uint64_t seed)
   return v;
 }
 
-void loss_inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed)
+void loss_inputs_open(inputs_t *in, const ct_op_desc_t *of, uint64_t seed)
 {
+  const ct_op_desc_t loss = ct_op_loss_of(of), *d = &loss;
   int64_t n = d->x.dim[0];
 
   in->labels = make_labels(d, seed, 8);
@@ -99,14 +100,15 @@ static const void *put(rig_t *r, int i, const void *data, int64_t count)
 
 void loss_inputs_put(rig_t *r, const inputs_t *in)
 {
-  const ct_shape_t *x = &r->desc.x;
+  const ct_op_desc_t d = ct_op_loss_of(&r->desc);
+  const ct_shape_t *x = &d.x;
   ct_op_args_t *a = &r->args;
 
-  a->labels = put(r, 0, in->labels, x->dim[0] * ct_op_pixels(&r->desc));
+  a->labels = put(r, 0, in->labels, x->dim[0] * ct_op_pixels(&d));
   a->labels2 = put(r, 1, in->labels2, x->dim[0]);
   a->mix = put(r, 2, in->mix, x->dim[0]);
   a->targets = put(r, 3, in->targets, ct_shape_count(x));
   a->class_weight = put(r, 4, in->class_weight, ct_shape_sample(x));
   a->sample_weight = put(r, 5, in->sample_weight, x->dim[0]);
-  a->place_weight = put(r, 6, in->place_weight, ct_op_places(&r->desc));
+  a->place_weight = put(r, 6, in->place_weight, ct_op_places(&d));
 }

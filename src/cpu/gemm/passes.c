@@ -129,6 +129,7 @@ int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layout
     if (costs->passes >> i & 1) CT_TRY(add_pass(op, costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
   info->param_layout = ct_hash_int(info->param_bytes[1] > 0, cpu__md_hash(op->md[CPU__W]));
+  if (d->kind == CT_OP_LINEAR && d->u.linear.plain) info->param_layout = 0;
   info->y_layout = job.at.y;
 out:
   return rc;

@@ -1,0 +1,84 @@
+/* A linear layer and the cross-entropy of its outputs as one op.  All logits are in the workspace;
+ * their loss is that of ref_loss.c. */
+#include "ref/ref.h"
+
+/* Sizes: rows of x, features of a row, classes. */
+typedef struct head {
+  int64_t rows, in, out;
+  float *logits, *slopes; /* [rows][out] */
+} head_t;
+
+static head_t head_of(const ct_op_desc_t *d, void *scratch)
+{
+  head_t h = {.in = d->x.dim[d->x.ndim - 1], .out = d->y.dim[d->y.ndim - 1]};
+  h.rows = ct_shape_count(&d->x) / h.in;
+  h.logits = scratch;
+  h.slopes = h.logits + h.rows * h.out;
+  return h;
+}
+
+static void head_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  info->scratch = 2 * (size_t)ct_shape_count(&d->y) * sizeof(float);
+}
+
+static void find_logits(const ct_op_desc_t *d, const ct_op_args_t *a, const head_t *h)
+{
+  ct_dtype_t t = d->x.dtype;
+  for (int64_t n = 0; n < h->rows; n++)
+    for (int64_t k = 0; k < h->out; k++) {
+      double sum = d->u.head_loss.bias ? ct__ref_weight(t, a->w[1], k) : 0;
+      for (int64_t i = 0; i < h->in; i++)
+        sum += ct__ref_get(t, a->x, n * h->in + i) * ct__ref_weight(t, a->w[0], k * h->in + i);
+      h->logits[n * h->out + k] = (float)sum;
+    }
+}
+
+static void head_data(const ct_op_desc_t *d, const ct_op_args_t *a, const head_t *h)
+{
+  ct_dtype_t t = d->x.dtype;
+  for (int64_t n = 0; n < h->rows; n++)
+    for (int64_t i = 0; i < h->in; i++) {
+      double sum = 0;
+      for (int64_t k = 0; k < h->out; k++)
+        sum += h->slopes[n * h->out + k] * ct__ref_weight(t, a->w[0], k * h->in + i);
+      ct__ref_set(t, a->dx, n * h->in + i, sum);
+    }
+}
+
+static void head_param(const ct_op_desc_t *d, const ct_op_args_t *a, const head_t *h)
+{
+  for (int64_t k = 0; k < h->out; k++) {
+    double bias = 0;
+    for (int64_t n = 0; n < h->rows; n++)
+      bias += h->slopes[n * h->out + k];
+    if (d->u.head_loss.bias) ((float *)a->dw[1])[k] = (float)bias;
+    for (int64_t i = 0; i < h->in; i++) {
+      double sum = 0;
+      for (int64_t n = 0; n < h->rows; n++)
+        sum += h->slopes[n * h->out + k] * ct__ref_get(d->x.dtype, a->x, n * h->in + i);
+      ((float *)a->dw[0])[k * h->in + i] = (float)sum;
+    }
+  }
+}
+
+static int head_run(const ct_op_desc_t *d, const ct_op_args_t *a)
+{
+  int rc = CT_OK;
+  const ct_op_desc_t loss = ct_op_loss_of(d);
+  const head_t h = head_of(d, a->scratch);
+  ct_op_args_t of_loss = *a;
+  of_loss.pass = a->pass & CT_FWD;
+  if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) of_loss.pass |= CT_BWD_DATA;
+  of_loss.x = h.logits;
+  of_loss.dx = h.slopes;
+  of_loss.labels2 = NULL;
+  find_logits(d, a, &h);
+  CT_TRY(ct__ref_loss.run(&loss, &of_loss));
+  if (a->pass & CT_BWD_DATA) head_data(d, a, &h);
+  if (a->pass & CT_BWD_PARAM) head_param(d, a, &h);
+out:
+  return rc;
+}
+
+const ct__ref_kind_t ct__ref_head_loss = {.needs = head_needs, .run = head_run, .reduced = 1};
