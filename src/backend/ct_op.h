@@ -20,7 +20,7 @@ enum {
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
   CT_KIND_DEQUANT = 16, /**< has an int8 version with float32 output */
-  CT_KIND_INDEX = 64,   /**< x holds indices, whole numbers that are float32 in any case */
+  CT_KIND_INDEX = 64,   /**< x holds indices: ct_op_indices() */
   CT_KIND_SHAPES = 32   /**< the shapes of x2 and x3 do not follow from x and y: the descriptor has
                            them */
 };
@@ -183,6 +183,15 @@ typedef enum {
   CT_RANDOM_COUNT
 } ct_random_t;
 
+/** Masks of SDPA. */
+typedef enum {
+  CT_MASK_NONE,
+  CT_MASK_FIRST, /**< N x T: the first key that a query meets; float32 in any case */
+  CT_MASK_KEYS,  /**< N x S: 0 hides a key; float32 in any case */
+  CT_MASK_BIAS,  /**< [[N|1,] H|1,] T x S: is added to the scaled products; it has a gradient */
+  CT_MASK_COUNT
+} ct_mask_t;
+
 /** Numbers of enumerators in the lists above.  Each number is outside the list's enum, so that a
  * switch over the enum needs no case for the number. */
 enum {
@@ -239,6 +248,11 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           -> y [N,T,D]
  *  SDPA     x [..,T,d], x2 [..,S,d], x3 [..,S,e]  x, x2, x3, y, dy -> dx, dx2, dx3 (each may be
  *           -> y [..,T,e]                         NULL)
+ *           with heads: x q [N,T,H*d],
+ *           x2 k [N,S,K*d], x3 v [N,S,K*e];
+ *           or x q|k|v [N,T,(H+2K)*d], x2 mask?;
+ *           or x q, x2 k|v [N,S,2K*d], x3 mask?;
+ *           cached: position -> y [N,T,H*e]
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
@@ -365,7 +379,14 @@ typedef struct ct_op_desc {
     struct {
       int causal;   /**< 1: query i meets the keys 0 … i only */
       double scale; /**< of the products of queries and keys */
-    } sdpa;
+      int heads;    /**< H; 0: the dims before the last two are the heads */
+      int kv_heads; /**< K, each of which serves H / K consecutive heads; 0: H */
+      int packed;   /**< 0: q, k, v in three inputs; 1: in one; 2: q, and k and v in one */
+      ct_mask_t
+          mask;   /**< its tensor is the last input, behind packed keys and values.  A query that
+                           meets no key gives 0 */
+      int cached; /**< 1: query i is at place ct_op_args_t.position + i; needs `causal` */
+    } sdpa;       /**< ct_sdpa.h */
     struct {
       int index; /**< from 0; -1: the last */
     } select;
@@ -441,6 +462,9 @@ static inline int ct_op_goes_back(const ct_op_desc_t *d)
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
 /** Sets the shapes of further inputs of a kind with CT_KIND_SHAPES; NULL: none. */
 void ct_op_desc_more(ct_op_desc_t *d, const ct_shape_t *x2, const ct_shape_t *x3);
+/** Returns a bit set of the inputs that hold indices or flags: whole numbers that are float32 in any
+ * case and have no gradient. */
+unsigned ct_op_indices(const ct_op_desc_t *d);
 /** Makes the op compute in type \a t: sets the types of its activations.  Indices stay float32. */
 void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t);
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count

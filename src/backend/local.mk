@@ -12,6 +12,7 @@ libctrain_a_SOURCES += \
   %D%/ct_random.h \
   %D%/ct_resize.h \
   %D%/ct_rules.h \
+  %D%/ct_sdpa.h \
   %D%/ct_strided.h \
   %D%/ct_update.h \
   %D%/expr.c \
@@ -23,4 +24,5 @@ libctrain_a_SOURCES += \
   %D%/op_check.c \
   %D%/op_text.c \
   %D%/op_windows.c \
+  %D%/sdpa.c \
   %D%/strided.c

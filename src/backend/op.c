@@ -6,6 +6,7 @@
 
 #include "backend/ct_backend.h"
 #include "backend/ct_expr_view.h"
+#include "backend/ct_sdpa.h"
 #include "base/ct_err.h"
 
 static void copy_shape(ct_shape_t *to, const ct_shape_t *from)
@@ -78,12 +79,20 @@ ct_shape_t ct_op_second(const ct_op_desc_t *d)
   return s;
 }
 
+unsigned ct_op_indices(const ct_op_desc_t *d)
+{
+  int of_keys =
+      d->kind == CT_OP_SDPA && (d->u.sdpa.mask == CT_MASK_FIRST || d->u.sdpa.mask == CT_MASK_KEYS);
+  if (of_keys) return d->u.sdpa.packed == 1 ? 2 : 4;
+  return ct_op_is(d->kind, CT_KIND_INDEX) ? 1 : 0;
+}
+
 void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t)
 {
   d->y.dtype = t;
-  if (!ct_op_is(d->kind, CT_KIND_INDEX)) d->x.dtype = t;
-  if (d->x2.ndim) d->x2.dtype = t;
-  if (d->x3.ndim) d->x3.dtype = t;
+  ct_shape_t *in[] = {&d->x, &d->x2, &d->x3};
+  for (int k = 0; k < CT_OP_INPUTS; k++)
+    if (in[k]->ndim && !(ct_op_indices(d) >> k & 1)) in[k]->dtype = t;
 }
 
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p)
@@ -433,8 +442,7 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_MATMUL:
     return 2 * y * (double)ct_dim_back(&d->x, d->u.matmul.a_turned ? 1 : 0);
   case CT_OP_SDPA: /* scores, and their product with the values */
-    return 2 * y / (double)ct_dim_back(&d->y, 0) * (double)ct_dim_back(&d->x2, 1) *
-           (double)(ct_dim_back(&d->x, 0) + ct_dim_back(&d->x3, 0));
+    return 2 * ct_sdpa_pairs(d) * (double)(ct_sdpa_of(d).d + ct_sdpa_of(d).e);
   case CT_OP_REDUCE:
     return reduce_flops(d->u.reduce.mode) * x;
   case CT_OP_UPSAMPLE: /* a multiply and an add per dim and neighbour */

@@ -3,6 +3,7 @@
 #include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
+#include "backend/ct_sdpa.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,8 +76,12 @@ static const char *check_types(const ct_op_desc_t *d)
       !ct_op_is(d->kind, CT_KIND_INDEX))
     return "input and output differ in type";
   if (ct_op_is(d->kind, CT_KIND_INDEX) && x != CT_F32) return "indices are float32";
-  if ((d->x2.ndim && d->x2.dtype != y) || (d->x3.ndim && d->x3.dtype != y))
-    return "an input and the output differ in type";
+  for (int k = 1; k < CT_OP_INPUTS; k++) {
+    const ct_shape_t *in = k == 1 ? &d->x2 : &d->x3;
+    int exact = ct_op_indices(d) >> k & 1;
+    if (in->ndim && in->dtype != (exact ? CT_F32 : y))
+      return exact ? "indices are float32" : "an input and the output differ in type";
+  }
   return NULL;
 }
 
@@ -328,18 +333,7 @@ static const char *check_attention(const ct_op_desc_t *d)
 
 static const char *check_sdpa(const ct_op_desc_t *d)
 {
-  int n = d->x.ndim;
-
-  if (n < 2 || d->x2.ndim != n || d->x3.ndim != n || d->y.ndim != n)
-    return "queries, keys and values differ in dims";
-  for (int i = 0; i < n - 2; i++)
-    if (d->x.dim[i] != d->x2.dim[i] || d->x.dim[i] != d->x3.dim[i] || d->x.dim[i] != d->y.dim[i])
-      return "queries, keys and values differ before the last two dims";
-  if (d->x.dim[n - 1] != d->x2.dim[n - 1]) return "queries and keys differ in features";
-  if (d->x2.dim[n - 2] != d->x3.dim[n - 2]) return "there are not as many values as keys";
-  if (d->y.dim[n - 2] != d->x.dim[n - 2] || d->y.dim[n - 1] != d->x3.dim[n - 1])
-    return "the output is not one row of values for each query";
-  return d->u.sdpa.scale > 0 ? NULL : "the scale is not above 0";
+  return ct_sdpa_check(d);
 }
 
 static const char *check_tokens(const ct_op_desc_t *d)

@@ -6,6 +6,7 @@
 #include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
+#include "backend/ct_sdpa.h"
 
 typedef struct text {
   char *buf;
@@ -175,6 +176,19 @@ static void put_reduce(text_t *t, const ct_op_desc_t *d)
 }
 
 /* Appends the details of products, and of ops over some dims. */
+static void put_sdpa(text_t *t, const ct_op_desc_t *d)
+{
+  static const char *const form[] = {"", "q|k|v", "k|v"};
+  int packed = d->u.sdpa.packed;
+  op_put(t, " scale %g", d->u.sdpa.scale);
+  put_word(t, d->u.sdpa.causal, "causal");
+  if (d->u.sdpa.heads) op_put(t, " %d heads", d->u.sdpa.heads);
+  if (d->u.sdpa.kv_heads) op_put(t, " on %d", d->u.sdpa.kv_heads);
+  put_word(t, packed == 1 || packed == 2, form[packed == 2 ? 2 : packed == 1]);
+  if (d->u.sdpa.mask) op_put(t, " mask %s", ct_mask_name(d->u.sdpa.mask));
+  put_word(t, d->u.sdpa.cached, "cached");
+}
+
 static void put_products(text_t *t, const ct_op_desc_t *d)
 {
   switch (d->kind) {
@@ -188,8 +202,7 @@ static void put_products(text_t *t, const ct_op_desc_t *d)
     put_reduce(t, d);
     break;
   case CT_OP_SDPA:
-    op_put(t, " scale %g", d->u.sdpa.scale);
-    put_word(t, d->u.sdpa.causal, "causal");
+    put_sdpa(t, d);
     break;
   case CT_OP_LNORM:
     if (d->u.lnorm.dims > 1) op_put(t, " %d dims", d->u.lnorm.dims);
@@ -334,7 +347,7 @@ const char *ct_op_text(const ct_op_desc_t *d, char *buf, size_t cap)
 
   if (cap > 0) buf[0] = 0;
   op_put(&t, "%s %s", ct_op_name(d->kind), ct_shape_text(&d->x, x, sizeof x));
-  if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA)
+  if (d->kind == CT_OP_MATMUL || (d->kind == CT_OP_SDPA && d->x2.ndim))
     op_put(&t, ", %s", ct_shape_text(&d->x2, y, sizeof y));
   if (has_output(d->kind)) op_put(&t, " -> %s", ct_shape_text(&d->y, y, sizeof y));
   put_details(&t, d);

@@ -76,7 +76,7 @@ static float *floats_at(const in_floats_t *k, const ct_op_args_t *a, int which)
 static const float *widen(const in_floats_t *k, const ct_op_args_t *a, int which, const void *from)
 {
   float *to = floats_at(k, a, which);
-  if (k->count[which] == 0 || (which == X && k->op.desc.x.dtype == CT_F32)) return from;
+  if (k->count[which] == 0 || (which <= X3 && ct_op_indices(&k->op.desc) >> which & 1)) return from;
   cpu__to_floats(k->op.dev, k->count[which], from, to);
   return to;
 }

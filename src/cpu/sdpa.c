@@ -6,6 +6,7 @@
 #include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Size in floats of a block of scores. */
@@ -219,9 +220,18 @@ static int sdpa_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
   return CT_OK;
 }
 
+static int sdpa_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (!d->u.sdpa.heads) return 1;
+  snprintf(why, 128, "the CPU backend knows no attention with packed heads");
+  return 0;
+}
+
 const cpu__op_kind_t cpu__sdpa = {.size = sizeof(sdpa_op_t),
                                   .bf16 = 1,
                                   .plain = 1,
                                   .stores = cpu__always,
+                                  .supports = sdpa_supports,
                                   .prepare = sdpa_prepare,
                                   .run = sdpa_run};

@@ -202,13 +202,14 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
   int shaped = ct_op_is(d.kind, CT_KIND_SHAPES);
   /* an addition has one gradient for both inputs */
   int two = in[1] >= 0 && d.kind != CT_OP_ADD && !ct_op_adds_second(&d);
-  int first = in[0] >= 0 && p->value[in[0]].grad && !ct_op_is(d.kind, CT_KIND_INDEX);
+  unsigned exact = ct_op_indices(&d);
+  int first = in[0] >= 0 && p->value[in[0]].grad && !(exact & 1);
   if (first || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
-  if (two && p->value[in[1]].grad) {
+  if (two && p->value[in[1]].grad && !(exact & 2)) {
     ct_shape_t shape = shaped ? d.x2 : p->value[in[1]].shape;
     CT_TRY(new_value(p, &shape, &w->dx2));
   }
-  if (in[2] >= 0 && p->value[in[2]].grad) CT_TRY(new_value(p, &d.x3, &w->dx3));
+  if (in[2] >= 0 && p->value[in[2]].grad && !(exact & 4)) CT_TRY(new_value(p, &d.x3, &w->dx3));
 out:
   return rc;
 }

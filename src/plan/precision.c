@@ -124,7 +124,7 @@ static int retype_op(casting_t *c, const ct_plan_op_t *rest, int n)
   if (op.desc.x.dtype == CT_U8) return retype_bytes(c, rest, n);
   CT_TRY(precision_choose(p, &op, &t));
   for (int k = 0; k < CT_OP_INPUTS; k++) {
-    ct_dtype_t own = k == 0 && ct_op_is(op.desc.kind, CT_KIND_INDEX) ? CT_F32 : t;
+    ct_dtype_t own = ct_op_indices(&op.desc) >> k & 1 ? CT_F32 : t;
     if (op.in[k] >= 0) CT_TRY(ct__plan_cast(p, c->cast, own, &op.in[k]));
   }
   ct_op_desc_type(&op.desc, t);
@@ -144,7 +144,7 @@ static void note_exact(ct_plan_t *p)
     const ct_plan_op_t *op = &p->op[o];
     int all = op->out >= 0 && p->value[op->out].exact;
     for (int k = 0; k < CT_OP_INPUTS; k++)
-      if (op->in[k] >= 0 && (all || (k == 0 && ct_op_is(op->desc.kind, CT_KIND_INDEX))))
+      if (op->in[k] >= 0 && (all || ct_op_indices(&op->desc) >> k & 1))
         p->value[op->in[k]].exact = 1;
   }
 }

@@ -272,6 +272,16 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_SDPA, "as many values", d->x3.dim[1] = 5)                                               \
   X(CT_OP_SDPA, "one row of values", d->y.dim[2] = 8)                                             \
   X(CT_OP_SDPA, "above 0", d->u.sdpa.scale = 0)                                                   \
+  X(CT_OP_SDPA, "need `heads`", d->u.sdpa.cached = 1)                                             \
+  X(CT_OP_SDPA, "multiple of the heads of", d->u.sdpa.heads = 4, d->u.sdpa.kv_heads = 3)          \
+  X(CT_OP_SDPA, "unknown form", d->u.sdpa.heads = 1, d->u.sdpa.packed = 3)                        \
+  X(CT_OP_SDPA, "those of its form", d->u.sdpa.heads = 1, d->u.sdpa.packed = 1)                   \
+  X(CT_OP_SDPA, "is causal", d->u.sdpa.heads = 1, d->u.sdpa.cached = 1)                           \
+  X(CT_OP_SDPA, "multiple of the heads", d->u.sdpa.heads = 3)                                     \
+  X(CT_OP_SDPA, "in features of a head", d->u.sdpa.heads = 1, d->x2.dim[2] = 7)                   \
+  X(CT_OP_SDPA, "do not fit the keys", d->u.sdpa.heads = 1, d->x3.dim[1] = 5)                     \
+  X(CT_OP_SDPA, "unknown mask", d->u.sdpa.heads = 1, d->u.sdpa.mask = CT_MASK_COUNT)              \
+  X(CT_OP_SDPA, "needs packed keys", d->u.sdpa.heads = 1, d->u.sdpa.mask = CT_MASK_KEYS)          \
   X(CT_OP_SOFTMAX, "not one of the", d->u.softmax.dim = 4)                                        \
   X(CT_OP_SOFTMAX, "in shape", d->y.dim[1] = 5)                                                   \
   X(CT_OP_REDUCE, "unknown reduction", d->u.reduce.mode = (ct_reduction_t)CT_RED_COUNT)           \

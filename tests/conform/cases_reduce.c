@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/conform/check.h"
+#include "tests/conform/draw_sizes.h"
 
 /* ---- matrix products ---- */
 
@@ -103,7 +104,80 @@ static int small_sdpa(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_sdpa = {.cases = {case_sdpa}, .small = {small_sdpa}};
+void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r)
+{
+  int kv = r->kv ? r->kv : r->heads, wide = r->packed == 1 ? r->heads + 2 * kv : r->heads;
+  int s_len = r->packed == 1 ? r->t : r->s, e = r->packed ? r->d : r->e;
+  ct_shape_t q = ct_shape(3, r->n, r->t, wide * r->d), y = ct_shape(3, r->n, r->t, r->heads * e);
+  ct_shape_t k = ct_shape(3, r->n, s_len, (r->packed == 2 ? 2 : 1) * kv * r->d);
+  ct_shape_t v = ct_shape(3, r->n, s_len, kv * e);
+  ct_shape_t flags = ct_shape(2, r->n, r->mask == CT_MASK_FIRST ? r->t : s_len);
+  ct_shape_t bias = ct_shape(4, r->bias & 1 ? 1 : r->n, r->bias & 2 ? 1 : r->heads, r->t, s_len);
+  ct_shape_t mask = r->mask == CT_MASK_BIAS ? bias : flags;
+  if (r->mask == CT_MASK_BIAS && r->bias == 3) mask = ct_shape(2, r->t, s_len);
+  if (r->mask == CT_MASK_BIAS && r->bias == 1) mask = ct_shape(3, r->heads, r->t, s_len);
+  draw_start(out, CT_OP_SDPA, q, y);
+  if (r->packed != 1) out->desc.x2 = k;
+  if (r->packed == 0) out->desc.x3 = v;
+  if (r->mask) *(r->packed == 1 ? &out->desc.x2 : &out->desc.x3) = mask;
+  out->desc.u.sdpa.heads = r->heads;
+  out->desc.u.sdpa.kv_heads = r->kv;
+  out->desc.u.sdpa.packed = r->packed;
+  out->desc.u.sdpa.mask = r->mask;
+  out->desc.u.sdpa.causal = r->causal;
+  out->desc.u.sdpa.cached = r->cached;
+  out->desc.u.sdpa.scale = 1 / sqrt(r->d);
+}
+
+/* GPT-2's and Llama's heads, each mask in each form, more queries than keys and the other way
+ * around, decoding with a cache. */
+static int case_heads(int i, op_case_t *out)
+{
+  static const sdpa_row_t rows[] = {
+      {2, 70, 0, 3, 0, 8, 8, 1, .causal = 1},
+      {2, 33, 0, 4, 2, 8, 8, 1, .causal = 1},
+      {1, 150, 0, 2, 0, 64, 64, 1, .causal = 1},
+      {2, 17, 9, 4, 1, 6, 6, 2, .causal = 0},
+      {2, 17, 40, 4, 2, 6, 5, 0, .causal = 1},
+      {1, 70, 33, 6, 3, 16, 20, 0, .causal = 0},
+      {3, 40, 0, 2, 0, 7, 7, 1, .causal = 1, .mask = CT_MASK_FIRST},
+      {3, 40, 0, 4, 2, 8, 8, 1, .causal = 0, .mask = CT_MASK_FIRST},
+      {3, 20, 70, 2, 1, 8, 8, 2, .causal = 1, .mask = CT_MASK_FIRST},
+      {3, 70, 0, 2, 0, 16, 16, 1, .causal = 0, .mask = CT_MASK_KEYS},
+      {2, 9, 70, 4, 2, 8, 8, 2, .causal = 1, .mask = CT_MASK_KEYS},
+      {2, 33, 0, 3, 0, 8, 8, 1, .causal = 0, .mask = CT_MASK_BIAS},
+      {2, 33, 0, 3, 0, 8, 8, 1, .causal = 1, .mask = CT_MASK_BIAS, .bias = 1},
+      {2, 33, 35, 4, 2, 8, 8, 2, .causal = 0, .mask = CT_MASK_BIAS, .bias = 2},
+      {3, 17, 20, 4, 2, 5, 5, 2, .causal = 1, .mask = CT_MASK_BIAS, .bias = 3},
+      {2, 1, 40, 4, 2, 8, 8, 2, .causal = 1, .cached = 1},
+      {2, 5, 70, 2, 0, 16, 12, 0, .causal = 1, .cached = 1},
+      {2, 3, 40, 4, 2, 8, 8, 2, .causal = 1, .cached = 1, .mask = CT_MASK_FIRST},
+      {1, 4, 7, 2, 0, 8, 8, 2, .causal = 1, .cached = 1, .mask = CT_MASK_BIAS},
+  };
+  if (i >= COUNT(rows)) return 0;
+  sdpa_with_heads(out, &rows[i]);
+  return 1;
+}
+
+static int small_heads(int i, op_case_t *out)
+{
+  static const sdpa_row_t rows[] = {
+      {2, 4, 0, 2, 0, 2, 2, 1, .causal = 1},
+      {1, 3, 4, 2, 1, 2, 3, 0, .causal = 0},
+      {2, 4, 0, 2, 1, 2, 2, 1, .causal = 1, .mask = CT_MASK_FIRST},
+      {2, 3, 4, 1, 0, 2, 2, 2, .causal = 0, .mask = CT_MASK_KEYS},
+      {2, 3, 0, 2, 0, 2, 2, 1, .causal = 0, .mask = CT_MASK_BIAS},
+      {2, 3, 0, 2, 1, 2, 2, 1, .causal = 1, .mask = CT_MASK_BIAS, .bias = 1},
+      {2, 3, 4, 2, 0, 2, 2, 2, .causal = 0, .mask = CT_MASK_BIAS, .bias = 2},
+      {2, 3, 4, 2, 1, 2, 2, 2, .causal = 1, .mask = CT_MASK_BIAS, .bias = 3},
+  };
+  if (i >= COUNT(rows)) return 0;
+  sdpa_with_heads(out, &rows[i]);
+  return 1;
+}
+
+const kind_cases_t cases_sdpa = {.cases = {case_sdpa, case_heads},
+                                 .small = {small_sdpa, small_heads}};
 
 /* ---- softmax ---- */
 

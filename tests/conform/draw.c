@@ -305,6 +305,25 @@ static void draw_sdpa(dice_t *d, op_case_t *c)
   c->desc.u.sdpa.scale = 1 / sqrt((double)q.dim[q.ndim - 1]);
 }
 
+/* Packed heads, groups of heads, masks, a cache. */
+static void draw_heads(dice_t *d, op_case_t *c)
+{
+  int kv = (int)dice_throw(d, 1, 3), packed = (int)dice_throw(d, 0, 2);
+  sdpa_row_t r = {.n = (int)draw_batch(d),
+                  .t = (int)draw_size(d),
+                  .s = (int)draw_size(d),
+                  .heads = kv * (int)dice_throw(d, 1, 3),
+                  .kv = kv,
+                  .d = (int)draw_channels(d),
+                  .e = (int)draw_channels(d),
+                  .packed = packed,
+                  .causal = dice_is(d, 60),
+                  .mask = packed ? (ct_mask_t)dice_throw(d, 0, CT_MASK_COUNT - 1) : CT_MASK_NONE,
+                  .bias = (int)dice_throw(d, 0, 3)};
+  r.cached = r.causal && packed != 1 && dice_is(d, 20);
+  sdpa_with_heads(c, &r);
+}
+
 static void draw_softmax(dice_t *d, op_case_t *c)
 {
   ct_shape_t x = draw_any(d);
@@ -463,7 +482,10 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     draw_matmul(d, c);
     return 1;
   case CT_OP_SDPA:
-    draw_sdpa(d, c);
+    if (dice_is(d, 40))
+      draw_sdpa(d, c);
+    else
+      draw_heads(d, c);
     return 1;
   case CT_OP_SOFTMAX:
     draw_softmax(d, c);

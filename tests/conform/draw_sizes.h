@@ -15,6 +15,16 @@ ct_shape_t draw_sequence(dice_t *d);
 /** Starts a case with random data. */
 void draw_start(op_case_t *c, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y);
 
+/** An SDPA with heads. */
+typedef struct sdpa_row {
+  int n, t, s, heads, kv, d, e, packed, causal;
+  ct_mask_t mask;
+  int bias; /**< bits: 1: one for all samples; 2: one for all heads */
+  int cached;
+} sdpa_row_t;
+/** Makes the case \a r; cases_reduce.c. */
+void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r);
+
 /** draw_expr.c */
 void draw_expr(dice_t *d, op_case_t *c);
 void draw_random(dice_t *d, op_case_t *c);

@@ -89,10 +89,11 @@ static void visit_all(probe_t *p, const outputs_t *g)
   const ct_op_desc_t *d = &p->rig.desc;
   int64_t n = ct_shape_count(&d->x);
 
-  int none = ct_op_is(d->kind, CT_KIND_INDEX) || d->kind == CT_OP_OPERAND;
-  visit(p, "dx", none ? NULL : p->in.x, g ? g->dx : NULL, n);
-  visit(p, "dx2", p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL, second_count(d));
-  visit(p, "dx3", p->in.x3, g ? g->dx3 : NULL, third_count(d));
+  unsigned none = ct_op_indices(d) | (d->kind == CT_OP_OPERAND);
+  visit(p, "dx", none & 1 ? NULL : p->in.x, g ? g->dx : NULL, n);
+  visit(p, "dx2", none & 2 ? NULL : p->in.x2, g ? (d->kind == CT_OP_ADD ? g->dx : g->dx2) : NULL,
+        second_count(d));
+  visit(p, "dx3", none & 4 ? NULL : p->in.x3, g ? g->dx3 : NULL, third_count(d));
   visit(p, "dw[0]", p->in.w[0], g ? g->dw[0] : NULL, param_count(d, 0));
   visit(p, "dw[1]", p->in.w[1], g ? g->dw[1] : NULL, param_count(d, 1));
   for (int i = 2; i < 4 && d->kind != CT_OP_BNORM; i++)

@@ -242,9 +242,11 @@ static int open_tensors(rig_t *r)
   if (d->x2.ndim) x = d->x2.layout;
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
   if (takes_x3(d)) CT_TRY(tensor_open(&r->x3, r->side, &d->x3, d->x3.layout));
-  if (takes_x3(d)) CT_TRY(tensor_open(&r->dx3, r->side, &d->x3, d->x3.layout));
+  if (takes_x3(d) && !(ct_op_indices(d) & 4))
+    CT_TRY(tensor_open(&r->dx3, r->side, &d->x3, d->x3.layout));
   /* an addition has the same gradient for both inputs */
-  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && !ct_op_adds_second(d))
+  if (takes_x2(d) && d->kind != CT_OP_ADD && d->kind != CT_OP_CONV && !ct_op_adds_second(d) &&
+      !(ct_op_indices(d) & 2))
     CT_TRY(tensor_open(&r->dx2, r->side, &x2, x));
 out:
   return rc;
@@ -259,6 +261,8 @@ int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   r->desc.passes = how->passes;
   set_layouts(&r->desc, rig_layout(s, d, how->offered));
   r->args.scale = 1;
+  if (d->kind == CT_OP_SDPA && d->u.sdpa.cached) /* the last query sees all keys but one */
+    r->args.position = d->x2.dim[1] > d->x.dim[1] ? d->x2.dim[1] - d->x.dim[1] - 1 : 0;
   return prepare(r);
 }
 

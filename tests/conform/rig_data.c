@@ -161,12 +161,30 @@ int64_t third_count(const ct_op_desc_t *d)
   return takes_x3(d) ? ct_shape_count(&d->x3) : 0;
 }
 
-/* Replaces values of x by drawn indices into the rows of x2, or of the parameter. */
-static void index_rows(const ct_op_desc_t *d, float *x, uint64_t seed)
+/* Replaces n values by drawn whole numbers below `end`. */
+static void draw_indices(float *x, int64_t n, int64_t end, uint64_t seed)
 {
-  int64_t rows = d->u.rows.rows;
-  for (int64_t i = 0; i < ct_shape_count(&d->x); i++)
-    x[i] = (float)(ct_rng_u64(seed, CT_RNG_TEST, 98, (uint64_t)i) % (uint64_t)rows);
+  for (int64_t i = 0; i < n; i++)
+    x[i] = (float)(ct_rng_u64(seed, CT_RNG_TEST, 98, (uint64_t)i) % (uint64_t)end);
+}
+
+/* Makes a mask of drawn values: the first key of each query, which may be behind the last one that
+ * it meets; or which keys are hidden, of one sample all. */
+static void draw_mask(const ct_op_desc_t *d, inputs_t *in, uint64_t seed)
+{
+  int one = d->u.sdpa.packed == 1;
+  const ct_shape_t *s = one ? &d->x2 : &d->x3;
+  float *v = one ? in->x2 : in->x3;
+  int64_t length = s->dim[1], n = ct_shape_count(s);
+  if (d->u.sdpa.mask == CT_MASK_FIRST) {
+    draw_indices(v, n, length, seed);
+    for (int64_t i = 0; i < n; i++)
+      if (v[i] > (float)(i % length) && i % 5) v[i] = (float)(i % length / 2);
+  } else {
+    draw_indices(v, n, 3, seed);
+    for (int64_t i = 0; i < length && n > length; i++)
+      v[i] = 0;
+  }
 }
 
 /* Triangular distribution on (-2.45, 2.45): variance 1, four values per random block. */
@@ -226,11 +244,12 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   memset(in, 0, sizeof *in);
   in->x = numbers(x, seed, 0, kind);
   if (kind == DATA_SPREAD) spread(in->x, x, seed);
-  if (ct_op_is(d->kind, CT_KIND_INDEX)) index_rows(d, in->x, seed);
+  if (ct_op_is(d->kind, CT_KIND_INDEX)) draw_indices(in->x, x, d->u.rows.rows, seed);
   if (takes_x2(d)) in->x2 = numbers(second_count(d), seed, 1, kind);
   if (takes_x3(d)) in->x3 = numbers(third_count(d), seed, 9, kind);
   in->dy = numbers(y, seed, 2, kind);
   in->dy2 = numbers(y, seed, 3, kind);
+  if (d->kind == CT_OP_SDPA && ct_op_indices(d)) draw_mask(d, in, seed);
   round_to(d->x.dtype, in->x, x);
   round_to(d->y.dtype, in->x2, takes_x2(d) ? second_count(d) : 0);
   round_to(d->y.dtype, in->x3, third_count(d));
