@@ -197,8 +197,7 @@ typedef struct ct_op_args {
   int segments;                /**< at most as many as the descriptor says; `count` is their sum */
   uint64_t seed;               /**< DROPOUT: seed of the run */
   int64_t step;                /**< DROPOUT: global step */
-  int64_t first;    /**< DROPOUT: index of this rank's first sample in the global batch */
-  int64_t position; /**< SDPA with `cached`: place of its first query */
+  int64_t first; /**< DROPOUT: index of this rank's first sample in the global batch */
 } ct_op_args_t;
 
 typedef struct ct_op_ops {
