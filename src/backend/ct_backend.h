@@ -198,6 +198,9 @@ typedef struct ct_op_args {
   uint64_t seed;               /**< DROPOUT: seed of the run */
   int64_t step;                /**< DROPOUT: global step */
   int64_t first; /**< DROPOUT: index of this rank's first sample in the global batch */
+  /** CACHE, SDPA with `cached`, and ops that know places in a sequence: [N], the place of each
+   * sample's first element; device memory; NULL: 0 */
+  const int32_t *position;
 } ct_op_args_t;
 
 typedef struct ct_op_ops {

@@ -220,6 +220,7 @@ typedef struct ct_bind {
   ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
   uint64_t seed;                       /**< dropout */
   int64_t step, first;
+  const int32_t *position; /**< ct_op_args_t.position */
   struct {
     float *index; /**< [n * ct_late_rows_t.sample] */
     char *row;    /**< gradients of the rows of these indices */

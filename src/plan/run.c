@@ -88,6 +88,7 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .seed = b->seed,
       .step = b->step,
       .first = b->first,
+      .position = b->position,
   };
   if (w->late) return keep_rows(p, w, b, q);
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
