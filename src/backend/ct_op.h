@@ -385,7 +385,8 @@ typedef struct ct_op_desc {
       ct_mask_t
           mask;   /**< its tensor is the last input, behind packed keys and values.  A query that
                            meets no key gives 0 */
-      int cached; /**< 1: query i is at place ct_op_args_t.position + i; needs `causal` */
+      int cached; /**< 1: query i of sample n is at place position[n] + i (ct_op_args_t); needs
+                           `causal` */
     } sdpa;       /**< ct_sdpa.h */
     struct {
       int index; /**< from 0; -1: the last */
@@ -462,8 +463,8 @@ static inline int ct_op_goes_back(const ct_op_desc_t *d)
 void ct_op_desc_init(ct_op_desc_t *d, ct_op_kind_t kind, const ct_shape_t *x, const ct_shape_t *y);
 /** Sets the shapes of further inputs of a kind with CT_KIND_SHAPES; NULL: none. */
 void ct_op_desc_more(ct_op_desc_t *d, const ct_shape_t *x2, const ct_shape_t *x3);
-/** Returns a bit set of the inputs that hold indices or flags: whole numbers that are float32 in any
- * case and have no gradient. */
+/** Returns a bit set of the inputs that hold indices or flags: whole numbers that are float32 in
+ * any case and have no gradient. */
 unsigned ct_op_indices(const ct_op_desc_t *d);
 /** Makes the op compute in type \a t: sets the types of its activations.  Indices stay float32. */
 void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t);

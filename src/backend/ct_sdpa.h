@@ -28,8 +28,8 @@ typedef struct ct_sdpa {
 ct_sdpa_t ct_sdpa_of(const ct_op_desc_t *d);
 /** Pure.  Returns NULL if the descriptor of an SDPA is valid, else the reason. */
 const char *ct_sdpa_check(const ct_op_desc_t *d);
-/** Pure.  Returns the number of pairs of a query and a key that meet, over all heads; masks count as
- * if they hid no key. */
+/** Pure.  Returns the number of pairs of a query and a key that meet, over all heads; masks count
+ * as if they hid no key. */
 double ct_sdpa_pairs(const ct_op_desc_t *d);
 /** Returns the number of keys that causality leaves to the query at a place: keys 0 … place. */
 static inline int64_t ct_sdpa_seen(const ct_op_desc_t *d, int64_t keys, int64_t place)

@@ -1,5 +1,5 @@
-/* Attention with given queries, keys and values: y = softmax(q k^T scale + bias) v for each head, as
- * torch.nn.functional.scaled_dot_product_attention. */
+/* Attention with given queries, keys and values: y = softmax(q k^T scale + bias) v for each head,
+ * as torch.nn.functional.scaled_dot_product_attention. */
 #include "backend/ct_sdpa.h"
 #include "ref/ref.h"
 
@@ -60,7 +60,7 @@ static int64_t mask_at(const head_t *h, int64_t t, int64_t s)
 static int meets(const ct_op_desc_t *d, const ct_op_args_t *a, const head_t *h, int64_t t,
                  int64_t s)
 {
-  int64_t place = t + (d->u.sdpa.cached ? a->position : 0);
+  int64_t place = t + (d->u.sdpa.cached && a->position ? a->position[h->n] : 0);
   if (s >= ct_sdpa_seen(d, h->g.s, place)) return 0;
   if (d->u.sdpa.mask == CT_MASK_FIRST)
     return (double)s >= ct__ref_get(CT_F32, h->mask, h->n * h->g.mask_n + t);

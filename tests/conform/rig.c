@@ -261,9 +261,20 @@ int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   r->desc.passes = how->passes;
   set_layouts(&r->desc, rig_layout(s, d, how->offered));
   r->args.scale = 1;
-  if (d->kind == CT_OP_SDPA && d->u.sdpa.cached) /* the last query sees all keys but one */
-    r->args.position = d->x2.dim[1] > d->x.dim[1] ? d->x2.dim[1] - d->x.dim[1] - 1 : 0;
   return prepare(r);
+}
+
+/* Samples whose queries see few keys or all but one. */
+static void open_places(rig_t *r)
+{
+  int64_t n = r->desc.x.dim[0], room = r->desc.x2.dim[1] - r->desc.x.dim[1];
+  int32_t *place = host_array(n, sizeof *place);
+  for (int64_t i = 0; i < n; i++)
+    place[i] = (int32_t)(room > 1 ? (room - 1) / (i + 1) : i);
+  block_open(&r->places, r->side, (size_t)n * sizeof *place);
+  block_put(&r->places, place, (size_t)n * sizeof *place);
+  r->args.position = r->places.mem;
+  ct_mem_free(place);
 }
 
 int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
@@ -282,6 +293,7 @@ int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   block_open(&r->scratch, s, r->info.scratch);
   if (how->flags & RIG_STATS)
     block_open(&r->stats, s, (size_t)(2 * d->x.dim[1] + 1) * sizeof(double));
+  if (d->kind == CT_OP_SDPA && d->u.sdpa.cached) open_places(r);
   must(s->be->mem->alloc(s->dev, CT_MEM_STAGING, sizeof *r->loss, &loss));
   r->loss = loss;
 out:
@@ -523,6 +535,7 @@ void rig_close(rig_t *r)
   block_close(&r->saved);
   block_close(&r->scratch);
   block_close(&r->stats);
+  block_close(&r->places);
   for (int i = 0; i < (int)(sizeof r->loss_in / sizeof *r->loss_in); i++)
     block_close(&r->loss_in[i]);
   s->be->mem->free(s->dev, CT_MEM_STAGING, r->loss);

@@ -127,7 +127,7 @@ typedef struct rig {
   ct_op_info_t info;
   ct_op_t *op, *like;
   tensor_t x, x2, x3, y, dy, dy2, dx, dx2, dx3;
-  block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[7], stats;
+  block_t w[4], reduced[4], dw[4], saved, scratch, loss_in[7], stats, places;
   ct_loss_t *loss;
   int done;          /**< passes run since the last forward pass */
   ct_op_args_t args; /**< arguments of the last run; seed, step, first, scale may be set before
