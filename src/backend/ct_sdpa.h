@@ -18,10 +18,8 @@ typedef struct ct_sdpa {
   ct_sdpa_side_t q, k, v;
   int64_t y_row;
   int mask; /**< input that is the mask; -1: none */
-  int64_t mask_n,
-      mask_h; /**< elements of a mask from one sample, and from one head, to the next; 0:
-                               it is broadcast.  Its rows are T (first, keys: 1) rows of S (first: 1)
-                               elements */
+  /** elements of a mask from one sample, and from one head, to the next; 0: it is broadcast */
+  int64_t mask_n, mask_h;
 } ct_sdpa_t;
 
 /** Pure.  Returns the tensors of a valid op. */
