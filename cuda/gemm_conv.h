@@ -91,10 +91,10 @@ int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, in
                    gpu__sdpa_t **out, size_t *scratch);
 /** Frees attention, which may be NULL. */
 void gpu__sdpa_free(gpu__sdpa_t *p);
-/** Enqueues a pass, as in attention.h. All pointers are aligned to 16 bytes; stats is not NULL. */
-int gpu__sdpa_forward(gpu__sdpa_t *p, const void *qkv, void *c, float *stats, void *scratch,
-                      cudaStream_t s);
-int gpu__sdpa_backward(gpu__sdpa_t *p, const void *qkv, const void *c, const void *dc,
-                       const float *stats, float *sums, void *dqkv, void *scratch, cudaStream_t s);
+/** Enqueues a pass, as in attention.h. All pointers are aligned to 16 bytes; stats and the
+ * gradients of queries, keys and values are not NULL. */
+int gpu__sdpa_forward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch, cudaStream_t s);
+int gpu__sdpa_backward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch,
+                       cudaStream_t s);
 
 #endif

@@ -20,6 +20,7 @@ cuda_c += %D%/gemm_map.h %D%/gemm_map.c %D%/dense.h %D%/dense.c %D%/op_linear.c 
   %D%/op_reduce.c \
   %D%/op_sdpa.c \
   %D%/kernels/attention.h \
+  %D%/kernels/attention_tiles.h \
   %D%/op_gru.c \
   %D%/kernels/gru.h
 # RNNs of cuDNN
@@ -39,7 +40,7 @@ cuda_dnn_c = %D%/conv/dnn.h %D%/conv/dnn_graph.c %D%/conv/dnn_plan.c %D%/conv/co
 cuda_cu = %D%/kernels/elt.cu %D%/kernels/reorder.cu %D%/kernels/bytes.cu %D%/kernels/bias.cu %D%/kernels/depthwise.cu
 cuda_products_c += %D%/gemm_lt.c
 cuda_cu += %D%/kernels/lnorm.cu %D%/kernels/softmax.cu %D%/kernels/reduce.cu %D%/kernels/lstm.cu \
-  %D%/kernels/gru.cu %D%/kernels/attention.cu
+  %D%/kernels/gru.cu %D%/kernels/attention.cu %D%/kernels/attention_back.cu
 # batch and group normalization
 cuda_c += %D%/op_bnorm.c %D%/kernels/bnorm.h %D%/kernels/bnorm_lanes.h
 cuda_c += %D%/op_gnorm.c %D%/kernels/gnorm.h

@@ -69,18 +69,28 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 
 /* ---- passes ---- */
 
+static gpu__attention_io_t tensors_of(const attention_op_t *k, const buffers_t *b)
+{
+  gpu__attention_io_t io = gpu__attention_packed(k->type, &k->shape, b->qkv, b->dqkv);
+  io.y = b->c;
+  io.dy = b->dc;
+  io.stats = b->stats;
+  io.sums = b->sums;
+  return io;
+}
+
 static int heads_forward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
 {
-  if (k->sdpa) return gpu__sdpa_forward(k->sdpa, b->qkv, b->c, b->stats, b->work, s);
-  return GPU_CHECK(gpu__attention_forward(k->type, &k->shape, b->qkv, b->c, b->stats, s));
+  gpu__attention_io_t io = tensors_of(k, b);
+  if (k->sdpa) return gpu__sdpa_forward(k->sdpa, &io, b->work, s);
+  return GPU_CHECK(gpu__attention_forward(k->type, &k->shape, &io, s));
 }
 
 static int heads_backward(const attention_op_t *k, const buffers_t *b, cudaStream_t s)
 {
-  if (k->sdpa)
-    return gpu__sdpa_backward(k->sdpa, b->qkv, b->c, b->dc, b->stats, b->sums, b->dqkv, b->work, s);
-  return GPU_CHECK(gpu__attention_backward(k->type, &k->shape, b->qkv, b->c, b->dc, b->stats,
-                                           b->sums, b->dqkv, s));
+  gpu__attention_io_t io = tensors_of(k, b);
+  if (k->sdpa) return gpu__sdpa_backward(k->sdpa, &io, b->work, s);
+  return GPU_CHECK(gpu__attention_backward(k->type, &k->shape, &io, s));
 }
 
 static int attention_forward(const attention_op_t *k, const ct_op_args_t *a, cudaStream_t s)

@@ -1,40 +1,37 @@
-/* Attention with given queries, keys and values: products of all heads at once, and softmax. The
- * scores of all heads are in the workspace; backward computes them again. */
+/* Attention with given queries, keys and values: cuDNN's, or the kernels of attention.h. Neither
+ * stores scores. Saved from forward to backward: a float32 number per query and head, with which
+ * backward recomputes the probabilities. */
+#include "backend/ct_sdpa.h"
 #include "cuda/dense.h"
-#include "cuda/kernels/softmax.h"
+#include "cuda/kernels/attention.h"
 
 typedef struct sdpa_op {
   ct_op_t head;
-  int64_t heads, t, s, d, e;              /* queries, keys, their features, features of values */
-  gpu__gemm_t *scores, *values;           /* q k^T, p v */
-  gpu__gemm_t *to_p, *to_q, *to_k, *to_v; /* dy v^T, ds k, ds^T q, p^T dy */
-  size_t slopes_at, workspace_at;         /* offsets in scratch, after the scores */
+  ct_sdpa_t g;
+  gpu__attention_t shape;
+  gpu__sdpa_t *dnn; /* NULL: the kernels of attention.h */
+  size_t work;      /* offset of cuDNN's workspace in scratch, after stats or sums */
 } sdpa_op_t;
 
-/* Prepares c = a b for all heads; a and b may be stored transposed. */
-static int make(sdpa_op_t *k, int64_t m, int64_t n, int64_t inner, int a_turned, int b_turned,
-                gpu__gemm_t **out, size_t *scratch)
+static gpu__attention_t shape_of(const ct_op_desc_t *d, const ct_sdpa_t *g)
 {
-  ct_dtype_t type = k->head.desc.y.dtype;
-  int64_t size = (int64_t)ct_dtype_size(type);
-  gpu__gemm_spec_t g = {.m = m,
-                        .n = n,
-                        .k = inner,
-                        .batch = k->heads,
-                        .lda = a_turned ? m : inner,
-                        .ldb = b_turned ? inner : n,
-                        .ldc = n,
-                        .step_a = m * inner,
-                        .step_b = inner * n,
-                        .step_c = m * n,
-                        .a_turned = a_turned,
-                        .b_turned = b_turned,
-                        .in = type,
-                        .out = type};
-  if (g.step_a * size % 16) g.unaligned |= GPU_GEMM_A;
-  if (g.step_b * size % 16) g.unaligned |= GPU_GEMM_B;
-  if (g.step_c * size % 16) g.unaligned |= GPU_GEMM_C;
-  return gpu__gemm_add(k->head.dev, &g, out, scratch);
+  return (gpu__attention_t){.n = g->n,
+                            .t = g->t,
+                            .heads = g->heads,
+                            .wide = g->d,
+                            .s = g->s,
+                            .kv_heads = g->kv_heads,
+                            .values = g->e,
+                            .q_row = g->q.row,
+                            .k_row = g->k.row,
+                            .v_row = g->v.row,
+                            .y_row = g->y_row,
+                            .scale = (float)d->u.sdpa.scale,
+                            .causal = d->u.sdpa.causal,
+                            .cached = d->u.sdpa.cached,
+                            .mask = d->u.sdpa.mask,
+                            .mask_n = g->mask_n,
+                            .mask_h = g->mask_h};
 }
 
 static int sdpa_prepare(ct_op_t *op, ct_op_info_t *info)
@@ -42,70 +39,54 @@ static int sdpa_prepare(ct_op_t *op, ct_op_info_t *info)
   int rc = CT_OK;
   sdpa_op_t *k = (sdpa_op_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  size_t workspace = 0, end = 0;
-  k->t = ct_dim_back(&d->x, 1);
-  k->d = ct_dim_back(&d->x, 0);
-  k->s = ct_dim_back(&d->x2, 1);
-  k->e = ct_dim_back(&d->x3, 0);
-  k->heads = ct_shape_count(&d->x) / (k->t * k->d);
-  if (k->heads == 0) return CT_OK;
-  CT_TRY(make(k, k->t, k->s, k->d, 0, 1, &k->scores, &workspace));
-  CT_TRY(make(k, k->t, k->e, k->s, 0, 0, &k->values, &workspace));
-  gpu__take(&end, k->heads * k->t * k->s, ct_dtype_size(d->y.dtype));
-  k->slopes_at = end;
-  if (ct_op_goes_back(d)) {
-    CT_TRY(make(k, k->t, k->s, k->e, 0, 1, &k->to_p, &workspace));
-    CT_TRY(make(k, k->t, k->d, k->s, 0, 0, &k->to_q, &workspace));
-    CT_TRY(make(k, k->s, k->d, k->t, 1, 0, &k->to_k, &workspace));
-    CT_TRY(make(k, k->s, k->e, k->t, 1, 0, &k->to_v, &workspace));
-    gpu__take(&end, k->heads * k->t * k->s, ct_dtype_size(d->y.dtype));
-    info->bwd_uses = CT_USES_X;
-  }
-  k->workspace_at = end;
-  info->scratch = end + workspace;
-  info->algorithm = "products";
-  info->kernels[0] = 3;
-  info->kernels[1] = 7;
+  size_t workspace = 0, bytes;
+  k->g = ct_sdpa_of(d);
+  k->shape = shape_of(d, &k->g);
+  int back = ct_op_goes_back(d);
+  CT_TRY(gpu__sdpa_make(op->dev, d->y.dtype, &k->shape, back, &k->dnn, &workspace));
+  bytes = (size_t)(k->g.n * k->g.heads * k->g.t) * sizeof(float);
+  k->work = (bytes + 255) / 256 * 256;
+  if (back) info->saved = bytes;
+  info->scratch = k->work + workspace;
+  info->algorithm = k->dnn ? "cuDNN" : "tiles";
+  info->kernels[0] = 1;
+  info->kernels[1] = 3;
 out:
   return rc;
 }
 
-static gpu__softmax_t softmax_of(const sdpa_op_t *k)
+/* Returns an input, or the place of its gradient, from the part of a row on where a head begins. */
+static const void *input_at(const sdpa_op_t *k, const ct_op_args_t *a, const ct_sdpa_side_t *s)
 {
-  return (gpu__softmax_t){.outer = k->heads * k->t,
-                          .count = k->s,
-                          .inner = 1,
-                          .scale = 1,
-                          .causal = k->head.desc.u.sdpa.causal ? k->t : 0};
+  const char *p = s->input == 0 ? a->x : s->input == 1 ? a->x2 : a->x3;
+  return p + (size_t)s->at * ct_dtype_size(k->head.desc.y.dtype);
 }
 
-/* Computes the weights of the keys. */
-static int find_weights(const sdpa_op_t *k, const ct_op_args_t *a, void *p, void *workspace,
-                        cudaStream_t s)
+static void *slope_at(const sdpa_op_t *k, const ct_op_args_t *a, const ct_sdpa_side_t *s)
 {
-  int rc = CT_OK;
-  gpu__softmax_t rows = softmax_of(k);
-  CT_TRY(gpu__gemm_run(k->scores, (float)k->head.desc.u.sdpa.scale, a->x, a->x2, NULL, p, workspace,
-                       s));
-  GPU_TRY(gpu__softmax(k->head.desc.y.dtype, &rows, p, p, s));
-out:
-  return rc;
+  char *p = s->input == 0 ? a->dx : s->input == 1 ? a->dx2 : a->dx3;
+  return p ? p + (size_t)s->at * ct_dtype_size(k->head.desc.y.dtype) : NULL;
 }
 
-static int sdpa_back(const sdpa_op_t *k, const ct_op_args_t *a, const void *p, void *dp,
-                     void *workspace, cudaStream_t s)
+static gpu__attention_io_t tensors_of(const sdpa_op_t *k, const ct_op_args_t *a)
 {
-  int rc = CT_OK;
-  float scale = (float)k->head.desc.u.sdpa.scale;
-  gpu__softmax_t rows = softmax_of(k);
-  if (a->dx3) CT_TRY(gpu__gemm_run(k->to_v, 1, p, a->dy, NULL, a->dx3, workspace, s));
-  if (!a->dx && !a->dx2) return CT_OK;
-  CT_TRY(gpu__gemm_run(k->to_p, 1, a->dy, a->x3, NULL, dp, workspace, s));
-  GPU_TRY(gpu__softmax_back(k->head.desc.y.dtype, &rows, p, dp, dp, s));
-  if (a->dx) CT_TRY(gpu__gemm_run(k->to_q, scale, dp, a->x2, NULL, a->dx, workspace, s));
-  if (a->dx2) CT_TRY(gpu__gemm_run(k->to_k, scale, dp, a->x, NULL, a->dx2, workspace, s));
-out:
-  return rc;
+  int back = ct_op_goes_back(&k->head.desc);
+  ct_sdpa_side_t mask = {.input = k->g.mask};
+  gpu__attention_io_t io = {.q = input_at(k, a, &k->g.q),
+                            .k = input_at(k, a, &k->g.k),
+                            .v = input_at(k, a, &k->g.v),
+                            .mask = k->g.mask < 0 ? NULL : input_at(k, a, &mask),
+                            .position = a->position,
+                            .y = a->y,
+                            .stats = back ? a->saved : a->scratch};
+  if (!(a->pass & CT_BWD_DATA)) return io;
+  io.dy = a->dy;
+  io.sums = a->scratch;
+  io.dq = slope_at(k, a, &k->g.q);
+  io.dk = slope_at(k, a, &k->g.k);
+  io.dv = slope_at(k, a, &k->g.v);
+  if (k->head.desc.u.sdpa.mask == CT_MASK_BIAS) io.dmask = slope_at(k, a, &mask);
+  return io;
 }
 
 static int sdpa_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at,
@@ -113,23 +94,25 @@ static int sdpa_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t
 {
   int rc = CT_OK;
   const sdpa_op_t *k = (const sdpa_op_t *)op;
-  char *p = a->scratch;
-  void *workspace = p + k->workspace_at;
+  ct_dtype_t type = op->desc.y.dtype;
+  void *work = (char *)a->scratch + k->work;
   (void)at;
-  if (k->heads == 0) return CT_OK;
-  CT_TRY(find_weights(k, a, p, workspace, s));
-  if (a->pass & CT_FWD) CT_TRY(gpu__gemm_run(k->values, 1, p, a->x3, NULL, a->y, workspace, s));
-  if (a->pass & CT_BWD_DATA) CT_TRY(sdpa_back(k, a, p, p + k->slopes_at, workspace, s));
+  if (k->g.n * k->g.heads == 0) return CT_OK;
+  gpu__attention_io_t io = tensors_of(k, a);
+  if (a->pass & CT_FWD && k->dnn) CT_TRY(gpu__sdpa_forward(k->dnn, &io, work, s));
+  if (a->pass & CT_FWD && !k->dnn) GPU_TRY(gpu__attention_forward(type, &k->shape, &io, s));
+  if (!(a->pass & CT_BWD_DATA)) goto out;
+  if (k->dnn && io.dq && io.dk && io.dv) /* cuDNN computes all gradients */
+    CT_TRY(gpu__sdpa_backward(k->dnn, &io, work, s));
+  else
+    GPU_TRY(gpu__attention_backward(type, &k->shape, &io, s));
 out:
   return rc;
 }
 
 static void sdpa_clear(ct_op_t *op)
 {
-  sdpa_op_t *k = (sdpa_op_t *)op;
-  gpu__gemm_t *all[] = {k->scores, k->values, k->to_p, k->to_q, k->to_k, k->to_v};
-  for (int i = 0; i < 6; i++)
-    gpu__gemm_free(all[i]);
+  gpu__sdpa_free(((sdpa_op_t *)op)->dnn);
 }
 
 const gpu__kind_t gpu__kind_sdpa = {.size = sizeof(sdpa_op_t),

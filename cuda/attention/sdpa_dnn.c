@@ -6,12 +6,11 @@
 #include "cuda/attention/sdpa_plan.h"
 #include "cuda/gpu.h"
 #include "cuda/library_handles.h"
-#include <math.h>
+#include <stdint.h>
 
 struct gpu__sdpa {
   cudnnHandle_t handle;
   gpu__attention_t shape;
-  size_t part; /* bytes from q to k, and from k to v */
   float scale, one;
   const gpu__dnn_plan_t *plan[2]; /* forward and backward, which may be NULL */
   gpu__dnn_memory_t memory[2];
@@ -40,11 +39,15 @@ void gpu__sdpa_plans_free(gpu__sdpa_plans_t *p)
   ct_mem_free(p);
 }
 
+/* The scale is given at run time. */
 static int is_same(const gpu__sdpa_spec_t *a, const gpu__sdpa_spec_t *b)
 {
   const gpu__attention_t *x = &a->shape, *y = &b->shape;
   return a->type == b->type && a->back == b->back && a->sm == b->sm && x->n == y->n &&
-         x->t == y->t && x->heads == y->heads && x->wide == y->wide;
+         x->t == y->t && x->s == y->s && x->heads == y->heads && x->kv_heads == y->kv_heads &&
+         x->wide == y->wide && x->values == y->values && x->causal == y->causal &&
+         x->q_row == y->q_row && x->k_row == y->k_row && x->v_row == y->v_row &&
+         x->y_row == y->y_row;
 }
 
 static int plans_add(ct_dev_t *dev, gpu__sdpa_plans_t *plans, const gpu__sdpa_spec_t *spec)
@@ -92,15 +95,15 @@ out:
  * the driver's library. */
 static size_t usual_workspace(const gpu__attention_t *a)
 {
-  int64_t t = (a->t + 63) / 64 * 64;
-  return (size_t)(a->n * a->heads * t * t) * 2;
+  int64_t t = (a->t + 63) / 64 * 64, s = a->s ? (a->s + 63) / 64 * 64 : t;
+  return (size_t)(a->n * a->heads * t * s) * 2;
 }
 
 int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, int back,
                    gpu__sdpa_t **out, size_t *scratch)
 {
   int rc = CT_OK;
-  gpu__sdpa_spec_t spec = {.type = type, .shape = *a, .sm = dev->sm};
+  gpu__sdpa_spec_t spec = {.type = type, .shape = gpu__attention_full(a), .sm = dev->sm};
   gpu__sdpa_t *p = NULL;
   *out = NULL;
   *scratch = 0;
@@ -109,8 +112,7 @@ int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, in
   if (!p) return CT_ERR_NOMEM;
   p->handle = dev->libraries->dnn;
   p->shape = *a;
-  p->part = (size_t)(a->heads * a->wide) * ct_dtype_size(type);
-  p->scale = 1 / sqrtf((float)a->wide);
+  p->scale = spec.shape.scale;
   p->one = 1;
   if (dev->card && back) *scratch = usual_workspace(a);
   for (spec.back = 0; spec.back <= back && !dev->card; spec.back++) {
@@ -134,25 +136,22 @@ void gpu__sdpa_free(gpu__sdpa_t *p)
 }
 
 /* Casts const away: cuDNN takes inputs as pointers to non-const. */
-static char *input(const void *p)
+static void *input(const void *p)
 {
-  return (char *)(uintptr_t)p;
+  return (void *)(uintptr_t)p;
 }
 
-int gpu__sdpa_forward(gpu__sdpa_t *p, const void *qkv, void *c, float *stats, void *scratch,
-                      cudaStream_t s)
+int gpu__sdpa_forward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch, cudaStream_t s)
 {
-  char *q = input(qkv);
-  void *const at[GPU_SDPA_FORWARD_IDS] = {q, q + p->part, q + 2 * p->part, c, stats, &p->scale};
+  void *const at[GPU_SDPA_FORWARD_IDS] = {input(io->q), input(io->k), input(io->v),
+                                          io->y,        io->stats,    &p->scale};
   return gpu__dnn_run(p->handle, p->plan[0], &p->memory[0], GPU_SDPA_FORWARD_IDS, at, scratch, s);
 }
 
-int gpu__sdpa_backward(gpu__sdpa_t *p, const void *qkv, const void *c, const void *dc,
-                       const float *stats, float *sums, void *dqkv, void *scratch, cudaStream_t s)
+int gpu__sdpa_backward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch, cudaStream_t s)
 {
-  char *q = input(qkv), *dq = dqkv;
-  void *const at[GPU_SDPA_BACKWARD_IDS] = {
-      q,         q + p->part, q + 2 * p->part, input(c),         input(stats), &p->scale,
-      input(dc), dq,          dq + p->part,    dq + 2 * p->part, sums,         &p->one};
+  void *const at[GPU_SDPA_BACKWARD_IDS] = {input(io->q), input(io->k), input(io->v),  io->y,
+                                           io->stats,    &p->scale,    input(io->dy), io->dq,
+                                           io->dk,       io->dv,       io->sums,      &p->one};
   return gpu__dnn_run(p->handle, p->plan[1], &p->memory[1], GPU_SDPA_BACKWARD_IDS, at, scratch, s);
 }

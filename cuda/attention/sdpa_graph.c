@@ -17,8 +17,12 @@ int gpu__sdpa_fits(const gpu__sdpa_spec_t *s)
 {
   const gpu__attention_t *a = &s->shape;
   int most = s->sm / 10 == 9 ? MOST_HOPPER : MOST;
+  gpu__attention_t f = gpu__attention_full(a);
+  int plain = f.mask == CT_MASK_NONE && !f.cached && f.values == f.wide;
+  int aligned = (f.q_row | f.k_row | f.v_row | f.y_row) % HEAD == 0;
   return s->sm >= 80 && (s->type == CT_F16 || s->type == CT_BF16) && a->wide % HEAD == 0 &&
-         a->wide <= most && a->t > 1 && a->n > 0;
+         a->wide <= most && a->t > 1 && f.s > 1 && a->n > 0 && plain && aligned && !f.causal &&
+         f.kv_heads == f.heads;
 }
 
 /* ---- tensors: [n, heads, rows, columns] ---- */
@@ -29,21 +33,37 @@ typedef struct graph {
   gpu__attention_t a;
 } graph_t;
 
-/* Rows of heads among rows of `parts` tensors. */
-static gpu__dnn_desc_t head_rows(const graph_t *b, int64_t id, int parts)
+/* Which tensor: queries, keys, values, or outputs. */
+typedef enum { QUERIES, KEYS, VALUES, OUTPUTS } which_t;
+
+static int64_t row_of(const graph_t *b, which_t w)
 {
   const gpu__attention_t *a = &b->a;
-  int64_t row = parts * a->heads * a->wide;
-  gpu__dnn_layout_t l = {4, {a->n, a->heads, a->t, a->wide}, {a->t * row, a->wide, row, 1}};
+  return w == QUERIES ? a->q_row : w == KEYS ? a->k_row : w == VALUES ? a->v_row : a->y_row;
+}
+
+static int is_key(which_t w)
+{
+  return w == KEYS || w == VALUES;
+}
+
+/* Rows of heads in memory. */
+static gpu__dnn_desc_t head_rows(const graph_t *b, int64_t id, which_t w)
+{
+  const gpu__attention_t *a = &b->a;
+  int64_t row = row_of(b, w), length = is_key(w) ? a->s : a->t;
+  int64_t heads = is_key(w) ? a->kv_heads : a->heads;
+  gpu__dnn_layout_t l = {4, {a->n, heads, length, a->wide}, {length * row, a->wide, row, 1}};
   return gpu__dnn_strided(b->g, id, b->type, &l);
 }
 
 /* The same memory, transposed. */
-static gpu__dnn_desc_t head_columns(const graph_t *b, int64_t id, int parts)
+static gpu__dnn_desc_t head_columns(const graph_t *b, int64_t id, which_t w)
 {
   const gpu__attention_t *a = &b->a;
-  int64_t row = parts * a->heads * a->wide;
-  gpu__dnn_layout_t l = {4, {a->n, a->heads, a->wide, a->t}, {a->t * row, a->wide, 1, row}};
+  int64_t row = row_of(b, w), length = is_key(w) ? a->s : a->t;
+  int64_t heads = is_key(w) ? a->kv_heads : a->heads;
+  gpu__dnn_layout_t l = {4, {a->n, heads, a->wide, length}, {length * row, a->wide, 1, row}};
   return gpu__dnn_strided(b->g, id, b->type, &l);
 }
 
@@ -59,15 +79,17 @@ static gpu__dnn_desc_t virtual(const graph_t *b, int64_t columns)
 
 static gpu__dnn_desc_t virtual_scores(const graph_t *b)
 {
-  return virtual(b, b->a.t);
+  return virtual(b, b->a.s);
 }
 
 /* Scores in the type of a GEMM's factors, perhaps transposed. */
 static gpu__dnn_desc_t factor(const graph_t *b, int turned)
 {
   const gpu__attention_t *a = &b->a;
-  int64_t t = a->t, row = turned ? 1 : t, column = turned ? t : 1;
-  gpu__dnn_layout_t l = {4, {a->n, a->heads, t, t}, {a->heads * t * t, t * t, row, column}};
+  int64_t t = a->t, s = a->s, rows = turned ? s : t, columns = turned ? t : s;
+  gpu__dnn_layout_t l = {4,
+                         {a->n, a->heads, rows, columns},
+                         {a->heads * t * s, t * s, turned ? 1 : s, turned ? s : 1}};
   return gpu__dnn_strided(b->g, 0, b->type, &l);
 }
 
@@ -107,8 +129,8 @@ static gpu__dnn_desc_t scores(const graph_t *b, gpu__dnn_desc_t q, gpu__dnn_desc
 
 static void forward(const graph_t *b)
 {
-  gpu__dnn_desc_t q = head_rows(b, GPU_SDPA_Q, 3), kt = head_columns(b, GPU_SDPA_K, 3),
-                  v = head_rows(b, GPU_SDPA_V, 3), c = head_rows(b, GPU_SDPA_C, 1),
+  gpu__dnn_desc_t q = head_rows(b, GPU_SDPA_Q, QUERIES), kt = head_columns(b, GPU_SDPA_K, KEYS),
+                  v = head_rows(b, GPU_SDPA_V, VALUES), c = head_rows(b, GPU_SDPA_C, OUTPUTS),
                   stats = per_query(b, GPU_SDPA_STATS), most = virtual(b, 1), sum = virtual(b, 1),
                   log = virtual(b, 1), p = factor(b, 0);
   gpu__dnn_desc_t s = scores(b, q, kt, gpu__dnn_number(b->g, GPU_SDPA_SCALE, 4));
@@ -135,25 +157,25 @@ static void turned_product(const graph_t *b, gpu__dnn_desc_t s, gpu__dnn_desc_t 
  * workspace; the alternative, a float32 sum of all blocks in memory, has no fixed order. */
 static void backward(const graph_t *b)
 {
-  gpu__dnn_desc_t q = head_rows(b, GPU_SDPA_Q, 3), kt = head_columns(b, GPU_SDPA_K, 3),
-                  vt = head_columns(b, GPU_SDPA_V, 3), c = head_rows(b, GPU_SDPA_C, 1),
-                  dc = head_rows(b, GPU_SDPA_DC, 1), stats = per_query(b, GPU_SDPA_STATS),
+  gpu__dnn_desc_t q = head_rows(b, GPU_SDPA_Q, QUERIES), kt = head_columns(b, GPU_SDPA_K, KEYS),
+                  vt = head_columns(b, GPU_SDPA_V, VALUES), c = head_rows(b, GPU_SDPA_C, OUTPUTS),
+                  dc = head_rows(b, GPU_SDPA_DC, OUTPUTS), stats = per_query(b, GPU_SDPA_STATS),
                   sums = per_query(b, GPU_SDPA_SUMS), part = virtual(b, b->a.wide),
-                  sum = virtual(b, 1), dp = virtual_scores(b), k = head_rows(b, 0, 3),
+                  sum = virtual(b, 1), dp = virtual_scores(b), k = head_rows(b, 0, KEYS),
                   scale = gpu__dnn_number(b->g, GPU_SDPA_SCALE, 4);
   apply(b, CUDNN_POINTWISE_MUL, dc, c, part);
   gpu__dnn_reduce(b->g, CUDNN_REDUCE_TENSOR_ADD, part, sum);
   apply(b, CUDNN_POINTWISE_MUL, sum, gpu__dnn_number(b->g, GPU_SDPA_ONE, 4), sums);
   gpu__dnn_desc_t s = applied(b, CUDNN_POINTWISE_SUB, scores(b, q, kt, scale), stats);
   gpu__dnn_desc_t p = applied(b, CUDNN_POINTWISE_EXP, s, NULL);
-  turned_product(b, p, dc, head_rows(b, GPU_SDPA_DV, 3));
+  turned_product(b, p, dc, head_rows(b, GPU_SDPA_DV, VALUES));
   gpu__dnn_matmul(b->g, dc, vt, dp);
   gpu__dnn_desc_t ds =
       applied(b, CUDNN_POINTWISE_MUL, applied(b, CUDNN_POINTWISE_SUB, dp, sums), p);
   ds = applied(b, CUDNN_POINTWISE_MUL, ds, scale);
-  turned_product(b, ds, q, head_rows(b, GPU_SDPA_DK, 3));
+  turned_product(b, ds, q, head_rows(b, GPU_SDPA_DK, KEYS));
   gpu__dnn_reshape(b->g, kt, k);
-  gpu__dnn_matmul(b->g, ds, k, head_rows(b, GPU_SDPA_DQ, 3));
+  gpu__dnn_matmul(b->g, ds, k, head_rows(b, GPU_SDPA_DQ, QUERIES));
 }
 
 /* ---- plans ---- */
@@ -206,7 +228,7 @@ int gpu__sdpa_plan(const gpu__dnn_target_t *t, const gpu__sdpa_spec_t *spec, siz
   int rc = CT_OK, is_10 = spec->sm / 10 == 10;
   size_t oldest = spec->back && is_10 ? OLDEST_10 : OLDEST;
   gpu__dnn_graph_t g = {.rc = CT_OK};
-  graph_t b = {.g = &g, .type = spec->type, .a = spec->shape};
+  graph_t b = {.g = &g, .type = spec->type, .a = gpu__attention_full(&spec->shape)};
   *out = (gpu__dnn_plan_t){.plan = NULL};
   if (version < oldest)
     CT_FAIL(CT_ERR_UNSUP, "it needs cuDNN %d.%d.%d", (int)(oldest / 10000),

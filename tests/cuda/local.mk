@@ -178,8 +178,10 @@ check_PROGRAMS += %D%/t_attention
 %C%_t_attention_SOURCES = %D%/t_attention.cc %D%/emu_rig.h
 %C%_t_attention_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 %C%_t_attention_CXXFLAGS = $(emu_cxxflags)
-%C%_t_attention_LDADD = %D%/emu/kernels/attention.o libfakecuda.a $(test_ldadd)
-%C%_t_attention_DEPENDENCIES = %D%/emu/kernels/attention.o libfakecuda.a libctest.a libctrain.a
+%C%_t_attention_LDADD = %D%/emu/kernels/attention.o %D%/emu/kernels/attention_back.o \
+  libfakecuda.a $(test_ldadd)
+%C%_t_attention_DEPENDENCIES = %D%/emu/kernels/attention.o \
+  %D%/emu/kernels/attention_back.o libfakecuda.a libctest.a libctrain.a
 TESTS += %D%/t_attention
 check_PROGRAMS += %D%/t_fake_lt
 %C%_t_fake_lt_SOURCES = %D%/t_fake_lt.c %D%/emu/fake_lt.h %D%/emu/fake_lt.c

@@ -59,7 +59,10 @@ static void rig_open(rig_t *r, const shape_t *s)
   size_t size = s->type == CT_F32 ? 4 : 2;
   *r = {};
   r->s = s;
-  r->a = {s->n, s->t, s->heads, s->wide};
+  r->a.n = s->n;
+  r->a.t = s->t;
+  r->a.heads = s->heads;
+  r->a.wide = s->wide;
   r->rows = s->n * s->t * s->heads;
   for (int k = 0; k < TENSORS; k++) {
     r->n[k] = r->rows * s->wide * (k == QKV || k == DQKV ? 3 : 1);
@@ -85,10 +88,13 @@ static void rig_close(rig_t *r)
 static void run(const rig_t *r)
 {
   ct_dtype_t type = r->s->type;
-  CT_ASSERT_INT(gpu__attention_forward(type, &r->a, r->tensor[QKV], r->tensor[C], r->stats, 0), 0);
-  CT_ASSERT_INT(gpu__attention_backward(type, &r->a, r->tensor[QKV], r->tensor[C], r->tensor[DC],
-                                        r->stats, r->sums, r->tensor[DQKV], 0),
-                0);
+  gpu__attention_io_t io = gpu__attention_packed(type, &r->a, r->tensor[QKV], r->tensor[DQKV]);
+  io.y = r->tensor[C];
+  io.dy = r->tensor[DC];
+  io.stats = r->stats;
+  io.sums = r->sums;
+  CT_ASSERT_INT(gpu__attention_forward(type, &r->a, &io, 0), 0);
+  CT_ASSERT_INT(gpu__attention_backward(type, &r->a, &io, 0), 0);
   expect_right();
 }
 

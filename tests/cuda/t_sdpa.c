@@ -63,8 +63,11 @@ static void open_targets(void)
 }
 
 /* Samples, tokens, heads, features of a head. */
-static const gpu__attention_t vit = {256, 197, 12, 64}, tiny = {3, 2, 1, 8}, odd = {2, 65, 3, 24},
-                              wide = {2, 50, 2, 128}, huge = {1, 33, 1, 256};
+static const gpu__attention_t vit = {.n = 256, .t = 197, .heads = 12, .wide = 64},
+                              tiny = {.n = 3, .t = 2, .heads = 1, .wide = 8},
+                              odd = {.n = 2, .t = 65, .heads = 3, .wide = 24},
+                              wide = {.n = 2, .t = 50, .heads = 2, .wide = 128},
+                              huge = {.n = 1, .t = 33, .heads = 1, .wide = 256};
 
 static gpu__sdpa_spec_t spec_of(ct_dtype_t type, const gpu__attention_t *a, int back, int sm)
 {
@@ -123,7 +126,9 @@ static void hopper_takes_large_heads(void)
 
 static void other_attention_is_left_to_the_kernels(void)
 {
-  static const gpu__attention_t one = {2, 1, 2, 64}, uneven = {2, 7, 2, 12}, none = {0, 7, 2, 8};
+  static const gpu__attention_t one = {.n = 2, .t = 1, .heads = 2, .wide = 64},
+                                uneven = {.n = 2, .t = 7, .heads = 2, .wide = 12},
+                                none = {.n = 0, .t = 7, .heads = 2, .wide = 8};
   gpu__sdpa_spec_t no[] = {spec_of(CT_F32, &vit, 0, 90), spec_of(CT_F16, &vit, 0, 75),
                            spec_of(CT_BF16, &one, 1, 90), spec_of(CT_BF16, &uneven, 0, 90),
                            spec_of(CT_BF16, &none, 0, 90)};
@@ -146,7 +151,7 @@ static void old_versions_are_refused(void)
 
 static void what_cudnn_cannot_do_is_said(void)
 {
-  static const gpu__attention_t uneven = {2, 7, 2, 12};
+  static const gpu__attention_t uneven = {.n = 2, .t = 7, .heads = 2, .wide = 12};
   gpu__sdpa_spec_t spec = spec_of(CT_BF16, &uneven, 0, 90);
   gpu__dnn_plan_t plan;
   CT_ASSERT_FAILS(gpu__sdpa_plan(&target[HOPPER], &spec, cudnnGetVersion(), &plan), CT_ERR_UNSUP,

@@ -78,7 +78,7 @@ int gpu__check(cudaError_t e, const char *call, const char *file, int line)
 
 static gpu__libraries_t libraries;
 static ct_dev_t dev;
-static const gpu__attention_t shape = {2, 5, 3, 16};
+static const gpu__attention_t shape = {.n = 2, .t = 5, .heads = 3, .wide = 16};
 
 static void open_dev(void)
 {
@@ -152,14 +152,19 @@ static void plans_get_each_tensor(void)
   open_dev();
   gpu__sdpa_t *p = make(CT_F16, &shape, 1, 700);
   CU_ASSERT_PTR_NOT_NULL_FATAL(p);
-  CT_ASSERT_OK(gpu__sdpa_forward(p, qkv, c, stats, work, 0));
+  gpu__attention_io_t io = gpu__attention_packed(CT_F16, &shape, qkv, dqkv);
+  io.y = c;
+  io.dy = dc;
+  io.stats = stats;
+  io.sums = sums;
+  CT_ASSERT_OK(gpu__sdpa_forward(p, &io, work, 0));
   CT_ASSERT_INT(dnn.back, 0);
   CT_ASSERT_INT(dnn.pointers, GPU_SDPA_FORWARD_IDS);
   CU_ASSERT(dnn.at[GPU_SDPA_Q - 1] == qkv && dnn.at[GPU_SDPA_K - 1] == qkv + PART);
   CU_ASSERT(dnn.at[GPU_SDPA_V - 1] == qkv + 2 * PART && dnn.at[GPU_SDPA_C - 1] == c);
   CU_ASSERT(dnn.at[GPU_SDPA_STATS - 1] == stats && dnn.workspace == work);
   CT_ASSERT_NEAR(*(float *)dnn.at[GPU_SDPA_SCALE - 1], 0.25, 0);
-  CT_ASSERT_OK(gpu__sdpa_backward(p, qkv, c, dc, stats, sums, dqkv, work, 0));
+  CT_ASSERT_OK(gpu__sdpa_backward(p, &io, work, 0));
   CT_ASSERT_INT(dnn.back, 1);
   CT_ASSERT_INT(dnn.pointers, GPU_SDPA_BACKWARD_IDS);
   CU_ASSERT(dnn.at[GPU_SDPA_Q - 1] == qkv && dnn.at[GPU_SDPA_V - 1] == qkv + 2 * PART);
