@@ -4,9 +4,9 @@
  * at the same time, each with its own ct_tokens_t.  All functions are local.
  *
  * Text is bytes.  The byte-pair encodings give the ids of tiktoken (0.8 and later,
- * encode_ordinary()) and of Hugging Face's tokenizers (`add_special_tokens=False`).  Both take valid Unicode only.
- * Here a byte that is not part of valid UTF-8 is a symbol (neither letter, number nor space) of its
- * own, so that decoding gives the same bytes again. */
+ * encode_ordinary()) and of Hugging Face's tokenizers (`add_special_tokens=False`).  Both take
+ * valid Unicode only.  Here a byte that is not part of valid UTF-8 is a symbol (neither letter,
+ * number nor space) of its own, so that decoding gives the same bytes again. */
 #ifndef CT_TOKENIZER_H
 #define CT_TOKENIZER_H
 #include <stddef.h>
@@ -32,6 +32,9 @@ void ct_token_text_clear(ct_token_text_t *t);
 
 /** Opens a tokenizer by the text that the user gives:
  *  - "bytes": ids 0 to 255 are bytes, 256 is the end of a text;
+ *  - "residues": the list of amino acids of ESM-2, with its ids; "kmers:K": all K-mers of A, T, C
+ *    and G, and these and N alone, with the ids of the Nucleotide Transformer for K = 6; "codons":
+ *    kmers:3;
  *  - a directory with tokenizer.blob (ct_tokenizer_blob()), tokenizer.json (byte-level BPE only),
  *    or vocab.json and merges.txt;
  *  - a file: one of these, a tiktoken file (lines of base64 and rank), or a list of tokens, one per
@@ -39,12 +42,17 @@ void ct_token_text_clear(ct_token_text_t *t);
  *  - KIND:FILE, for a file whose kind is not recognized: KIND is list, or the pattern of a tiktoken
  *    file: gpt2, cl100k, llama3 or o200k (default: by its number of ranks).
  *
- * A list gives its token `<unk>` or `[UNK]` for each character that no token matches; without such
- * a token, encoding fails there.  White space that no token matches is skipped.
+ * A list gives its token `<unk>` or `[UNK]` once for neighbouring characters that no token matches;
+ * without such a token, encoding fails there.  White space that no token matches is skipped.  Its
+ * tokens of the forms <...> and [...] are special.
  *
  * CT_ERR_IO; CT_ERR_FORMAT, which names the file, its line or item and what was expected;
  * CT_ERR_UNSUP: a known other format, such as SentencePiece; CT_ERR_USAGE; CT_ERR_NOMEM. */
 int ct_tokenizer_open(const char *spec, ct_tokenizer_t **out);
+/** Makes a list of n tokens by id; NULL: no token has this id.  The bytes are copied.  They may
+ * contain line ends, which a list in a file cannot hold. */
+int ct_tokenizer_open_list(const char *const *token, const int64_t *bytes, int64_t n,
+                           ct_tokenizer_t **out);
 /** Opens a serialized tokenizer; \a name names its source in messages.  The bytes are copied. */
 int ct_tokenizer_open_blob(const void *blob, int64_t bytes, const char *name, ct_tokenizer_t **out);
 void ct_tokenizer_close(ct_tokenizer_t *t);

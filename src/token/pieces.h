@@ -5,12 +5,6 @@
 
 typedef enum { CT__GPT2, CT__CL100K, CT__LLAMA3, CT__O200K, CT__PATTERNS } ct__pattern_t;
 extern const char *const ct__pattern_names[];
-/** Regular expressions of files that have these pieces, of tiktoken and Hugging Face; NULL ends. */
-typedef struct ct__regex {
-  const char *text;
-  ct__pattern_t pattern;
-} ct__regex_t;
-extern const ct__regex_t ct__regexes[];
 
 /** Classes of characters, as in unicode_ranges.h. */
 enum ct__class {

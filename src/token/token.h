@@ -11,6 +11,7 @@ typedef struct ct__token {
   int64_t at;    /**< in ct__vocab_t.text */
   int32_t bytes; /**< -1: no token has this id */
   char special;  /**< text does not give it */
+  char merged;   /**< a merge gives it */
   char whole;    /**< a piece of text with exactly these bytes is this token */
 } ct__token_t;
 
@@ -86,7 +87,7 @@ typedef struct ct__kind ct__kind_t;
 
 struct ct_tokenizer {
   const ct__kind_t *kind;
-  ct__pattern_t pattern; /**< of byte-pair encodings */
+  ct__pattern_t pattern; /**< of byte-pair encodings; CT__PATTERNS: not known yet */
   char name[64];
   ct__source_t source[CT__FILES];
   ct__vocab_t vocab;
@@ -99,6 +100,7 @@ struct ct_tokenizer {
   int32_t unknown;    /**< lists; -1: none */
   int32_t *at_node;   /**< lists: the token that ends at a node, -1: none */
   int64_t nodes, nodes_cap;
+  int has_blanks; /**< lists: a token contains white space */
 };
 
 /** Makes an existing token special (vocab.c). */
@@ -113,11 +115,14 @@ struct ct__kind {
                 ct_tokens_t *out);
 };
 extern const ct__kind_t ct__kind_bytes, ct__kind_files, ct__kind_json, ct__kind_tiktoken,
-    ct__kind_list;
+    ct__kind_list, ct__kind_tokens;
 extern const ct__kind_t *const ct__kinds[];
 
 /** Makes a tokenizer of sources, which it takes over also if it fails. */
 int ct__tokenizer_build(ct_tokenizer_t *t, ct_tokenizer_t **out);
+
+/** Writes the text of a built-in list: residues, codons, kmers:K.  CT_ERR_USAGE: no such list. */
+int ct__list_text(const char *name, ct_str_t *text);
 
 /* ---- blob.c ---- */
 

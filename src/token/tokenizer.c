@@ -7,7 +7,13 @@
 #include "base/ct_mem.h"
 #include "token/token.h"
 
-const ct__kind_t *const ct__kinds[] = {&ct__kind_bytes, NULL};
+const ct__kind_t *const ct__kinds[] = {&ct__kind_bytes,
+                                       &ct__kind_files,
+                                       &ct__kind_json,
+                                       &ct__kind_tiktoken,
+                                       &ct__kind_list,
+                                       &ct__kind_tokens,
+                                       NULL};
 
 /* ---- life ---- */
 
@@ -19,6 +25,7 @@ int ct__tokenizer_build(ct_tokenizer_t *t, ct_tokenizer_t **out)
   *out = NULL;
   t->eot = t->unknown = -1;
   CT_TRY(t->kind->build(t));
+  if (t->pattern == CT__PATTERNS) t->pattern = CT__GPT2; /* not used */
   for (int i = 0; ends[i] && t->eot < 0; i++)
     t->eot = ct__vocab_find(&t->vocab, ends[i], (int64_t)strlen(ends[i]));
   if (!t->name[0]) CT_TRY(ct_text_format(t->name, sizeof t->name, "%s", t->kind->name));
@@ -148,15 +155,21 @@ static int is_letter(char c)
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+static int is_printed(char c)
+{
+  return c > ' ' && c < 0x7F;
+}
+
 int64_t ct_tokenizer_cut(const ct_tokenizer_t *t, const void *text, int64_t bytes, int64_t at)
 {
   const char *p = text;
   if (t->kind == &ct__kind_bytes) return at;
-  /* In all patterns a line end before a letter ends a piece, and so does a letter before a space.
-   * No token of a list is matched across white space that begins no token. */
+  if (t->at_node && t->has_blanks) return bytes;
+  /* In all patterns a piece ends between a single line end and a letter, and between a letter and a
+   * space with a letter.  No token of a list is matched across white space, if none contains it. */
   for (at = at < 1 ? 1 : at; at < bytes; at++) {
     if (!is_letter(p[at]) && p[at] != ' ') continue;
-    if (p[at - 1] == '\n' && is_letter(p[at])) return at;
+    if (p[at - 1] == '\n' && is_letter(p[at]) && (at < 2 || is_printed(p[at - 2]))) return at;
     if (p[at] == ' ' && is_letter(p[at - 1]) && at + 1 < bytes && is_letter(p[at + 1])) return at;
   }
   return bytes;
