@@ -111,6 +111,7 @@ shell_tests = \
   %D%/python/inputs_onnx.test \
   %D%/python/predict_onnx.test \
   %D%/python/cf.test %D%/python/fields.test %D%/python/images.test %D%/python/pth.test %D%/python/tensorboard.test \
+  %D%/python/tokenizer.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -129,6 +130,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-run-config \
   %D%/fuzz/corpus-safetensors \
   %D%/fuzz/corpus-tar \
+  %D%/fuzz/corpus-tokenizer \
   %D%/golden/cf.nc \
   %D%/golden/encoded \
   %D%/fuzz/fuzz.h \
@@ -168,6 +170,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_inputs.py %D%/golden/make_places.py \
   %D%/golden/outputs.gold %D%/golden/make_outputs.py \
   %D%/golden/tied.safetensors \
+  %D%/golden/tokenizer \
   %D%/golden/transforms.gold \
   %D%/golden/types.safetensors \
   %D%/lib.sh %D%/slowest.txt \
@@ -195,6 +198,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_images.py \
   %D%/python/field_nets.py \
   %D%/python/check_pth.py \
+  %D%/python/check_tokenizer.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/check_weights.py \
   %D%/python/onnx_models.h \
@@ -357,6 +361,7 @@ unit_tests = \
   %D%/unit/t_transform_answers \
   %D%/unit/t_transform_feed \
   %D%/unit/t_trace \
+  %D%/unit/t_tokenizer \
   %D%/unit/t_transforms \
   %D%/unit/t_watch_networks \
   %D%/unit/t_watch_proof \
@@ -378,6 +383,7 @@ launched_tests = \
   %D%/fuzz/fuzz_run_config \
   %D%/fuzz/fuzz_safetensors \
   %D%/fuzz/fuzz_tar \
+  %D%/fuzz/fuzz_tokenizer \
   %D%/golden/t_golden \
   %D%/import/pt2_layers \
   %D%/mpi/t_account \
@@ -401,6 +407,7 @@ launched_tests = \
   %D%/python/onnx_make \
   %D%/python/read_arrays \
   %D%/python/read_batches \
+  %D%/python/token_records \
   %D%/python/weights_logits \
   %D%/tools/same_ckpt
 
@@ -499,6 +506,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_tar_SOURCES = %D%/fuzz/fuzz_tar.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_tokenizer_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_tokenizer.c
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.

@@ -79,9 +79,9 @@ static int blob_parse(ct_tokenizer_t *t, const char *p, int64_t bytes, const cha
   int rc = CT_OK, skip = 0, known = 0;
   char line[100], kind[20] = "", pattern[20] = "";
   ct_str_t head = {0};
-  const char *begin = p + strlen(CT__BLOB_MAGIC);
   if (!ct__is_blob(p, bytes))
     CT_FAIL(CT_ERR_FORMAT, "%s: not a serialized tokenizer of version 1", name);
+  const char *begin = p + strlen(CT__BLOB_MAGIC);
   int64_t most = p + bytes - begin;
   const char *end = memchr(begin, '\n', (size_t)(most < 99 ? most : 99));
   if (!end) CT_FAIL(CT_ERR_FORMAT, "%s: its second line does not end", name);
@@ -116,7 +116,15 @@ int ct_tokenizer_open_blob(const void *blob, int64_t bytes, const char *name, ct
   ct_tokenizer_t *t = ct_mem_alloc(sizeof *t, "a tokenizer");
   if (!t) return CT_ERR_NOMEM;
   CT_TRY(blob_parse(t, blob, bytes, name));
-  return ct__tokenizer_build(t, out);
+  ct__pattern_t said = t->pattern;
+  rc = ct__tokenizer_build(t, out);
+  if (rc == CT_OK && (*out)->pattern != said) {
+    ct_tokenizer_close(*out);
+    *out = NULL;
+    rc = ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: not the pattern of its file: %s", name,
+                    ct__pattern_names[said]);
+  }
+  return rc;
 out:
   ct_tokenizer_close(t);
   return rc;

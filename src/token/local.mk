@@ -17,3 +17,5 @@ libctrain_a_SOURCES += \
   %D%/tokens.c \
   %D%/unicode_ranges.h \
   %D%/vocab.c
+# Writes unicode_ranges.h.
+EXTRA_DIST += contrib/make_unicode_ranges.py

@@ -140,7 +140,6 @@ static int files_build(ct_tokenizer_t *t)
   CT_TRY(ct__merges_vocab(t, t->source[0].name, vocab, 0));
   CT_TRY(files_merges(t, &t->source[1]));
   CT_TRY(ct__merges_ready(t, 0));
-  t->pattern = CT__GPT2;
 out:
   json_decref(vocab);
   return rc;

@@ -25,7 +25,7 @@ int ct__tokenizer_build(ct_tokenizer_t *t, ct_tokenizer_t **out)
   *out = NULL;
   t->eot = t->unknown = -1;
   CT_TRY(t->kind->build(t));
-  if (t->pattern == CT__PATTERNS) t->pattern = CT__GPT2; /* not used */
+  if (t->kind != &ct__kind_tiktoken && t->kind != &ct__kind_json) t->pattern = CT__GPT2;
   for (int i = 0; ends[i] && t->eot < 0; i++)
     t->eot = ct__vocab_find(&t->vocab, ends[i], (int64_t)strlen(ends[i]));
   if (!t->name[0]) CT_TRY(ct_text_format(t->name, sizeof t->name, "%s", t->kind->name));
