@@ -85,8 +85,9 @@ int ct_app_run(int argc, char **argv, const char *version);
 /** Local.  Call before MPI starts.  CT_ERR_NOMEM: a limit (stack, open files, /dev/shm) is so low
  * that libraries would crash.  \a ranks: 1 if MPI will be started. */
 int ct_app_check_limits(int ranks);
-/** Local.  Writes text to stdout; CT_ERR_IO. In a command with ranks, only rank 0 may call it. */
+/** Local.  Write to stdout; CT_ERR_IO. In a command with ranks, only rank 0 may call it. */
 int ct_app_print(const char *text);
+int ct_app_write(const void *data, size_t bytes);
 /** Returns 1 if the reader of stdout has closed the pipe (`| head`): then the caller can skip
  * further output, and this does not count as an error. */
 int ct_app_unread(void);

@@ -13,15 +13,20 @@ int ct_app_unread(void)
   return unread;
 }
 
-int ct_app_print(const char *text)
+int ct_app_write(const void *data, size_t bytes)
 {
   int rc = CT_OK;
   if (unread) return CT_OK;
   errno = 0;
-  if (fputs(text, stdout) != EOF && fflush(stdout) == 0) return CT_OK;
+  if (fwrite(data, 1, bytes, stdout) == bytes && fflush(stdout) == 0) return CT_OK;
   unread = errno == EPIPE;
   if (!unread)
     CT_FAIL(CT_ERR_IO, "the result cannot be written to the standard output: %s", strerror(errno));
 out:
   return rc;
+}
+
+int ct_app_print(const char *text)
+{
+  return ct_app_write(text, strlen(text));
 }
