@@ -51,6 +51,7 @@ man1_MANS = \
   %D%/man/ctrain-hpc-scale.1 \
   %D%/man/ctrain-hpc-summary.1 \
   %D%/man/ctrain-hpc-sweep.1 \
+  %D%/man/ctrain-hpc-tokenize.1 \
   %D%/man/ctrain-hpc-train.1 \
   %D%/man/ctrain-hpc-watch.1
 man5_MANS = %D%/man/ctrain-hpc-config.5

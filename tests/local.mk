@@ -36,6 +36,7 @@ shell_tests = \
   %D%/cli/resume.test \
   %D%/cli/scale.test \
   %D%/cli/sweep.test \
+  %D%/cli/tokenize.test \
   %D%/cli/bench_lr.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \

@@ -131,6 +131,14 @@ static const ct_flag_t bench_flags[] = {
     {"json", NULL, "as JSON"},
     CT_CONFIG_FLAGS,
     {0}};
+static const ct_flag_t tokenize_flags[] = {
+    {"tokenizer", "T",
+     "bytes (default), residues, codons, kmers:K; a directory with tokenizer.json, or vocab.json "
+     "and "
+     "merges.txt; a tiktoken file; a list of tokens"},
+    {"decode", NULL, "FILE has token ids; print their text"},
+    {"special", NULL, "names of special tokens in the text become these tokens"},
+    {0}};
 static const ct_flag_t report_flags[] = {
     {"output", "FILE.html", "the HTML page, also -o (default: report.html in the first directory)"},
     {"target", "SCORE=VALUE", "runs: report the time to this score, such as top1=0.9"},
@@ -208,6 +216,8 @@ const ct_command_t ct_commands[] = {
      import_flags, ct_cmd_import, NULL, NULL},
     {"convert", "IN OUT", "Converts a model file to another format: .h5, .safetensors, .pth, .onnx",
      2, 2, 0, 0, convert_flags, ct_cmd_convert, NULL, NULL},
+    {"tokenize", "FILE|-", "Prints the token ids of a text, or the text of ids", 1, 1, 0, 0,
+     tokenize_flags, ct_cmd_tokenize, NULL, NULL},
     {"report", "STUDY|RUN [...]", "Writes an HTML page about scaling studies or training runs", 1,
      1000, 0, 0, report_flags, ct_cmd_report, NULL, NULL},
     {"watch", "RUN", "Shows the progress of a run, live, from its run directory", 1, 1, 0, 0,

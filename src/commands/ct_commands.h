@@ -14,6 +14,7 @@ int ct_cmd_doctor(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_import(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_inspect(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_tokenize(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_report(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_watch(const ct_args_t *a, const ct_topo_t *topo, int *status);

@@ -22,6 +22,7 @@ libctrain_a_SOURCES += \
   %D%/scale.c \
   %D%/stats.c \
   %D%/summary.c \
+  %D%/tokenize.c \
   %D%/train.c \
   %D%/train_mllog.c \
   %D%/train_mllog.h \
