@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ct_heartbeat.h"
-#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_file.h"
@@ -27,11 +25,7 @@ typedef struct job {
   const ct_pack_job_t *o;
   int64_t classes;
   ct__pack_order_t order;
-  ct__pack_shard_t *shard; /**< [n]: shards of the output, then of the rest */
-  int n;
-  int *todo; /**< [todos] shards that are not complete yet */
-  int todos;
-  ct__pack_lock_t lock[2]; /**< locks of the output and of the rest, held by rank 0 */
+  ct__pack_files_t f;
   ct__pack_bad_t bad;
   int64_t *index; /**< samples of the shard that this rank is writing */
   int64_t count;
@@ -39,9 +33,7 @@ typedef struct job {
   int64_t *bad_position; /**< its bad samples, as positions in index, and their number */
   int64_t bad_cap, bads;
   int64_t at; /**< samples of the shard that were read */
-  /* samples of this rank, for the progress bar */
-  int64_t done, total;
-  double begun_s, shown_s, told_s;
+  ct__pack_progress_t progress;
 } job_t;
 
 /* ---- planning the shards ---- */
@@ -58,12 +50,11 @@ static uint64_t shard_hash(const job_t *j, const ct__pack_shard_t *s)
   return ct_hash(j->src->x.dim, sizeof j->src->x.dim, hash);
 }
 
-/* Divides \a samples from \a first on into so many shards of a pattern. */
-static void deal(job_t *j, const char *pattern, int shards, int64_t first, int64_t samples)
+/* Divides \a samples from \a first on into so many shards, which begin with shard \a at. */
+static void deal(job_t *j, int at, int shards, int64_t first, int64_t samples)
 {
   for (int i = 0; i < shards; i++) {
-    ct__pack_shard_t *s = &j->shard[j->n++];
-    *s = (ct__pack_shard_t){.pattern = pattern, .number = i, .of = shards, .bad = -1};
+    ct__pack_shard_t *s = &j->f.shard[at + i];
     s->samples = ct_sampler_cut(samples, i, shards, &s->first);
     s->first += first;
     s->hash = shard_hash(j, s);
@@ -91,12 +82,10 @@ static int make_shards(job_t *j)
             all);
   CT_TRY(check_shards(o->shards, part));
   if (part < all) CT_TRY(check_shards(o->rest_shards, all - part));
-  int n = o->shards + (part < all ? o->rest_shards : 0);
-  j->shard = ct_mem_array(n, sizeof *j->shard, "shards");
-  j->todo = ct_mem_array(n, sizeof *j->todo, "shards");
-  if (!j->shard || !j->todo) return CT_ERR_NOMEM;
-  deal(j, o->output, o->shards, 0, part);
-  if (part < all) deal(j, o->rest, o->rest_shards, part, all - part);
+  int rests = part < all ? o->rest_shards : 0;
+  CT_TRY(ct__pack_files_new(&j->f, j->topo, o, rests));
+  deal(j, 0, o->shards, 0, part);
+  deal(j, o->shards, rests, part, all - part);
 out:
   return rc;
 }
@@ -145,69 +134,18 @@ static int plan(job_t *j)
   CT_TRY(count_classes(j));
   CT_TRY(look_at_labels(j));
   CT_TRY(make_shards(j));
-  CT_TRY(ct__pack_names_check(j->src, j->shard, j->n));
-out:
-  return rc;
-}
-
-static int lock_outputs(job_t *j)
-{
-  int rc = CT_OK;
-  CT_TRY(ct__pack_lock(&j->shard[0], &j->lock[0]));
-  if (j->n > j->o->shards) CT_TRY(ct__pack_lock(&j->shard[j->o->shards], &j->lock[1]));
-  CT_TRY(ct__pack_names_free(j->shard, j->n, j->o->force));
-out:
-  return rc;
-}
-
-/* Collective.  Rank 0 looks for the files, so that all ranks see the same ones. */
-static int find_done(job_t *j, int *kept)
-{
-  int rc = CT_OK;
-  int found = 0;
-  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_find_done(j->shard, j->n, 1, &found));
-  if (j->topo->size > 1)
-    ct_mpi_bcast(j->topo, j->topo->world, j->shard, (size_t)j->n * sizeof *j->shard, 0);
-  for (int i = 0; i < j->n; i++) { /* pointers of rank 0 are not valid here */
-    j->shard[i].pattern = i < j->o->shards ? j->o->output : j->o->rest;
-    if (j->shard[i].bad < 0) j->todo[j->todos++] = i;
-  }
-  *kept = j->n - j->todos;
-  if (*kept)
-    ct_log(CT_LOG_INFO, "%d of %d files are there, from a run that was interrupted", *kept, j->n);
+  CT_TRY(ct__pack_names_check(j->src->inputs, j->f.shard, j->f.n));
 out:
   return rc;
 }
 
 /* ---- one shard ---- */
 
-static void job_show(job_t *j, double now)
-{
-  char text[160], bar[31], left[32];
-  double speed = (double)j->done / (now - j->begun_s);
-  int full = (int)(30 * j->done / (j->total > 0 ? j->total : 1));
-  memset(bar, '.', 30);
-  memset(bar, '#', (size_t)full);
-  bar[30] = 0;
-  snprintf(text, sizeof text, "pack [%s] %.0f %%  %.0f samples/s  %s left", bar,
-           100 * (double)j->done / (double)j->total, speed * j->topo->size,
-           ct_text_seconds((double)(j->total - j->done) / speed, left, sizeof left));
-  if (now - j->told_s >= 60) { /* for logs without a terminal: a line a minute */
-    ct_log(CT_LOG_INFO, "%s", text);
-    j->told_s = now;
-  }
-  ct_log_progress(text);
-  j->shown_s = now;
-}
-
 static int job_progress(void *of)
 {
   job_t *j = of;
-  double now = ct_clock();
   j->at++;
-  j->done++;
-  ct_heartbeat_progress();
-  if (j->topo->rank == 0 && now - j->shown_s >= 0.1 && j->done <= j->total) job_show(j, now);
+  ct__pack_progress(&j->progress, j->topo, 1);
   return ct_fault("pack.sample");
 }
 
@@ -241,7 +179,7 @@ static int write_once(job_t *j, const char *path, int64_t *bad)
   ct_pack_shard_t w = {.path = path,
                        .index = j->index,
                        .samples = j->count,
-                       .chunk = j->order.samples / j->n > 0 ? j->order.samples / j->n : 1,
+                       .chunk = j->order.samples / j->f.n > 0 ? j->order.samples / j->f.n : 1,
                        .deflate = j->o->deflate,
                        .classes = j->classes,
                        .first_class = (int32_t)j->o->only_first,
@@ -253,9 +191,10 @@ static int write_once(job_t *j, const char *path, int64_t *bad)
 }
 
 /* Writes a file with bad samples again, without them, unless bad samples are an error. */
-static int write_shard(job_t *j, ct__pack_shard_t *s)
+static int write_shard(void *of, ct__pack_shard_t *s)
 {
   int rc = CT_OK;
+  job_t *j = of;
   int64_t bad, again;
   char path[CT_PATH_MAX], done[CT_PATH_MAX];
   CT_TRY(ct__pack_name_tmp(s, path, sizeof path));
@@ -287,29 +226,16 @@ out:
 
 static int write_all(job_t *j)
 {
-  int rc = CT_OK;
-  int size = j->topo->size, rank = j->topo->rank;
-  if (j->n < size)
-    ct_log(CT_LOG_WARN, "%d ranks write %d file%s: the others have nothing to do (--shards)", size,
-           j->n, j->n == 1 ? "" : "s");
-  for (int i = rank; i < j->todos; i += size)
-    j->total += j->shard[j->todo[i]].samples;
-  j->begun_s = j->told_s = ct_clock();
-  for (int i = 0; i < j->todos; i += size) {
-    ct_heartbeat_at("writing a shard", i + rank);
-    CT_TRY_ALL(j->topo, i + rank < j->todos ? write_shard(j, &j->shard[j->todo[i + rank]]) : CT_OK);
-  }
-out:
-  ct_log_progress(NULL);
-  return rc;
+  ct__pack_progress_begin(&j->progress, &j->f, 0);
+  return ct__pack_files_write(&j->f, write_shard, j);
 }
 
 /* Collective.  Sends to rank 0 the numbers of samples left out of each shard. */
 static void share_bad(job_t *j)
 {
   int64_t left_out;
-  for (int i = 0; i < j->todos; i++) {
-    ct__pack_shard_t *s = &j->shard[j->todo[i]];
+  for (int i = 0; i < j->f.todos; i++) {
+    ct__pack_shard_t *s = &j->f.shard[j->f.todo[i]];
     left_out = i % j->topo->size == j->topo->rank && s->bad > 0 ? s->bad : 0;
     ct_agree_sum(j->topo, &left_out, 1);
     s->bad = left_out;
@@ -336,31 +262,16 @@ static int job_finish(job_t *j, ct_pack_result_t *out)
             "--skip-bad leaves them out",
             bad, j->order.samples);
   share_bad(j);
-  out->shards = j->n;
+  out->shards = j->f.n;
   out->classes = j->classes;
-  for (int i = 0; i < j->n; i++) {
-    *(i < j->o->shards ? &out->samples : &out->rest) += j->shard[i].samples - j->shard[i].bad;
-    out->bad += j->shard[i].bad;
+  for (int i = 0; i < j->f.n; i++) {
+    *(i < j->o->shards ? &out->samples : &out->rest) += j->f.shard[i].samples - j->f.shard[i].bad;
+    out->bad += j->f.shard[i].bad;
   }
   if (out->samples < 1) CT_FAIL(CT_ERR_DATA, "no sample can be read: nothing is written");
-  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_rename(j->shard, j->n));
+  CT_TRY_ALL(j->topo, j->topo->rank ? CT_OK : ct__pack_rename(j->f.shard, j->f.n));
 out:
   return rc;
-}
-
-/* Collective.  Removes the completed shards: each rank its own, since no other rank knows them. */
-static void clean_up(job_t *j)
-{
-  ct_err_info_t why = *ct_err_last();
-  int rank = j->topo->rank;
-  for (int i = 0; i < j->n; i++) {
-    int mine = !rank;
-    for (int k = rank; k < j->todos && !mine; k += j->topo->size)
-      mine = j->todo[k] == i;
-    if (mine) ct__pack_remove(&j->shard[i], 1);
-  }
-  if (j->topo->size > 1) ct_mpi_barrier(j->topo, j->topo->world); /* no rank begins before */
-  ct_err_put(&why);
 }
 
 int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_job_t *job,
@@ -370,22 +281,18 @@ int ct_pack_run(const ct_topo_t *t, const ct_pack_source_t *src, const ct_pack_j
   job_t j = {.topo = t, .src = src, .o = job};
   *out = (ct_pack_result_t){0};
   CT_TRY_ALL(t, plan(&j));
-  CT_TRY(ct_agree_same(t, "what is packed", j.shard[0].hash));
-  CT_TRY_ALL(t, t->rank ? CT_OK : lock_outputs(&j));
-  CT_TRY(find_done(&j, &out->kept));
+  CT_TRY(ct_agree_same(t, "what is packed", j.f.shard[0].hash));
+  CT_TRY(ct__pack_files_begin(&j.f, job->force, &out->kept));
   started = 1;
   rc = write_all(&j);
   if (rc == CT_ERR_SHAPE) tell_bad_so_far(&j);
   CT_TRY(rc);
   CT_TRY(job_finish(&j, out));
 out:
-  if (rc != CT_OK && started) clean_up(&j);
-  for (int i = 0; i < 2; i++)
-    ct__pack_unlock(&j.lock[i]);
+  if (rc != CT_OK && started) ct__pack_files_abort(&j.f);
+  ct__pack_files_close(&j.f);
   ct__pack_order_close(&j.order);
   ct_str_clear(&j.bad.text);
   ct_mem_free(j.bad_position);
-  ct_mem_free(j.shard);
-  ct_mem_free(j.todo);
   return rc;
 }

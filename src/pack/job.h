@@ -43,9 +43,9 @@ int ct__pack_name(const ct__pack_shard_t *s, char *path, size_t cap);
 int ct__pack_name_tmp(const ct__pack_shard_t *s, char *path, size_t cap);
 /** Writes the name of a shard that is complete but not yet renamed. */
 int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap);
-/** CT_ERR_USAGE if a shard would replace an input file, under any of its names, or another
- * shard. */
-int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *shard, int n);
+/** CT_ERR_USAGE if a shard would replace an input file (a list that ends with NULL), under any of
+ * its names, or another shard. */
+int ct__pack_names_check(const char *const *inputs, const ct__pack_shard_t *shard, int n);
 /** CT_ERR_USAGE if a file with the final name of a shard, or of the pattern with the next number,
  * exists, unless this job was interrupted while it renamed its shards.  With \a force it only
  * warns. */
@@ -70,6 +70,44 @@ typedef struct ct__pack_lock {
  * and continues. */
 int ct__pack_lock(const ct__pack_shard_t *s, ct__pack_lock_t *out);
 void ct__pack_unlock(ct__pack_lock_t *lock);
+
+/* ---- files.c: the files of a job, from the locks to the final names ---- */
+
+typedef struct ct__pack_files {
+  const ct_topo_t *topo;
+  ct__pack_shard_t *shard; /**< [n], owned: shards of the output, then of the rest */
+  int n, outputs;
+  int *todo; /**< [todos], owned: shards that are not complete yet */
+  int todos;
+  ct__pack_lock_t lock[2]; /**< locks of the output and of the rest, held by rank 0 */
+} ct__pack_files_t;
+
+/** Local.  Lists o->shards shards of the output and \a rests of the rest, to which the caller gives
+ * `first`, `samples` and `hash`. */
+int ct__pack_files_new(ct__pack_files_t *f, const ct_topo_t *t, const ct_pack_job_t *o, int rests);
+/** Collective.  Locks the files and finds those that an interrupted run has completed; *kept: their
+ * number.  Errors as those of ct_pack_run(). */
+int ct__pack_files_begin(ct__pack_files_t *f, int force, int *kept);
+/** Collective.  Writes the other shards in rounds of one for each rank. */
+int ct__pack_files_write(ct__pack_files_t *f, int (*write)(void *of, ct__pack_shard_t *s),
+                         void *of);
+/** Collective.  Removes the completed shards after an error: each rank its own, since no other rank
+ * knows them.  Keeps the error record. */
+void ct__pack_files_abort(const ct__pack_files_t *f);
+/** Releases the locks and frees the lists. */
+void ct__pack_files_close(ct__pack_files_t *f);
+
+/** What rank 0 shows while it writes its own shards. */
+typedef struct ct__pack_progress {
+  int64_t done, total; /**< samples of this rank, or bytes of text */
+  int bytes;           /**< 1: they are bytes */
+  double begun_s, shown_s, told_s;
+} ct__pack_progress_t;
+
+void ct__pack_progress_begin(ct__pack_progress_t *p, const ct__pack_files_t *f, int bytes);
+/** Counts \a more and shows a progress bar at most ten times a second; without a terminal, a line a
+ * minute. */
+void ct__pack_progress(ct__pack_progress_t *p, const ct_topo_t *t, int64_t more);
 
 /* ---- bad.c: samples that cannot be read ---- */
 

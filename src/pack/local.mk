@@ -11,6 +11,7 @@ libctrain_a_SOURCES += \
   %D%/ct_pack_in.h \
   %D%/ct_pack_job.h \
   %D%/file.c \
+  %D%/files.c \
   %D%/folder.c \
   %D%/idx.c \
   %D%/images.c \

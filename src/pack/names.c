@@ -76,10 +76,10 @@ int ct__pack_name_done(const ct__pack_shard_t *s, char *path, size_t cap)
 
 /* ---- checking that no input is overwritten ---- */
 
-static int check_inputs(const ct_pack_source_t *src, const char *path)
+static int check_inputs(const char *const *input, const char *path)
 {
   int rc = CT_OK;
-  for (const char *const *input = src->inputs; input && *input; input++)
+  for (; input && *input; input++)
     if (ct_file_same(path, *input))
       CT_FAIL(CT_ERR_USAGE, "output '%s' is the file '%s', which is read: choose another name",
               path, *input);
@@ -87,7 +87,7 @@ out:
   return rc;
 }
 
-int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *shard, int n)
+int ct__pack_names_check(const char *const *inputs, const ct__pack_shard_t *shard, int n)
 {
   int rc = CT_OK;
   char path[CT_PATH_MAX], first[CT_PATH_MAX];
@@ -96,9 +96,9 @@ int ct__pack_names_check(const ct_pack_source_t *src, const ct__pack_shard_t *sh
     CT_TRY(ct__pack_name(&shard[i], path, sizeof path));
     if (i && shard[i].number == 0 && strcmp(path, first) == 0)
       CT_FAIL(CT_ERR_USAGE, "pack: --output and --rest are both '%s'", path);
-    CT_TRY(check_inputs(src, path));
+    CT_TRY(check_inputs(inputs, path));
     CT_TRY(ct__pack_name_tmp(&shard[i], path, sizeof path));
-    CT_TRY(check_inputs(src, path));
+    CT_TRY(check_inputs(inputs, path));
   }
 out:
   return rc;
