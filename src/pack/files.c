@@ -1,5 +1,5 @@
-/* The files of a packing job.  In each round every rank writes one shard, then all agree on success,
- * so an error ends the job within the time of one shard. */
+/* The files of a packing job.  In each round every rank writes one shard, then all agree on
+ * success, so an error ends the job within the time of one shard. */
 #include <stdio.h>
 #include <string.h>
 

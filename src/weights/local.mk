@@ -17,6 +17,7 @@ libctrain_a_SOURCES += \
   %D%/pth/dict.c \
   %D%/pth/legacy.c \
   %D%/pth/pickle.c \
+  %D%/pth/pickle_nodes.c \
   %D%/pth/pt2.c \
   %D%/pth/pt2_list.c \
   %D%/pth/pth.c \

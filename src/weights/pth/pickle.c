@@ -18,7 +18,7 @@ enum {
   MOST_CELLS = 8 << 20,
   MOST_MARKS = 64,  /* nesting of marks */
   NAME_BYTES = 256, /* of a class name with its module */
-  NEWEST = 3        /* newest protocol version */
+  NEWEST = 5        /* newest protocol version */
 };
 
 /* State of parsing one pickle. */
@@ -247,25 +247,59 @@ out:
   return rc;
 }
 
-/* GLOBAL: two lines with module and name, joined to one text; characters that are not printable
- * become '?'. */
+/* Pushes a class: module and name, each followed by a dot; characters that are not printable become
+ * '?'. */
+static int push_global(in_t *in, char *name, int64_t n)
+{
+  int rc = CT_OK;
+  ct_pickle_node_t node = {.kind = CT_PICKLE_GLOBAL, .first = -1, .last = -1};
+  for (int64_t i = 0; i < n; i++)
+    if (name[i] <= ' ' || name[i] >= 0x7f) name[i] = '?';
+  node.count = (int)n - 1; /* without the final dot */
+  CT_TRY(pickle_add_text(in, name, n - 1, &node.value));
+  CT_TRY(push_new(in, node));
+out:
+  return rc;
+}
+
+/* GLOBAL: two lines with module and name. */
 static int op_global(in_t *in, int unused)
 {
   (void)unused;
   int rc = CT_OK, lines = 0;
   char name[NAME_BYTES];
   int64_t n = 0;
-  ct_pickle_node_t node = {.kind = CT_PICKLE_GLOBAL, .first = -1, .last = -1};
   while (lines < 2) {
     const unsigned char *c;
     CT_TRY(pickle_take(in, 1, &c));
     if (n == NAME_BYTES) CT_TRY(pickle_refuse(in, "a name of a class has more than 255 bytes"));
     if (*c == '\n') lines++;
-    name[n++] = (char)(*c == '\n' ? '.' : *c > ' ' && *c < 0x7f ? *c : '?');
+    name[n++] = (char)(*c == '\n' ? '.' : *c);
   }
-  node.count = (int)n - 1; /* without the final newline */
-  CT_TRY(pickle_add_text(in, name, n - 1, &node.value));
-  CT_TRY(push_new(in, node));
+  CT_TRY(push_global(in, name, n));
+out:
+  return rc;
+}
+
+/* STACK_GLOBAL: module and name are texts on the stack. */
+static int op_stack_global(in_t *in, int unused)
+{
+  (void)unused;
+  int rc = CT_OK, part[2] = {0, 0};
+  char name[NAME_BYTES];
+  int64_t n = 0;
+  CT_TRY(pop(in, &part[1]));
+  CT_TRY(pop(in, &part[0]));
+  for (int i = 0; i < 2; i++) {
+    const ct_pickle_node_t *text = &in->p->node[part[i]];
+    if (text->kind != CT_PICKLE_TEXT) CT_TRY(pickle_refuse(in, "a name of a class is no text"));
+    if (text->count >= NAME_BYTES - n)
+      CT_TRY(pickle_refuse(in, "a name of a class has more than 255 bytes"));
+    memcpy(name + n, ct_pickle_text(in->p, part[i]), (size_t)text->count);
+    n += text->count;
+    name[n++] = '.';
+  }
+  CT_TRY(push_global(in, name, n));
 out:
   return rc;
 }
@@ -276,17 +310,18 @@ static int take_slot(in_t *in, int bytes, int64_t *out)
   int rc = CT_OK;
   uint64_t value;
   CT_TRY(take_number(in, bytes, &value));
-  if (value >= MOST_NODES) CT_TRY(pickle_refuse(in, "memoizes more than 4194304 objects"));
-  *out = (int64_t)value;
+  *out = value < MOST_NODES ? (int64_t)value : MOST_NODES;
 out:
   return rc;
 }
 
+/* bytes 0: MEMOIZE, the next entry. */
 static int op_put(in_t *in, int bytes)
 {
   int rc = CT_OK, node = 0;
-  int64_t slot = 0;
-  CT_TRY(take_slot(in, bytes, &slot));
+  int64_t slot = in->memos;
+  if (bytes) CT_TRY(take_slot(in, bytes, &slot));
+  if (slot >= MOST_NODES) CT_TRY(pickle_refuse(in, "memoizes more than 4194304 objects"));
   CT_TRY(top(in, &node));
   CT_TRY(ct_mem_grow((void **)&in->memo, &in->memo_cap, slot + 1, sizeof *in->memo));
   for (; in->memos <= slot; in->memos++)
@@ -457,12 +492,20 @@ static int op_protocol(in_t *in, int unused)
   uint64_t version;
   CT_TRY(take_number(in, 1, &version));
   if (version > NEWEST)
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: %s is a pickle of protocol %d, expected 2, which torch.save writes unless told "
-            "otherwise",
-            in->path, in->what, (int)version);
+    CT_FAIL(
+        CT_ERR_FORMAT,
+        "%s: %s is a pickle of protocol %d, expected at most %d (torch.save writes 2 unless told "
+        "otherwise)",
+        in->path, in->what, (int)version, NEWEST);
 out:
   return rc;
+}
+
+/* FRAME: the length of the opcodes that follow, which needs no check: each is read anyway. */
+static int op_frame(in_t *in, int bytes)
+{
+  uint64_t length;
+  return take_number(in, bytes, &length);
 }
 
 static int op_stop(in_t *in, int unused)
@@ -499,6 +542,11 @@ static const op_t ops[256] = {
     ['X'] = {op_text, 4},  /* BINUNICODE */
     ['T'] = {op_text, 4},  /* BINSTRING */
     ['U'] = {op_text, 1},  /* SHORT_BINSTRING */
+    [0x8c] = {op_text, 1}, /* SHORT_BINUNICODE */
+    [0x8d] = {op_text, 8}, /* BINUNICODE8 */
+    [0x93] = {op_stack_global, 0},
+    [0x94] = {op_put, 0}, /* MEMOIZE */
+    [0x95] = {op_frame, 8},
     ['q'] = {op_put, 1},   /* BINPUT */
     ['r'] = {op_put, 4},   /* LONG_BINPUT */
     ['h'] = {op_get, 1},   /* BINGET */
@@ -547,25 +595,4 @@ out:
   ct_mem_free(in.stack);
   ct_mem_free(in.memo);
   return rc;
-}
-
-void ct_pickle_clear(ct_pickle_t *p)
-{
-  ct_mem_free(p->node);
-  ct_mem_free(p->cell);
-  ct_mem_free(p->texts);
-  *p = (ct_pickle_t){.root = -1};
-}
-
-const char *ct_pickle_text(const ct_pickle_t *p, int node)
-{
-  return p->texts + p->node[node].value;
-}
-
-int ct_pickle_items(const ct_pickle_t *p, int node, int cap, int out[])
-{
-  int n = 0;
-  for (int c = p->node[node].first; c >= 0 && n < cap; c = p->cell[c].next)
-    out[n++] = p->cell[c].node;
-  return n;
 }
