@@ -71,4 +71,25 @@ typedef struct ct_pack_shard {
  * src->read, progress and bad. */
 int ct_pack_write_shard(const ct_pack_source_t *src, const ct_pack_shard_t *s, int64_t *bad);
 
+/** One shard of tokens to be written. Tokens and starts come from open files of plain numbers in
+ * native byte order, since an array without chunks needs its length first. */
+typedef struct ct_token_shard {
+  const char *path; /**< created or replaced */
+  int bits;         /**< 16 or 32: width of the tokens in the file and in the shard */
+  int fd;           /**< tokens */
+  int64_t tokens;
+  int starts_fd; /**< int64: offset of each document in the shard */
+  int64_t documents;
+  int64_t vocab;         /**< all tokens are below */
+  int64_t eot;           /**< token between documents; -1: none */
+  int64_t bytes;         /**< bytes of the text that the tokens represent; -1: not known */
+  const char *tokenizer; /**< name of the tokenizer; NULL: not known */
+  const void *blob;      /**< the serialized tokenizer */
+  int64_t blob_bytes;
+} ct_token_shard_t;
+
+/** Local. Writes, flushes and closes one file as described in FORMAT.md; equal tokens give equal
+ * bytes. CT_ERR_IO, CT_ERR_NOMEM. */
+int ct_pack_write_tokens(const ct_token_shard_t *s);
+
 #endif

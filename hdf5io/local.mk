@@ -62,5 +62,6 @@ libctrain_a_SOURCES += \
   %D%/write/h5_pack.c \
   %D%/write/h5_pack.h \
   %D%/write/h5_pack_array.c \
-  %D%/write/h5_pack_encoded.c
+  %D%/write/h5_pack_encoded.c \
+  %D%/write/h5_pack_tokens.c
 EXTRA_DIST += %D%/FORMAT.md

@@ -37,6 +37,7 @@ shell_tests = \
   %D%/cli/scale.test \
   %D%/cli/sweep.test \
   %D%/cli/tokenize.test \
+  %D%/cli/tokens.test \
   %D%/cli/bench_lr.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
@@ -132,6 +133,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-safetensors \
   %D%/fuzz/corpus-tar \
   %D%/fuzz/corpus-tokenizer \
+  %D%/fuzz/corpus-tokens \
   %D%/golden/cf.nc \
   %D%/golden/encoded \
   %D%/fuzz/fuzz.h \
@@ -385,6 +387,7 @@ launched_tests = \
   %D%/fuzz/fuzz_safetensors \
   %D%/fuzz/fuzz_tar \
   %D%/fuzz/fuzz_tokenizer \
+  %D%/fuzz/fuzz_tokens \
   %D%/golden/t_golden \
   %D%/import/pt2_layers \
   %D%/mpi/t_account \
@@ -508,6 +511,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_run_config_SOURCES = %D%/fuzz/fuzz_run_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_tar_SOURCES = %D%/fuzz/fuzz_tar.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_tokenizer_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_tokenizer.c
+%C%_fuzz_fuzz_tokens_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_tokens.c
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/fuzz_main.c
 
 # Libraries to preload, which play a full disk, a file system or an MPI.

@@ -2,6 +2,7 @@
  *
  * Arrays are read in blocks of whole chunks, the last of which is buffered, so that sequential
  * reading in small parts decodes each chunk once. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/ct_heartbeat.h"
@@ -140,6 +141,31 @@ static void close_file(ct_weights_t *w)
   ct_mem_free(w);
 }
 
+/* Needs the lock. Describes the tokens of a shard, with the attributes of FORMAT.md. */
+static int tell_tokens(ct_weights_t *w)
+{
+  int rc = CT_OK;
+  char name[64] = "";
+  int64_t vocab, eot, bytes;
+  hid_t tokens =
+      H5Lexists(w->file, "tokens", H5P_DEFAULT) > 0 ? H5Dopen2(w->file, "tokens", H5P_DEFAULT) : -1;
+  if (tokens < 0 || !ct__h5_attr_int(tokens, "vocab", &vocab)) goto out;
+  ct__h5_attr_text(tokens, "tokenizer", name, sizeof name);
+  CT_TRY(ct_str_add(&w->remark, "%stokens: vocabulary of %" PRId64 "%s%s%s",
+                    w->remark.len ? "; " : "", vocab, *name ? " (" : "", name, *name ? ")" : ""));
+  if (ct__h5_attr_int(tokens, "eot", &eot))
+    CT_TRY(ct_str_add(&w->remark, ", end of text %" PRId64, eot));
+  for (int i = 0; i < w->n; i++)
+    if (strcmp(w->array[i].name, "document_starts") == 0)
+      CT_TRY(ct_str_add(&w->remark, ", %" PRId64 " document%s", w->array[i].count,
+                        w->array[i].count == 1 ? "" : "s"));
+  if (ct__h5_attr_int(tokens, "bytes", &bytes))
+    CT_TRY(ct_str_add(&w->remark, ", %" PRId64 " bytes of text", bytes));
+out:
+  ct__h5_drop(tokens);
+  return rc;
+}
+
 static int list_arrays(ct_weights_t *w)
 {
   int rc = CT_OK, is_checkpoint;
@@ -152,13 +178,15 @@ static int list_arrays(ct_weights_t *w)
     w->failed =
         ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__, "%s: cannot be listed: %s", w->path, why);
   }
+  if (!w->failed && w->others > 3)
+    w->failed = ct_str_add(&w->remark, " and %d more", w->others - 3);
+  if (!is_checkpoint && !w->failed) w->failed = tell_tokens(w);
   ct__h5_unlock();
   if (is_checkpoint) {
     CT_TRY(ct__h5_seal_check(w->path)); /* reports that the seal is missing or damaged */
     CT_FAIL(CT_ERR_FORMAT, "%s: is a checkpoint", w->path);
   }
   CT_TRY(w->failed);
-  if (w->others > 3) CT_TRY(ct_str_add(&w->remark, " and %d more", w->others - 3));
 out:
   return rc;
 }

@@ -11,6 +11,9 @@ libctrain_a_SOURCES += \
   %D%/import.c \
   %D%/inspect.c \
   %D%/pack.c \
+  %D%/pack.h \
+  %D%/pack_options.c \
+  %D%/pack_tokens.c \
   %D%/palette.c \
   %D%/predict.c \
   %D%/predict_fields.c \

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/ct_commands.h"
+#include "commands/pack.h"
 #include "base/ct_err.h"
-#include "base/ct_log.h"
 #include "comm/ct_agree.h"
 #include "pack/ct_pack_in.h"
 #include "pack/ct_pack_job.h"
@@ -41,25 +40,6 @@ static int read_label(const char *text, int64_t *out)
   else if (ct_text_int(text, out) != CT_OK || *out < 0)
     CT_FAIL(CT_ERR_USAGE, "pack: --label must be last, first or a column number from 0, not '%s'",
             text);
-out:
-  return rc;
-}
-
-/* Parses a range such as "100:200", "100:" or ":200". */
-static int read_range(const ct_args_t *a, const char *option, const char *what, int64_t *begin,
-                      int64_t *end)
-{
-  int rc = CT_OK;
-  char first[32] = "";
-  const char *text = ct_args_get(a, option);
-  if (!text) return CT_OK;
-  size_t n = strcspn(text, ":");
-  int good = text[n] == ':' && n < sizeof first;
-  if (good) snprintf(first, sizeof first, "%.*s", (int)n, text);
-  if (good && first[0]) good = ct_text_int(first, begin) == CT_OK;
-  if (good && text[n + 1]) good = ct_text_int(text + n + 1, end) == CT_OK;
-  if (!good || *begin < 0 || *end <= *begin)
-    CT_FAIL(CT_ERR_USAGE, "pack: --%s must be two %s, not '%s'", option, what, text);
 out:
   return rc;
 }
@@ -214,58 +194,12 @@ static int open_input(const ct_args_t *a, ct_pack_source_t *out)
   if (csv && !images && !labels) return ct_pack_open_csv(csv, &o, out);
   if (csv || !images || !labels)
     CT_FAIL(CT_ERR_USAGE, "pack: what to read? --images FILE --labels FILE (IDX, NumPy), --csv "
-                          "FILE, --cifar FILES, --images-from DIR, --list FILE or --tar FILE");
+                          "FILE, --cifar FILES, --images-from DIR, --list FILE, --tar FILE or "
+                          "--tokens SOURCE");
   if (o.shape.ndim || ct_args_get(a, "label") || o.targets)
     CT_FAIL(CT_ERR_USAGE,
             "pack: --shape, --label and --targets are for --csv; an IDX file says its shape");
   CT_TRY(ct_pack_open_idx(images, labels, out));
-out:
-  return rc;
-}
-
-static int read_split(const ct_args_t *a, ct_pack_job_t *job)
-{
-  int rc = CT_OK;
-  int64_t shards;
-  const char *split = ct_args_get(a, "split");
-  job->rest = ct_args_get(a, "rest");
-  if (!split != !job->rest)
-    CT_FAIL(CT_ERR_USAGE, "pack: --split needs --rest, such as --split 0.9 --rest 'val-%%03d.h5'");
-  CT_TRY(ct_args_int(a, "rest-shards", 1, 1, 1000000, &shards));
-  job->rest_shards = (int)shards;
-  if (!split && ct_args_get(a, "rest-shards"))
-    CT_FAIL(CT_ERR_USAGE, "pack: --rest-shards is for --split");
-  if (split && (ct_text_double(split, &job->split) != CT_OK || !(job->split > 0 && job->split < 1)))
-    CT_FAIL(CT_ERR_USAGE, "pack: --split must be a part such as 0.9, not '%s'", split);
-  if (split && !job->shuffle)
-    ct_log(CT_LOG_WARN, "pack: --split without --shuffle: %s gets the last samples as they come",
-           job->rest);
-out:
-  return rc;
-}
-
-static int read_job(const ct_args_t *a, ct_pack_job_t *job)
-{
-  int rc = CT_OK;
-  int64_t shards, deflate, seed;
-  *job = (ct_pack_job_t){.last = INT64_MAX,
-                         .shuffle = ct_args_get(a, "shuffle") != NULL,
-                         .output = ct_args_get(a, "output"),
-                         .skip_bad = ct_args_get(a, "skip-bad") != NULL,
-                         .force = ct_args_get(a, "force") != NULL};
-  CT_TRY(ct_args_int(a, "shards", 1, 1, 1000000, &shards));
-  CT_TRY(ct_args_int(a, "deflate", 4, 0, 9, &deflate));
-  CT_TRY(ct_args_int(a, "classes", 0, 1, INT32_MAX, &job->classes));
-  CT_TRY(ct_args_int(a, "shuffle", 0, 0, INT64_MAX, &seed));
-  job->shards = (int)shards;
-  job->deflate = (int)deflate;
-  job->seed = (uint64_t)seed;
-  if (!job->output)
-    CT_FAIL(CT_ERR_USAGE, "pack: --output is missing, such as --output 'train-%%03d.h5'");
-  CT_TRY(read_range(a, "range", "row numbers such as 0:1437", &job->first, &job->last));
-  if (ct_args_get(a, "only")) job->only_last = INT32_MAX;
-  CT_TRY(read_range(a, "only", "classes such as 0:5", &job->only_first, &job->only_last));
-  CT_TRY(read_split(a, job));
 out:
   return rc;
 }
@@ -303,7 +237,9 @@ int ct_cmd_pack(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_pack_result_t result;
   ct_pack_source_t src = {0};
   (void)status;
-  CT_TRY_ALL(topo, read_job(a, &job));
+  if (ct_args_get(a, "tokens")) return ct__pack_tokens(a, topo);
+  CT_TRY_ALL(topo, ct__pack_no_tokens(a));
+  CT_TRY_ALL(topo, ct__pack_job_options(a, &job));
   if (is_of_images(a))
     CT_TRY(open_images(a, topo, &src));
   else

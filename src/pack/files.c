@@ -75,6 +75,16 @@ out:
   return rc;
 }
 
+void ct__pack_files_share(const ct__pack_files_t *f)
+{
+  for (int i = 0; i < f->todos; i++) {
+    ct__pack_shard_t *s = &f->shard[f->todo[i]];
+    int64_t number = i % f->topo->size == f->topo->rank && s->bad > 0 ? s->bad : 0;
+    ct_agree_sum(f->topo, &number, 1);
+    s->bad = number;
+  }
+}
+
 void ct__pack_files_abort(const ct__pack_files_t *f)
 {
   ct_err_info_t why = *ct_err_last();

@@ -143,6 +143,23 @@ static void tell_order(const char *dir, const names_t *classes)
     }
 }
 
+int ct__pack_list_files(const char *dir, char ***list, int64_t *n)
+{
+  int rc = CT_OK;
+  names_t dirs = {0}, files = {0};
+  CT_TRY(find_dirs(dir, "", 0, &dirs));
+  for (int64_t i = 0; i < dirs.n; i++)
+    CT_TRY(list_dir(dir, dirs.v[i], NULL, &files));
+  sort(&files);
+  *list = files.v;
+  *n = files.n;
+  files = (names_t){0};
+out:
+  folder_clear(&dirs);
+  folder_clear(&files);
+  return rc;
+}
+
 int ct__pack_list_folder(const char *dir, ct__pack_list_t *l)
 {
   int rc = CT_OK;

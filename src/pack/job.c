@@ -230,18 +230,6 @@ static int write_all(job_t *j)
   return ct__pack_files_write(&j->f, write_shard, j);
 }
 
-/* Collective.  Sends to rank 0 the numbers of samples left out of each shard. */
-static void share_bad(job_t *j)
-{
-  int64_t left_out;
-  for (int i = 0; i < j->f.todos; i++) {
-    ct__pack_shard_t *s = &j->f.shard[j->f.todo[i]];
-    left_out = i % j->topo->size == j->topo->rank && s->bad > 0 ? s->bad : 0;
-    ct_agree_sum(j->topo, &left_out, 1);
-    s->bad = left_out;
-  }
-}
-
 /* Collective.  Lists the bad samples found before an image of another size, which ends the job. */
 static void tell_bad_so_far(job_t *j)
 {
@@ -261,7 +249,7 @@ static int job_finish(job_t *j, ct_pack_result_t *out)
             "%" PRId64 " of %" PRId64 " samples cannot be read (see above): nothing is written; "
             "--skip-bad leaves them out",
             bad, j->order.samples);
-  share_bad(j);
+  ct__pack_files_share(&j->f);
   out->shards = j->f.n;
   out->classes = j->classes;
   for (int i = 0; i < j->f.n; i++) {

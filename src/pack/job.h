@@ -34,7 +34,7 @@ typedef struct ct__pack_shard {
   int64_t first;       /**< position of its first sample */
   int64_t samples;     /**< number of its samples */
   uint64_t hash;       /**< of everything that determines its bytes */
-  int64_t bad;         /**< samples left out; -1: the shard is not complete */
+  int64_t bad;         /**< samples left out, of tokens: their number; -1: it is not complete */
 } ct__pack_shard_t;
 
 /** Write the final name of a shard, and its name while it is being written.  CT_ERR_USAGE: the
@@ -91,6 +91,8 @@ int ct__pack_files_begin(ct__pack_files_t *f, int force, int *kept);
 /** Collective.  Writes the other shards in rounds of one for each rank. */
 int ct__pack_files_write(ct__pack_files_t *f, int (*write)(void *of, ct__pack_shard_t *s),
                          void *of);
+/** Collective.  Sends `bad` of the shards that were written now to all ranks. */
+void ct__pack_files_share(const ct__pack_files_t *f);
 /** Collective.  Removes the completed shards after an error: each rank its own, since no other rank
  * knows them.  Keeps the error record. */
 void ct__pack_files_abort(const ct__pack_files_t *f);

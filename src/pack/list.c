@@ -111,7 +111,7 @@ int ct__pack_is_image(const char *name)
 
 /* ---- the other ranks ---- */
 
-static int list_share(const ct_topo_t *t, int rc, void **data, int64_t n, size_t size)
+int ct__pack_share(const ct_topo_t *t, int rc, void **data, int64_t n, size_t size)
 {
   size_t bytes = (size_t)n * size;
   char none = 0;
@@ -137,11 +137,11 @@ int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l)
     l->target = NULL;
     l->class_name = l->tar_name = NULL;
   }
-  CT_TRY(list_share(t, rc, (void **)&l->entry, l->n, sizeof *l->entry));
-  CT_TRY(list_share(t, rc, (void **)&l->text, l->text_bytes, 1));
-  CT_TRY(list_share(t, rc, (void **)&l->target, l->n * l->targets, sizeof *l->target));
-  CT_TRY(list_share(t, rc, (void **)&l->class_name, l->class_names, sizeof *l->class_name));
-  CT_TRY(list_share(t, rc, (void **)&l->tar_name, l->tars, sizeof *l->tar_name));
+  CT_TRY(ct__pack_share(t, rc, (void **)&l->entry, l->n, sizeof *l->entry));
+  CT_TRY(ct__pack_share(t, rc, (void **)&l->text, l->text_bytes, 1));
+  CT_TRY(ct__pack_share(t, rc, (void **)&l->target, l->n * l->targets, sizeof *l->target));
+  CT_TRY(ct__pack_share(t, rc, (void **)&l->class_name, l->class_names, sizeof *l->class_name));
+  CT_TRY(ct__pack_share(t, rc, (void **)&l->tar_name, l->tars, sizeof *l->tar_name));
 out:
   return rc;
 }

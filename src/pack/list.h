@@ -46,6 +46,9 @@ int ct__pack_list_add_member(ct__pack_list_t *l, const char *name, int32_t tar, 
 int ct__pack_list_label(ct__pack_list_t *l, const ct__pack_labels_t *labels);
 /** Writes the path of an image or of its tar file to \a path. */
 int ct__pack_list_path(const ct__pack_list_t *l, const ct__pack_entry_t *e, char *path, size_t cap);
+/** Collective.  Sends n elements of \a size bytes from rank 0; on the other ranks *data is NULL
+ * before.  rc: rank 0's own code. */
+int ct__pack_share(const ct_topo_t *t, int rc, void **data, int64_t n, size_t size);
 /** Collective.  Sends the list of rank 0 to the other ranks, whose lists are empty before.  rc: the
  * code of making the list on rank 0. */
 int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l);
@@ -56,6 +59,9 @@ int ct__pack_list_share(const ct_topo_t *t, int rc, ct__pack_list_t *l);
  * folders are the classes, and images at any depth in a folder belong to its class.  CT_ERR_FORMAT:
  * no folders, or a folder without images. */
 int ct__pack_list_folder(const char *dir, ct__pack_list_t *l);
+/** Lists all files below a directory, relative to it, in the order of their names' bytes.  *list: n
+ * names, each freed by ct_mem_free(), as is the list. */
+int ct__pack_list_files(const char *dir, char ***list, int64_t *n);
 /** Reads lines "path,label", or a path and o->targets targets, from o->list: cells as in cells.h,
  * labels as in labels.h. */
 int ct__pack_list_csv(const ct_pack_images_t *o, ct__pack_list_t *l);

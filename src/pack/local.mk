@@ -10,6 +10,7 @@ libctrain_a_SOURCES += \
   %D%/csv.c \
   %D%/ct_pack_in.h \
   %D%/ct_pack_job.h \
+  %D%/ct_pack_tokens.h \
   %D%/file.c \
   %D%/files.c \
   %D%/folder.c \
@@ -29,4 +30,12 @@ libctrain_a_SOURCES += \
   %D%/npy_header.c \
   %D%/order.c \
   %D%/tar.c \
-  %D%/tar.h
+  %D%/tar.h \
+  %D%/tokens.h \
+  %D%/tokens_bin.c \
+  %D%/tokens_cut.c \
+  %D%/tokens_job.c \
+  %D%/tokens_list.c \
+  %D%/tokens_parse.c \
+  %D%/tokens_read.c \
+  %D%/tokens_write.c

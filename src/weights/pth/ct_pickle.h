@@ -2,10 +2,10 @@
  * Layer 3.
  *
  * Supports the opcodes of protocol 2 that torch.load(weights_only=True) accepts, and those of
- * protocols 4 and 5 for the same objects, on a stack as in Python's pickle.py. Classes and functions
- * become nodes with their name, calls become nodes with name and arguments; the caller interprets
- * them. Only OrderedDict is known here: it becomes a dict. Nodes are shared as Python's objects
- * are, so that a small file cannot expand to a huge tree. */
+ * protocols 4 and 5 for the same objects, on a stack as in Python's pickle.py. Classes and
+ * functions become nodes with their name, calls become nodes with name and arguments; the caller
+ * interprets them. Only OrderedDict is known here: it becomes a dict. Nodes are shared as Python's
+ * objects are, so that a small file cannot expand to a huge tree. */
 #ifndef CT_PICKLE_H
 #define CT_PICKLE_H
 #include <stdint.h>
