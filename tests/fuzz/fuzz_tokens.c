@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
   static const ct_tokens_kind_t kinds[] = {CT_TOKENS_TEXT, CT_TOKENS_JSONL, CT_TOKENS_FASTA,
                                            CT_TOKENS_BIN};
   if (bytes < 4) return 0;
-  char path[200];
+  char path[400];
   snprintf(path, sizeof path, "%s", scratch("in"));
   int64_t live = ct_mem_live(), n = (int64_t)bytes - 3;
   ct__tokens_file_t f = {.kind = (int32_t)kinds[data[0] % 4], .bytes = n};
