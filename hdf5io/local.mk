@@ -50,6 +50,8 @@ libctrain_a_SOURCES += \
   %D%/read/h5_source.h \
   %D%/read/h5_stamp.c \
   %D%/read/h5_stamp.h \
+  %D%/read/h5_tokens.c \
+  %D%/read/h5_tokens.h \
   %D%/store/h5_numbers.c \
   %D%/store/h5_seal.c \
   %D%/store/h5_seal.h \

@@ -365,6 +365,7 @@ unit_tests = \
   %D%/unit/t_transform_draws \
   %D%/unit/t_transform_answers \
   %D%/unit/t_transform_feed \
+  %D%/unit/t_tokens \
   %D%/unit/t_trace \
   %D%/unit/t_tokenizer \
   %D%/unit/t_transforms \

@@ -125,8 +125,12 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
   if (a->targets != b->targets)
     CT_FAIL(CT_ERR_FORMAT, "%s: a sample has %lld targets, but in %s it has %lld (0: a label)",
             b->path, (long long)b->targets, a->path, (long long)a->targets);
+  if (a->eot != b->eot)
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'eot' is %lld, but in %s it is %lld (-1: none)", b->path,
+            (long long)b->eot, a->path, (long long)a->eot);
   if (a->classes != b->classes)
-    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'classes' is %lld, but in %s it is %lld (0: none)",
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: attribute 'classes' (tokens: 'vocab') is %lld, but in %s it is %lld (0: none)",
             b->path, (long long)b->classes, a->path, (long long)a->classes);
   if (a->class_names && b->class_names && strcmp(a->class_names, b->class_names) != 0)
     CT_FAIL(CT_ERR_FORMAT,
@@ -150,6 +154,16 @@ int ct__h5_list_finish(ct__h5_list_t *l)
             l->n > 1 ? ", as do the other files" : "");
 out:
   return rc;
+}
+
+int64_t ct__h5_list_text_bytes(const ct__h5_list_t *l)
+{
+  int64_t bytes = 0;
+  for (int i = 0; i < l->n; i++) {
+    if (l->v[i].text_bytes == 0) return 0;
+    bytes += l->v[i].text_bytes;
+  }
+  return bytes;
 }
 
 /* ---- serialized form: numbers of shards and files, the structs, their paths, image sizes.  If all

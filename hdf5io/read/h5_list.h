@@ -24,6 +24,8 @@ int ct__h5_list_of_file(const ct__h5_list_t *l, int file);
 /** Call after all shards are described: numbers the samples, and checks that all shards are
  * compatible. CT_ERR_FORMAT names an incompatible shard. */
 int ct__h5_list_finish(ct__h5_list_t *l);
+/** Returns the bytes of the text of all shards; 0: unknown. */
+int64_t ct__h5_list_text_bytes(const ct__h5_list_t *l);
 /** Serializes the descriptions of the shards for another process of this program; *bytes is
  * allocated. */
 int ct__h5_list_pack(const ct__h5_list_t *l, void **bytes, size_t *n);

@@ -167,18 +167,23 @@ out:
   return rc;
 }
 
-static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l, void *to)
+static int load_rows(ct_reader_t *r, int shard, int64_t first, int64_t rows, ct__h5_load_t *l,
+                     void *to)
 {
   int rc;
   ct__h5_retry_t retry = {0};
-  const ct__h5_shard_t *s = &r->shards.v[shard];
-  int64_t first = (block - s->first_block) * s->block_rows, left = s->count - first;
-  int64_t rows = left < s->block_rows ? left : s->block_rows;
   while ((rc = load_once(r, shard, first, rows, l, to)) != CT_OK &&
          ct__h5_reader_try_again(r, shard, &retry, rc))
     continue;
   if (rc == CT_OK) ct__h5_reader_succeeded(r, shard, &retry);
   return rc;
+}
+
+static int load_block(ct_reader_t *r, int shard, int64_t block, ct__h5_load_t *l, void *to)
+{
+  const ct__h5_shard_t *s = &r->shards.v[shard];
+  int64_t first = (block - s->first_block) * s->block_rows, left = s->count - first;
+  return load_rows(r, shard, first, left < s->block_rows ? left : s->block_rows, l, to);
 }
 
 /* Shell sort, since qsort() may allocate. */
@@ -209,6 +214,18 @@ static ct__h5_block_t hold_block(ct_reader_t *r, int64_t block)
   return b;
 }
 
+/* Holds a block of a shard, which is loaded if needed. */
+static int need_block(ct_reader_t *r, ct__h5_scratch_t *w, int shard, int64_t block,
+                      ct__h5_block_t *b)
+{
+  int rc = CT_OK;
+  *b = hold_block(r, block);
+  if (!b->load) return CT_OK;
+  rc = load_block(r, shard, block, &w->load, b->data);
+  ct__h5_cache_loaded(r->cache, b, rc == CT_OK);
+  return rc;
+}
+
 /* Copies all leading picks that are in the same block; *used: their number. */
 static int copy_block(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *p, int n, char *x,
                       int *used)
@@ -216,12 +233,9 @@ static int copy_block(ct_reader_t *r, ct__h5_scratch_t *w, const ct__h5_pick_t *
   const ct__h5_shard_t *s = &r->shards.v[p->shard];
   int64_t block = block_of(s, p->index);
   int64_t first = s->first + (block - s->first_block) * s->block_rows;
-  ct__h5_block_t b = hold_block(r, block);
-  if (b.load) {
-    int rc = load_block(r, p->shard, block, &w->load, b.data);
-    ct__h5_cache_loaded(r->cache, &b, rc == CT_OK);
-    if (rc != CT_OK) return rc;
-  }
+  ct__h5_block_t b;
+  int rc = need_block(r, w, p->shard, block, &b);
+  if (rc != CT_OK) return rc;
   int i = 0;
   for (; i < n && p[i].shard == p->shard && block_of(s, p[i].index) == block; i++) {
     const char *row = (const char *)b.data + (size_t)(p[i].index - first) * s->row_bytes;
@@ -380,6 +394,46 @@ int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, vo
   for (int first = 0; first < n; first += CT__H5_AT_ONCE) {
     int part = n - first < CT__H5_AT_ONCE ? n - first : CT__H5_AT_ONCE;
     CT_TRY(read_samples(r, w, part, index + first, (char *)x + (size_t)first * r->sample_bytes));
+  }
+out:
+  if (w) ct__h5_reader_give(r, w);
+  return rc;
+}
+
+/* Copies the leading samples of a range that are in the same block; *used: their number. */
+static int copy_range(ct_reader_t *r, ct__h5_scratch_t *w, int shard, int64_t row, int64_t n,
+                      char *x, int64_t *used)
+{
+  ct__h5_block_t b;
+  const ct__h5_shard_t *s = &r->shards.v[shard];
+  int64_t within = row % s->block_rows, left = s->block_rows - within;
+  int rc = need_block(r, w, shard, s->first_block + row / s->block_rows, &b);
+  if (rc != CT_OK) return rc;
+  *used = n < left ? n : left;
+  memcpy(x, (const char *)b.data + (size_t)within * s->row_bytes, (size_t)*used * s->row_bytes);
+  ct__h5_cache_release(r->cache, &b);
+  return CT_OK;
+}
+
+/* Samples that are contiguous in the file, and do not all fit into the cache, are read by requests
+ * of at most a block. */
+int ct__h5_reader_range(ct_reader_t *r, int64_t first, int64_t n, void *x)
+{
+  int rc = CT_OK;
+  ct__h5_scratch_t *w = NULL;
+  int shard = ct__h5_reader_shard(r, first);
+  const ct__h5_shard_t *s = &r->shards.v[shard];
+  int64_t row = first - s->first, used = 0;
+  char *to = x;
+  if (!r->spec.tokens.context || first < 0 || n < 0 || row > s->count - n)
+    CT_FAIL(CT_ERR_ARG, "samples %lld to %lld are not of one run", (long long)first,
+            (long long)(first + n - 1));
+  int direct = s->access == CT__H5_IN_A_ROW && !r->info.layout.cached;
+  w = ct__h5_reader_take(r);
+  for (; n > 0; n -= used, row += used, to += (size_t)used * s->row_bytes) {
+    used = n < s->block_rows ? n : s->block_rows;
+    CT_TRY(direct ? load_rows(r, shard, row, used, &w->load, to)
+                  : copy_range(r, w, shard, row, n, to, &used));
   }
 out:
   if (w) ct__h5_reader_give(r, w);

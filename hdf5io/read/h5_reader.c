@@ -103,6 +103,8 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.channels_last = first->channels_last;
   r->info.classes = first->classes;
   r->info.class_names = first->class_names;
+  r->info.eot = first->eot;
+  r->info.text_bytes = ct__h5_list_text_bytes(&r->shards);
   r->info.targets = first->targets;
   r->info.by_pixel = first->by_pixel;
   r->info.unlabelled = !r->spec.target[0];
@@ -235,7 +237,8 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
     const ct__h5_shard_t *s = &r->shards.v[i];
     size_t bytes = ct__h5_shard_block_bytes(s);
     if (s->encoding) continue;
-    if (bytes > block && !ct__h5_reader_straight(r, s)) block = bytes;
+    int by_range = spec->tokens.context && s->access == CT__H5_IN_CHUNKS;
+    if (bytes > block && (by_range || !ct__h5_reader_straight(r, s))) block = bytes;
     ct__h5_load_add(&sizes, s);
   }
   CT_TRY(make_scratch(r, &sizes));
@@ -307,6 +310,7 @@ static int copy_spec(const ct_reader_spec_t *from, ct_reader_spec_t *to)
                            .classes_of_pixels = from->classes_of_pixels,
                            .layout = from->layout,
                            .view = from->view,
+                           .tokens = from->tokens,
                            .shape_dims = from->shape_dims};
   if (from->shape) shape = ct_mem_array(from->shape_dims, sizeof *shape, "a shape");
   if (shape) memcpy(shape, from->shape, (size_t)from->shape_dims * sizeof *shape);
@@ -407,7 +411,7 @@ static void hdf5_location(const ct_reader_t *r, int64_t index, char *buf, size_t
   else if (s->at.lead < 0)
     ct_text_fit(buf, cap, "%s", s->name);
   else
-    ct_text_fit(buf, cap, "%s, sample %lld", s->name, i);
+    ct_text_fit(buf, cap, "%s, %s %lld", s->name, r->spec.tokens.context ? "token" : "sample", i);
 }
 
 const ct_reader_ops_t ct_reader_hdf5 = {
@@ -422,6 +426,7 @@ const ct_reader_ops_t ct_reader_hdf5 = {
     .shape = ct__h5_encoded_shape,
     .ahead = ct__h5_reader_ahead,
     .read = hdf5_read,
+    .range = ct__h5_reader_range,
     .encoded = ct__h5_encoded_file,
     .location = hdf5_location,
     .close = hdf5_close,

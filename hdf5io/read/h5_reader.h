@@ -94,6 +94,7 @@ void ct__h5_reader_give(ct_reader_t *r, ct__h5_scratch_t *w);
 void ct__h5_reader_sort(ct__h5_pick_t *p, int n);
 /** Entries of ct_reader_ops_t. */
 void ct__h5_reader_ahead(ct_reader_t *r, int n, const int64_t index[]);
+int ct__h5_reader_range(ct_reader_t *r, int64_t first, int64_t n, void *x);
 int ct__h5_reader_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
 
 #endif

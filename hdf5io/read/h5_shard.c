@@ -15,6 +15,7 @@
 #include "hdf5io/read/h5_encoded.h"
 #include "hdf5io/write/h5_pack.h"
 #include "hdf5io/read/h5_dims.h"
+#include "hdf5io/read/h5_tokens.h"
 
 enum {
   MAX_STORED_DIMS = CT__H5_MOST_STORED,
@@ -465,14 +466,15 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
   CT_TRY(check_format(s, file));
   CT_TRY(ct__h5_stamp_take(file, s->path, &fd, &s->stamp));
   CT_TRY(ct__h5_array_open(&array, file, s->path, spec->input, "input"));
-  if (!s->at.lead) CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
+  int tokens = spec->tokens.context > 0;
+  if (!s->at.lead && !tokens) CT_TRY(ct__h5_encoded_describe(s, file, array.id, spec));
   if (s->encoding)
     s->stored = hash_stored(array.id);
   else
     CT_TRY(describe_input(s, array.id, spec));
   CT_TRY(ct__h5_array_need(&array, 0, s->at.lead ? INT64_MAX : s->dims[0]));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec));
-  CT_TRY(read_classes(s, file));
+  CT_TRY(tokens ? ct__h5_tokens_describe(s, array.id, spec) : read_classes(s, file));
   CT_TRY(ct__h5_class_names(file, s->classes, &s->class_names));
 out:
   ct__h5_array_shut(&array);

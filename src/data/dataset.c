@@ -14,6 +14,7 @@
 #include "data/ct_label_count.h"
 #include "data/readers/ct_tiles.h"
 #include "data/readers/multi_array.h"
+#include "data/readers/token_windows.h"
 #include "data/readers/windows.h"
 #include "data/transform/transforms.h"
 
@@ -64,6 +65,7 @@ static int open_reader(const ct_reader_spec_t *spec, ct_dataset_t *d)
 {
   int rc = CT_OK, by_pixel = 0, several = ct__parts_wanted(spec);
   const ct_reader_ops_t *ops = d->ops;
+  if (spec->tokens.context) return ct__token_windows_open(spec, &d->ops, &d->reader);
   if (spec->window.context) return ct__windows_open(spec, &d->ops, &d->reader);
   if (!several || !spec->known) {
     ct_reader_spec_t first = *spec;

@@ -45,7 +45,10 @@ libctrain_a_SOURCES += \
   %D%/readers/multi_array.c \
   %D%/readers/multi_array.h \
   %D%/readers/synthetic.c \
+  %D%/readers/synthetic_tokens.c \
   %D%/readers/tiles.c \
+  %D%/readers/token_windows.c \
+  %D%/readers/token_windows.h \
   %D%/readers/windows.c \
   %D%/readers/windows.h \
   %D%/transform/affine.c \

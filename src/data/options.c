@@ -60,6 +60,14 @@ const ct_opt_t ct_data_rows[] = {
         "frame; default 1), target (frames that follow, the dense target; default 1) and "
         "stride (frames from one window to the next; default 1). The targets are frames of "
         "data.target, if it is not set of data.input"),
+    CT_OPT_INT(ct_data_opts_t, context, "0", 0, 1 << 24,
+               "samples are windows of this many tokens of an array of one dim, and the label of "
+               "each token is the one that follows; 0: samples are not tokens"),
+    CT_OPT_INT(ct_data_opts_t, stride, "0", 0, 1 << 30,
+               "context: tokens from one window to the next in training; 0: as context"),
+    CT_OPT_INT(ct_data_opts_t, eval_stride, "0", 0, 1 << 24,
+               "context: the same in evaluation, where each token is predicted once: of windows "
+               "that overlap, only the last tokens of the later one count; 0: as context"),
     CT_OPT_BOOL(ct_data_opts_t, normalize_targets, "false",
                 "with window: the first to_tensor and normalize are applied to the target frames "
                 "too; losses and metrics are then of normalized numbers"),
@@ -173,12 +181,32 @@ out:
   return rc;
 }
 
+/* Fills the options of windows of tokens. */
+static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
+{
+  int rc = CT_OK;
+  int64_t stride = training ? o->stride : o->eval_stride;
+  if (!o->context && (o->stride || o->eval_stride))
+    CT_FAIL(CT_ERR_USAGE, "data.%s is of windows of tokens: set data.context",
+            o->stride ? "stride" : "eval_stride");
+  if (!training && stride > o->context)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.eval_stride is %lld, but in evaluation each token is predicted once: at most "
+            "data.context, %lld",
+            (long long)stride, (long long)o->context);
+  *out = (ct_tokens_t){
+      .context = o->context, .stride = stride > 0 ? stride : o->context, .once = !training};
+out:
+  return rc;
+}
+
 int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const char *dir,
                  uint64_t seed, int64_t shape[CT_MAX_DIMS - 1], ct_reader_spec_t *out)
 {
   int rc = CT_OK;
   float number;
   ct_window_t window;
+  ct_tokens_t tokens;
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
   if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)
@@ -195,6 +223,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   }
   CT_TRY(read_missing(o->missing, &number));
   CT_TRY(ct_data_window(o, "configuration", &window));
+  CT_TRY(tokens_spec(o, files == &o->train, &tokens));
   ct_view_t of_shards = window.context ? CT_VIEW_TRAJECTORIES : CT_VIEW_SAMPLES;
   ct_view_t of_sample = window.context ? CT_VIEW_SAMPLES : CT_VIEW_FILE;
   *out = (ct_reader_spec_t){
@@ -209,6 +238,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
       .layout = o->layout,
       .view = o->files ? of_sample : of_shards,
       .window = window,
+      .tokens = tokens,
       .as_stored = o->cf,
       .fills_missing = !isnan(number),
       .missing = number,

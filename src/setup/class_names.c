@@ -1,5 +1,6 @@
-/* Class names: the data's names become the model's.  They are part of the configuration, so
- * checkpoints and exported models contain them. */
+/* The classes of the data: how many there are, and their names, which become those of the model.
+ * They are part of the configuration, so checkpoints and exported models contain them. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "setup/ct_setup.h"
@@ -50,6 +51,39 @@ int ct_setup_take_names(ct_config_t *c, const ct_dataset_t *d, const char *what)
     memcpy(own->v[own->n], names, n);
     names += n + (names[n] == '\n');
   }
+out:
+  return rc;
+}
+
+int ct_setup_classes(ct_config_t *c, ct_dataset_t *d)
+{
+  int rc = CT_OK, by_class = d->dense_target.ndim && d->by_class;
+  const char *file = d->ops->file(d->reader, 0);
+  CT_TRY(ct_loss_check_targets(&c->losses.of[0], d->dense_target.ndim ? 0 : d->info.targets));
+  if (!c->model.classes && !d->classes && c->losses.n > 1 && by_class)
+    c->model.classes = 1; /* the outputs say how many there are */
+  if (!c->model.classes && !d->classes && by_class && c->data.context)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes is not set, and %s has no attribute 'vocab' at its array "
+            "of tokens",
+            file ? file : "the data");
+  if (!c->model.classes && !d->classes && by_class)
+    CT_FAIL(CT_ERR_USAGE, "model.classes is not set, and the data has no attribute 'classes': the "
+                          "classes of per-pixel labels are not counted");
+  if (!c->model.classes && !d->classes && !d->info.unlabelled)
+    CT_TRY(ct_dataset_count_classes(d, 0));
+  if (!c->model.classes) c->model.classes = d->classes;
+  if (d->info.targets && c->model.classes != d->info.targets && c->model.classes != d->classes)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes, the model's outputs, is %" PRId64 ", but a sample has %" PRId64
+            " targets",
+            c->model.classes, d->info.targets);
+  if (c->model.classes < d->classes)
+    CT_FAIL(CT_ERR_USAGE,
+            "model.classes is %" PRId64 ", but the data has %" PRId64 " classes (%s%s)",
+            c->model.classes, d->classes, file ? "attribute 'classes' of " : "data.classes",
+            file ? file : "");
+  d->classes = c->model.classes; /* the readers check labels against it */
 out:
   return rc;
 }

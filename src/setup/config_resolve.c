@@ -33,12 +33,12 @@ out:
   return rc;
 }
 
-/* Windows predict later frames of their own arrays, unless data.target names others. */
+/* Windows predict later frames, or tokens, of their own arrays, unless data.target names others. */
 static int set_window_target(ct_data_opts_t *o)
 {
   ct_opt_texts_t copy = {0};
   int is_default = o->target.n == 1 && strcmp(o->target.v[0], "labels") == 0;
-  if (!o->window || !is_default) return CT_OK;
+  if (!(o->window || o->context) || !is_default) return CT_OK;
   copy.v = ct_mem_array(o->input.n + 1, sizeof *copy.v, "the names of targets");
   if (!copy.v) return CT_ERR_NOMEM;
   ct_mem_free(o->target.v[0]);
@@ -49,6 +49,19 @@ static int set_window_target(ct_data_opts_t *o)
     if (!o->target.v[o->target.n]) return CT_ERR_NOMEM;
   }
   return CT_OK;
+}
+
+/* The labels of tokens that are not predicted are ignored. */
+static int set_token_loss(ct_config_t *c)
+{
+  int rc = CT_OK;
+  ct_loss_opts_t *o = &c->losses.of[0];
+  if (!c->data.context || c->losses.n != 1 || o->kind != CT_LOSS_CROSS_ENTROPY || *o->ignore_index)
+    return CT_OK;
+  CT_TRY(set_text(&o->ignore_index, "-100"));
+  if (!c->loss.list) CT_TRY(set_text(&c->loss.ignore_index, "-100"));
+out:
+  return rc;
 }
 
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
@@ -62,6 +75,7 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
   CT_TRY(ct__config_each_value(make_absolute, c, (void *)(uintptr_t)cwd));
   if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
   CT_TRY(set_window_target(&c->data));
+  CT_TRY(set_token_loss(c));
   if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
 out:
   return rc;
@@ -114,6 +128,24 @@ out:
   return rc;
 }
 
+static int check_tokens(const ct_config_t *c)
+{
+  int rc = CT_OK;
+  const ct_opt_texts_t *in = &c->data.input, *target = &c->data.target;
+  int same = in->n == 1 && target->n == 1 && strcmp(in->v[0], target->v[0]) == 0;
+  if (!same && target->n && target->v[0][0])
+    CT_FAIL(CT_ERR_USAGE,
+            "data.target is '%.80s', but the labels of tokens (data.context) are the tokens that "
+            "follow",
+            target->v[0]);
+  if (c->losses.n != 1 || c->losses.of[0].kind != CT_LOSS_CROSS_ENTROPY)
+    CT_FAIL(CT_ERR_USAGE, "loss: tokens (data.context) have one loss, of kind cross_entropy");
+  if (c->losses.of[0].ignore_index[0] == '\0')
+    CT_FAIL(CT_ERR_USAGE, "loss.ignore_index is empty, but tokens (data.context) need one");
+out:
+  return rc;
+}
+
 static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_early_stop_t *early)
 {
   int rc = CT_OK;
@@ -134,6 +166,7 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
   CT_TRY(ct_losses_targets(&c->losses, &c->data.target, &targets));
   if (c->data.normalize_targets && !c->data.window)
     CT_FAIL(CT_ERR_USAGE, "data.normalize_targets is of windows: set data.window");
+  if (c->data.context) CT_TRY(check_tokens(c));
   CT_TRY(ct_init_check(&c->init));
   CT_TRY(ct_optim_check(&c->optim));
   CT_TRY(ct_schedule_check(&c->schedule));

@@ -15,11 +15,18 @@ int ct_setup_targets(const ct_config_t *c, ct_loss_targets_t *targets, ct_reader
   int rc = ct_losses_targets(&c->losses, &c->data.target, targets);
   if (rc != CT_OK) return ct_err_prefix(rc, "%s: ", c->where);
   spec->places = 1;
+  if (spec->tokens.context) {
+    ct_loss_spec_t loss;
+    CT_TRY(ct_loss_spec(&c->losses.of[0], 0, &loss));
+    spec->tokens.ignored = loss.ignored;
+    spec->tokens.vocab = c->model.classes;
+  }
   if (!c->losses.apart || !targets->names.n) return CT_OK;
   spec->target = targets->names.v[0];
   spec->targets_of = &targets->names;
   spec->targets_apart = 1;
-  return CT_OK;
+out:
+  return rc;
 }
 
 /* Notes how the target of loss k is read. */

@@ -47,7 +47,9 @@ typedef struct ct_reader_info {
   int varies;        /**< 1: samples differ in size (see shape()), and x holds the largest extent of
                         each dim */
   int channels_last; /**< 1: samples are stored H W C and have to be transposed */
-  int64_t classes;   /**< from the file's attribute `classes`; 0: unknown */
+  int64_t classes;   /**< from the file's attribute `classes`, of tokens `vocab`; 0: unknown */
+  int64_t eot;       /**< tokens: id that ends a document; -1: unknown */
+  int64_t text_bytes;      /**< tokens: bytes of the text of all files; 0: unknown */
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
                               this rank read them */
@@ -97,6 +99,17 @@ typedef struct ct_window {
   int64_t context, target, stride;
 } ct_window_t;
 
+/** Windows of tokens, which are elements of an array of one dim; context 0: a sample is not one. */
+typedef struct ct_tokens {
+  int64_t context; /**< tokens of a sample's input; its labels are the tokens that follow each */
+  int64_t stride;  /**< tokens from one window to the next */
+  int once;        /**< 1: each token of a file but the first is the label of one sample only, and
+                        the last window of a file begins earlier, so that it ends with the file;
+                        0: the last tokens that do not fill a window are not used */
+  int64_t ignored; /**< the label of tokens that are not predicted */
+  int64_t vocab;   /**< ids are below it; 0: below the attribute `vocab` of the array */
+} ct_tokens_t;
+
 /** How the dims of stored arrays are seen. */
 typedef enum {
   CT_VIEW_SAMPLES,     /**< the first dim counts samples */
@@ -131,6 +144,7 @@ typedef struct ct_reader_spec {
   int layout;                 /**< 0 auto, 1 nchw, 2 nhwc */
   ct_view_t view;
   ct_window_t window;   /**< view is then of the frames of trajectories */
+  ct_tokens_t tokens;   /**< the array `input` then has one dim */
   const int64_t *shape; /**< C H W into which flat samples are reshaped, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any image has colours */
@@ -189,6 +203,9 @@ typedef struct ct_reader_ops {
    * Thread-safe; allocates nothing.  CT_ERR_IO, CT_ERR_FORMAT; CT_ERR_ARG: an index is out of
    * range. */
   int (*read)(ct_reader_t *r, int n, const int64_t index[], void *x, void *y);
+  /* Reads n neighbouring samples of one run of blocks(), from number \a first on, without their
+   * labels.  Thread-safe; allocates nothing.  NULL: the reader has no such runs.  As read(). */
+  int (*range)(ct_reader_t *r, int64_t first, int64_t n, void *x);
   /* Reads the encoded bytes of one sample.  Thread-safe.  NULL if samples are never encoded.
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);
