@@ -125,6 +125,9 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
   if (a->targets != b->targets)
     CT_FAIL(CT_ERR_FORMAT, "%s: a sample has %lld targets, but in %s it has %lld (0: a label)",
             b->path, (long long)b->targets, a->path, (long long)a->targets);
+  if (a->documents != b->documents)
+    CT_FAIL(CT_ERR_FORMAT, "%s: has %s array 'document_starts', unlike %s", b->path,
+            b->documents ? "an" : "no", a->path);
   if (a->eot != b->eot)
     CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'eot' is %lld, but in %s it is %lld (-1: none)", b->path,
             (long long)b->eot, a->path, (long long)a->eot);

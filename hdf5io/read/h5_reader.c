@@ -103,6 +103,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.channels_last = first->channels_last;
   r->info.classes = first->classes;
   r->info.class_names = first->class_names;
+  r->info.documents = first->documents;
   r->info.eot = first->eot;
   r->info.text_bytes = ct__h5_list_text_bytes(&r->shards);
   r->info.targets = first->targets;

@@ -474,7 +474,7 @@ int ct__h5_shard_describe(ct__h5_shard_t *s, hid_t file, const ct_reader_spec_t 
     CT_TRY(describe_input(s, array.id, spec));
   CT_TRY(ct__h5_array_need(&array, 0, s->at.lead ? INT64_MAX : s->dims[0]));
   if (spec->target[0]) CT_TRY(check_target(s, file, spec));
-  CT_TRY(tokens ? ct__h5_tokens_describe(s, array.id, spec) : read_classes(s, file));
+  CT_TRY(tokens ? ct__h5_tokens_describe(s, file, array.id, spec) : read_classes(s, file));
   CT_TRY(ct__h5_class_names(file, s->classes, &s->class_names));
 out:
   ct__h5_array_shut(&array);

@@ -45,6 +45,7 @@ typedef struct ct__h5_shard {
   } seen;                     /**< how the meaning of the dims was determined */
   int doubtful;               /**< 1: judging by the dims alone, channels may also be last */
   int64_t classes;            /**< 0: unknown */
+  int documents;              /**< tokens: 1: there is an array `document_starts` */
   int64_t eot, text_bytes;    /**< as in ct_reader_info_t */
   int64_t targets;            /**< target values per sample; 0: samples have labels */
   int by_pixel;   /**< 1: dense targets: one label or value per pixel, not read with the labels */

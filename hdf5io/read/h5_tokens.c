@@ -21,10 +21,11 @@ out:
   return rc;
 }
 
-int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec)
+int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
   s->eot = -1;
+  s->documents = H5Lexists(file, "document_starts", H5P_DEFAULT) > 0;
   if (s->ndim != 1 || s->at.lead)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: array '%s' has %d dims, expected one: data.context is of arrays of tokens one "

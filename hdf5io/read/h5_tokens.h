@@ -6,6 +6,7 @@
 /** Needs the lock. Checks that \a array, which is described, is of integers and has one dim, and
  * reads its attributes `vocab`, `eot` and `bytes`, which may be missing. CT_ERR_FORMAT names file,
  * array and what was expected. */
-int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t array, const ct_reader_spec_t *spec);
+int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t file, hid_t array,
+                           const ct_reader_spec_t *spec);
 
 #endif

@@ -30,6 +30,7 @@ typedef struct ct_data_opts {
   int64_t context;        /**< tokens of a sample; 0: samples are not tokens */
   int64_t stride;         /**< tokens from one sample to the next; 0: context */
   int64_t eval_stride;    /**< the same in evaluation */
+  int documents;          /**< stream|mask */
   int normalize_targets;  /**< targets of windows get the map of their inputs */
   int64_t readahead;      /**< batches ahead for which posix_fadvise() is called; 0: off */
   ct_opt_doubles_t shape; /**< sample shape: a reshape of the stored one, or the shape of synthetic

@@ -285,7 +285,7 @@ void ct_dataset_close(ct_dataset_t *d)
 
 int ct_dataset_extra(const ct_dataset_t *d, int k, int n, const int64_t index[], void *x)
 {
-  return ct__parts_extra(d->reader, k, n, index, x);
+  return d->ops->extra(d->reader, k, n, index, x);
 }
 
 int ct_dataset_more(const ct_dataset_t *d, int k, int n, const int64_t index[], void *y)

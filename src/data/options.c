@@ -68,6 +68,13 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_INT(ct_data_opts_t, eval_stride, "0", 0, 1 << 24,
                "context: the same in evaluation, where each token is predicted once: of windows "
                "that overlap, only the last tokens of the later one count; 0: as context"),
+    CT_OPT_CHOICE(ct_data_opts_t, documents, "stream", "stream|mask",
+                  "context: stream: tokens of one document after another, as one text; mask: the "
+                  "first token of a document is not predicted, and the extra input input.first, "
+                  "by which layers keep documents apart, gives for each token the place in the "
+                  "window where its document begins.  Documents begin where the array "
+                  "document_starts says, in files without one after each token that the attribute "
+                  "eot of the tokens names"),
     CT_OPT_BOOL(ct_data_opts_t, normalize_targets, "false",
                 "with window: the first to_tensor and normalize are applied to the target frames "
                 "too; losses and metrics are then of normalized numbers"),
@@ -189,13 +196,17 @@ static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
   if (!o->context && (o->stride || o->eval_stride))
     CT_FAIL(CT_ERR_USAGE, "data.%s is of windows of tokens: set data.context",
             o->stride ? "stride" : "eval_stride");
+  if (!o->context && o->documents)
+    CT_FAIL(CT_ERR_USAGE, "data.documents is of windows of tokens: set data.context");
   if (!training && stride > o->context)
     CT_FAIL(CT_ERR_USAGE,
             "data.eval_stride is %lld, but in evaluation each token is predicted once: at most "
             "data.context, %lld",
             (long long)stride, (long long)o->context);
-  *out = (ct_tokens_t){
-      .context = o->context, .stride = stride > 0 ? stride : o->context, .once = !training};
+  *out = (ct_tokens_t){.context = o->context,
+                       .stride = stride > 0 ? stride : o->context,
+                       .documents = o->documents,
+                       .once = !training};
 out:
   return rc;
 }

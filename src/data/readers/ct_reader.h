@@ -49,6 +49,7 @@ typedef struct ct_reader_info {
   int channels_last; /**< 1: samples are stored H W C and have to be transposed */
   int64_t classes;   /**< from the file's attribute `classes`, of tokens `vocab`; 0: unknown */
   int64_t eot;       /**< tokens: id that ends a document; -1: unknown */
+  int documents;     /**< tokens: 1: all files have an array `document_starts` */
   int64_t text_bytes;      /**< tokens: bytes of the text of all files; 0: unknown */
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
@@ -103,6 +104,8 @@ typedef struct ct_window {
 typedef struct ct_tokens {
   int64_t context; /**< tokens of a sample's input; its labels are the tokens that follow each */
   int64_t stride;  /**< tokens from one window to the next */
+  int documents;   /**< 1: a label that begins a document is ignored, and an extra input `first`
+                        gives for each token the place in the window where its document begins */
   int once;        /**< 1: each token of a file but the first is the label of one sample only, and
                         the last window of a file begins earlier, so that it ends with the file;
                         0: the last tokens that do not fill a window are not used */
@@ -206,6 +209,9 @@ typedef struct ct_reader_ops {
   /* Reads n neighbouring samples of one run of blocks(), from number \a first on, without their
    * labels.  Thread-safe; allocates nothing.  NULL: the reader has no such runs.  As read(). */
   int (*range)(ct_reader_t *r, int64_t first, int64_t n, void *x);
+  /* Reads extra input k of n samples, as stored.  Thread-safe.  NULL: the reader has none.  As
+   * read(). */
+  int (*extra)(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
   /* Reads the encoded bytes of one sample.  Thread-safe.  NULL if samples are never encoded.
    * CT_ERR_IO, CT_ERR_FORMAT, CT_ERR_ARG, CT_ERR_NOMEM */
   int (*encoded)(ct_reader_t *r, int64_t index, ct_reader_file_t *to);

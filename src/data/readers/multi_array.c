@@ -529,7 +529,7 @@ static void parts_location(const ct_reader_t *r, int64_t index, char *buf, size_
   r->ops->location(r->part[0].reader, index, buf, cap);
 }
 
-int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
+static int parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
 {
   for (int p = 0; p < r->parts; p++)
     if (r->part[p].role == EXTRA && k-- == 0)
@@ -580,6 +580,7 @@ const ct_reader_ops_t ct__reader_parts = {
     .blocks = parts_blocks,
     .ahead = parts_ahead,
     .read = parts_read,
+    .extra = parts_extra,
     .location = parts_location,
     .close = parts_close,
 };

@@ -21,8 +21,6 @@ int ct__parts_wanted(const ct_reader_spec_t *spec);
  * arrays that do not fit together. */
 int ct__parts_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec, int by_pixel,
                    ct_reader_t **out);
-/** Hot.  Reads extra input k (info->extra.x[k]) of n samples, as stored. */
-int ct__parts_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x);
 /** Hot.  Reads further target k (info->more.x[k]) of n samples, as stored. */
 int ct__parts_more(ct_reader_t *r, int k, int n, const int64_t index[], void *y);
 /** Hot.  Reads the weights of n samples; requires info->weighted.  CT_ERR_DATA: a weight is

@@ -9,12 +9,17 @@
 #include "base/ct_hash.h"
 #include "base/ct_mem.h"
 
-enum { AT_ONCE = 4096 /* tokens that are read together */ };
+enum {
+  AT_ONCE = 4096, /* tokens that are read together */
+  STARTS = 64     /* places of documents that are read together */
+};
 
 struct ct_reader {
   ct_reader_info_t info;
   const ct_reader_ops_t *ops;
-  ct_reader_t *of; /* owned: the tokens, one after another */
+  ct_reader_t *of;      /* owned: the tokens, one after another */
+  ct_reader_t *starts;  /* owned: where documents begin in their file; NULL: not read */
+  int64_t *first_start; /* [files + 1] owned: number of the first document of a file */
   ct_tokens_t opts;
   int64_t vocab;
   int files;
@@ -28,6 +33,8 @@ static void tokens_close(ct_reader_t *r)
 {
   if (!r) return;
   if (r->of) r->ops->close(r->of);
+  if (r->starts) r->ops->close(r->starts);
+  ct_mem_free(r->first_start);
   ct_mem_free(r->first);
   ct_mem_free(r->windows);
   ct_mem_free(r);
@@ -67,11 +74,37 @@ out:
   return rc;
 }
 
+/* Opens the array of the places where documents begin. */
+static int open_starts(ct_reader_t *r, const ct_reader_spec_t *spec)
+{
+  int rc = CT_OK;
+  ct_block_run_t run;
+  ct_reader_spec_t starts = *spec;
+  const char *file = r->ops->file(r->of, 0);
+  if (!r->info.documents && r->info.eot < 0)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.documents: %s has neither an array 'document_starts' nor an attribute 'eot' at "
+            "its array '%s'",
+            file ? file : "synthetic data", spec->input);
+  if (!r->info.documents) return CT_OK;
+  starts.input = "document_starts";
+  CT_TRY(r->ops->open(&starts, &r->starts));
+  r->first_start = ct_mem_array(r->files + 1, sizeof *r->first_start, "the documents of files");
+  if (!r->first_start) CT_TRY(CT_ERR_NOMEM);
+  for (int i = 0; i < r->files && r->ops->blocks(r->starts, i, &run); i++) {
+    r->first_start[i] = run.first;
+    r->first_start[i + 1] = run.first + run.samples;
+  }
+out:
+  return rc;
+}
+
 static uint64_t tokens_fingerprint(const ct_reader_t *r)
 {
   uint64_t h = ct_hash_int((int64_t)r->info.fingerprint, 0);
   h = ct_hash_int(r->opts.context, ct_hash_int(r->opts.stride, h));
-  return ct_hash_int(r->opts.once, h);
+  h = ct_hash_int(r->opts.once, ct_hash_int(r->opts.documents, h));
+  return r->starts ? ct_hash_int((int64_t)r->ops->info(r->starts)->fingerprint, h) : h;
 }
 
 static void describe(ct_reader_t *r, const ct_reader_spec_t *spec)
@@ -84,6 +117,10 @@ static void describe(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->vocab = r->info.classes > 0 ? r->info.classes : CT_CLASSES_MAX;
   if (r->opts.vocab > 0 && r->opts.vocab < r->vocab) r->vocab = r->opts.vocab;
   r->info.unlabelled = !spec->target[0];
+  if (r->opts.documents) {
+    r->info.extra = (ct_inputs_t){.n = 1, .name = {"first"}, .x = {r->info.x}};
+    r->info.extra_last[0] = 0;
+  }
   if (r->info.unlabelled) return;
   r->info.dense_target = r->info.x;
   r->info.by_place = 1;
@@ -110,12 +147,29 @@ out:
   return rc;
 }
 
+/* Splits the data of rank 0: bytes of the tokens' part, that part, the part of the documents. */
+static int split_known(const ct_reader_spec_t *spec, ct_reader_spec_t *of, ct_reader_spec_t *starts)
+{
+  int64_t bytes = -1;
+  const char *known = spec->known;
+  if (!known) return CT_OK;
+  if (spec->known_bytes >= sizeof bytes) memcpy(&bytes, known, sizeof bytes);
+  if (bytes < 0 || (uint64_t)bytes > spec->known_bytes - sizeof bytes)
+    return ct_err_set(CT_ERR_FORMAT, __FILE__, __LINE__,
+                      "the description of the data from rank 0 is truncated");
+  of->known = known + sizeof bytes;
+  of->known_bytes = (size_t)bytes;
+  starts->known = known + sizeof bytes + bytes;
+  starts->known_bytes = spec->known_bytes - sizeof bytes - (size_t)bytes;
+  return CT_OK;
+}
+
 int ct__token_windows_open(const ct_reader_spec_t *spec, const ct_reader_ops_t **ops,
                            ct_reader_t **out)
 {
   int rc = CT_OK;
   ct_reader_t *r = NULL;
-  ct_reader_spec_t of = *spec;
+  ct_reader_spec_t of = *spec, starts;
   *out = NULL;
   if (*ops == &ct_reader_synthetic) *ops = &ct__reader_synthetic_tokens;
   CT_TRY(check_spec(spec, *ops));
@@ -126,9 +180,12 @@ int ct__token_windows_open(const ct_reader_spec_t *spec, const ct_reader_ops_t *
   of.target = "";
   of.targets_of = NULL;
   of.as_stored = 1;
+  starts = of;
+  CT_TRY(split_known(spec, &of, &starts));
   CT_TRY((*ops)->open(&of, &r->of));
   describe(r, spec);
   CT_TRY(number_windows(r));
+  if (r->opts.documents) CT_TRY(open_starts(r, &starts));
   r->info.fingerprint = tokens_fingerprint(r);
   snprintf(r->info.seen, sizeof r->info.seen, "%lld windows of %lld tokens, every %lld, of %lld",
            (long long)r->info.samples, (long long)r->opts.context, (long long)r->opts.stride,
@@ -151,7 +208,22 @@ static int windows_open(const ct_reader_spec_t *spec, ct_reader_t **out)
 
 static int tokens_share(const ct_reader_t *r, void **bytes, size_t *n)
 {
-  return r->ops->share(r->of, bytes, n);
+  int rc = CT_OK;
+  void *of = NULL, *starts = NULL;
+  size_t of_bytes = 0, starts_bytes = 0;
+  CT_TRY(r->ops->share(r->of, &of, &of_bytes));
+  if (r->starts) CT_TRY(r->ops->share(r->starts, &starts, &starts_bytes));
+  int64_t first = (int64_t)of_bytes;
+  *n = sizeof first + of_bytes + starts_bytes;
+  char *to = *bytes = ct_mem_alloc(*n, "the description of the data");
+  if (!to) CT_TRY(CT_ERR_NOMEM);
+  memcpy(to, &first, sizeof first);
+  if (of_bytes) memcpy(to + sizeof first, of, of_bytes);
+  if (starts_bytes) memcpy(to + sizeof first + of_bytes, starts, starts_bytes);
+out:
+  ct_mem_free(of);
+  ct_mem_free(starts);
+  return rc;
 }
 
 /* ---- reading ---- */
@@ -203,7 +275,8 @@ static int refuse_id(const ct_reader_t *r, int64_t place, int64_t id)
 static int read_window(ct_reader_t *r, int64_t first, int32_t *x, int32_t *y)
 {
   int rc = CT_OK;
-  int64_t ids[AT_ONCE + 1], context = r->opts.context, n = 0;
+  int64_t ids[AT_ONCE + 1], context = r->opts.context, n = 0, last = -1;
+  int64_t eot = r->opts.documents && !r->starts ? r->info.eot : INT64_MIN;
   ct_dtype_t type = r->ops->info(r->of)->x.dtype;
   for (int64_t done = 0; done <= context; done += n) {
     n = context + 1 - done < AT_ONCE + 1 ? context + 1 - done : AT_ONCE + 1;
@@ -212,12 +285,123 @@ static int read_window(ct_reader_t *r, int64_t first, int32_t *x, int32_t *y)
       int64_t id = id_at(type, ids, i), to = done + i;
       if (id < 0 || id >= r->vocab) return refuse_id(r, first + to, id);
       if (x && to < context) x[to] = (int32_t)id;
-      if (y && to > 0) y[to - 1] = (int32_t)id;
+      if (y && to > 0) y[to - 1] = (int32_t)(last == eot ? r->opts.ignored : id);
+      last = id;
     }
   }
 out:
   return rc;
 }
+
+/* ---- documents ---- */
+
+/* The documents that begin in a window, one after another. */
+typedef struct starts {
+  int64_t next, end; /* documents of the file that are not read yet */
+  int64_t begin;     /* first token of the file */
+  int64_t have[STARTS];
+  int n, used;
+} starts_t;
+
+static int starts_read(ct_reader_t *r, int64_t first, int n, int64_t *out)
+{
+  int64_t stored[STARTS];
+  ct_dtype_t type = r->ops->info(r->starts)->x.dtype;
+  int rc = r->ops->range(r->starts, first, n, stored);
+  for (int i = 0; rc == CT_OK && i < n; i++)
+    out[i] = id_at(type, stored, i);
+  return rc;
+}
+
+/* Finds the first document that begins at a token of the data set or later. */
+static int starts_find(ct_reader_t *r, int file, int64_t token, starts_t *s)
+{
+  int rc = CT_OK;
+  int64_t place = token - r->first[file], at;
+  *s = (starts_t){
+      .next = r->first_start[file], .end = r->first_start[file + 1], .begin = r->first[file]};
+  for (int64_t high = s->end; s->next < high;) {
+    int64_t middle = s->next + (high - s->next) / 2;
+    CT_TRY(starts_read(r, middle, 1, &at));
+    if (at < place)
+      s->next = middle + 1;
+    else
+      high = middle;
+  }
+out:
+  return rc;
+}
+
+/* Returns in *token where the next document begins; INT64_MAX: there is none in the file. */
+static int starts_next(ct_reader_t *r, starts_t *s, int64_t *token)
+{
+  int rc = CT_OK;
+  *token = INT64_MAX;
+  if (s->used == s->n) {
+    s->n = s->end - s->next < STARTS ? (int)(s->end - s->next) : STARTS;
+    s->used = 0;
+    if (s->n == 0) return CT_OK;
+    CT_TRY(starts_read(r, s->next, s->n, s->have));
+    s->next += s->n;
+  }
+  *token = s->begin + s->have[s->used++];
+out:
+  return rc;
+}
+
+/* Ignores the labels of a window that begin a document. */
+static int ignore_starts(ct_reader_t *r, int file, int64_t first, int32_t *y)
+{
+  int rc = CT_OK;
+  int64_t token, after = first;
+  starts_t s;
+  CT_TRY(starts_find(r, file, first + 1, &s));
+  for (;; after = token) {
+    CT_TRY(starts_next(r, &s, &token));
+    if (token > first + r->opts.context) break;
+    if (token <= after)
+      CT_FAIL(CT_ERR_FORMAT, "%s: the places in array 'document_starts' do not ascend",
+              r->ops->file(r->of, file));
+    y[token - first - 1] = (int32_t)r->opts.ignored;
+  }
+out:
+  return rc;
+}
+
+/* Writes for each token of a window the place in it where its document begins. */
+static int write_first(ct_reader_t *r, int file, int64_t first, int32_t *out)
+{
+  int rc = CT_OK;
+  int64_t context = r->opts.context, token = INT64_MAX, begin = 0;
+  starts_t s;
+  if (!r->starts) CT_TRY(read_window(r, first, out, NULL));
+  if (r->starts) CT_TRY(starts_find(r, file, first + 1, &s));
+  if (r->starts) CT_TRY(starts_next(r, &s, &token));
+  for (int64_t i = 0; i < context; i++) {
+    int ends = !r->starts && out[i] == r->info.eot;
+    if (first + i == token) {
+      begin = i;
+      CT_TRY(starts_next(r, &s, &token));
+    }
+    out[i] = (int32_t)begin;
+    if (ends) begin = i + 1;
+  }
+out:
+  return rc;
+}
+
+static int tokens_extra(ct_reader_t *r, int k, int n, const int64_t index[], void *x)
+{
+  int rc = CT_OK;
+  (void)k;
+  for (int i = 0; i < n; i++)
+    CT_TRY(write_first(r, file_of(r, index[i]), window_of(r, index[i]).first,
+                       (int32_t *)x + i * r->opts.context));
+out:
+  return rc;
+}
+
+/* ---- samples ---- */
 
 static int tokens_read(ct_reader_t *r, int n, const int64_t index[], void *x, void *y)
 {
@@ -231,6 +415,7 @@ static int tokens_read(ct_reader_t *r, int n, const int64_t index[], void *x, vo
               (long long)r->info.samples);
     token_window_t w = window_of(r, index[i]);
     CT_TRY(read_window(r, w.first, to_x, to_y));
+    if (to_y && r->starts) CT_TRY(ignore_starts(r, file_of(r, index[i]), w.first, to_y));
     for (int64_t k = 0; to_y && k < context - w.new; k++)
       to_y[k] = (int32_t)r->opts.ignored;
     if (to_x) to_x += context;
@@ -275,12 +460,14 @@ static const char *tokens_file(const ct_reader_t *r, int i)
 
 static int tokens_move(ct_reader_t *r, int i, const char *path)
 {
-  return r->ops->move(r->of, i, path);
+  int rc = r->ops->move(r->of, i, path);
+  return rc == CT_OK && r->starts ? r->ops->move(r->starts, i, path) : rc;
 }
 
 static void tokens_keep_in(ct_reader_t *r, ct_cache_t *cache)
 {
   if (r->ops->keep_in) r->ops->keep_in(r->of, cache);
+  if (r->ops->keep_in && r->starts) r->ops->keep_in(r->starts, cache);
 }
 
 static void tokens_location(const ct_reader_t *r, int64_t index, char *buf, size_t cap)
@@ -299,6 +486,7 @@ const ct_reader_ops_t ct__reader_token_windows = {
     .blocks = tokens_blocks,
     .ahead = tokens_ahead,
     .read = tokens_read,
+    .extra = tokens_extra,
     .location = tokens_location,
     .close = tokens_close,
 };
