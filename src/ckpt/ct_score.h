@@ -35,7 +35,9 @@ enum {
   X(MAP, map, 0, 1, CT_SCORE_OF_LABELS | CT_SCORE_OF_SETS)                 \
   X(RMSE, rmse, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)               \
   X(VRMSE, vrmse, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)             \
-  X(RELATIVE_L2, relative_l2, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES)
+  X(RELATIVE_L2, relative_l2, 1, 0, CT_SCORE_OF_SETS | CT_SCORE_OF_VALUES) \
+  X(PERPLEXITY, perplexity, 1, 0, CT_SCORE_OF_LABELS)                      \
+  X(BITS_PER_BYTE, bits_per_byte, 1, 0, CT_SCORE_OF_LABELS)
 
 /** Kinds of scores. A key's choices, in this order, are off and CT_SCORE_KINDS. */
 typedef enum {

@@ -31,6 +31,7 @@ static const ct_flag_t train_flags[] = {
     {0}};
 static const ct_flag_t eval_flags[] = {CT_MODEL_FLAGS,
                                        {"confusion", "FILE.csv", "write the confusion matrix"},
+                                       {"stride", "N", "tokens: data.eval_stride"},
                                        {"json", NULL, "as JSON"},
                                        CT_CONFIG_FLAGS,
                                        {0}};

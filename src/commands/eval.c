@@ -74,6 +74,19 @@ out:
   return rc;
 }
 
+/* Takes the stride of windows of tokens. */
+static int take_stride(const ct_args_t *a, ct_data_opts_t *o)
+{
+  int rc = CT_OK;
+  int64_t stride = 0;
+  if (!ct_args_get(a, "stride")) return CT_OK;
+  CT_TRY(ct_args_int(a, "stride", 0, 1, 1 << 24, &stride));
+  if (!o->context) CT_FAIL(CT_ERR_USAGE, "eval: --stride is of windows of tokens (data.context)");
+  o->eval_stride = stride;
+out:
+  return rc;
+}
+
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
 {
   int rc = CT_OK;
@@ -90,6 +103,7 @@ int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status)
                               .key = ct_args_get(a, "key"),
                               .nothing = "there is nothing to evaluate on"};
   CT_TRY(ct_model_config(&s, a, &ask, &w));
+  CT_TRY_ALL(topo, take_stride(a, &s.cfg.data));
   CT_TRY(ct_setup_device(&s));
   CT_TRY(ct_setup_data(&s, 0, 1));
   CT_TRY(ct_setup_model(&s));

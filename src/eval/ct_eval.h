@@ -27,6 +27,8 @@ typedef struct ct_eval_result {
   int regression;    /**< 1: real-valued targets; top1 and top5 are undefined */
   int64_t pixels;    /**< labels per sample (pixels); top1 and top5 are over all of them */
   int64_t samples;
+  int64_t tokens;   /**< windows of tokens: those that were predicted and counted; 0: there are
+                       none */
   ct_scores_t more; /**< scores after CT_SCORE_MAE; NaN: not measured */
   int channels;     /**< of `channel`; 0: not measured, or too many */
   ct_eval_channel_t channel[CT_EVAL_CHANNELS];

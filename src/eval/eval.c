@@ -9,6 +9,7 @@
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 #include "eval/class_counts.h"
+#include "eval/exact_sum.h"
 #include "eval/field_errors.h"
 #include "eval/ranking_metrics.h"
 #include <math.h>
@@ -26,6 +27,7 @@ typedef struct counting {
   const ct_dataset_t *data;
   float *logits;             /* of a batch; NULL: not needed */
   float *one;                /* of a sample */
+  ct__exact_t exact;         /* windows of tokens: sum of the losses of the batches */
   ct_loss_t sum[CT_OUTPUTS]; /* per loss */
 } counting_t;
 
@@ -128,9 +130,15 @@ static int count_batch(counting_t *c)
 {
   int rc = CT_OK;
   const ct_batch_t *b;
+  double before = c->sum[0].sum;
   ct_heartbeat_at("evaluation", -1);
   CT_TRY(ct_feed_next(c->feed, &b));
+  if (c->data->info.tokens) c->sum[0].sum = 0;
   if (b && b->n) CT_TRY(ct_trainer_forward(c->t, b, &c->sum[0]));
+  if (c->data->info.tokens) {
+    ct__exact_add(&c->exact, c->sum[0].sum);
+    c->sum[0].sum += before;
+  }
   for (int k = 1; b && b->n && k < ct_trainer_heads(c->t)->n; k++)
     ct_trainer_add_loss(c->t, k, &c->sum[k]);
   if (b && b->n && c->logits) CT_TRY(count_outputs(c, b));
@@ -175,8 +183,22 @@ static void measure_classes(const counting_t *c, ct_scores_t *to)
   to->of[CT_SCORE_LABEL_ACCURACY] = ct_label_accuracy(counted);
 }
 
+/* The loss of tokens does not depend on the number of ranks: the sum is exact, and the cut
+ * into the batches whose losses it adds is always the same (tokens_group()). */
+static void measure_tokens(counting_t *c, const ct_topo_t *topo, double weight,
+                           ct_eval_result_t *out)
+{
+  const ct_reader_info_t *info = &c->data->info;
+  if (!info->tokens) return;
+  ct_agree_sum(topo, (int64_t *)&c->exact, sizeof c->exact / sizeof(int64_t));
+  out->loss = weight > 0 ? ct__exact_value(&c->exact) / weight : NAN;
+  out->tokens = (int64_t)weight;
+  out->more.of[CT_SCORE_BITS_PER_BYTE] =
+      info->text_bytes ? out->loss / M_LN2 * (double)info->tokens / (double)info->text_bytes : NAN;
+}
+
 /* Metrics besides loss and accuracy. */
-static int eval_measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *out)
+static int eval_measure(counting_t *c, const ct_topo_t *topo, double weight, ct_eval_result_t *out)
 {
   int rc = CT_OK;
   double *of = out->more.of;
@@ -188,6 +210,8 @@ static int eval_measure(counting_t *c, const ct_topo_t *topo, ct_eval_result_t *
     CT_TRY(ct__ranking_auc(&c->ranking, topo, &of[CT_SCORE_AUC], &of[CT_SCORE_MAP]));
   if (c->ranking.outputs) CT_TRY(ct__ranking_r2(&c->ranking, topo, &of[CT_SCORE_R2]));
   ct__field_errors_result(&c->errors, topo, out);
+  measure_tokens(c, topo, weight, out);
+  of[CT_SCORE_PERPLEXITY] = exp(out->loss);
   for (int k = 0; k < CT_SCORE_COUNT; k++)
     if (!c->want.score[k]) of[k] = NAN;
 out:
@@ -232,9 +256,20 @@ static int eval_sum_up(counting_t *c, ct_eval_result_t *out)
                             .pixels = c->data->pixels};
   if (c->want.of) out->pixels = c->shape.places;
   sum_up_parts(heads, &w, out);
-  CT_TRY(eval_measure(c, topo, out));
+  CT_TRY(eval_measure(c, topo, w.loss_weight, out));
 out:
   return rc;
+}
+
+/* Returns the number of windows that a rank evaluates together: of at least 4096 tokens, if the
+ * batch has so many for each of 16 ranks.  It does not depend on the number of ranks, so that the
+ * sums of these groups do not either, unless there are more ranks than groups in a batch. */
+static int64_t tokens_group(const ct_dataset_t *d, int64_t batch, int ranks)
+{
+  enum { TOKENS = 4096, RANKS = 16 };
+  int64_t n = (TOKENS + d->pixels - 1) / d->pixels, most = (batch + ranks - 1) / ranks;
+  if (n > batch / RANKS) n = batch / RANKS;
+  return n < 1 ? 1 : n < most ? n : most;
 }
 
 static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *ask, int64_t *stop,
@@ -244,6 +279,11 @@ static int evaluate(counting_t *c, int64_t batch, int workers, const ct_ask_t *a
   ct_sampler_t in_order = {.samples = c->data->info.samples, .batch = batch};
   *out = (ct_eval_result_t){0};
   *stop = 0;
+  if (c->data->info.tokens) {
+    int ranks = ct_trainer_topo(c->t)->size;
+    in_order.group = tokens_group(c->data, batch, ranks);
+    in_order.batch = in_order.group * ranks;
+  }
   CT_TRY(ct_trainer_broadcast(c->t, 1));
   int own = open_counting(c, &in_order, workers);
   CT_TRY(count_all(c, ct_sampler_steps(&in_order), own, ask, stop));

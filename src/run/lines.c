@@ -158,6 +158,7 @@ static int eval_line(const ct__lines_t *l, const ct_position_t *at, const char *
   more_scores(m, e);
   channel_errors(m, e);
   ct_metrics_int(m, "samples", e->samples);
+  if (e->tokens) ct_metrics_int(m, "tokens", e->tokens);
   return ct_metrics_end(m);
 }
 
@@ -179,6 +180,9 @@ static void log_line(const ct__lines_t *l, const char *where, const char *set,
   else if (e)
     n += (size_t)snprintf(text + n, sizeof text - n, "  %s: loss %.4f  top-1 %.4f  top-5 %.4f", set,
                           e->loss, e->top1, e->top5);
+  if (e && e->tokens)
+    n += (size_t)snprintf(text + n, sizeof text - n, "  perplexity %.4f",
+                          scores.of[CT_SCORE_PERPLEXITY]);
   for (int i = 0; e && i < named->n && n < sizeof text; i++)
     if (ct_score_kind(named->v[i]) > CT_SCORE_MAE)
       n += (size_t)snprintf(text + n, sizeof text - n, "  %s %.4f", named->v[i],

@@ -95,7 +95,14 @@ int ct_setup_eval(const ct_setup_t *s, int counts, ct_confusion_t *confusion, ct
     CT_FAIL(CT_ERR_USAGE,
             "%s: vrmse is of fields, but output '%s' has a single value of each channel", c->where,
             o.layer->name);
-  if (o.of != CT_SCORE_OF_VALUES)
+  int tokens = s->val.info.tokens > 0, bytes = tokens && s->val.info.text_bytes > 0;
+  if (out->score[CT_SCORE_BITS_PER_BYTE] && !bytes)
+    CT_FAIL(CT_ERR_USAGE,
+            "%s: bits_per_byte needs the attribute 'bytes' of each array of tokens in data.val",
+            c->where);
+  out->score[CT_SCORE_PERPLEXITY] |= tokens;
+  out->score[CT_SCORE_BITS_PER_BYTE] |= bytes;
+  if (o.of != CT_SCORE_OF_VALUES && (by_key || !tokens))
     CT_TRY(count_classes(c, &o, by_key, counts ? CT_CONFUSION_MAX : USUAL_CLASSES, confusion, out));
 out:
   return rc;

@@ -68,6 +68,7 @@ static void add_scores(json_t *o, const ct_eval_result_t *e)
   if (!e->parts && has_mae(e)) json_object_set_new(o, "mae", real_or_null(evaluated, e->mae));
   for (int k = CT_SCORE_MAE + 1; evaluated && k < CT_SCORE_COUNT; k++)
     if (!isnan(e->more.of[k])) json_object_set_new(o, ct_score_word(k), json_real(e->more.of[k]));
+  if (e->tokens) json_object_set_new(o, "tokens", json_integer(e->tokens));
   json_t *channels = evaluated ? ct_eval_channels_json(e) : NULL;
   if (channels) json_object_set_new(o, "channels", channels);
 }
@@ -178,6 +179,7 @@ int ct_result_eval(const ct_eval_result_t *e, ct_str_t *out)
   if (!e->parts && has_mae(e)) CT_TRY(ct_str_add(out, "  mae               %.4f\n", e->mae));
   CT_TRY(more_text(e, 1, out));
   CT_TRY(ct_str_add(out, "  samples           %" PRId64 "\n", e->samples));
+  if (e->tokens) CT_TRY(ct_str_add(out, "  tokens            %" PRId64 "\n", e->tokens));
   if (e->channels) CT_TRY(ct_str_add(out, "\n  channel        mae       rmse      vrmse\n"));
   for (int k = 0; k < e->channels; k++) {
     const ct_eval_channel_t *c = &e->channel[k];

@@ -17,6 +17,8 @@ typedef struct ct_sampler {
   int64_t batch;             /**< global batch */
   int drop_last;             /**< 1: an epoch ends with its last full batch */
   int shuffle;               /**< 0: in order */
+  int64_t group;             /**< local batches are whole groups of so many samples, but for the
+                                last group of an epoch; the batch is a multiple of it; 0: 1 */
   int micro_batches;         /**< micro-batches in the local batch of each rank; 0: 1 */
   const ct_blocks_t *blocks; /**< with shuffle: the blocks of all samples, each of which is read
                                 once (ct_blocks.h); the order then depends on the batch size too;

@@ -28,6 +28,11 @@ int64_t ct_sampler_local_batch(const ct_sampler_t *s, int64_t total, int rank, i
                                int64_t *first)
 {
   int micro_batches = s->micro_batches > 0 ? s->micro_batches : 1;
+  if (s->group > 1) {
+    int64_t n = ct_sampler_cut((total + s->group - 1) / s->group, rank, size, first) * s->group;
+    *first *= s->group;
+    return n < total - *first ? n : total > *first ? total - *first : 0;
+  }
   int64_t end,
       n = ct_sampler_cut(total, (rank + 1) * micro_batches - 1, size * micro_batches, &end);
   end += n;

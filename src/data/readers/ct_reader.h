@@ -50,6 +50,7 @@ typedef struct ct_reader_info {
   int64_t classes;   /**< from the file's attribute `classes`, of tokens `vocab`; 0: unknown */
   int64_t eot;       /**< tokens: id that ends a document; -1: unknown */
   int documents;     /**< tokens: 1: all files have an array `document_starts` */
+  int64_t tokens;    /**< tokens of all files; 0: samples are not windows of tokens */
   int64_t text_bytes;      /**< tokens: bytes of the text of all files; 0: unknown */
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if

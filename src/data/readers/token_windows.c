@@ -70,6 +70,7 @@ static int number_windows(ct_reader_t *r)
   }
   r->files = n;
   r->info.samples = r->windows[n];
+  r->info.tokens = r->first[n];
 out:
   return rc;
 }
