@@ -115,6 +115,7 @@ shell_tests = \
   %D%/python/cf.test %D%/python/fields.test %D%/python/images.test %D%/python/pth.test %D%/python/tensorboard.test \
   %D%/python/tokenizer.test \
   %D%/python/tokens.test \
+  %D%/python/token_windows.test \
   %D%/python/torchvision_onnx.test \
   %D%/python/weights.test
 
@@ -199,6 +200,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_cf.py \
   %D%/python/check_fields.py \
   %D%/python/check_tokens.py \
+  %D%/python/check_token_windows.py \
   %D%/python/check_families.py \
   %D%/python/check_images.py \
   %D%/python/field_nets.py \
