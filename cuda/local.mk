@@ -64,12 +64,15 @@ cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \
   %D%/kernels/expr.h \
   %D%/kernels/expr_fn.h \
   %D%/kernels/strided.h \
+  %D%/op_rope.c \
+  %D%/kernels/rope.h \
   %D%/op_rows.c \
   %D%/kernels/table_rows.h \
   %D%/kernels/upsample.h %D%/op_upsample.c
 cuda_c += %D%/kernels/fake_quant.h %D%/op_fake_quant.c
 cuda_cu += %D%/kernels/fake_quant.cu %D%/kernels/act.cu %D%/kernels/expr.cu %D%/kernels/dropout.cu \
   %D%/kernels/concat.cu %D%/kernels/upsample.cu %D%/kernels/strided.cu %D%/kernels/table_rows.cu
+cuda_cu += %D%/kernels/rope.cu
 EXTRA_DIST += $(cuda_c) $(cuda_products_c) $(cuda_cu) m4/ct_cuda.m4
 
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)

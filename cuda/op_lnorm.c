@@ -1,4 +1,4 @@
-/* Layer normalization over the last dim. Saved from forward to backward: mean and 1 / std per
+/* Layer normalization over the last dims, or by their root mean square. Saved from forward to backward: mean and 1 / std per
  * row. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/lnorm.h"
@@ -31,15 +31,17 @@ static int lnorm_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_
   const lnorm_op_t *k = (const lnorm_op_t *)op;
   float *stats = ct_op_goes_back(&op->desc) ? a->saved : NULL, eps = (float)op->desc.u.lnorm.eps;
   ct_dtype_t type = op->desc.x.dtype;
+  int rms = op->desc.u.lnorm.rms;
   (void)at;
   if (a->pass & CT_FWD)
-    GPU_TRY(gpu__lnorm(type, k->rows, k->wide, eps, a->x, a->w[0], a->w[1], a->y, stats, s));
+    GPU_TRY(gpu__lnorm(type, k->rows, k->wide, eps, a->x, a->w[0], rms ? NULL : a->w[1], a->y,
+                       stats, s));
   if (a->pass & CT_BWD_PARAM) /* first, since dx may overwrite dy */
-    GPU_TRY(gpu__lnorm_param(type, k->rows, k->wide, a->x, stats, a->dy, a->dw[0], a->dw[1],
-                             a->scratch, s));
+    GPU_TRY(gpu__lnorm_param(type, k->rows, k->wide, a->x, stats, a->dy, a->dw[0],
+                             rms ? NULL : a->dw[1], a->scratch, s));
   if (a->pass & CT_BWD_DATA)
-    GPU_TRY(
-        gpu__lnorm_data(type, k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx_add, a->dx, s));
+    GPU_TRY(gpu__lnorm_data(type, k->rows, k->wide, a->x, a->w[0], stats, a->dy, a->dx_add, rms,
+                            a->dx, s));
 out:
   return rc;
 }

@@ -437,6 +437,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases_reduce.c \
   %D%/conform/cases_seq.c \
   %D%/conform/cases_move.c \
+  %D%/conform/cases_rope.c \
   %D%/conform/cases_volume.c \
   %D%/conform/check.h \
   %D%/conform/conform_backend.c \

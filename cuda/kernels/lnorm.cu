@@ -17,7 +17,9 @@ CT_KERNEL void lnorm(int64_t rows, int64_t wide, float eps, const T *x, const fl
   GPU_WARP_ROWS (r, rows) {
     const T *row = x + r * wide;
     float sum = 0, squares = 0, v[W], weight[W], bias[W];
-    GPU_LANES (i, wide / W) {
+    for (int k = 0; k < W; k++)
+      bias[k] = 0;
+    GPU_LANES (i, b ? wide / W : 0) {
       gpu_load_floats<T, W>(v, row + i * W);
       for (int k = 0; k < W; k++)
         sum += v[k];
@@ -32,7 +34,7 @@ CT_KERNEL void lnorm(int64_t rows, int64_t wide, float eps, const T *x, const fl
     GPU_LANES (i, wide / W) {
       gpu_load_floats<T, W>(v, row + i * W);
       gpu_load_floats<float, W>(weight, w + i * W);
-      gpu_load_floats<float, W>(bias, b + i * W);
+      if (b) gpu_load_floats<float, W>(bias, b + i * W);
       for (int k = 0; k < W; k++)
         v[k] = (v[k] - mean) * invstd * weight[k] + bias[k];
       gpu_store_floats<T, W>(y + r * wide + i * W, v);
@@ -46,7 +48,7 @@ CT_KERNEL void lnorm(int64_t rows, int64_t wide, float eps, const T *x, const fl
 
 template <class T, int W>
 CT_KERNEL void lnorm_data(int64_t rows, int64_t wide, const T *x, const float *w,
-                          const float *stats, const T *dy, const T *add, T *dx)
+                          const float *stats, const T *dy, const T *add, int rms, T *dx)
 {
   GPU_WARP_ROWS (r, rows) {
     float mean = stats[2 * r], invstd = stats[2 * r + 1], sum = 0, slope = 0;
@@ -60,7 +62,7 @@ CT_KERNEL void lnorm_data(int64_t rows, int64_t wide, const T *x, const float *w
         slope += g[k] * weight[k] * (v[k] - mean);
       }
     }
-    float g_mean = gpu_warp_sum(sum) / (float)wide;
+    float g_mean = rms ? 0 : gpu_warp_sum(sum) / (float)wide;
     float g_slope = gpu_warp_sum(slope) / (float)wide * invstd * invstd;
     GPU_LANES (i, wide / W) {
       gpu_load_floats<T, W>(v, x + r * wide + i * W);
@@ -166,25 +168,25 @@ extern "C" cudaError_t gpu__lnorm(ct_dtype_t type, int64_t rows, int64_t wide, f
 
 template <class T>
 static cudaError_t launch_data(int64_t rows, int64_t wide, const T *x, const float *w,
-                               const float *stats, const T *dy, const T *add, T *dx,
+                               const float *stats, const T *dy, const T *add, int rms, T *dx,
                                cudaStream_t stream)
 {
   unsigned grid = gpu_grid(rows, BLOCK / GPU_WARP);
   if (by_packs<T>(wide, x, dy, dx) && gpu_is_aligned(w) && gpu_is_aligned(add))
     CT_LAUNCH((lnorm_data<T, gpu_pack<T>::n>), grid, BLOCK, stream, rows, wide, x, w, stats, dy,
-              add, dx);
+              add, rms, dx);
   else
-    CT_LAUNCH((lnorm_data<T, 1>), grid, BLOCK, stream, rows, wide, x, w, stats, dy, add, dx);
+    CT_LAUNCH((lnorm_data<T, 1>), grid, BLOCK, stream, rows, wide, x, w, stats, dy, add, rms, dx);
   return cudaGetLastError();
 }
 
 extern "C" cudaError_t gpu__lnorm_data(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
                                        const float *w, const float *stats, const void *dy,
-                                       const void *add, void *dx, cudaStream_t stream)
+                                       const void *add, int rms, void *dx, cudaStream_t stream)
 {
   GPU_BY_TYPE(type, T,
               return launch_data(rows, wide, (const T *)x, w, stats, (const T *)dy, (const T *)add,
-                                 (T *)dx, stream))
+                                 rms, (T *)dx, stream))
   return cudaSuccess;
 }
 

@@ -14,13 +14,14 @@
 extern "C" {
 #endif
 
-/** Computes y = (x - mean) / std * w + b. stats NULL: not stored. y may be x. */
+/** Computes y = (x - mean) / std * w + b. stats NULL: not stored. b NULL: y = x / rms(x) * w. y may
+ * be x. */
 cudaError_t gpu__lnorm(ct_dtype_t type, int64_t rows, int64_t wide, float eps, const void *x,
                        const float *w, const float *b, void *y, float *stats, cudaStream_t stream);
-/** Computes dx, which may be dy, and adds \a add, unless it is NULL. */
+/** Computes dx, which may be dy, and adds \a add, unless it is NULL. \a rms: forward had no b. */
 cudaError_t gpu__lnorm_data(ct_dtype_t type, int64_t rows, int64_t wide, const void *x,
                             const float *w, const float *stats, const void *dy, const void *add,
-                            void *dx, cudaStream_t stream);
+                            int rms, void *dx, cudaStream_t stream);
 /** Pure. Returns the workspace bytes of gpu__lnorm_param(). */
 size_t gpu__lnorm_scratch(int64_t rows, int64_t wide);
 /** Computes the gradients dw and db (NULL: not wanted), summed in a fixed order. */

@@ -9,6 +9,7 @@
 #include "backend/ct_int8.h"
 #include "backend/ct_op_loss.h"
 #include "backend/ct_resize.h"
+#include "backend/ct_rope.h"
 #include "base/ct_types.h"
 
 /** Properties of a kind of op, a bit set. */
@@ -87,6 +88,10 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \
   /* rows of a table, which is a parameter or x2, by their indices */                             \
   X(ROWS, rows, CT_KIND_INDEX | CT_KIND_SHAPES, 1, CT_USES_X, CT_USES_X, 0, 0, 0)                 \
+  /* places in sequences, counted from 0 or from a given place: N x T */                          \
+  X(POSITION, position, CT_KIND_INDEX | CT_KIND_F32, 0, 0, 0, 1, 0, 0)                            \
+  /* rotary position embedding of N x T x F (ct_rope.h) */                                        \
+  X(ROPE, rope, CT_KIND_SHAPES, 0, 0, 0, 3, CT_KIND_FWD, 0)                                       \
   /* a parameter or buffer as the input of other ops; has no input */                             \
   X(OPERAND, operand, 0, 1, 0, 0, 0, 0, 0)                                                        \
   /* torch.matmul: products of the last two dims; the dims before them broadcast */               \
@@ -234,8 +239,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  RANDOM   -> y                                  -; the descriptor's x is as y
- *  LNORM    x, w[0] weight, w[1] bias -> y        x, dy (dx_add), w -> dx, dw[0], dw[1] (NULL: a
- *                                                 constant)
+ *  LNORM    x, w[0] weight, w[1] bias (not with   x, dy (dx_add), w -> dx, dw[0], dw[1] (NULL: a
+ *           rms) -> y                             constant)
  *  GNORM    x, w[0] weight, w[1] bias (affine)    x, dy (+ dy2), w -> dx, dw[0], dw[1]
  *           -> y
  *  LSTM     x [N,T,F], w[0] weight_ih [4H,F],     x, y, dy, w, saved -> dx, dw[0..3]
@@ -258,6 +263,9 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
  *  STRIDED  x -> y                                dy -> dx
  *  ROWS     x indices, w[0] or x2 [rows, …] -> y  x, dy -> dw[0] or dx2 (zero elsewhere)
+ *  POSITION x [N,T,…], position? -> y [N,T] = position + t, less x if `relative`    -
+ *  ROPE     x [N,T,F], x2? places [N,T],          dy, saved -> dx
+ *           position? -> y
  *  OPERAND  w[0] [as y] -> y                     dy -> dw[0]; the descriptor's x is as y
  *  MATMUL   x [.., m,k], x2 [.., k,n] -> y        x, x2, dy -> dx, dx2 (either may be NULL)
  *           [.., m,n]; each x may be transposed
@@ -366,6 +374,8 @@ typedef struct ct_op_desc {
     struct {
       double eps;
       int dims; /**< over the last dims; 0: over one */
+      int rms;  /**< 1: divides by the root mean square alone (Zhang and Sennrich 2019): no mean is
+                     subtracted, and there is no bias */
     } lnorm;
     struct {
       double eps;
@@ -419,6 +429,10 @@ typedef struct ct_op_desc {
       int64_t rows; /**< of the table */
       int padding;  /**< 1 + the row that gets no gradient; 0: none */
     } rows;
+    struct {
+      int relative; /**< 1: x holds the place of the first element of each element's document */
+    } position;
+    ct_rope_t rope; /**< without x2 the places are ct_op_args_t.position + t */
     struct {
       ct_resize_t mode;
       int align_corners; /**< LINEAR, BICUBIC: as in PyTorch */

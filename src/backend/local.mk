@@ -11,6 +11,7 @@ libctrain_a_SOURCES += \
   %D%/ct_op_loss.h \
   %D%/ct_random.h \
   %D%/ct_resize.h \
+  %D%/ct_rope.h \
   %D%/ct_rules.h \
   %D%/ct_sdpa.h \
   %D%/ct_strided.h \
@@ -24,5 +25,6 @@ libctrain_a_SOURCES += \
   %D%/op_check.c \
   %D%/op_text.c \
   %D%/op_windows.c \
+  %D%/rope.c \
   %D%/sdpa.c \
   %D%/strided.c

@@ -84,6 +84,7 @@ unsigned ct_op_indices(const ct_op_desc_t *d)
   int of_keys =
       d->kind == CT_OP_SDPA && (d->u.sdpa.mask == CT_MASK_FIRST || d->u.sdpa.mask == CT_MASK_KEYS);
   if (of_keys) return d->u.sdpa.packed == 1 ? 2 : 4;
+  if (d->kind == CT_OP_ROPE && d->x2.ndim) return 2;
   return ct_op_is(d->kind, CT_KIND_INDEX) ? 1 : 0;
 }
 
@@ -346,7 +347,7 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_HEAD_LOSS:
     return param == 0 ? out * in : d->u.head_loss.bias ? out : 0;
   case CT_OP_LNORM:
-    return ct_op_normalised(d);
+    return param == 1 && d->u.lnorm.rms ? 0 : ct_op_normalised(d);
   case CT_OP_GNORM:
     return d->u.gnorm.affine ? d->x.dim[1] : 0;
   case CT_OP_LSTM:

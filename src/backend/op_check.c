@@ -371,6 +371,16 @@ static const char *check_rows(const ct_op_desc_t *d)
   return NULL;
 }
 
+static const char *check_position(const ct_op_desc_t *d)
+{
+  return ct_position_check(d);
+}
+
+static const char *check_rope(const ct_op_desc_t *d)
+{
+  return ct_rope_check(d);
+}
+
 static const char *check_operand(const ct_op_desc_t *d)
 {
   if (d->passes & CT_BWD_DATA) return "a parameter has no input";

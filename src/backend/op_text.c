@@ -206,6 +206,12 @@ static void put_products(text_t *t, const ct_op_desc_t *d)
     break;
   case CT_OP_LNORM:
     if (d->u.lnorm.dims > 1) op_put(t, " %d dims", d->u.lnorm.dims);
+    put_word(t, d->u.lnorm.rms, "rms");
+    break;
+  case CT_OP_ROPE:
+    op_put(t, " %d heads of %d theta %g", d->u.rope.heads, d->u.rope.dim, d->u.rope.theta);
+    put_word(t, d->u.rope.interleaved, "interleaved");
+    put_word(t, d->u.rope.scaling > 0, d->u.rope.scaling == CT_ROPE_LINEAR ? "linear" : "llama3");
     break;
   default:
     break;

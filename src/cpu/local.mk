@@ -73,6 +73,7 @@ libctrain_a_SOURCES += \
   %D%/kern/expr.c \
   %D%/kern/expr_reduce.c \
   %D%/kern/expr.h \
+  %D%/kern/rope.c \
   %D%/kern/rows.c \
   %D%/kern/free_max.h \
   %D%/kern/free_max.c

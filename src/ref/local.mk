@@ -24,6 +24,7 @@ libctrain_a_SOURCES += \
   %D%/ref_pool.c \
   %D%/ref_queue.c \
   %D%/ref_reduce.c \
+  %D%/ref_rope.c \
   %D%/ref_rows.c \
   %D%/ref_sdpa.c \
   %D%/ref_seq.c \

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- layer normalisation (Ba et al., 2016), as torch.nn.LayerNorm over the last dim ---- */
+/* ---- layer normalisation (Ba et al., 2016), as torch.nn.LayerNorm over the last dims; with `rms` as
+ * torch.nn.RMSNorm ---- */
 
 typedef struct row {
   int64_t wide;
+  int rms;
   double mean, invstd;
 } row_t;
 
@@ -18,10 +20,10 @@ static int64_t width(const ct_op_desc_t *d)
 
 static row_t row_statistics(const ct_op_desc_t *d, const float *x)
 {
-  row_t r = {.wide = width(d)};
+  row_t r = {.wide = width(d), .rms = d->u.lnorm.rms};
   double var = 0;
 
-  for (int64_t i = 0; i < r.wide; i++)
+  for (int64_t i = 0; i < r.wide && !r.rms; i++)
     r.mean += x[i];
   r.mean /= (double)r.wide;
   for (int64_t i = 0; i < r.wide; i++)
@@ -35,7 +37,7 @@ static void row_forward(const row_t *r, const ct_op_args_t *a, const float *x, f
   const float *w = a->w[0], *b = a->w[1];
 
   for (int64_t i = 0; i < r->wide; i++)
-    y[i] = (float)((x[i] - r->mean) * r->invstd * w[i] + b[i]);
+    y[i] = (float)((x[i] - r->mean) * r->invstd * w[i] + (r->rms ? 0 : b[i]));
 }
 
 /* add: another gradient of x, or NULL. */
@@ -46,7 +48,7 @@ static void row_data(const row_t *r, const ct_op_args_t *a, const float *x, cons
   double sum = 0, slope = 0;
 
   for (int64_t i = 0; i < r->wide; i++) {
-    sum += (double)dy[i] * w[i];
+    if (!r->rms) sum += (double)dy[i] * w[i];
     slope += (double)dy[i] * w[i] * (x[i] - r->mean) * r->invstd;
   }
   for (int64_t i = 0; i < r->wide; i++) {
@@ -80,7 +82,7 @@ static void lnorm_backward(const ct_op_desc_t *d, const ct_op_args_t *a)
   }
   for (int64_t i = 0; i < wide && a->pass & CT_BWD_PARAM; i++) {
     ((float *)a->dw[0])[i] = (float)sum[i];
-    if (a->dw[1]) ((float *)a->dw[1])[i] = (float)sum[wide + i];
+    if (a->dw[1] && !d->u.lnorm.rms) ((float *)a->dw[1])[i] = (float)sum[wide + i];
   }
 }
 

@@ -63,6 +63,13 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     d->x = ct_shape(2, 2, 3);
     d->u.rows.rows = 7;
     break;
+  case CT_OP_POSITION:
+    start(d, kind, ct_shape(2, 2, 3), ct_shape(2, 2, 3));
+    break;
+  case CT_OP_ROPE:
+    start(d, kind, sequence, sequence);
+    d->u.rope = (ct_rope_t){.heads = 2, .dim = 4, .theta = 1e4};
+    break;
   case CT_OP_STRIDED: /* flips the rows of images */
     for (int i = 0; i < 4; i++) {
       d->u.strided.from[i] = i;
@@ -240,6 +247,18 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_LNORM, "fewer dims", d->u.lnorm.dims = 5)                                               \
   X(CT_OP_LNORM, "in shape", d->y.dim[3] = 4)                                                     \
   X(CT_OP_LNORM, "eps", d->u.lnorm.eps = -1)                                                      \
+  X(CT_OP_POSITION, "no gradient", d->passes |= CT_BWD_DATA)                                      \
+  X(CT_OP_POSITION, "the places are not N x T", d->y.dim[1] = 4)                                  \
+  X(CT_OP_POSITION, "first places", d->x = ct_shape(3, 2, 3, 4); d->u.position.relative = 1)      \
+  X(CT_OP_ROPE, "no heads", d->u.rope.heads = 0)                                                  \
+  X(CT_OP_ROPE, "an even number", d->u.rope.dim = 3)                                              \
+  X(CT_OP_ROPE, "more features", d->u.rope.heads = 3)                                             \
+  X(CT_OP_ROPE, "theta", d->u.rope.theta = 0)                                                     \
+  X(CT_OP_ROPE, "unknown scaling", d->u.rope.scaling = CT_ROPE_SCALINGS)                          \
+  X(CT_OP_ROPE, "factor", d->u.rope.scaling = CT_ROPE_LINEAR)                                     \
+  X(CT_OP_ROPE, "0 < low < high", d->u.rope.scaling = CT_ROPE_LLAMA3; d->u.rope.factor = 8)       \
+  X(CT_OP_ROPE, "N x T x F", d->y.dim[1] = 4)                                                     \
+  X(CT_OP_ROPE, "places", d->x2 = ct_shape(2, 2, 4))                                              \
   X(CT_OP_GNORM, "N x C", d->x.ndim = d->y.ndim = 1)                                              \
   X(CT_OP_GNORM, "in shape", d->y.dim[1] = 5)                                                     \
   X(CT_OP_GNORM, "groups", d->u.gnorm.groups = 0)                                                 \

@@ -67,12 +67,13 @@ const kind_cases_t cases_bnorm = {.cases = {case_bnorm, case_bnorm3}, .small = {
 
 /* ---- layer normalisation ---- */
 
-static void make_lnorm(const int dim[4], op_case_t *out)
+static void make_lnorm(const int dim[4], int rms, op_case_t *out)
 {
   ct_shape_t x = ct_shape(dim[3] ? 4 : dim[2] ? 3 : 2, dim[0], dim[1], dim[2], dim[3]);
 
   case_start(out, CT_OP_LNORM, &x, &x);
   out->desc.u.lnorm.eps = 1e-5;
+  out->desc.u.lnorm.rms = rms;
 }
 
 static int case_lnorm(int i, op_case_t *out)
@@ -80,16 +81,16 @@ static int case_lnorm(int i, op_case_t *out)
   static const int rows[][4] = {{3, 7, 24, 0},   {1, 1, 5, 0},    {5, 33, 0, 0},
                                 {2, 65, 192, 0}, {4, 50, 100, 0}, {2, 3, 5, 17}};
 
-  if (i >= COUNT(rows)) return 0;
-  make_lnorm(rows[i], out);
+  if (i >= 2 * COUNT(rows)) return 0;
+  make_lnorm(rows[i / 2], i % 2, out);
   return 1;
 }
 
 static int small_lnorm(int i, op_case_t *out)
 {
   static const int row[4] = {2, 3, 5, 0};
-  make_lnorm(row, out);
-  return i == 0;
+  make_lnorm(row, i, out);
+  return i < 2;
 }
 
 const kind_cases_t cases_lnorm = {.cases = {case_lnorm}, .small = {small_lnorm}};

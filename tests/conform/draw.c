@@ -147,6 +147,7 @@ static void draw_point(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   if (kind == CT_OP_ADD) c->desc.u.add.relu = dice_is(d, 50);
   if (kind == CT_OP_LNORM) c->desc.u.lnorm.eps = dice_is(d, 70) ? 1e-5 : 1e-2;
   if (kind == CT_OP_LNORM) c->desc.u.lnorm.dims = (int)dice_throw(d, 0, x.ndim - 1);
+  if (kind == CT_OP_LNORM) c->desc.u.lnorm.rms = dice_is(d, 40);
   if (kind == CT_OP_DROPOUT) {
     c->desc.u.dropout.p =
         dice_is(d, 15) ? (double)dice_throw(d, 0, 1) : 0.05 * (double)dice_throw(d, 1, 19);
@@ -241,6 +242,32 @@ static void draw_upsample(dice_t *d, op_case_t *c)
     c->desc.u.upsample.align_corners = dice_is(d, 40);
   for (int i = 0; i < x.ndim - 2 && scaled; i++)
     c->desc.u.upsample.scale[i] = 0.25 * (double)dice_throw(d, 1, 16);
+}
+
+static void draw_position(dice_t *d, op_case_t *c)
+{
+  ct_shape_t y = ct_shape(2, draw_batch(d), draw_size(d)), x = y;
+  if (dice_is(d, 30)) x = ct_shape(3, y.dim[0], y.dim[1], draw_size(d));
+  draw_start(c, CT_OP_POSITION, x, y);
+  c->desc.u.position.relative = x.ndim == 2 && dice_is(d, 50);
+}
+
+static void draw_rope(dice_t *d, op_case_t *c)
+{
+  int heads = (int)dice_throw(d, 1, 4), dim = 2 * (int)dice_throw(d, 1, 20);
+  ct_shape_t x = draw_sequence(d);
+  x.dim[2] = heads * dim + (dice_is(d, 30) ? dice_throw(d, 1, 9) : 0);
+  draw_start(c, CT_OP_ROPE, x, x);
+  c->desc.u.rope = (ct_rope_t){.heads = heads,
+                               .dim = dim,
+                               .interleaved = dice_is(d, 50),
+                               .scaling = (int)dice_throw(d, 0, CT_ROPE_SCALINGS - 1),
+                               .theta = 1e4,
+                               .factor = (double)dice_throw(d, 1, 8),
+                               .low = 1,
+                               .high = 4,
+                               .original = 32};
+  if (dice_is(d, 40)) c->desc.x2 = ct_shape(2, x.dim[0], x.dim[1]);
 }
 
 static void draw_of_sequence(dice_t *d, ct_op_kind_t kind, op_case_t *c)
@@ -486,6 +513,12 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
       draw_sdpa(d, c);
     else
       draw_heads(d, c);
+    return 1;
+  case CT_OP_POSITION:
+    draw_position(d, c);
+    return 1;
+  case CT_OP_ROPE:
+    draw_rope(d, c);
     return 1;
   case CT_OP_SOFTMAX:
     draw_softmax(d, c);

@@ -52,7 +52,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_BNORM:
     return out;
   case CT_OP_LNORM:
-    return param < 2 ? ct_op_normalised(d) : 0;
+    return param < (d->u.lnorm.rms ? 1 : 2) ? ct_op_normalised(d) : 0;
   case CT_OP_GNORM:
     return param < 2 && d->u.gnorm.affine ? out : 0;
   case CT_OP_LSTM:
@@ -88,6 +88,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_STRIDED:
   case CT_OP_MATMUL:
   case CT_OP_SDPA:
+  case CT_OP_POSITION:
+  case CT_OP_ROPE:
   case CT_OP_SOFTMAX:
   case CT_OP_REDUCE:
   case CT_OP_UPSAMPLE:
@@ -244,12 +246,13 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
   memset(in, 0, sizeof *in);
   in->x = numbers(x, seed, 0, kind);
   if (kind == DATA_SPREAD) spread(in->x, x, seed);
-  if (ct_op_is(d->kind, CT_KIND_INDEX)) draw_indices(in->x, x, d->u.rows.rows, seed);
+  if (d->kind == CT_OP_ROWS) draw_indices(in->x, x, d->u.rows.rows, seed);
   if (takes_x2(d)) in->x2 = numbers(second_count(d), seed, 1, kind);
   if (takes_x3(d)) in->x3 = numbers(third_count(d), seed, 9, kind);
   in->dy = numbers(y, seed, 2, kind);
   in->dy2 = numbers(y, seed, 3, kind);
   if (d->kind == CT_OP_SDPA && ct_op_indices(d)) draw_mask(d, in, seed);
+  if (d->kind == CT_OP_ROPE && d->x2.ndim) draw_indices(in->x2, second_count(d), 200, seed);
   round_to(d->x.dtype, in->x, x);
   round_to(d->y.dtype, in->x2, takes_x2(d) ? second_count(d) : 0);
   round_to(d->y.dtype, in->x3, third_count(d));

@@ -149,7 +149,7 @@ static void gru_bwd(int64_t h, const float *gates, const float *h0, const float 
   }
 }
 
-/* ---- layer normalisation ---- */
+/* ---- layer normalisation; without b by the root mean square ---- */
 
 /* Returns x - mean; lanes beyond the row are zero. */
 INLINE vec_t centred(const float *x, int n, float mean)
@@ -162,7 +162,7 @@ static void lnorm(int64_t count, const float *x, const float *w, const float *b,
 {
   vec_t sum = {0}, squares = {0};
 
-  for (int64_t i = 0; i < count; i += CPU__VW)
+  for (int64_t i = 0; i < count && b; i += CPU__VW)
     sum += load(x + i, lanes(count, i));
   float mean = lanes_sum(sum) / (float)count;
   for (int64_t i = 0; i < count; i += CPU__VW) {
@@ -172,14 +172,15 @@ static void lnorm(int64_t count, const float *x, const float *w, const float *b,
   float invstd = 1 / sqrtf(lanes_sum(squares) / (float)count + eps);
   for (int64_t i = 0; i < count; i += CPU__VW) {
     int n = lanes(count, i);
-    store(y + i, centred(x + i, n, mean) * invstd * load(w + i, n) + load(b + i, n), n);
+    vec_t v = centred(x + i, n, mean) * invstd * load(w + i, n);
+    store(y + i, b ? v + load(b + i, n) : v, n);
   }
   stats[0] = mean;
   stats[1] = invstd;
 }
 
 static void lnorm_bwd(int64_t count, const float *x, const float *w, const float *stats,
-                      const float *dy, float *dx)
+                      const float *dy, int rms, float *dx)
 {
   const float mean = stats[0], invstd = stats[1];
   vec_t sum = {0}, slope = {0};
@@ -190,7 +191,7 @@ static void lnorm_bwd(int64_t count, const float *x, const float *w, const float
     sum += g;
     slope += g * centred(x + i, n, mean);
   }
-  float g_mean = lanes_sum(sum) / (float)count;
+  float g_mean = rms ? 0 : lanes_sum(sum) / (float)count;
   float g_slope = lanes_sum(slope) / (float)count * invstd * invstd;
   for (int64_t i = 0; i < count; i += CPU__VW) {
     int n = lanes(count, i);
@@ -206,6 +207,26 @@ static void lnorm_sums(int64_t count, const float *x, const float *stats, const 
     int n = lanes(count, i);
     vec_t g = load(dy + i, n);
     store(dw + i, load(dw + i, n) + g * centred(x + i, n, stats[0]) * stats[1], n);
-    store(db + i, load(db + i, n) + g, n);
+    if (db) store(db + i, load(db + i, n) + g, n);
+  }
+}
+
+/* ---- rotation ---- */
+
+static void rotate(int64_t half, int apart, const float *cosine, const float *sine, const float *x,
+                   float *y)
+{
+  for (int64_t i = 0; i < half && apart; i += CPU__VW) {
+    int n = lanes(half, i);
+    vec_t a = load(x + i, n), b = load(x + half + i, n);
+    vec_t c = load(cosine + i, n), s = load(sine + i, n);
+    store(y + i, a * c - b * s, n);
+    store(y + half + i, b * c + a * s, n);
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < (apart ? 0 : half); i++) {
+    float a = x[2 * i], b = x[2 * i + 1];
+    y[2 * i] = a * cosine[i] - b * sine[i];
+    y[2 * i + 1] = b * cosine[i] + a * sine[i];
   }
 }

@@ -82,6 +82,7 @@ const cpu__loops_t CPU__LOOPS(CPU__ISA) = {
     .lnorm = lnorm,
     .lnorm_bwd = lnorm_bwd,
     .lnorm_sums = lnorm_sums,
+    .rotate = rotate,
     .point_sums = point_sums,
     .point_slopes = point_slopes,
 #endif

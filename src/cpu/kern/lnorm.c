@@ -1,4 +1,4 @@
-/* Layer normalisation over the last dims.  Saved for backward: mean and 1 / std of each row. */
+/* Layer normalisation over the last dims, or by their root mean square.  Saved for backward: mean and 1 / std of each row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>
@@ -20,7 +20,7 @@ static int is_parallel(const lnorm_op_t *k)
 
 static void lnorm_forward(const lnorm_op_t *k, const ct_op_args_t *a)
 {
-  const float *x = a->x, *w = a->w[0], *b = a->w[1];
+  const float *x = a->x, *w = a->w[0], *b = k->head.desc.u.lnorm.rms ? NULL : a->w[1];
   float *y = a->y, *stats = a->saved;
   int keep = ct_op_goes_back(&k->head.desc);
 
@@ -45,7 +45,7 @@ static void group_sums(const lnorm_op_t *k, const ct_op_args_t *a, float *sums)
     float *dw = sums + g * 2 * k->wide;
     for (int64_t r = g * size; r < (g + 1) * size && r < k->rows; r++)
       k->loops->lnorm_sums(k->wide, x + r * k->wide, stats + 2 * r, dy + r * k->wide, dw,
-                           dw + k->wide);
+                           k->head.desc.u.lnorm.rms ? NULL : dw + k->wide);
   }
 }
 
@@ -61,7 +61,7 @@ static void lnorm_backward_param(const lnorm_op_t *k, const ct_op_args_t *a)
       bias += sums[(g * 2 + 1) * k->wide + i];
     }
     dw[i] = (float)weight;
-    if (db) db[i] = (float)bias;
+    if (db && !k->head.desc.u.lnorm.rms) db[i] = (float)bias;
   }
 }
 
@@ -73,7 +73,7 @@ static void lnorm_backward_data(const lnorm_op_t *k, const ct_op_args_t *a)
 #pragma omp parallel for if (is_parallel(k)) schedule(static)
   for (int64_t r = 0; r < k->rows; r++)
     k->loops->lnorm_bwd(k->wide, x + r * k->wide, w, stats + 2 * r, dy + r * k->wide,
-                        dx + r * k->wide);
+                        k->head.desc.u.lnorm.rms, dx + r * k->wide);
 }
 
 static int lnorm_run(ct_op_t *op, const ct_op_args_t *a)

@@ -288,14 +288,20 @@ typedef struct cpu__loops {
   void (*gru_bwd)(int64_t h, const float *gates, const float *h0, const float *dy, int last,
                   float *dh, float *dsums, float *dstates);
 
-  /** Computes the layer normalisation of one row; stats: mean and 1 / std of the row. */
+  /** Computes the layer normalisation of one row; stats: mean and 1 / std of the row.  b NULL: by
+   * the root mean square, and the mean is 0. */
   void (*lnorm)(int64_t count, const float *x, const float *w, const float *b, float eps, float *y,
                 float *stats);
   void (*lnorm_bwd)(int64_t count, const float *x, const float *w, const float *stats,
-                    const float *dy, float *dx);
-  /** Adds the contribution of one row to the parameter gradients. */
+                    const float *dy, int rms, float *dx);
+  /** Adds the contribution of one row to the parameter gradients; db may be NULL. */
   void (*lnorm_sums)(int64_t count, const float *x, const float *stats, const float *dy, float *dw,
                      float *db);
+
+  /** Rotates the pairs x[i], x[i + half] (apart 0: x[2i], x[2i + 1]) by the angles whose cosine and
+   * sine are given, i < half.  y may be x. */
+  void (*rotate)(int64_t half, int apart, const float *cosine, const float *sine, const float *x,
+                 float *y);
 
   /** Sums over outputs x with targets t, without those whose target is missing: sums[0], the losses
    * times the place weights; sums[1], the absolute errors; sums[2], the place weights; sums[3], the
