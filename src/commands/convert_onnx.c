@@ -117,7 +117,7 @@ out:
 static int get(void *ctx, int param, float *out)
 {
   const model_t *m = ctx;
-  return ct_weights_floats(&m->file, m->match.from[param], out);
+  return ct_match_read(&m->file, m->match.from[param], &m->graph->param[param], out);
 }
 
 /* ---- the command ---- */

@@ -63,6 +63,8 @@ typedef struct ct_param {
   int slot;               /**< index in the op's w[] */
   ct_param_spec_t spec;
   int64_t count; /**< elements */
+  int conv1d;    /**< 1: out x in here and in checkpoints, in x out in weight files, as a Conv1D of
+                      transformers */
   int frozen;    /**< 1: not trained */
 } ct_param_t;
 

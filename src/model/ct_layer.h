@@ -67,6 +67,9 @@ typedef struct ct_layer_ops {
   /** Returns the prefix of a parameter's name that replaces the layer's name; "": no prefix.  If
    * the entry is NULL or returns NULL, the layer's name is the prefix. */
   const char *(*prefix)(const void *opts, int slot);
+  /** Returns 1 if the first parameter is the weight of a Conv1D of transformers, which weight files
+   * hold transposed (ct_weights_conv1d()).  NULL: it is not. */
+  int (*conv1d)(const void *opts);
   /** Sets the attributes of the op, whose kind and shapes are set already; the plan sets passes and
    * training.  NULL: no attributes. */
   void (*attributes)(const void *opts, ct_op_desc_t *d);

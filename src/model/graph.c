@@ -302,6 +302,7 @@ static int add_param(ct_graph_t *g, ct_layer_t *l, int slot, const ct_param_spec
   int rc = CT_OK;
   ct_param_t *p = &g->param[g->params];
   *p = (ct_param_t){.layer = g->layers, .uses = 1, .slot = slot, .spec = *spec};
+  p->conv1d = slot == 0 && l->ops->conv1d && l->ops->conv1d(l->opts);
   CT_TRY(name_param(l, slot, spec->suffix, given, p->name));
   l->param[slot] = ct_graph_find_param(g, p->name);
   if (l->param[slot] >= 0) return share_param(g, l->param[slot], given, spec);

@@ -9,7 +9,7 @@ enum { INIT_DEFAULT, INIT_XAVIER, INIT_ZERO };
 
 typedef struct {
   int64_t out;
-  int bias, init, bias_init;
+  int bias, init, bias_init, conv1d;
   double weight_std;
 } linear_t;
 
@@ -25,6 +25,9 @@ static const ct_opt_t rows[] = {
                   "standard deviation of normal initial weights; 0: PyTorch's default"),
     CT_OPT_CHOICE(linear_t, bias_init, "default", "default|zero",
                   "initial bias: PyTorch's default, or zero"),
+    CT_OPT_BOOL(linear_t, conv1d, "false",
+                "weight files hold the weight transposed, in x out, as the Conv1D of GPT-2 in "
+                "transformers; checkpoints do not"),
     CT_OPT_END};
 
 static int linear_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -63,6 +66,12 @@ static int linear_params(const void *opts, const ct_shape_t *in,
   return o->bias ? 2 : 1;
 }
 
+static int linear_conv1d(const void *opts)
+{
+  const linear_t *o = opts;
+  return o->conv1d;
+}
+
 static void linear_attributes(const void *opts, ct_op_desc_t *d)
 {
   const linear_t *o = opts;
@@ -78,6 +87,7 @@ const ct_layer_ops_t ct__layer_linear = {
     .general = 1,
     .infer = linear_infer,
     .params = linear_params,
+    .conv1d = linear_conv1d,
     .op = CT_OP_LINEAR,
     .attributes = linear_attributes,
 };

@@ -16,7 +16,7 @@ static int read_param(const ct_param_t *p, int from, const ct_weights_file_t *w,
   int rc = CT_OK;
   *out = ct_mem_array(p->count, sizeof **out, "the weights");
   CT_TRY(*out ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_weights_floats(w, from, *out));
+  CT_TRY(ct_match_read(w, from, p, *out));
   ct_heartbeat_progress();
 out:
   return rc;

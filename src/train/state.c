@@ -3,6 +3,7 @@
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "weights/ct_init.h"
 #include <string.h>
 
 static const ct_plan_op_t *op_of(const ct_trainer_t *t, int param)
@@ -440,7 +441,7 @@ static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *fro
   for (int i = 0; i < g->params; i++) {
     ct_heartbeat_progress();
     if (from[i] < 0) continue;
-    CT_TRY(ct_weights_floats(f, from[i], plain));
+    CT_TRY(ct_match_read(f, from[i], &g->param[i], plain));
     CT_TRY(ct_trainer_set(t, i, plain));
     if (g->param[i].spec.buffer) CT_TRY(load_tracked(f, from[i], &t->tracked[g->param[i].layer]));
   }

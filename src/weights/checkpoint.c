@@ -13,7 +13,7 @@
 /* ---- reading ---- */
 
 /* Optional texts of a checkpoint: "config" is /meta/config. */
-static const char *const texts[] = {"config", "versions"};
+static const char *const texts[] = {"config", "versions", "conv1d"};
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 typedef struct entry {

@@ -60,6 +60,10 @@ int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g
 /** Logs the mismatches with the first names of each kind. CT_ERR_FORMAT if there are any and
  * init.strict is set, or if nothing matches at all; \a file: name for the message. */
 int ct_match_judge(const ct_match_t *m, const ct_init_opts_t *o, const char *file);
+/** Reads tensor \a i of the file as float32 into \a to, the values of parameter \a p, which has the
+ * tensor's shape: transposes the weight of a Conv1D if the file holds it as in x out. Errors as of
+ * ct_weights_floats(). */
+int ct_match_read(const ct_weights_file_t *f, int i, const ct_param_t *p, float *to);
 void ct_match_clear(ct_match_t *m);
 
 #endif

@@ -57,6 +57,7 @@ typedef struct ct_weights_out ct_weights_out_t; /**< being written */
 
 typedef struct ct_weights_ops {
   ct_format_t format;
+  int conv1d; /**< see ct_weights_conv1d() */
 
   /* Opens the file and checks everything that can be checked without reading tensors. key: which
    * dict of a nested file ("model", "state.ema"; "/": the top level); NULL or "": the most likely
@@ -123,6 +124,10 @@ int ct_weights_likeliest(const ct_weights_parts_t *list);
 int ct_weights_parts_text(const ct_weights_parts_t *list, ct_str_t *out);
 /** Closes the file; \a f may be all zero: nothing to close. */
 void ct_weights_close(ct_weights_file_t *f);
+/** Returns 1 if the file holds the weights of Conv1D layers (ct_param_t.conv1d) as in x out:
+ * files of formats with conv1d = 1, unless the file's text "conv1d" says otherwise ("in,out" or
+ * "out,in"). The name and the shape of a tensor do not tell: a square weight has both. */
+int ct_weights_conv1d(const ct_weights_file_t *f);
 /** Reads all of tensor \a i into \a to as float32, converting the file's type. CT_ERR_FORMAT names
  * file and tensor if its type cannot be converted. */
 int ct_weights_floats(const ct_weights_file_t *f, int i, float *to);

@@ -21,6 +21,7 @@ typedef struct matcher {
   const ct_names_known_t *known; /* NULL: names are used as they are */
   ct_match_t *m;
   int unwrapped; /* 1: names contained wrapper prefixes */
+  int in_out;    /* ct_weights_conv1d() */
 } matcher_t;
 
 /* ---- lists of names ---- */
@@ -86,6 +87,13 @@ static int is_replaced(const ct_init_opts_t *o, const char *name)
   return 0;
 }
 
+/* Returns the shape that parameter p has in the file. */
+static ct_shape_t shape_in_file(const matcher_t *x, const ct_param_t *p)
+{
+  ct_shape_t s = p->spec.shape;
+  return p->conv1d && x->in_out ? ct_shape(2, s.dim[1], s.dim[0]) : s;
+}
+
 static int has_shape(const ct_tensor_t *t, const ct_shape_t *s)
 {
   if (t->ndim == 0) return s->ndim == 1 && s->dim[0] == 1; /* a scalar */
@@ -143,11 +151,12 @@ static int misfit(matcher_t *x, const ct_param_t *p, const ct_tensor_t *t)
 {
   int rc = CT_OK;
   ct_str_t what = {0};
+  ct_shape_t shape = shape_in_file(x, p);
   x->m->misfits++;
   CT_TRY(ct_str_add(&what, " is "));
   CT_TRY(add_dims(&what, t->ndim, t->dim));
   CT_TRY(ct_str_add(&what, " in the file and "));
-  CT_TRY(add_dims(&what, p->spec.shape.ndim, p->spec.shape.dim));
+  CT_TRY(add_dims(&what, shape.ndim, shape.dim));
   CT_TRY(ct_str_add(&what, " in the model"));
   CT_TRY(match_add(&x->m->lines[MISFITS], p->name, what.data));
 out:
@@ -174,7 +183,8 @@ static int judge_param(matcher_t *x, int i)
     return match_add(&m->lines[MISSING], p->name, "");
   }
   x->f->ops->tensor(x->f->w, m->from[i], &t);
-  if (has_shape(&t, &p->spec.shape)) {
+  ct_shape_t shape = shape_in_file(x, p);
+  if (has_shape(&t, &shape)) {
     m->taken++;
     return CT_OK;
   }
@@ -330,7 +340,7 @@ int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init
                   ct_match_t *out)
 {
   int rc = CT_OK;
-  matcher_t x = {.f = f, .g = g, .o = o, .prefix = o->strip_prefix};
+  matcher_t x = {.f = f, .g = g, .o = o, .prefix = o->strip_prefix, .in_out = ct_weights_conv1d(f)};
   *out = (ct_match_t){0};
   CT_TRY(check_replaced(o, g));
   CT_TRY(match_names(&x, out));
@@ -432,6 +442,23 @@ int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g
   CT_TRY(ct_match_open(formats, path, g, o, f, m));
 out:
   ct_mem_free(path);
+  return rc;
+}
+
+int ct_match_read(const ct_weights_file_t *f, int i, const ct_param_t *p, float *to)
+{
+  int rc = CT_OK;
+  float *plain = NULL;
+  int64_t rows = p->spec.shape.dim[0], columns = p->spec.shape.dim[1];
+  if (!p->conv1d || !ct_weights_conv1d(f)) return ct_weights_floats(f, i, to);
+  plain = ct_mem_array(p->count, sizeof *plain, "a weight to transpose");
+  CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_weights_floats(f, i, plain));
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++)
+      to[r * columns + c] = plain[c * rows + r];
+out:
+  ct_mem_free(plain);
   return rc;
 }
 

@@ -1,6 +1,8 @@
 /* Weight files of any format: finds the format of a file, and reads tensors as float32. */
 #include "weights/ct_weights.h"
 
+#include <string.h>
+
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
@@ -98,6 +100,12 @@ void ct_weights_close(ct_weights_file_t *f)
   if (f->ops) f->ops->close(f->w);
   ct_mem_free(f->path);
   *f = (ct_weights_file_t){0};
+}
+
+int ct_weights_conv1d(const ct_weights_file_t *f)
+{
+  const char *order = f->ops->text(f->w, "conv1d");
+  return order ? strcmp(order, "in,out") == 0 : f->ops->conv1d;
 }
 
 int ct_weights_floats(const ct_weights_file_t *f, int i, float *to)

@@ -15,6 +15,7 @@ enum { MAX = 12 };
 struct ct_weights {
   ct_tensor_t tensor[MAX];
   int n;
+  const char *conv1d; /* text of the file */
 };
 
 static int fake_count(const ct_weights_t *w)
@@ -27,7 +28,21 @@ static void fake_tensor(const ct_weights_t *w, int i, ct_tensor_t *out)
   *out = w->tensor[i];
 }
 
-static const ct_weights_ops_t fake_ops = {.count = fake_count, .tensor = fake_tensor};
+static const char *fake_text(const ct_weights_t *w, const char *name)
+{
+  return strcmp(name, "conv1d") == 0 ? w->conv1d : NULL;
+}
+
+static int fake_read(ct_weights_t *w, int i, int64_t first, int64_t n, void *to)
+{
+  (void)w;
+  for (int64_t k = 0; k < n; k++)
+    ((float *)to)[k] = (float)(100 * i + first + k);
+  return CT_OK;
+}
+
+static const ct_weights_ops_t fake_ops = {
+    .count = fake_count, .tensor = fake_tensor, .text = fake_text, .read = fake_read};
 
 static const int64_t conv[] = {4, 2, 3, 3}, four[] = {4}, head[] = {3, 16}, three[] = {3},
                      other[] = {5, 16}, five[] = {5};
@@ -310,6 +325,58 @@ static void two_tensors_of_one_name_are_refused(void)
   close_rig(&r);
 }
 
+/* One square Conv1D and one that is not; the last layer is an ordinary linear one. */
+static const char conv1ds[] = "layers:\n"
+                              "  - flatten\n"
+                              "  - linear: {out: 2, bias: false, conv1d: true}\n"
+                              "    name: square\n"
+                              "  - linear: {out: 3, bias: false, conv1d: true}\n"
+                              "    name: wide\n"
+                              "  - linear: {out: 2, bias: false}\n"
+                              "    name: fc\n";
+
+static void check_conv1d(rig_t *r, const float *square, const float *wide)
+{
+  static const float fc[] = {200, 201, 202, 203, 204, 205};
+  const float *const expected[] = {square, wide, fc};
+  float got[6];
+  CT_ASSERT_OK(match(r));
+  check(r, 3, 0, 0, 0);
+  for (int p = 0; p < 3; p++) {
+    CT_ASSERT_OK(ct_match_read(&r->f, p, &r->g->param[p], got));
+    CT_ASSERT_ARRAY(got, expected[p], r->g->param[p].count, 0);
+  }
+}
+
+/* The file says which way it holds them, since the shape of a square one does not. */
+static void a_conv1d_is_transposed_by_the_file_not_by_its_shape(void)
+{
+  static const int64_t square[] = {2, 2}, in_out[] = {2, 3}, out_in[] = {3, 2};
+  static const ct_tensor_t list[] = {{"square.weight", CT_ELEM_F32, 2, square, 4},
+                                     {"wide.weight", CT_ELEM_F32, 2, in_out, 6},
+                                     {"fc.weight", CT_ELEM_F32, 2, in_out, 6}};
+  ct_weights_ops_t pytorch = fake_ops;
+  rig_t r;
+  open_rig(&r);
+  ct_graph_free(r.g);
+  r.g = make(conv1ds, image(2, 1, 1), 2);
+  memcpy(r.w.tensor, list, sizeof list);
+  r.w.n = 3;
+  r.w.conv1d = "in,out";
+  check_conv1d(&r, (float[]){0, 2, 1, 3}, (float[]){100, 103, 101, 104, 102, 105});
+  r.w.conv1d = NULL; /* as usual for the format */
+  pytorch.conv1d = 1;
+  r.f.ops = &pytorch;
+  check_conv1d(&r, (float[]){0, 2, 1, 3}, (float[]){100, 103, 101, 104, 102, 105});
+  r.w.conv1d = "out,in";
+  CT_ASSERT_OK(match(&r));
+  check(&r, 2, 0, 1, 0);
+  CT_ASSERT_TEXT(r.m.lines[1].data, "wide.weight is [2, 3] in the file and [3, 2] in the model");
+  r.w.tensor[1].dim = out_in;
+  check_conv1d(&r, (float[]){0, 1, 2, 3}, (float[]){100, 101, 102, 103, 104, 105});
+  close_rig(&r);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(all_fits),
@@ -321,6 +388,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_prefix_of_most_names_is_found),
                                     CT_TEST(wrappers_are_left_out),
                                     CT_TEST(known_names_become_ours),
+                                    CT_TEST(a_conv1d_is_transposed_by_the_file_not_by_its_shape),
                                     CT_TEST(two_tensors_of_one_name_are_refused),
                                     CT_TEST_END};
   return ct_test_main("match", tests, argc, argv);

@@ -362,6 +362,7 @@ static int pth_probe(FILE *f)
 
 const ct_weights_ops_t ct_weights_pth = {
     .format = {"PyTorch", {".pth", ".pt", ".bin", ".ckpt", ".pt2"}, pth_probe},
+    .conv1d = 1,
     .open = pth_open_file,
     .parts = list_parts,
     .count = pth_count,

@@ -197,6 +197,7 @@ static int probe(FILE *f)
 
 const ct_weights_ops_t ct_weights_safetensors = {
     .format = {"safetensors", {".safetensors", ".safetensors.index.json"}, probe},
+    .conv1d = 1,
     .open = open_file,
     .count = count,
     .tensor = tensor,
