@@ -10,6 +10,8 @@ typedef struct ct_family {
   const char *name;   /**< "resnet" */
   const char *depths; /**< accepted depths, "18|34|50"; "": any; checked before build */
   int64_t depth;      /**< default depth, used if model.depth is 0 */
+  int language;       /**< 1: over tokens; the number `model.layers` is its depth, and `model.vocab`
+                           the number of classes */
   const char *help;   /**< one line */
   /** Appends the layers for samples of shape g->input; the last layer must have the output N x
    * classes. */

@@ -96,6 +96,8 @@ typedef enum { CT_STEM_AUTO, CT_STEM_IMAGENET, CT_STEM_CIFAR } ct_stem_t;
 typedef enum { CT_NORM_BATCH, CT_NORM_INSTANCE, CT_NORM_GROUP, CT_NORM_NONE } ct_norm_t;
 /** Values of the key `model.upsample`. */
 typedef enum { CT_UPSAMPLE_TRANSPOSED, CT_UPSAMPLE_LINEAR } ct_upsample_t;
+/** Values of the keys `bias` and `tie`, whose default depends on the family. */
+typedef enum { CT_AUTO, CT_NO, CT_YES } ct_auto_t;
 /** Values of the key `model.head`. */
 typedef enum { CT_VIT_CLASS, CT_VIT_FIELD } ct_vit_head_t;
 
@@ -107,7 +109,8 @@ typedef struct ct_model_opts {
   ct_opt_texts_t class_names; /**< names of the classes in order; none: classes are numbers */
   ct_opt_doubles_t input;     /**< dims of a sample; none: the dims of the data's samples */
   ct_opt_texts_t inputs;      /**< shapes of the extra inputs, "NAME=16" or "NAME=3x32x32" */
-  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the hidden state */
+  ct_opt_doubles_t hidden; /**< mlp: widths of the hidden layers; lstm: width of the hidden state;
+                                0: the family's default */
   double dropout;          /**< vgg, densenet, mobilenet_v2, cosmoflow; < 0: the family's default */
   int stem;                /**< resnet: ct_stem_t */
   int64_t patch[2];        /**< vit: height and width */
@@ -119,6 +122,17 @@ typedef struct ct_model_opts {
   int64_t groups;          /**< unet: groups of CT_NORM_GROUP */
   int upsample;            /**< unet: ct_upsample_t */
   int padding_mode;        /**< unet: as of convolutions: zeros, reflect, replicate, circular */
+  int64_t kv_heads,
+      head_dim;           /**< of the families over tokens, as all down to pad_id; 0: as `heads`,
+                                   dim / heads */
+  int64_t vocab, context; /**< 0: the classes, and the tokens of a sample */
+  double eps;             /**< 0: the family's default */
+  int activation;         /**< 0: the family's; else gelu, gelu_tanh, relu, silu */
+  int bias, tie;          /**< ct_auto_t */
+  double rope_theta, rope_factor, rope_low, rope_high, rope_context;
+  int rope_scaling; /**< ct_rope_scaling_t */
+  int token_dropout;
+  int64_t mask_id, pad_id; /**< -1: none */
   ct_yaml_t *layers;       /**< the list of layers, or NULL */
   char *from;              /**< the .pt2 file that the layers come from; "": none */
   ct_opt_texts_t tied;     /**< further names of parameters, "NAME=PARAMETER" */
@@ -135,6 +149,10 @@ int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
  * configuration can be used without the data.  \a extra: extra inputs, or NULL. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
+
+/** Local.  Makes `layers` that is a number, of a family over tokens, its depth, and `vocab` the
+ * number of classes. */
+int ct_model_read_numbers(ct_model_opts_t *o, const char *where);
 
 /** Local.  Returns a note for the user about a choice that the family makes from the sample shape,
  * or NULL. */
@@ -162,6 +180,11 @@ void ct_graph_free(ct_graph_t *g);
  * in2: second input, or -2 for none.  After a failure the graph can only be freed. */
 int ct_graph_add(ct_graph_t *g, int *id, const char *name, const char *kind, int in, int in2,
                  const char *opts, ...) __attribute__((format(printf, 7, 8)));
+
+/** Local.  Appends layers given as items of `model.layers`. */
+int ct_graph_add_text(ct_graph_t *g, const char *text);
+/** Local.  Gives the parameter \a of a further name in state dicts. */
+int ct_graph_tie(ct_graph_t *g, const char *name, const char *of);
 
 /** Sets a prefix, "layer%d.%d.", for the names in later calls of ct_graph_add(); NULL: none. */
 int ct_graph_prefix(ct_graph_t *g, const char *words, ...) __attribute__((format(printf, 2, 3)));

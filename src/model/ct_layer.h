@@ -13,10 +13,12 @@
 typedef enum {
   CT_INIT_ZERO,
   CT_INIT_ONE,
-  CT_INIT_FILL,        /**< scale */
-  CT_INIT_UNIFORM,     /**< in [-scale, scale) */
-  CT_INIT_NORMAL,      /**< mean 0, standard deviation scale */
-  CT_INIT_TRUNC_NORMAL /**< CT_INIT_NORMAL truncated to [-2, 2], as torch.nn.init.trunc_normal_ */
+  CT_INIT_FILL,         /**< scale */
+  CT_INIT_UNIFORM,      /**< in [-scale, scale) */
+  CT_INIT_NORMAL,       /**< mean 0, standard deviation scale */
+  CT_INIT_TRUNC_NORMAL, /**< CT_INIT_NORMAL truncated to [-2, 2], as torch.nn.init.trunc_normal_ */
+  CT_INIT_SINUSOID      /**< a matrix: row r has sin(a), cos(a) in columns 2k and 2k + 1, a = r /
+                        10000^(2k / columns) */
 } ct_init_t;
 
 /** Value of ct_param_spec_t.buffer: a buffer that checkpoints hold, but state dicts do not. */

@@ -17,7 +17,10 @@
   X(lstm)           \
   X(vit)            \
   X(unet)           \
-  X(deeplabv3plus)
+  X(deeplabv3plus)  \
+  X(gpt2)           \
+  X(llama)          \
+  X(esm2)
 
 #define X(name) extern const ct_family_t ct__family_##name;
 FAMILIES(X)

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,7 +96,8 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   int rc = CT_OK;
   const ct_layer_t *last = &g->layer[ct_graph_output(g, 0)];
   char shape[80];
-  int by_pixel = last->out.ndim > 2 && last->out.dim[1] == classes;
+  const ct_shape_t *y = &last->out;
+  int by_pixel = y->ndim > 2 && (y->dim[1] == classes || y->dim[y->ndim - 1] == classes);
   if (ct_graph_outputs(g) > 1) return CT_OK; /* the losses say what each must be */
   if (last->out.batch != 1)
     CT_FAIL(CT_ERR_SHAPE, "the %s layer '%s' (%s) gives %s, whose first dim does not count samples",
@@ -442,6 +444,12 @@ static float truncated(float scale, uint64_t seed, uint32_t sub, uint64_t i)
   }
 }
 
+static float sinusoid(int64_t row, int64_t column, int64_t columns)
+{
+  double angle = (double)row * pow(10000, -(double)(column / 2 * 2) / (double)columns);
+  return (float)(column % 2 ? cos(angle) : sin(angle));
+}
+
 void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *out)
 {
   const ct_param_t *p = &g->param[param];
@@ -466,6 +474,9 @@ void ct_graph_init_param(const ct_graph_t *g, int param, uint64_t seed, float *o
       break;
     case CT_INIT_TRUNC_NORMAL:
       out[i] = truncated(scale, seed, sub, (uint64_t)i);
+      break;
+    case CT_INIT_SINUSOID:
+      out[i] = sinusoid(i / p->spec.shape.dim[1], i % p->spec.shape.dim[1], p->spec.shape.dim[1]);
       break;
     }
   }

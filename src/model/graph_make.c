@@ -14,9 +14,10 @@
 #include "base/ct_mem.h"
 
 const ct_opt_t ct_model_rows[] = {
-    CT_OPT_TEXT(ct_model_opts_t, family, "",
-                "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, "
-                "lstm, vit, unet, deeplabv3plus; leave it empty if layers are given"),
+    CT_OPT_TEXT(
+        ct_model_opts_t, family, "",
+        "model family: mlp, lenet, resnet, vgg, vgg_bn, densenet, mobilenet_v2, cosmoflow, "
+        "lstm, vit, unet, deeplabv3plus, gpt2, llama, esm2; leave it empty if layers are given"),
     CT_OPT_INT(ct_model_opts_t, depth, "0", 0, 10000,
                "depth of the family, such as 50 (resnet); 0: its default"),
     CT_OPT_INT(ct_model_opts_t, classes, "0", 0, 1 << 30, "number of classes; 0: that of the data"),
@@ -29,8 +30,11 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_TEXTS(ct_model_opts_t, inputs, "",
                  "shapes of extra inputs, such as [meta=16, wave=1x64]; empty: those of the data; "
                  "stored in checkpoints"),
-    CT_OPT_DOUBLES(ct_model_opts_t, hidden, "[128]",
-                   "widths of the hidden layers (mlp), width of the hidden state (lstm)"),
+    CT_OPT_DOUBLES(
+        ct_model_opts_t, hidden, "0",
+        "widths of the hidden layers (mlp), width of the hidden state (lstm); 0: 128; of "
+        "the MLP blocks (gpt2, llama, esm2); 0: 4 * dim, llama: 8/3 of dim, rounded up to "
+        "a multiple of 256"),
     CT_OPT_DOUBLE(ct_model_opts_t, dropout, "-1", -1, 0.999,
                   "drop probability of the family's dropout layers; below 0: its default"),
     CT_OPT_CHOICE(ct_model_opts_t, stem, "auto", "auto|imagenet|cifar",
@@ -38,8 +42,10 @@ const ct_opt_t ct_model_rows[] = {
                   "cifar: 3x3 convolution with stride 1; auto: cifar for images under 64 pixels"),
     CT_OPT_PAIR(ct_model_opts_t, patch, "4", 1, 4096,
                 "height and width of a patch, in pixels (vit)"),
-    CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20, "features of a token (vit)"),
-    CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16, "attention heads; must divide dim (vit)"),
+    CT_OPT_INT(ct_model_opts_t, dim, "64", 1, 1 << 20,
+               "features of a token (vit, gpt2, llama, esm2)"),
+    CT_OPT_INT(ct_model_opts_t, heads, "4", 1, 1 << 16,
+               "attention heads; must divide dim (vit, gpt2, llama, esm2)"),
     CT_OPT_INT(ct_model_opts_t, mlp, "0", 0, 1 << 24,
                "hidden width of the MLP blocks (vit); 0: 4 * dim"),
     CT_OPT_CHOICE(ct_model_opts_t, head, "class", "class|field",
@@ -58,7 +64,46 @@ const ct_opt_t ct_model_rows[] = {
     CT_OPT_CHOICE(
         ct_model_opts_t, padding_mode, "zeros", "zeros|reflect|replicate|circular",
         "what the padding of 3x3 convolutions holds (unet); circular: fields are periodic"),
-    CT_OPT_NODE(ct_model_opts_t, layers, "list of layers, in place of a family"),
+    CT_OPT_INT(ct_model_opts_t, kv_heads, "0", 0, 1 << 16,
+               "heads of keys and values, each for heads / kv_heads heads of queries (llama); 0: "
+               "as many as heads"),
+    CT_OPT_INT(ct_model_opts_t, head_dim, "0", 0, CT_ROPE_MOST,
+               "features of a head (llama, esm2); 0: dim / heads"),
+    CT_OPT_INT(ct_model_opts_t, vocab, "0", 0, 1 << 24,
+               "tokens that there are (gpt2, llama, esm2); 0: the classes of the data"),
+    CT_OPT_INT(
+        ct_model_opts_t, context, "0", 0, 1 << 24,
+        "places that gpt2's table has; most tokens of a sample (gpt2, llama, esm2); 0: those "
+        "of the data's samples"),
+    CT_OPT_DOUBLE(ct_model_opts_t, eps, "0", 0, 1,
+                  "added by normalisations (gpt2, llama, esm2); 0: 1e-5"),
+    CT_OPT_CHOICE(ct_model_opts_t, activation, "auto", "auto|gelu|gelu_tanh|relu|silu",
+                  "of the MLP blocks; auto: gelu_tanh (gpt2), silu (llama), gelu (esm2); nanoGPT "
+                  "has gelu"),
+    CT_OPT_CHOICE(ct_model_opts_t, bias, "auto", "auto|false|true",
+                  "linear layers and layer normalisations have biases; auto: yes (gpt2, esm2), no "
+                  "(llama)"),
+    CT_OPT_CHOICE(ct_model_opts_t, tie, "auto", "auto|false|true",
+                  "the head has the weight of the embedding; auto: yes (gpt2, esm2), no (llama)"),
+    CT_OPT_DOUBLE(ct_model_opts_t, rope_theta, "10000", 1e-3, 1e12,
+                  "base of the frequencies of rotation (llama, esm2)"),
+    CT_OPT_CHOICE(ct_model_opts_t, rope_scaling, "none", "none|linear|llama3",
+                  "scaling of the frequencies for longer contexts (llama, esm2)"),
+    CT_OPT_DOUBLE(ct_model_opts_t, rope_factor, "8", 1e-3, 1e6, "divisor of scaled frequencies"),
+    CT_OPT_DOUBLE(ct_model_opts_t, rope_low, "1", 1e-3, 1e6,
+                  "llama3: frequencies with fewer turns in rope_context are scaled"),
+    CT_OPT_DOUBLE(ct_model_opts_t, rope_high, "4", 1e-3, 1e6,
+                  "llama3: frequencies with more turns in rope_context are not"),
+    CT_OPT_DOUBLE(ct_model_opts_t, rope_context, "8192", 1, 1e12,
+                  "llama3: context of the first training"),
+    CT_OPT_BOOL(ct_model_opts_t, token_dropout, "false",
+                "rows of the mask token are 0, and the others are scaled (esm2)"),
+    CT_OPT_INT(ct_model_opts_t, mask_id, "-1", -1, 1 << 24, "the mask token (esm2); -1: none"),
+    CT_OPT_INT(ct_model_opts_t, pad_id, "-1", -1, 1 << 24,
+               "token whose row of the embedding gets no gradient; -1: none"),
+    CT_OPT_NODE(ct_model_opts_t, layers,
+                "list of layers, in place of a family; or the number of layers (gpt2, llama, "
+                "esm2)"),
     CT_OPT_PATH(ct_model_opts_t, from, "", NULL,
                 "file of torch.export.save() (.pt2) to take layers and initial weights from, in "
                 "place of a family"),
@@ -223,6 +268,25 @@ out:
   return rc;
 }
 
+int ct_model_read_numbers(ct_model_opts_t *o, const char *where)
+{
+  int rc = CT_OK;
+  const ct_family_t *f = find_family(o->family);
+  int64_t n;
+  if (!f || !f->language) return CT_OK;
+  if (o->vocab && !o->classes) o->classes = o->vocab;
+  if (!o->layers || o->layers->kind != CT_YAML_SCALAR) return CT_OK;
+  if (ct_text_int(o->layers->text, &n) != CT_OK || n < 1 || n > 10000) {
+    rc = ct_err_set(CT_ERR_USAGE, __FILE__, __LINE__,
+                    "model.layers: '%s' is not a number of layers, 1 to 10000", o->layers->text);
+    return ct_err_location(rc, where, o->layers->line);
+  }
+  o->depth = n;
+  ct_yaml_free(o->layers);
+  o->layers = NULL;
+  return CT_OK;
+}
+
 const char *ct_model_remark(const ct_model_opts_t *o, const ct_shape_t *sample)
 {
   const ct_family_t *f = find_family(o->family ? o->family : "");
@@ -238,6 +302,9 @@ static int build_family(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes
   char shape[80];
   if (!f) return unknown_family(name);
   if (!own.depth) own.depth = f->depth;
+  double usual[] = {128};
+  if (!f->language && own.hidden.n == 1 && own.hidden.v[0] == 0)
+    own.hidden = (ct_opt_doubles_t){usual, 1};
   if (o->stem && strcmp(name, "resnet") != 0)
     CT_FAIL(CT_ERR_USAGE, "model.stem is given, but has no meaning with model.family %s", name);
   CT_TRY(check_depth(f, own.depth));
@@ -291,30 +358,39 @@ out:
   return rc;
 }
 
-/* Reads "NAME=PARAMETER". */
-static int read_tie(const ct_graph_t *g, const char *text, ct_tied_t *out)
+int ct_graph_tie(ct_graph_t *g, const char *name, const char *of)
 {
   int rc = CT_OK;
-  const char *at = strchr(text, '=');
-  if (!at || at == text || (size_t)(at - text) >= sizeof out->name)
-    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': expected NAME=PARAMETER", text);
-  memcpy(out->name, text, (size_t)(at - text));
-  out->param = ct_graph_find_param(g, at + 1);
-  if (out->param < 0)
-    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': the model has no parameter %s", text, at + 1);
-  if (ct_graph_find_param(g, out->name) >= 0)
-    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': %s is a parameter of its own", text, out->name);
+  ct_tied_t tie;
+  void *grown = ct_mem_array(g->ties + 1, sizeof *g->tied, "names of parameters");
+  if (!grown) return CT_ERR_NOMEM;
+  if (g->ties) memcpy(grown, g->tied, (size_t)g->ties * sizeof *g->tied);
+  ct_mem_free(g->tied);
+  g->tied = grown;
+  ct_text_fit(tie.name, sizeof tie.name, "%s", name);
+  tie.param = ct_graph_find_param(g, of);
+  if (tie.param < 0)
+    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': the model has no parameter %s", name, of);
+  if (ct_graph_find_param(g, name) >= 0)
+    CT_FAIL(CT_ERR_USAGE, "model.tied: '%s' is a parameter of its own", name);
+  g->tied[g->ties++] = tie;
 out:
   return rc;
 }
 
+/* Reads a list of "NAME=PARAMETER". */
 static int read_ties(ct_graph_t *g, const ct_opt_texts_t *tied)
 {
   int rc = CT_OK;
-  g->tied = ct_mem_array(tied->n + 1, sizeof *g->tied, "names of parameters");
-  CT_TRY(g->tied ? CT_OK : CT_ERR_NOMEM);
-  for (; g->ties < tied->n; g->ties++)
-    CT_TRY(read_tie(g, tied->v[g->ties], &g->tied[g->ties]));
+  for (int i = 0; i < tied->n; i++) {
+    char name[CT_NAME_MAX];
+    const char *text = tied->v[i], *at = strchr(text, '=');
+    if (!at || at == text || (size_t)(at - text) >= sizeof name)
+      CT_FAIL(CT_ERR_USAGE, "model.tied: '%s': expected NAME=PARAMETER", text);
+    memcpy(name, text, (size_t)(at - text));
+    name[at - text] = '\0';
+    CT_TRY(ct_graph_tie(g, name, at + 1));
+  }
 out:
   return rc;
 }

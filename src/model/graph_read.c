@@ -306,15 +306,11 @@ static void input_name(const ct_graph_t *g, int in, char name[CT_NAME_MAX])
 static int read_text(ct_graph_t *g, const ct_str_t *text, int *id)
 {
   int rc = CT_OK, first = g->layers;
-  ct_yaml_t *list = NULL;
-  CT_TRY(ct_yaml_parse(text->data, strlen(text->data), "layers", &list));
-  for (const ct_yaml_t *node = list->child; node; node = node->next)
-    CT_TRY(read_layer(g, node, NULL));
+  CT_TRY(ct_graph_add_text(g, text->data));
   *id = g->layers - 1;
   for (int i = first; i < *id; i++)
     g->layer[i].inserted = 1;
 out:
-  ct_yaml_free(list);
   return rc;
 }
 
@@ -351,6 +347,18 @@ static int parse_options(const char *fmt, va_list args, const char *name, ct_yam
   text[n + 1] = '}';
   text[n + 2] = '\0';
   return ct_yaml_parse(text, (size_t)n + 2, name, out);
+}
+
+int ct_graph_add_text(ct_graph_t *g, const char *text)
+{
+  int rc = CT_OK;
+  ct_yaml_t *list = NULL;
+  CT_TRY(ct_yaml_parse(text, strlen(text), "layers", &list));
+  for (const ct_yaml_t *node = list->child; node; node = node->next)
+    CT_TRY(read_layer(g, node, NULL));
+out:
+  ct_yaml_free(list);
+  return rc;
 }
 
 int ct_graph_prefix(ct_graph_t *g, const char *words, ...)

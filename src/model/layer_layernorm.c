@@ -112,3 +112,37 @@ const ct_layer_ops_t ct__layer_layernorm = {
     .op = CT_OP_LNORM,
     .attributes = layernorm_attributes,
 };
+
+/* ---- torch.nn.RMSNorm ---- */
+
+static const ct_opt_t rmsnorm_rows[] = {
+    CT_OPT_DOUBLE(layernorm_t, eps, "1.1920928955078125e-07", 0, 1,
+                  "added to the mean of squares; the default is PyTorch's"),
+    CT_OPT_DOUBLES(layernorm_t, shape, "", "sizes of the last dims; none: of one dim"),
+    CT_OPT_BOOL(layernorm_t, elementwise_affine, "true", "trained scale"), CT_OPT_END};
+
+static int rmsnorm_params(const void *opts, const ct_shape_t *in,
+                          ct_param_spec_t spec[CT_LAYER_PARAMS])
+{
+  layernorm_params(opts, in, spec);
+  return 1;
+}
+
+static void rmsnorm_attributes(const void *opts, ct_op_desc_t *d)
+{
+  layernorm_attributes(opts, d);
+  d->u.lnorm.rms = 1;
+}
+
+const ct_layer_ops_t ct__layer_rmsnorm = {
+    .kind = "rmsnorm",
+    .help = "division by the root mean square over the last dims, with trained scale",
+    .opts_bytes = sizeof(layernorm_t),
+    .opts = rmsnorm_rows,
+    .inputs = 1,
+    .general = 1,
+    .infer = layernorm_infer,
+    .params = rmsnorm_params,
+    .op = CT_OP_LNORM,
+    .attributes = rmsnorm_attributes,
+};

@@ -12,6 +12,8 @@ enum { MOST_ROWS = 1 << 24 };
 
 typedef struct {
   int64_t rows, dim, padding_idx;
+  double weight_std;
+  int sinusoidal;
 } embedding_t;
 
 /* No padding_idx. */
@@ -23,7 +25,12 @@ enum { NONE = -(1 << 30) };
 
 static const ct_opt_t embedding_rows[] = {
     CT_OPT_INT(embedding_t, rows, NULL, 1, MOST_ROWS, "rows of the table: indices are below it"),
-    CT_OPT_INT(embedding_t, dim, NULL, 1, 1 << 30, "elements of a row"), PADDING(embedding_t),
+    CT_OPT_INT(embedding_t, dim, NULL, 1, 1 << 30, "elements of a row"),
+    PADDING(embedding_t),
+    CT_OPT_DOUBLE(embedding_t, weight_std, "1", 0, 1e3,
+                  "standard deviation of the normal initial values"),
+    CT_OPT_BOOL(embedding_t, sinusoidal, "false",
+                "the table is a constant: sines and cosines of the row (Vaswani et al. 2017)"),
     CT_OPT_END};
 
 static int rows_grow(const ct_shape_t *ids, int ndim, const int64_t *dim, ct_shape_t *out)
@@ -60,7 +67,11 @@ static int embedding_params(const void *opts, const ct_shape_t *in,
   spec[0] = (ct_param_spec_t){.suffix = "weight",
                               .shape = ct_shape(2, o->rows, o->dim),
                               .init = CT_INIT_NORMAL,
-                              .scale = 1};
+                              .scale = o->weight_std};
+  if (o->sinusoidal) {
+    spec[0].init = CT_INIT_SINUSOID;
+    spec[0].buffer = CT_CONSTANT;
+  }
   return 1;
 }
 

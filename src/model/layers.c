@@ -103,6 +103,7 @@
   X(softshrink)       \
   X(threshold)        \
   X(glu)              \
+  X(swiglu)           \
   X(prelu)            \
   X(scale)            \
   X(random)           \
@@ -125,7 +126,12 @@
   X(logsumexp)        \
   X(cumsum)           \
   X(layernorm)        \
+  X(rmsnorm)          \
   X(embedding)        \
+  X(position)         \
+  X(positions)        \
+  X(rope)             \
+  X(pool_steps)       \
   X(rows)             \
   X(attention)        \
   X(tokens)           \

@@ -10,6 +10,7 @@ libctrain_a_SOURCES += \
   %D%/family_cosmoflow.c \
   %D%/family_deeplabv3plus.c \
   %D%/family_densenet.c \
+  %D%/family_language.c \
   %D%/family_lenet.c \
   %D%/family_lstm.c \
   %D%/family_mlp.c \
@@ -59,6 +60,7 @@ libctrain_a_SOURCES += \
   %D%/layer_reduce.c \
   %D%/layer_relu.c \
   %D%/layer_reshape.c \
+  %D%/layer_rope.c \
   %D%/layer_rows.c \
   %D%/layer_scale.c \
   %D%/layer_sdpa.c \
@@ -71,6 +73,7 @@ libctrain_a_SOURCES += \
   %D%/layer_upsample.c \
   %D%/layer_usual.c \
   %D%/layer_usual.h \
+  %D%/layer_valid.c \
   %D%/layer_window.c \
   %D%/layer_window.h \
   %D%/layers.c \

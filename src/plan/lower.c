@@ -272,7 +272,8 @@ static int emit(lowering_t *lo, int i, ct_plan_op_t *op)
   for (int k = 0; k < CT_OP_INPUTS; k++) {
     op->in[k] = k < l->inputs ? shaped(lo, l->in[k], tall) : -1;
     if (k < l->inputs && op->in[k] < 0) return CT_ERR_NOMEM;
-    if (op->in[k] >= 0) grad |= p->value[op->in[k]].grad;
+    /* no gradient passes through an index */
+    if (op->in[k] >= 0 && !(ct_op_indices(&op->desc) >> k & 1)) grad |= p->value[op->in[k]].grad;
   }
   op->out = ct__plan_value(p, &op->desc.y, grad);
   int o = op->out < 0 ? -1 : ct__plan_op(p, op);

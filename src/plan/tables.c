@@ -79,7 +79,8 @@ int ct__plan_passes(const ct_plan_t *p, const ct_plan_op_t *op)
   int inputs = ct_op_adds_second(&op->desc) ? 1 : CT_OP_INPUTS; /* it computes no gradient of x2 */
   if (!p->o.training) return passes;
   for (int k = 0; k < inputs; k++)
-    if (op->in[k] >= 0 && p->value[op->in[k]].grad) passes |= CT_BWD_DATA;
+    if (op->in[k] >= 0 && p->value[op->in[k]].grad && !(ct_op_indices(&op->desc) >> k & 1))
+      passes |= CT_BWD_DATA;
   if (op->trained) passes |= CT_BWD_PARAM;
   if (op->desc.kind == CT_OP_BNORM && op->desc.u.bnorm.sync) {
     passes |= CT_FWD_STATS;

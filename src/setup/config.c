@@ -219,6 +219,7 @@ static int read_tree(ct_config_t *c, const ct_yaml_t *root)
   CT_TRY(ct_schedule_read(&c->schedule, c->where));
   CT_TRY(ct_transforms_expand(c->transforms));
   CT_TRY(ct_transforms_expand(c->val_transforms));
+  CT_TRY(ct_model_read_numbers(&c->model, c->where));
   CT_TRY(ct_layers_expand(c->model.layers));
 out:
   return rc;
