@@ -10,5 +10,6 @@ libctrain_a_SOURCES += \
   %D%/onnx_products.c \
   %D%/onnx_quant.c \
   %D%/onnx_rnn.c \
+  %D%/onnx_rope.c \
   %D%/onnx_tensor.c \
   %D%/onnx_windows.c

@@ -15,5 +15,9 @@ void ct__onnx_upsample(ct__onnx_t *o, const ct__onnx_layer_t *l);
 /* onnx_rnn.c */
 void ct__onnx_lstm(ct__onnx_t *o, const ct__onnx_layer_t *l);
 void ct__onnx_gru(ct__onnx_t *o, const ct__onnx_layer_t *l);
+/* onnx_rope.c */
+void ct__onnx_position(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_rope(ct__onnx_t *o, const ct__onnx_layer_t *l);
+void ct__onnx_rmsnorm(ct__onnx_t *o, const ct__onnx_layer_t *l);
 
 #endif

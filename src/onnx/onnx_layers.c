@@ -143,6 +143,10 @@ static void batchnorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 
 static void layernorm(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
+  if (l->d->u.lnorm.rms) {
+    ct__onnx_rmsnorm(o, l);
+    return;
+  }
   const char *weight = ct__onnx_param(o, l->id, 0), *bias = ct__onnx_param(o, l->id, 1);
   ct__onnx_node(o, "LayerNormalization", OUT(l->y), IN(l->x, weight, bias));
   ct__onnx_int(o, "axis", -(l->d->u.lnorm.dims ? l->d->u.lnorm.dims : 1));
@@ -364,6 +368,8 @@ static void (*const writers[CT_OP_COUNT])(ct__onnx_t *o, const ct__onnx_layer_t 
     [CT_OP_UPSAMPLE] = ct__onnx_upsample,
     [CT_OP_STRIDED] = strided,
     [CT_OP_ROWS] = table_rows,
+    [CT_OP_POSITION] = ct__onnx_position,
+    [CT_OP_ROPE] = ct__onnx_rope,
     [CT_OP_OPERAND] = operand,
     [CT_OP_EXPR] = expr,
     [CT_OP_RANDOM] = random_numbers,
