@@ -103,6 +103,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/families.test \
+  %D%/python/language.test \
   %D%/python/metrics2.test \
   %D%/python/mllog.test \
   %D%/python/nets.test \
@@ -202,6 +203,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_tokens.py \
   %D%/python/check_token_windows.py \
   %D%/python/check_families.py \
+  %D%/python/check_language.py \
   %D%/python/check_images.py \
   %D%/python/field_nets.py \
   %D%/python/check_pth.py \

@@ -624,6 +624,69 @@ case("layernorm-channels-again", image(out=4), [layer("layernorm", "norm", dim=1
      init={"norm.weight": (0.5, 1)})
 for name, start, dim in (("rows", row(), -1), ("channels", image(out=4), 1), ("sequence", sequence(), 1)):
     case(f"glu-{name}", start, [layer("glu", dim=dim)], lambda net, x, d=dim: F.glu(x, d))
+
+
+class Gated(nn.Module):
+    def __init__(self, width, hidden, bias=False):
+        super().__init__()
+        self.gate_proj, self.up_proj = nn.Linear(width, hidden, bias), nn.Linear(width, hidden, bias)
+        self.down_proj = nn.Linear(hidden, width, bias)
+
+
+case("rmsnorm", sequence(), [layer("rmsnorm", "norm")], lambda net, x: net.norm(x), {"norm": nn.RMSNorm(5)},
+     init={"norm.weight": (0.5, 1)})
+case("rmsnorm-2", image(out=4), [layer("rmsnorm", "norm", shape=[5, 6], eps=1e-3)], lambda net, x: net.norm(x),
+     {"norm": nn.RMSNorm((5, 6), 1e-3)}, init={"norm.weight": (0.5, 1)})
+case("rmsnorm-plain", sequence(), [layer("rmsnorm", elementwise_affine=False, eps=1e-4)],
+     lambda net, x: F.rms_norm(x, (5,), eps=1e-4))
+case("swiglu", sequence(), [layer("swiglu", "mlp", hidden=7)],
+     lambda net, x: net.mlp.down_proj(F.silu(net.mlp.gate_proj(x)) * net.mlp.up_proj(x)), {"mlp": Gated(5, 7)})
+case("swiglu-gelu", row(), [layer("swiglu", "mlp", hidden=4, activation="gelu_tanh", bias=True)],
+     lambda net, x: net.mlp.down_proj(F.gelu(net.mlp.gate_proj(x), approximate="tanh") * net.mlp.up_proj(x)),
+     {"mlp": Gated(6, 4, True)})
+
+
+def turn(x, places, theta, factor, pairs):
+    """Rotates the pairs, [..., 2] of complex numbers, of x: N x T x heads x features."""
+    angle = places[..., None] * torch.tensor([theta ** (-2 * i / x.shape[-1]) for i in range(x.shape[-1] // 2)]) / factor
+    z = torch.view_as_complex(pairs(x).contiguous()) * torch.polar(torch.ones_like(angle), angle)[..., None, :]
+    return torch.view_as_real(z)
+
+
+def rope(x, heads, interleaved, places=None, theta=1e4, factor=1, dim=None):
+    dim = dim or x.shape[2] // heads
+    places = torch.arange(x.shape[1]).expand(x.shape[:2]) if places is None else places
+    own, rest = x[..., : heads * dim].unflatten(2, (heads, dim)), x[..., heads * dim :]
+    if interleaved:
+        y = turn(own, places, theta, factor, lambda v: v.unflatten(-1, (-1, 2))).flatten(-2)
+    else:
+        y = turn(own, places, theta, factor, lambda v: torch.stack(v.chunk(2, -1), -1)).transpose(-1, -2).flatten(-2)
+    return torch.cat([y.flatten(2), rest], 2)
+
+
+case("rope", sequence(out=12), [layer("rope", heads=3)], lambda net, x: rope(x, 3, False))
+case("rope-interleaved", sequence(out=12), [layer("rope", heads=2, head_dim=4, pairing="interleaved", theta=50)],
+     lambda net, x: rope(x, 2, True, theta=50, dim=4))
+case("rope-places", row(5), IDS + [layer("embedding", "table", "places", rows=7, dim=4),
+                                   layer("positions", "at", "places", relative=True),
+                                   layer("rope", of=["table", "at"], head_dim=2, scaling="linear", factor=4)],
+     lambda net, x: rope(net.table(ids(x)), 2, False, torch.arange(5) - ids(x), factor=4),
+     {"table": nn.Embedding(7, 4)}, branches=0)
+case("position", sequence(), [layer("position", "at", rows=6)], lambda net, x: x + net.at.weight[:4],
+     {"at": nn.Embedding(6, 5)})
+waves = lambda i, k: [np.sin, np.cos][k % 2](i * 10000.0 ** (-(k // 2 * 2) / 5))
+case("position-sinusoidal", sequence(), [layer("position", "at", rows=4, sinusoidal=True)],
+     lambda net, x: x + torch.tensor([[waves(i, k) for k in range(5)] for i in range(4)]).to(x))
+VALID = IDS + [layer("cumsum", "count", "places", dim=1), layer("le", "mask", "count", value=6),
+               layer("embedding", "table", "places", rows=7, dim=3)]
+valid = lambda x: (ids(x).cumsum(1) <= 6).to(x)[..., None]
+pools = {"mean": lambda v, m: (v * m).sum(1) / m.sum(1), "max": lambda v, m: v.where(m > 0, -torch.inf).amax(1),
+         "last": lambda v, m: v[torch.arange(len(v)), m[..., 0].sum(1).long() - 1]}
+for mode, of in pools.items():
+    case(f"pool_steps-{mode}", row(5), VALID + [layer("pool_steps", of="table", mode=mode, mask="mask")],
+         lambda net, x, of=of: of(net.table(ids(x)), valid(x)), {"table": nn.Embedding(7, 3)}, branches=0)
+    case(f"pool_steps-{mode}-all", sequence(), [layer("pool_steps", mode=mode)],
+         lambda net, x, of=of: of(x, torch.ones_like(x[..., :1])))
 case("identity", image(), [layer("identity", "same"), layer("add", of=["same", "in"])], lambda net, x: x + x)
 for kind, make in {"gru": nn.GRU, "lstm": nn.LSTM}.items():
     start = sequence(5, 3, 4)

@@ -33,6 +33,9 @@ class Case:
         self.layers, self.net, self.x, self.target, self.loss_keys, self.loss = layers, net, x, target, loss_keys, loss
         self.frozen, self.keys, self.steps, self.shapes = frozen or {}, keys or {}, steps, shapes or {}
         self.rename = rename or {}  # names of the module: the program's
+        self.extra = {}  # extra inputs by name: arguments of the module behind x
+        self.predict = ()  # further arguments of predict
+        self.turned = ()  # names of weights that files hold transposed
         self.optim = None  # else PyTorch's of case.keys['optim'], a function of parameters; gradients are not compared
         for tensor in [*net.parameters(), *net.buffers()]:  # what float32 can hold: both begin from the same numbers
             if tensor.is_floating_point():
@@ -57,7 +60,7 @@ def off(got, want, floor=0.0):
 def rate_of(case):
     """A learning rate with which a few steps do not run away."""
     net = copy.deepcopy(case.net)
-    case.loss(net(case.x.double()), case.target).backward()
+    case.loss(net(case.x.double(), **case.extra), case.target).backward()
     return 0.05 / max(1.0, 4 * max([float(p.grad.abs().max()) for p in net.parameters() if p.grad is not None] or [1]))
 
 
@@ -68,10 +71,10 @@ def train_torch(case, rate, dtype=torch.float64):
     optim = (case.optim or (lambda p: torch.optim.SGD(p, lr=rate, momentum=MOMENTUM)))(net.parameters())
     out = {}
     with torch.no_grad():
-        out["forward"] = copy.deepcopy(net).eval()(x).double().numpy()
+        out["forward"] = copy.deepcopy(net).eval()(x, **case.extra).double().numpy()
     for step in range(case.steps):
         optim.zero_grad()
-        loss = case.loss(net(x), target)
+        loss = case.loss(net(x, **case.extra), target)
         loss.backward()
         out[f"loss {step + 1}"] = loss.item()
         if step == 0:
@@ -79,7 +82,7 @@ def train_torch(case, rate, dtype=torch.float64):
         optim.step()
     out["state"] = {k: v.double().numpy() for k, v in net.state_dict().items()}
     with torch.no_grad():
-        out["eval"] = case.loss(net.eval()(x), target).item()
+        out["eval"] = case.loss(net.eval()(x, **case.extra), target).item()
     return out
 
 
@@ -90,6 +93,8 @@ def write(case, directory, rate, device):
     with h5py.File(f"{directory}/data.h5", "w") as h:
         h["images"] = case.x.float().numpy()
         h["labels"] = case.target.float().numpy() if case.target.is_floating_point() else case.target.int().numpy()
+        for k, v in case.extra.items():
+            h[k] = v[:, None].float().numpy()
         if case.x.dim() >= 4:
             h["images"].attrs["layout"] = "NCHW" if case.x.dim() == 4 else "NCDHW"
     keys = {
@@ -107,6 +112,8 @@ def write(case, directory, rate, device):
     }
     if case.target.is_floating_point():
         keys["model"]["classes"] = case.target.shape[1]
+    if case.extra:
+        keys["data"]["input"] = ["images", *case.extra]
     for section, more in case.keys.items():
         if more.get("kind"):  # another optimizer, with its own keys alone
             keys[section] = {}
@@ -120,7 +127,7 @@ def train_program(case, program, directory, forward):
     out = {}
     if forward:
         run(program, directory, "predict", "c.yaml", "--checkpoint", "init.safetensors", "--input", "data.h5", "--output",
-            "out.h5")
+            "out.h5", *case.predict)
         with h5py.File(f"{directory}/out.h5") as h:
             out["forward"] = h["outputs"][...]
     run(program, directory, "train", "c.yaml")
@@ -133,8 +140,9 @@ def train_program(case, program, directory, forward):
     ckpt = f"{directory}/run/checkpoints/step-%08d.h5"
     with h5py.File(ckpt % 1) as first, h5py.File(ckpt % case.steps) as last:
         name = lambda k: case.rename.get(k, k)
-        out["grad"] = None if case.optim else {k: first["optim/momentum_buffer/" + name(k)][...] for k, _ in case.net.named_parameters()}
-        out["state"] = {k: last["model/" + name(k)][...] for k in case.net.state_dict()}
+        turn = lambda k, v: v.T if k in case.turned else v
+        out["grad"] = None if case.optim else {k: turn(k, first["optim/momentum_buffer/" + name(k)][...]) for k, _ in case.net.named_parameters()}
+        out["state"] = {k: turn(k, last["model/" + name(k)][...]) for k in case.net.state_dict()}
         for name, value in case.frozen.items():
             if off(last["model/" + name][...], value.float().numpy()) > 0:
                 raise Refused(f"{name} is frozen and moved")
