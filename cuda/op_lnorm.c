@@ -1,5 +1,5 @@
-/* Layer normalization over the last dims, or by their root mean square. Saved from forward to backward: mean and 1 / std per
- * row. */
+/* Layer normalization over the last dims, or by their root mean square. Saved from forward to
+ * backward: mean and 1 / std per row. */
 #include "cuda/gpu.h"
 #include "cuda/kernels/lnorm.h"
 

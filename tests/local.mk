@@ -426,7 +426,7 @@ check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
 %C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
-%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_expr.c %D%/conform/draw_sizes.c %D%/conform/draws.c
+%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
@@ -448,7 +448,8 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/drawn.c \
   %D%/conform/draws.c \
   %D%/conform/draw_expr.c \
-  %D%/conform/draw_pool.c \
+  %D%/conform/draw_rope.c \
+    %D%/conform/draw_pool.c \
   %D%/conform/draw_sizes.c \
   %D%/conform/draw_sizes.h \
   %D%/conform/gradient.c \
@@ -469,6 +470,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases_volume.c \
   %D%/conform/draw.c \
   %D%/conform/draw_expr.c \
+  %D%/conform/draw_rope.c \
   %D%/conform/draw_pool.c \
   %D%/conform/draw_sizes.c \
   %D%/conform/draw_sizes.h \

@@ -8,6 +8,7 @@
 #include "backend/ct_expr.h"
 #include "backend/ct_int8.h"
 #include "backend/ct_op_loss.h"
+#include "backend/ct_op_modes.h"
 #include "backend/ct_resize.h"
 #include "backend/ct_rope.h"
 #include "base/ct_types.h"
@@ -180,14 +181,6 @@ typedef enum {
 #undef X
 } ct_reduction_t;
 
-/** The distributions of CT_OP_RANDOM. */
-typedef enum {
-  CT_RANDOM_NORMAL,  /**< mean 0, variance 1 */
-  CT_RANDOM_UNIFORM, /**< in [0, 1) */
-  CT_RANDOM_BERNOULLI,
-  CT_RANDOM_COUNT
-} ct_random_t;
-
 /** Masks of SDPA. */
 typedef enum {
   CT_MASK_NONE,
@@ -205,15 +198,6 @@ enum {
   CT_RED_COUNT = 0 CT_RED_LIST(X)
 #undef X
 };
-
-/** What STRIDED reads at an index outside of a dim of x. */
-typedef enum {
-  CT_EDGE_VALUE,     /**< a constant */
-  CT_EDGE_REFLECT,   /**< the element as far inside; the border is not repeated */
-  CT_EDGE_REPLICATE, /**< the nearest element */
-  CT_EDGE_WRAP,      /**< the index modulo the size */
-  CT_EDGE_COUNT
-} ct_edge_t;
 
 enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
 

@@ -9,6 +9,7 @@ libctrain_a_SOURCES += \
   %D%/ct_matmul.h \
   %D%/ct_op.h \
   %D%/ct_op_loss.h \
+  %D%/ct_op_modes.h \
   %D%/ct_random.h \
   %D%/ct_resize.h \
   %D%/ct_rope.h \

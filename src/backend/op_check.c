@@ -371,15 +371,8 @@ static const char *check_rows(const ct_op_desc_t *d)
   return NULL;
 }
 
-static const char *check_position(const ct_op_desc_t *d)
-{
-  return ct_position_check(d);
-}
-
-static const char *check_rope(const ct_op_desc_t *d)
-{
-  return ct_rope_check(d);
-}
+#define check_position ct_position_check
+#define check_rope     ct_rope_check
 
 static const char *check_operand(const ct_op_desc_t *d)
 {

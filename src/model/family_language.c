@@ -1,5 +1,5 @@
-/* Transformers over tokens, with the topology, parameter names and initial weights of Hugging Face's
- * GPT2LMHeadModel, LlamaForCausalLM and EsmForMaskedLM (ESM-2).  A sample is one window of tokens;
+/* Transformers over tokens, with the topology, parameter names and initial weights of Hugging
+ * Face's GPT2LMHeadModel, LlamaForCausalLM and EsmForMaskedLM (ESM-2).  A sample is one window of tokens;
  * the output has the features of all tokens, T x vocab.
  *
  * An extra input `first` (N x T: the place of the first token of each token's document) limits

@@ -1,6 +1,5 @@
-/* Gated linear units: torch.nn.GLU, the first half of a dim times the sigmoid of the second one; and
- * the gated block of two layers of transformers (Shazeer, "GLU variants improve transformer",
- * 2020). */
+/* Gated linear units: torch.nn.GLU, the first half of a dim times the sigmoid of the second one;
+ * and the gated block of transformers (Shazeer, "GLU variants improve transformer", 2020). */
 #include "model/layer_dims.h"
 #include "model/layer_usual.h"
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- layer normalisation (Ba et al., 2016), as torch.nn.LayerNorm over the last dims; with `rms` as
- * torch.nn.RMSNorm ---- */
+/* ---- layer normalisation (Ba et al., 2016), as torch.nn.LayerNorm over the last dims; with `rms`
+ * as torch.nn.RMSNorm ---- */
 
 typedef struct row {
   int64_t wide;

@@ -25,6 +25,9 @@ typedef struct sdpa_row {
 /** Makes the case \a r; cases_reduce.c. */
 void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r);
 
+/** draw_rope.c */
+void draw_position(dice_t *d, op_case_t *c);
+void draw_rope(dice_t *d, op_case_t *c);
 /** draw_expr.c */
 void draw_expr(dice_t *d, op_case_t *c);
 void draw_random(dice_t *d, op_case_t *c);

@@ -93,6 +93,72 @@ static void state_dicts_of_fields_are_the_references(void)
   }
 }
 
+/* ---- families over tokens ---- */
+
+/* The sum of FNV-1a over the lines of parameters of transformers' GPT2LMHeadModel (weights of Conv1D
+ * transposed), LlamaForCausalLM and EsmForMaskedLM (without contact_head), as named_parameters()
+ * lists them: a tied head once. */
+static uint64_t names_sum(const ct_graph_t *g)
+{
+  uint64_t sum = 0;
+  char shape[80], line[200];
+  for (int i = 0; i < g->params; i++) {
+    if (g->param[i].spec.buffer) continue;
+    snprintf(line, sizeof line, "%s %s\n", g->param[i].name,
+             ct_shape_text(&g->param[i].spec.shape, shape, sizeof shape));
+    sum += fnv(line, 0xcbf29ce484222325u);
+  }
+  return sum;
+}
+
+static void state_dicts_of_languages_are_transformers(void)
+{
+  static const struct {
+    const char *yaml;
+    int64_t vocab, count;
+    uint64_t sum;
+  } nets[] = {
+      {"{family: gpt2, dim: 768, heads: 12, context: 1024}", 50257, 124439808, 0x5b61a7b143e81b7d},
+      {"{family: gpt2, depth: 24, dim: 1024, heads: 16, context: 1024}", 50257, 354823168,
+       0x11d453e86cc894c3},
+      {"{family: gpt2, depth: 36, dim: 1280, heads: 20, context: 1024}", 50257, 774030080,
+       0x7eb078648619d29f},
+      {"{family: gpt2, depth: 48, dim: 1600, heads: 25, context: 1024}", 50257, 1557611200,
+       0xb9b6032391a8ef67},
+      {"{family: llama, depth: 32, dim: 4096, heads: 32}", 32000, 6738415616, 0x214e639629facb2},
+      {"{family: llama, depth: 32, dim: 4096, heads: 32, kv_heads: 8, hidden: 14336}", 128256,
+       8030261248, 0x880b53a413e9b6c},
+      {"{family: llama, depth: 16, dim: 2048, heads: 32, kv_heads: 8, hidden: 8192, tie: true}",
+       128256, 1235814400, 0xd44c4d6a0ae22588},
+      {"{family: esm2, depth: 6, dim: 320, heads: 20}", 33, 7512353, 0xc9aec5e8be0206ea},
+  };
+  for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
+    ct_graph_t *g = make(nets[i].yaml, ct_shape(2, 1, 16), nets[i].vocab);
+    if (!g) continue;
+    CT_ASSERT_INT(ct_graph_count(g), nets[i].count);
+    if (names_sum(g) != nets[i].sum) printf("# %s\n", nets[i].yaml);
+    CU_ASSERT(names_sum(g) == nets[i].sum);
+    ct_graph_free(g);
+  }
+}
+
+static void languages_refuse_what_does_not_fit(void)
+{
+  static const struct {
+    const char *yaml, *words;
+  } bad[] = {{"{family: gpt2, dim: 60, heads: 7}", "does not divide model.dim"},
+             {"{family: llama, dim: 64, heads: 4, kv_heads: 3}", "does not divide model.heads"},
+             {"{family: gpt2, kv_heads: 2}", "no meaning with family gpt2"},
+             {"{family: gpt2, context: 8}", "less than the 16 tokens"},
+             {"{family: llama, hidden: [2, 3]}", "one whole number"},
+             {"{family: llama, dim: 12, heads: 4}", "even number"},
+             {"{family: esm2, token_dropout: true}", "mask_id"}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    ct_graph_t *g;
+    CT_ASSERT_FAILS(make_for(bad[i].yaml, ct_shape(2, 1, 16), 50, &g), CT_ERR_USAGE, bad[i].words);
+  }
+}
+
 /* ---- initial values ---- */
 
 static void assert_deviation(const ct_graph_t *g, const char *name, double sd)
@@ -134,6 +200,26 @@ static void families_begin_as_torchvision(void)
   assert_deviation(g, "features.2.conv.1.0.weight", sqrt(2.0 / (96 * 9)));
   assert_deviation(g, "features.2.conv.2.weight", sqrt(2.0 / 24));
   assert_deviation(g, "classifier.1.weight", 0.01);
+  ct_graph_free(g);
+}
+
+static void languages_begin_as_gpt2(void)
+{
+  ct_graph_t *g = make("{family: gpt2, depth: 8, dim: 96}", ct_shape(2, 1, 16), 200);
+  if (!g) return;
+  assert_deviation(g, "transformer.wte.weight", 0.02);
+  assert_deviation(g, "transformer.wpe.weight", 0.02);
+  assert_deviation(g, "transformer.h.7.attn.c_attn.weight", 0.02);
+  assert_deviation(g, "transformer.h.7.attn.c_proj.weight", 0.02 / 4);
+  assert_deviation(g, "transformer.h.0.mlp.c_proj.weight", 0.02 / 4);
+  assert_deviation(g, "transformer.h.0.mlp.c_proj.bias", 0);
+  assert_deviation(g, "transformer.h.0.ln_1.weight", 1);
+  ct_graph_free(g);
+  g = make("{family: llama, depth: 2, dim: 96}", ct_shape(2, 1, 16), 200);
+  if (!g) return;
+  assert_deviation(g, "lm_head.weight", 0.02);
+  assert_deviation(g, "model.layers.0.mlp.up_proj.weight", 0.02);
+  assert_deviation(g, "model.layers.1.mlp.down_proj.weight", 0.01);
   ct_graph_free(g);
 }
 
@@ -310,6 +396,9 @@ int main(int argc, char **argv)
                                     CT_TEST(families_begin_as_torchvision),
                                     CT_TEST(state_dicts_of_fields_are_the_references),
                                     CT_TEST(deeplab_begins_as_its_reference),
+                                    CT_TEST(state_dicts_of_languages_are_transformers),
+                                    CT_TEST(languages_refuse_what_does_not_fit),
+                                    CT_TEST(languages_begin_as_gpt2),
                                     CT_TEST(fields_have_the_size_of_the_sample),
                                     CT_TEST(families_of_fields_refuse_what_they_cannot_do),
                                     CT_TEST(dropout_is_the_familys_or_the_given),

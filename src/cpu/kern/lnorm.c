@@ -1,4 +1,5 @@
-/* Layer normalisation over the last dims, or by their root mean square.  Saved for backward: mean and 1 / std of each row. */
+/* Layer normalisation over the last dims, or by their root mean square.  Saved for backward: mean
+ * and 1 / std of each row. */
 #include "cpu/kern/loops.h"
 #include "base/ct_err.h"
 #include <string.h>
