@@ -23,9 +23,9 @@ typedef struct ct_format {
 /** Returns 1 if \a path ends in one of the suffixes. */
 int ct_format_has_suffix(const ct_format_t *f, const char *path);
 /** Finds the format of \a path among \a n formats; *out is its index.  The suffix decides, without
- * opening the file; if no suffix matches, the first format whose probe recognizes the content of
- * the file.  CT_ERR_IO: the file cannot be read; CT_ERR_FORMAT names the file and the known
- * formats. */
+ * opening the file; if none or several match, the first format whose probe recognizes the content
+ * of the file, of those that match.  CT_ERR_IO: the file cannot be read; CT_ERR_FORMAT names the
+ * file and the known formats. */
 int ct_format_find(const ct_format_t *const formats[], int n, const char *path, int *out);
 
 /** Returns advice for files of common types that are not supported, to append to a message; "":

@@ -25,8 +25,10 @@ int ct_format_has_suffix(const ct_format_t *f, const char *path)
   return 0;
 }
 
-/* Probes the file for each format; *found: n if none recognizes it. */
-static int probe_all(const ct_format_t *const formats[], int n, const char *path, int *found)
+/* Probes the file for each format, or for those with its suffix; *found: n if none recognizes it.
+ */
+static int probe_all(const ct_format_t *const formats[], int n, int by_suffix, const char *path,
+                     int *found)
 {
   int rc = CT_OK;
   FILE *f = NULL;
@@ -35,6 +37,7 @@ static int probe_all(const ct_format_t *const formats[], int n, const char *path
   f = fopen(path, "rbe");
   if (!f) CT_FAIL(CT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   for (*found = 0; *found < n; (*found)++) {
+    if (by_suffix && !ct_format_has_suffix(formats[*found], path)) continue;
     fseek(f, 0, SEEK_SET); /* rewind() would clear the error */
     if (formats[*found]->probe && formats[*found]->probe(f)) break;
     if (ferror(f)) CT_FAIL(CT_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
@@ -88,9 +91,13 @@ int ct_format_find(const ct_format_t *const formats[], int n, const char *path, 
 {
   int rc = CT_OK;
   ct_str_t all = {0};
-  for (*out = 0; *out < n; (*out)++)
-    if (ct_format_has_suffix(formats[*out], path)) return CT_OK;
-  CT_TRY(probe_all(formats, n, path, out));
+  int first = n, same = 0; /* formats with the suffix */
+  for (int i = n - 1; i >= 0; i--)
+    if (ct_format_has_suffix(formats[i], path)) first = i, same++;
+  *out = first;
+  if (same == 1) return CT_OK;
+  CT_TRY(probe_all(formats, n, same > 1, path, out));
+  if (same > 1 && *out == n) *out = first;
   if (*out < n) goto out;
   CT_TRY(list_formats(formats, n, &all));
   CT_FAIL(CT_ERR_FORMAT, "%s: is in no format that can be read here; there are %s%s", path,

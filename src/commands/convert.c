@@ -33,6 +33,8 @@ int ct_cmd_convert(const ct_args_t *a, const ct_topo_t *topo, int *status)
   if (strcmp(in, a->rest[0]) != 0) ct_log(CT_LOG_INFO, "using the model of %s", in);
   if (ct_onnx_is_name(out)) {
     CT_TRY(ct_convert_onnx(in, out, a));
+  } else if (ct_convert_is_directory(out)) {
+    CT_TRY(ct_convert_hf(in, out, a));
   } else if (!ct_convert_format(out)) {
     CT_TRY(list_suffixes(&all));
     CT_FAIL(CT_ERR_USAGE, "convert: '%s' has the suffix of no format that is written: %s", out,

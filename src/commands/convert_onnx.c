@@ -35,10 +35,10 @@ static int take_config(model_t *m, const ct_args_t *a)
   const char *given = ct_args_get(a, "config");
   char where[CT_PATH_MAX];
   size_t bytes;
-  const char *own = given ? NULL : m->file.ops->text(m->file.w, "config");
+  ct_str_t own = {0};
   if (given) CT_TRY(ct_file_read(given, &m->text, &bytes));
-  if (own) m->text = ct_mem_strdup(own);
-  if (own && !m->text) CT_TRY(CT_ERR_NOMEM);
+  if (!given) CT_TRY(ct_weights_config(&m->file, &own));
+  if (!given) m->text = own.data;
   if (!m->text)
     CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration: name that of its model with --config FILE",
             m->path);

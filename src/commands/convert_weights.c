@@ -15,21 +15,26 @@
 #include "base/ct_mem.h"
 #include "setup/ct_config.h"
 #include "hdf5io/ct_h5.h"
+#include "weights/ct_init.h"
 #include "weights/ct_names.h"
 
-enum { PIECE = 1 << 19, TEXTS = 2 }; /* PIECE: elements per read */
+enum { PIECE = 1 << 19, TEXTS = 3 }; /* PIECE: elements per read */
 
 typedef struct job {
   const char *in, *out;
   ct_weights_file_t file;
   const ct_weights_ops_t *to;
-  ct_tensor_t *list; /* tensors to write; their names are owned */
-  int *from;         /* [n]: their numbers in the file */
-  int n, changed;    /* changed: number of tensors whose type changes */
+  ct_tensor_t *list;    /* tensors to write; their names are owned */
+  int *from;            /* [n]: their numbers in the file */
+  int64_t (*turned)[2]; /* [n]: dims of transposed ones */
+  int n, changed;       /* changed: number of tensors whose type changes */
   int64_t bytes;
   ct_opt_texts_t rename;
   ct_str_t config;
   ct_config_t model; /* the file's own configuration; zero: none */
+  ct_graph_t *graph; /* of that configuration, or NULL */
+  int *transposed;   /* 1 for each tensor of the file to transpose; NULL: none */
+  const char *order; /* text "conv1d" of the new file, or NULL */
 } job_t;
 
 const ct_weights_ops_t *ct_convert_format(const char *out)
@@ -99,6 +104,11 @@ static int add_tensor(job_t *j, int i, const char *as, const char *prefix)
   ct_elem_t type = type_written(j, t->type);
   j->changed += type != t->type;
   j->bytes += t->count * (ct_elem_bits(type) / 8);
+  if (j->transposed && j->transposed[i]) {
+    j->turned[j->n][0] = t->dim[1];
+    j->turned[j->n][1] = t->dim[0];
+    t->dim = j->turned[j->n];
+  }
   t->type = type;
   t->name = name.data;
   name.data = NULL;
@@ -160,13 +170,54 @@ out:
   return rc;
 }
 
-/* Reads the configuration of the file, which says what is no part of a state dict; a checkpoint
- * keeps all. */
+/* Reads the configuration of the file and makes its graph, if it says enough. */
 static int read_own_config(job_t *j)
 {
-  const char *text = j->file.ops->text(j->file.w, "config");
-  if (!text || j->to == &ct_weights_hdf5) return CT_OK;
-  return ct_config_parse(&j->model, text, strlen(text), j->in, NULL, 0);
+  int rc = CT_OK;
+  ct_str_t text = {0};
+  ct_shape_t input;
+  ct_inputs_t extra;
+  const ct_model_opts_t *o = &j->model.model;
+  rc = ct_weights_config(&j->file, &text);
+  if (rc == CT_ERR_FORMAT) goto none; /* a config.json of another kind of model */
+  if (rc != CT_OK || !text.len) goto out;
+  CT_TRY(ct_config_parse(&j->model, text.data, text.len, j->in, NULL, 0));
+  CT_TRY(ct_model_input(o, &input));
+  CT_TRY(ct_model_inputs(o, &extra));
+  if (input.ndim && o->classes)
+    CT_TRY(ct_graph_make(o, &input, &extra, o->classes, j->in, &j->graph));
+  goto out;
+none:
+  rc = CT_OK;
+out:
+  ct_str_clear(&text);
+  return rc;
+}
+
+/* Finds the tensors to transpose: weights of Conv1D, between formats that hold them in different
+ * order.  If the file does not say which they are, the new one notes its order. */
+static int find_conv1d(job_t *j, const char *prefix, int n)
+{
+  int rc = CT_OK;
+  ct_match_t m = {0};
+  const ct_graph_t *g = j->graph;
+  ct_init_opts_t rules = {.strip_prefix = (char *)(uintptr_t)prefix, .rename = j->rename};
+  int in_out = ct_weights_conv1d(&j->file);
+  if (in_out == j->to->conv1d) return CT_OK;
+  j->order = in_out ? "in,out" : "out,in";
+  rc = g ? ct_match_make(&j->file, g, &rules, &m) : CT_ERR_FORMAT;
+  if (rc == CT_ERR_FORMAT) return CT_OK;
+  CT_TRY(rc);
+  for (int p = 0; p < g->params; p++)
+    if (g->param[p].conv1d && m.from[p] < 0) goto out;
+  j->transposed = ct_mem_array(n + 1, sizeof *j->transposed, "names of tensors");
+  CT_TRY(j->transposed ? CT_OK : CT_ERR_NOMEM);
+  for (int p = 0; p < g->params; p++)
+    if (g->param[p].conv1d) j->transposed[m.from[p]] = 1;
+  j->order = NULL;
+out:
+  ct_match_clear(&m);
+  return rc;
 }
 
 static int list_tensors(job_t *j, const ct_args_t *a)
@@ -176,16 +227,18 @@ static int list_tensors(job_t *j, const ct_args_t *a)
   if (!prefix) prefix = "";
   CT_TRY(ct_convert_rules(a, &j->rename));
   CT_TRY(read_own_config(j));
+  CT_TRY(find_conv1d(j, prefix, n));
   most = n + j->model.model.tied.n;
   j->list = ct_mem_array(most, sizeof *j->list, "names of tensors");
   j->from = ct_mem_array(most, sizeof *j->from, "names of tensors");
-  CT_TRY(j->list && j->from ? CT_OK : CT_ERR_NOMEM);
+  j->turned = ct_mem_array(most, sizeof *j->turned, "dims of tensors");
+  CT_TRY(j->list && j->from && j->turned ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < n; i++) {
     ct_tensor_t t;
     j->file.ops->tensor(j->file.w, i, &t);
-    if (is_constant(j, t.name)) continue;
+    if (j->to != &ct_weights_hdf5 && is_constant(j, t.name)) continue;
     CT_TRY(add_tensor(j, i, NULL, prefix));
-    CT_TRY(add_tied(j, i, prefix));
+    if (j->to != &ct_weights_hdf5) CT_TRY(add_tied(j, i, prefix));
   }
   CT_TRY(check_names(j));
 out:
@@ -196,14 +249,20 @@ out:
 static int take_config(job_t *j, const ct_args_t *a)
 {
   int rc = CT_OK;
-  const char *given = ct_args_get(a, "config"), *own = j->file.ops->text(j->file.w, "config");
+  const char *given = ct_args_get(a, "config"), *own = NULL;
   char *text = NULL, where[CT_PATH_MAX];
   size_t bytes;
+  ct_str_t read = {0};
   ct_config_t c = {0};
+  rc = ct_weights_config(&j->file, &read);
+  if (rc == CT_ERR_FORMAT) rc = CT_OK; /* a config.json of another kind of model */
+  CT_TRY(rc);
+  own = read.data;
   if (!given && (a->sets == 0 || !own)) {
     if (a->sets > 0)
       CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration that --set could change", j->in);
-    return own ? ct_str_add(&j->config, "%s", own) : CT_OK;
+    j->config = read;
+    return CT_OK;
   }
   if (given) CT_TRY(ct_file_read(given, &text, &bytes));
   ct_text_fit(where, sizeof where, given ? "%s" : "configuration in %s", given ? given : j->in);
@@ -213,16 +272,44 @@ static int take_config(job_t *j, const ct_args_t *a)
 out:
   ct_config_clear(&c);
   ct_mem_free(text);
+  ct_str_clear(&read);
   return rc;
 }
 
 /* ---- writing ---- */
+
+/* Copies a weight with its rows and columns exchanged. */
+static int copy_transposed(const job_t *j, int i, ct_weights_out_t *o)
+{
+  int rc = CT_OK;
+  ct_tensor_t t;
+  j->file.ops->tensor(j->file.w, j->from[i], &t);
+  int convert = j->list[i].type != t.type;
+  size_t size = (size_t)ct_elem_bits(j->list[i].type) / 8;
+  char *from = ct_mem_array(t.count, size, "a weight to transpose");
+  char *to = ct_mem_array(t.count, size, "a weight to transpose");
+  CT_TRY(from && to ? CT_OK : CT_ERR_NOMEM);
+  if (convert)
+    CT_TRY(ct_weights_floats(&j->file, j->from[i], (float *)(void *)from));
+  else
+    CT_TRY(j->file.ops->read(j->file.w, j->from[i], 0, t.count, from));
+  char *at = to;
+  for (int64_t c = 0; c < t.dim[1]; c++)
+    for (int64_t r = 0; r < t.dim[0]; r++, at += size)
+      memcpy(at, from + (size_t)(r * t.dim[1] + c) * size, size);
+  CT_TRY(j->to->put(o, i, 0, t.count, to));
+out:
+  ct_mem_free(from);
+  ct_mem_free(to);
+  return rc;
+}
 
 static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, float *floats)
 {
   int rc = CT_OK;
   ct_tensor_t t;
   int from = j->from[i];
+  if (j->transposed && j->transposed[from]) return copy_transposed(j, i, o);
   j->file.ops->tensor(j->file.w, from, &t);
   int convert = j->list[i].type == CT_ELEM_F32 && t.type != CT_ELEM_F32;
   int64_t first = 0;
@@ -250,6 +337,7 @@ static int write_all(const job_t *j)
   CT_TRY(piece && floats ? CT_OK : CT_ERR_NOMEM);
   if (j->config.len) text[texts++] = (ct_weights_text_t){"config", j->config.data};
   if (versions) text[texts++] = (ct_weights_text_t){"versions", versions};
+  if (j->order) text[texts++] = (ct_weights_text_t){"conv1d", j->order};
   CT_TRY(j->to->create(j->out, j->list, j->n, text, texts, &o));
   for (int i = 0; i < j->n; i++)
     CT_TRY(copy_tensor(j, i, o, piece, floats));
@@ -284,6 +372,9 @@ static void close_job(job_t *j)
     ct_mem_free((char *)(uintptr_t)j->list[i].name);
   ct_mem_free(j->list);
   ct_mem_free(j->from);
+  ct_mem_free(j->turned);
+  ct_mem_free(j->transposed);
+  ct_graph_free(j->graph);
   ct_config_clear(&j->model);
   ct_convert_rules_clear(&j->rename);
   ct_str_clear(&j->config);

@@ -9,6 +9,7 @@
 #include "setup/ct_model_file.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_json.h"
 #include "base/ct_mem.h"
 #include "hdf5io/ct_h5.h"
@@ -43,7 +44,7 @@ static int inspect_open_file(const char *path, const ct_args_t *a, ct_weights_fi
   const ct_weights_ops_t *all[CT_FORMATS + 1] = {0};
   CT_TRY(ct_model_path(path, ct_args_get(a, "checkpoint"), meant, sizeof meant));
   CT_TRY(ct_weights_foreign(meant));
-  CT_TRY(ct_h5_is_checkpoint(meant, &is_checkpoint));
+  if (!ct_file_is_dir(meant)) CT_TRY(ct_h5_is_checkpoint(meant, &is_checkpoint));
   for (int i = 0; ct_builtin_weights[i] && i < CT_FORMATS; i++) {
     int other = ct_builtin_weights[i] == &ct_weights_hdf5 && !is_checkpoint;
     all[i] = other ? &ct_weights_any_hdf5 : ct_builtin_weights[i];

@@ -1,6 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/convert.c \
   %D%/convert.h \
+  %D%/convert_hf.c \
   %D%/convert_int8.c \
   %D%/convert_int8.h \
   %D%/convert_onnx.c \

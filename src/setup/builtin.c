@@ -15,6 +15,7 @@
 #include "hdf5io/ct_h5.h"
 #include "ref/ct_ref.h"
 #include "sim/ct_sim.h"
+#include "weights/llmc/ct_weights_llmc.h"
 #include "weights/pth/ct_weights_pth.h"
 #include "weights/safetensors/ct_weights_safetensors.h"
 
@@ -38,7 +39,7 @@ const ct_reader_ops_t *const ct_builtin_readers[] = {&ct_reader_hdf5, &ct_reader
                                                      &ct_reader_synthetic, NULL};
 const ct_store_ops_t *const ct_builtin_stores[] = {&ct_store_hdf5, NULL};
 const ct_weights_ops_t *const ct_builtin_weights[] = {&ct_weights_hdf5, &ct_weights_safetensors,
-                                                      &ct_weights_pth, NULL};
+                                                      &ct_weights_pth, &ct_weights_llmc, NULL};
 
 /* ---- backends ---- */
 

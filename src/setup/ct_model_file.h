@@ -11,9 +11,9 @@
 int ct_model_is_word(const char *text);
 /** Finds the model file of \a what.  If \a what is a run directory: its best checkpoint if the
  * run's configuration sets checkpoint.best, otherwise its newest valid one; \a word (`best`,
- * `latest`, or NULL) overrides this.  If \a what is a file: the file itself.  CT_ERR_USAGE: a
- * directory without a checkpoint, or an unknown word; CT_ERR_FORMAT: a directory of another
- * program. */
+ * `latest`, or NULL) overrides this.  If \a what is a file or a directory of
+ * Hugging Face: itself.  CT_ERR_USAGE: a directory without a checkpoint, or an unknown word;
+ * CT_ERR_FORMAT: a directory of another program. */
 int ct_model_path(const char *what, const char *word, char *path, size_t cap);
 /** Finds the model file for a configuration whose run.dir has checkpoints.  \a checkpoint is
  * `best`, `latest`, a file, a run directory, or NULL. */

@@ -156,6 +156,9 @@ int64_t ct_setup_order_hash(const ct_sampler_t *s);
  * layers of that file.  CT_ERR_USAGE: the file cannot be read or translated; the message lists the
  * ops that are not supported. */
 int ct_setup_import(ct_config_t *c);
+/** Local.  Sets the keys of the section `model` that are at their defaults to the numbers of the
+ * model in init.from, if that is of another program and of the family.  CT_ERR_USAGE. */
+int ct_setup_numbers(ct_config_t *c);
 /** Local, after ct_config_resolve().  Replaces `from` of normalize in the transforms by the mean
  * and std of each channel.  A file of statistics is relative to \a cwd.  CT_ERR_USAGE, CT_ERR_IO,
  * CT_ERR_FORMAT name the line, the file and the array. */

@@ -224,7 +224,8 @@ out:
 int ct_setup_import(ct_config_t *c)
 {
   int rc = CT_OK, found = 0;
-  if (!c->model.from[0] || c->model.layers) return CT_OK; /* or it is translated already */
+  CT_TRY(ct_setup_numbers(c));
+  if (!c->model.from[0] || c->model.layers) goto out; /* or it is translated already */
   if (c->model.family[0])
     CT_FAIL(CT_ERR_USAGE,
             "%s: model.family and model.from are both given: one of them makes the "

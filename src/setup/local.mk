@@ -26,6 +26,7 @@ libctrain_a_SOURCES += \
   %D%/losses.c \
   %D%/place_weights.c \
   %D%/model_file.c \
+  %D%/model_numbers.c \
   %D%/model_path.c \
   %D%/normalize.c \
   %D%/order.c \

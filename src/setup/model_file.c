@@ -120,12 +120,14 @@ static int parse_model_file(ct_setup_t *s, const ct_args_t *a, const char *path,
                             ct_weights_file_t *w)
 {
   int rc = CT_OK;
-  const char *text = w->ops->text(w->w, "config");
-  if (!text)
+  ct_str_t text = {0};
+  CT_TRY(ct_weights_config(w, &text));
+  if (!text.len)
     CT_FAIL(CT_ERR_USAGE, "%s: carries no configuration: give one, and the file by --checkpoint",
             path);
-  CT_TRY(ct_config_parse(&s->cfg, text, strlen(text), path, a->set, a->sets));
+  CT_TRY(ct_config_parse(&s->cfg, text.data, text.len, path, a->set, a->sets));
 out:
+  ct_str_clear(&text);
   return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "conf/ct_yaml.h"
+#include "weights/hf/ct_hf.h"
 
 static ct_ckpt_which_t which(const char *word)
 {
@@ -50,6 +51,7 @@ int ct_model_path(const char *what, const char *word, char *path, size_t cap)
     CT_FAIL(CT_ERR_USAGE, "--checkpoint %s: needs a run directory, but %s is not one", word, what);
   if (!ct_file_is_dir(what)) return ct_ckpt_follow(what, path, cap);
   CT_TRY(ct_weights_foreign(what));
+  if (ct_hf_find(what, dir, sizeof dir)) return ct_text_format(path, cap, "%s", what);
   CT_TRY(ct_path_join(dir, sizeof dir, what, "checkpoints"));
   CT_TRY(ct_ckpt_of_run(ct_builtin_stores[0], dir, which(word), best_is_on(what), path, cap));
   if (!*path)

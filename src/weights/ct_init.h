@@ -26,6 +26,8 @@ int ct_init_check(const ct_init_opts_t *o);
 /** Mapping of tensors to parameters, and all mismatches. All zero: empty. */
 typedef struct ct_match {
   int *from;                /**< [graph.params]: index of a tensor in the file; -1: none */
+  int *second;              /**< [graph.params]: tensor with a second name of the parameter, such as
+                                 lm_head.weight of a tied head; -1: none */
   int taken;                /**< parameters and buffers that get a tensor of the file */
   int replaced;             /**< parameters and buffers selected by init.replace */
   int missing;              /**< parameters without a tensor */
@@ -42,10 +44,10 @@ typedef struct ct_match {
 
 /** Matches the file's names to the model's. Applies the rules of \a o, and if some of the model's
  * names are still missing, the known naming schemes of other programs (ct_names_known), provided
- * that most names match then. Counters (num_batches_tracked, n_averaged) are ignored, and so are
- * parameters and tensors selected by init.replace. CT_ERR_USAGE: a pattern of init.replace matches
- * no parameter; CT_ERR_FORMAT: two tensors map to one name. Mismatched names or shapes are not
- * errors here; see ct_match_judge(). */
+ * that most names match then. Counters (num_batches_tracked, n_averaged) and buffers of
+ * transformers are ignored, and so are parameters and tensors selected by init.replace.
+ * CT_ERR_USAGE: a pattern of init.replace matches no parameter; CT_ERR_FORMAT: two tensors map to
+ * one name. Mismatched names or shapes are not errors here; see ct_match_judge(). */
 int ct_match_make(const ct_weights_file_t *f, const ct_graph_t *g, const ct_init_opts_t *o,
                   ct_match_t *out);
 /** Opens the dict of the file that o->key names, or without a key the dict whose names match the

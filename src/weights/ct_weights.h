@@ -20,7 +20,8 @@ typedef struct ct_tensor {
   int64_t count;      /**< number of elements: the product of the dims */
 } ct_tensor_t;
 
-/** A text stored in the file; "config" is this program's configuration. */
+/** A text stored in the file; "config" is this program's configuration, see ct_weights_config().
+ */
 typedef struct ct_weights_text {
   const char *name, *text;
 } ct_weights_text_t;
@@ -99,10 +100,11 @@ typedef struct ct_weights_file {
   const ct_weights_ops_t *ops; /**< NULL: not open */
   ct_weights_t *w;
   char *path; /**< owned; resolved path of the file */
+  char *dir;  /**< owned; the directory of Hugging Face that was opened, or NULL */
 } ct_weights_file_t;
 
 /** Opens \a path, resolved by ct_ckpt_follow(), with the matching format (ct_format_find()) of \a
- * formats, which end with NULL. */
+ * formats, which end with NULL. A directory of Hugging Face stands for the weights in it. */
 int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, const char *key,
                     ct_weights_file_t *out);
 /** Opens a file as ct_weights_open() does, if only its texts are needed for now: in a nested file
@@ -122,6 +124,13 @@ int ct_weights_foreign(const char *path);
 int ct_weights_likeliest(const ct_weights_parts_t *list);
 /** Lists the keys of dicts, for a message: "'model', 'ema' and 3 more". */
 int ct_weights_parts_text(const ct_weights_parts_t *list, ct_str_t *out);
+/** Appends the configuration of the file's model: the file's own text "config", or the section
+ * `model` that follows from config.json of its directory or from its text "model" (files of other
+ * programs). Nothing is appended if it has none. CT_ERR_FORMAT: config.json asks for something that
+ * no family has. */
+int ct_weights_config(const ct_weights_file_t *f, ct_str_t *out);
+/** The same without the file's own configuration, as one map: "{family: gpt2, layers: 12, ...}". */
+int ct_weights_model(const ct_weights_file_t *f, ct_str_t *out);
 /** Closes the file; \a f may be all zero: nothing to close. */
 void ct_weights_close(ct_weights_file_t *f);
 /** Returns 1 if the file holds the weights of Conv1D layers (ct_param_t.conv1d) as in x out:

@@ -78,10 +78,23 @@ static const char *const flat_mobilenet_v2[] = {"features.1.conv.0.*=features.1.
                                                 "classifier.bias=classifier.1.bias",
                                                 NULL};
 
+/* GPT2Model, LlamaModel and EsmModel of transformers, which files have without the model around
+ * them; EsmForMaskedLM as transformers 5 writes it, with names that TensorFlow had. */
+static const char *const gpt2[] = {"wte=transformer.wte", "wpe=transformer.wpe", "h=transformer.h",
+                                   "ln_f=transformer.ln_f", NULL};
+static const char *const llama[] = {"embed_tokens=model.embed_tokens", "layers=model.layers",
+                                    "norm=model.norm", NULL};
+static const char *const esm[] = {"embeddings=esm.embeddings", "encoder=esm.encoder",
+                                  "*.LayerNorm.gamma=*.LayerNorm.weight",
+                                  "*.LayerNorm.beta=*.LayerNorm.bias", NULL};
+
 const ct_names_known_t ct_names_known[] = {
     {"", NULL},
     {"timm's names of a vision transformer", timm_vit},
     {"torchvision's old names of a vision transformer", old_vit},
     {"timm's names of MobileNetV2", timm_mobilenet_v2},
     {"names of MobileNetV2 with one Sequential a block", flat_mobilenet_v2},
+    {"names of GPT2Model, without a prefix", gpt2},
+    {"names of LlamaModel, without a prefix", llama},
+    {"names of EsmModel", esm},
     {NULL, NULL}};

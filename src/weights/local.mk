@@ -6,7 +6,11 @@ libctrain_a_SOURCES += \
   %D%/ct_weights.h \
   %D%/ct_weights_store.h \
   %D%/elem.c \
+  %D%/hf/config.c \
+  %D%/hf/ct_hf.h \
   %D%/known_names.c \
+  %D%/llmc/ct_weights_llmc.h \
+  %D%/llmc/llmc.c \
   %D%/match.c \
   %D%/names.c \
   %D%/not_weights.c \
@@ -16,6 +20,7 @@ libctrain_a_SOURCES += \
   %D%/pth/ct_zip.h \
   %D%/pth/dict.c \
   %D%/pth/legacy.c \
+  %D%/pth/nanogpt.c \
   %D%/pth/pickle.c \
   %D%/pth/pickle_nodes.c \
   %D%/pth/pt2.c \

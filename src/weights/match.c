@@ -63,21 +63,32 @@ out:
 
 /* ---- the file's names ---- */
 
-/* Returns 1 for counters: batches in a batchnorm, or updates in
- * torch.optim.swa_utils.AveragedModel. */
-static int is_counter(const char *name)
+static int ends_with(const char *name, const char *end)
 {
-  const char *dot = strrchr(name, '.');
-  return strcmp(dot ? dot + 1 : name, "num_batches_tracked") == 0 ||
-         strcmp(name, "n_averaged") == 0;
+  size_t n = strlen(name), k = strlen(end);
+  return n >= k && strcmp(name + n - k, end) == 0 && (n == k || name[n - k - 1] == '.');
 }
 
-/* Returns 1 for a second name of a parameter. */
-static int is_tied(const ct_graph_t *g, const char *name)
+/* Returns 1 for what the model's arithmetic does not use: counters of batches in a batchnorm or of
+ * updates in torch.optim.swa_utils.AveragedModel; buffers of transformers (the causal mask of
+ * GPT-2, frequencies, places) and its head of contacts. */
+static int is_unused(const ct_tensor_t *t, const char *name)
+{
+  static const char *const ends[] = {"num_batches_tracked", "attn.masked_bias",
+                                     "rotary_emb.inv_freq", "rotary_embeddings.inv_freq",
+                                     "embeddings.position_ids"};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (ends_with(name, ends[i])) return 1;
+  int mask = t->ndim == 4 && t->dim[0] == 1 && t->dim[1] == 1 && ends_with(name, "attn.bias");
+  return mask || strcmp(name, "n_averaged") == 0 || strstr(name, "contact_head.regression.");
+}
+
+/* Returns the parameter of which \a name is a second name, or -1. */
+static int tied_param(const ct_graph_t *g, const char *name)
 {
   for (int i = 0; i < g->ties; i++)
-    if (strcmp(g->tied[i].name, name) == 0) return 1;
-  return 0;
+    if (strcmp(g->tied[i].name, name) == 0) return g->tied[i].param;
+  return -1;
 }
 
 static int is_replaced(const ct_init_opts_t *o, const char *name)
@@ -110,8 +121,9 @@ static int place(matcher_t *x, int i, const char *name)
   ct_tensor_t t, other;
   ct_match_t *m = x->m;
   x->f->ops->tensor(x->f->w, i, &t);
-  int p = ct_graph_find_param(x->g, name);
-  if (p < 0 && (is_counter(name) || is_tied(x->g, name))) return CT_OK;
+  int p = ct_graph_find_param(x->g, name), second = p < 0 ? tied_param(x->g, name) : -1;
+  if (second >= 0) m->second[second] = i;
+  if (p < 0 && (second >= 0 || is_unused(&t, name))) return CT_OK;
   if (is_replaced(x->o, name)) return CT_OK;
   if (p < 0) {
     m->unexpected++;
@@ -213,10 +225,13 @@ static int match_names(matcher_t *x, ct_match_t *out)
   x->m = out;
   *out = (ct_match_t){0};
   out->from = ct_mem_array(x->g->params + 1, sizeof *out->from, "list of weights");
-  CT_TRY(out->from ? CT_OK : CT_ERR_NOMEM);
+  out->second = ct_mem_array(x->g->params + 1, sizeof *out->second, "list of weights");
+  CT_TRY(out->from && out->second ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < x->g->params; i++)
-    out->from[i] = -1;
+    out->from[i] = out->second[i] = -1;
   CT_TRY(place_all(x));
+  for (int i = 0; i < x->g->params; i++)
+    if (out->from[i] < 0) out->from[i] = out->second[i];
   for (int i = 0; i < x->g->params; i++)
     CT_TRY(judge_param(x, i));
 out:
@@ -407,6 +422,34 @@ out:
   return rc;
 }
 
+/* Checks that a tensor with a second name of a parameter has the parameter's values: a head that
+ * was trained apart from the embedding has others. */
+static int check_second(const ct_weights_file_t *f, const ct_graph_t *g, const ct_match_t *m, int p)
+{
+  int rc = CT_OK;
+  ct_tensor_t a, b;
+  float *values[2] = {0};
+  size_t bytes = (size_t)g->param[p].count * sizeof(float);
+  if (m->second[p] < 0 || m->from[p] < 0 || m->second[p] == m->from[p]) return CT_OK;
+  f->ops->tensor(f->w, m->from[p], &a);
+  f->ops->tensor(f->w, m->second[p], &b);
+  int same = a.count == b.count;
+  for (int i = 0; i < 2 && same; i++) {
+    values[i] = ct_mem_alloc(bytes + 1, "tied weights");
+    CT_TRY(values[i] ? CT_OK : CT_ERR_NOMEM);
+    CT_TRY(ct_weights_floats(f, i ? m->second[p] : m->from[p], values[i]));
+  }
+  if (!same || memcmp(values[0], values[1], bytes) != 0)
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: '%s' differs from '%s', but the model uses one parameter for both: an untied head "
+            "needs model.tie: false",
+            f->path, b.name, a.name);
+out:
+  ct_mem_free(values[0]);
+  ct_mem_free(values[1]);
+  return rc;
+}
+
 int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, const ct_graph_t *g,
                   const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m)
 {
@@ -421,13 +464,16 @@ int ct_match_open(const ct_weights_ops_t *const formats[], const char *path, con
     *f = best.f;
     *m = best.m;
     best = (fit_t){0};
-    goto out;
+  } else {
+    CT_TRY(ct_weights_open(formats, path, o->key, f));
+    CT_TRY(ct_match_make(f, g, o, m));
   }
-  CT_TRY(ct_weights_open(formats, path, o->key, f));
-  CT_TRY(ct_match_make(f, g, o, m));
+  for (int p = 0; p < g->params; p++)
+    CT_TRY(check_second(f, g, m, p));
 out:
   ct_match_clear(&best.m);
   ct_weights_close(&best.f);
+  if (rc != CT_OK) ct_match_clear(m);
   if (rc != CT_OK) ct_weights_close(f);
   return rc;
 }
@@ -436,8 +482,8 @@ int ct_match_reopen(const ct_weights_ops_t *const formats[], const ct_graph_t *g
                     const ct_init_opts_t *o, ct_weights_file_t *f, ct_match_t *m)
 {
   int rc = CT_OK;
-  char *path = f->path;
-  f->path = NULL;
+  char *path = ct_mem_strdup(f->dir ? f->dir : f->path);
+  CT_TRY(path ? CT_OK : CT_ERR_NOMEM);
   ct_weights_close(f);
   CT_TRY(ct_match_open(formats, path, g, o, f, m));
 out:
@@ -467,6 +513,7 @@ void ct_match_clear(ct_match_t *m)
   for (size_t i = 0; i < sizeof m->lines / sizeof *m->lines; i++)
     ct_str_clear(&m->lines[i]);
   ct_mem_free(m->from);
+  ct_mem_free(m->second);
   *m = (ct_match_t){0};
 }
 

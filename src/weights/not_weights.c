@@ -11,6 +11,7 @@
 #include "base/ct_format.h"
 #include "base/ct_text.h"
 #include "weights/ct_weights.h"
+#include "weights/hf/ct_hf.h"
 
 enum { HEAD = 512 };
 
@@ -121,10 +122,11 @@ static int has_suffix(const char *dir, const char *suffix)
 static int refuse_directory(const char *dir)
 {
   int rc = CT_OK;
-  static const char *const hub[] = {"model.safetensors.index.json", "model.safetensors",
-                                    "pytorch_model.bin", "diffusion_pytorch_model.safetensors",
+  static const char *const hub[] = {"diffusion_pytorch_model.safetensors",
                                     "open_clip_pytorch_model.bin"};
-  if (has(dir, "checkpoints")) return CT_OK; /* a run directory */
+  char path[CT_PATH_MAX];
+  if (has(dir, "checkpoints")) return CT_OK;            /* a run directory */
+  if (ct_hf_find(dir, path, sizeof path)) return CT_OK; /* of Hugging Face */
   for (size_t i = 0; i < sizeof hub / sizeof *hub; i++)
     if (has(dir, hub[i]))
       CT_FAIL(CT_ERR_FORMAT,
@@ -134,6 +136,11 @@ static int refuse_directory(const char *dir)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: is a model's directory of Hugging Face in several .bin files: write it by "
             "save_pretrained(..., safe_serialization=True), and name model.safetensors.index.json",
+            dir);
+  if (has(dir, "params.json") && has(dir, "consolidated.00.pth"))
+    CT_FAIL(CT_ERR_FORMAT,
+            "%s: is a model's directory of Meta, whose rotary embeddings pair other rows: make one "
+            "of Hugging Face of it by convert_llama_weights_to_hf.py of transformers",
             dir);
   if (has(dir, ".metadata") || has_suffix(dir, ".distcp"))
     CT_FAIL(CT_ERR_FORMAT,

@@ -5,9 +5,11 @@
 
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
+#include "base/ct_file.h"
 #include "base/ct_mem.h"
 #include "ckpt/ct_ckpt.h"
 #include "weights/ct_names.h"
+#include "weights/hf/ct_hf.h"
 
 enum { PIECE = 1 << 18 }; /* elements converted at a time */
 
@@ -16,12 +18,13 @@ static int weights_find(const ct_weights_ops_t *const formats[], const char *pat
                         const ct_weights_ops_t **ops)
 {
   int rc = CT_OK, n = 0, which = 0;
-  char followed[CT_PATH_MAX];
+  char followed[CT_PATH_MAX], inside[CT_PATH_MAX];
   const ct_format_t *format[CT_FORMATS];
   *meant = NULL;
   for (; formats[n] && n < CT_FORMATS; n++)
     format[n] = &formats[n]->format;
   CT_TRY(ct_weights_foreign(path));
+  if (ct_file_is_dir(path) && ct_hf_find(path, inside, sizeof inside)) path = inside;
   CT_TRY(ct_ckpt_follow(path, followed, sizeof followed));
   CT_TRY(ct_format_find(format, n, followed, &which));
   *meant = ct_mem_strdup(followed);
@@ -38,6 +41,10 @@ int ct_weights_open(const ct_weights_ops_t *const formats[], const char *path, c
   const ct_weights_ops_t *ops = NULL;
   *out = (ct_weights_file_t){0};
   CT_TRY(weights_find(formats, path, &out->path, &ops));
+  if (ct_file_is_dir(path)) {
+    out->dir = ct_mem_strdup(path);
+    CT_TRY(out->dir ? CT_OK : CT_ERR_NOMEM);
+  }
   CT_TRY(ops->open(out->path, key, &out->w));
   out->ops = ops;
 out:
@@ -99,7 +106,30 @@ void ct_weights_close(ct_weights_file_t *f)
 {
   if (f->ops) f->ops->close(f->w);
   ct_mem_free(f->path);
+  ct_mem_free(f->dir);
   *f = (ct_weights_file_t){0};
+}
+
+int ct_weights_model(const ct_weights_file_t *f, ct_str_t *out)
+{
+  char path[CT_PATH_MAX];
+  const char *text = f->ops->text(f->w, "model");
+  if (text) return ct_str_add(out, "%s", text);
+  if (!f->dir || ct_path_join(path, sizeof path, f->dir, CT_HF_CONFIG) != CT_OK) return CT_OK;
+  return ct_file_exists(path) ? ct_hf_model(f->dir, out) : CT_OK;
+}
+
+int ct_weights_config(const ct_weights_file_t *f, ct_str_t *out)
+{
+  int rc = CT_OK;
+  ct_str_t model = {0};
+  const char *own = f->ops->text(f->w, "config");
+  if (own) return ct_str_add(out, "%s", own);
+  CT_TRY(ct_weights_model(f, &model));
+  if (model.len) CT_TRY(ct_str_add(out, "model: %s", model.data));
+out:
+  ct_str_clear(&model);
+  return rc;
 }
 
 int ct_weights_conv1d(const ct_weights_file_t *f)

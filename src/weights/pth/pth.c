@@ -308,6 +308,7 @@ static int pth_open_file(const char *path, const char *key, ct_weights_t **out)
   } else {
     CT_TRY(ct__pth_choose(w, key, &dict));
     CT_TRY(take_tensors(w, dict));
+    CT_TRY(ct__pth_nanogpt(w));
   }
   CT_TRY(ct__pth_open_end(w));
   *out = w;

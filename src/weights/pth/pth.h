@@ -66,6 +66,10 @@ int ct__pth_view(ct_weights_t *w, ct__pth_tensor_t *t, int64_t room);
  * CT_ERR_FORMAT: there are no others. */
 int ct__pth_remark_unread(ct_weights_t *w);
 
+/** Local. Adds the texts "model" and "conv1d" to a checkpoint of nanoGPT; else does nothing.
+ * CT_ERR_FORMAT: its arguments are out of range. */
+int ct__pth_nanogpt(ct_weights_t *w);
+
 /** Returns 1 if the records are those of torch.export.save() (.pt2). */
 int ct__pt2_is(const ct_weights_t *w);
 /** Local. Checks the version of a .pt2 file and reads a list of its tensors into w->json. */
