@@ -129,6 +129,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/fuzz/corpus-arrays \
   %D%/fuzz/corpus-config \
   %D%/fuzz/corpus-h5-chunk \
+  %D%/fuzz/corpus-hf \
   %D%/fuzz/corpus-image \
   %D%/fuzz/corpus-pt2 \
   %D%/fuzz/corpus-pth \
@@ -387,6 +388,7 @@ launched_tests = \
   %D%/fuzz/fuzz_arrays \
   %D%/fuzz/fuzz_config \
   %D%/fuzz/fuzz_h5_chunk \
+  %D%/fuzz/fuzz_hf \
   %D%/fuzz/fuzz_image \
   %D%/fuzz/fuzz_pt2 \
   %D%/fuzz/fuzz_pth \
@@ -515,6 +517,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_fuzz_fuzz_arrays_SOURCES = %D%/fuzz/fuzz_arrays.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_config_SOURCES = %D%/fuzz/fuzz_config.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_h5_chunk_SOURCES = %D%/fuzz/fuzz_h5_chunk.c %D%/fuzz/fuzz_main.c
+%C%_fuzz_fuzz_hf_SOURCES = %D%/fuzz/fuzz_hf.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_image_SOURCES = %D%/fuzz/fuzz_image.c %D%/fuzz/fuzz_main.c
 %C%_fuzz_fuzz_pt2_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pt2.c
 %C%_fuzz_fuzz_pth_SOURCES = %D%/fuzz/fuzz_main.c %D%/fuzz/fuzz_pth.c

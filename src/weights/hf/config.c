@@ -115,6 +115,8 @@ static const char *shown(const json_t *v, char *buf, size_t cap)
   size_t n = json_dumpb(v, buf, cap - 1, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
   if (n >= cap) memcpy(buf + cap - 4, "...", 4);
   buf[n < cap ? n : cap - 1] = '\0';
+  for (char *p = buf; *p; p++)
+    if (*p == 0x7f) *p = '?'; /* a control character that JSON allows */
   return buf;
 }
 
@@ -158,7 +160,7 @@ static const char *value_text(const row_t *r, const json_t *v, char *out, size_t
     return NULL;
   case REAL:
     if (!json_is_number(v) || !(real > 0) || real > DBL_MAX) return "a number above 0";
-    ct_text_fit(out, cap, "%.17g", real);
+    ct_text_number(real, out, cap);
     return NULL;
   case BOOL:
     if (!json_is_boolean(v)) return "true or false";
