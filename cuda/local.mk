@@ -59,6 +59,7 @@ cuda_cu += %D%/kernels/loss_samples.cu
 cuda_c += %D%/kernels/vec_access.h %D%/kernels/act.h %D%/op_act.c \
   %D%/kernels/dropout.h %D%/op_dropout.c %D%/kernels/concat.h %D%/op_concat.c %D%/op_tokens.c \
   %D%/op_operand.c \
+  %D%/op_cache.c \
   %D%/op_strided.c \
   %D%/op_expr.c \
   %D%/kernels/expr.h \

@@ -59,6 +59,17 @@ CT_KERNEL void tokens(int64_t batch, int64_t patches, int64_t wide, const gpu_ve
   }
 }
 
+/* Rows in units of W elements: x has `rows` rows for each sample, y `all`. */
+template <class T, int W>
+CT_KERNEL void append(int64_t batch, int64_t rows, int64_t all, int64_t wide,
+                      const int32_t *position, const gpu_vec<T, W> *x, gpu_vec<T, W> *y)
+{
+  GPU_LOOP (i, batch * rows * wide) {
+    int64_t n = i / (rows * wide), place = (position ? position[n] : 0) + i / wide % rows;
+    if (place >= 0 && place < all) y[(n * all + place) * wide + i % wide] = x[i];
+  }
+}
+
 /* Runs the statement with W elements at a time: a pack if all lengths and addresses are multiples
  * of a pack, else 1. */
 #define BY_WIDTH(T, fits, W, ...)     \
@@ -123,6 +134,19 @@ extern "C" cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patch
                 int64_t n = batch * (1 + patches) * wide / W;
                 CT_LAUNCH((tokens<T, W>), gpu_grid(n, THREADS), THREADS, stream, batch, patches,
                           wide / W, (const vec *)x, class_token, position, (vec *)y);
+              }))
+  return cudaGetLastError();
+}
+
+extern "C" cudaError_t gpu__append(ct_dtype_t type, const int64_t *dim, int64_t size,
+                                   const int32_t *position, const void *x, void *y,
+                                   cudaStream_t stream)
+{
+  GPU_BY_TYPE(type, T, BY_WIDTH(T, fit<T>(dim[2], dim[2], dim[2], x, y, y), W, {
+                typedef gpu_vec<T, W> vec;
+                int64_t wide = dim[2] / W;
+                CT_LAUNCH((append<T, W>), gpu_grid(dim[0] * dim[1] * wide, THREADS), THREADS,
+                          stream, dim[0], dim[1], size, wide, position, (const vec *)x, (vec *)y);
               }))
   return cudaGetLastError();
 }

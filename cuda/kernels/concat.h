@@ -26,6 +26,10 @@ cudaError_t gpu__pad_columns(ct_dtype_t type, int64_t rows, int64_t all, int64_t
 cudaError_t gpu__tokens(ct_dtype_t type, int64_t batch, int64_t patches, int64_t wide,
                         const void *x, const float *class_token, const float *position, void *y,
                         cudaStream_t stream);
+/** Copies x[N][T][F], whose sizes are dim[0 … 2], to y[N][size][F]: element i of sample n to row
+ * position[n] + i, if that row exists. position NULL: 0. */
+cudaError_t gpu__append(ct_dtype_t type, const int64_t *dim, int64_t size, const int32_t *position,
+                        const void *x, void *y, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -85,6 +85,8 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
   /* N x T x D -> N x D: one element of a sequence */                                             \
   X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
+  /* writes x N x T x F to a cache N x S x F, from each sample's position on; forward only */        \
+  X(CACHE, cache, 0, 0, 0, 0, 0, 0, 0)                                                            \
   /* copies elements by a map of indices: permute, slice, pad, roll, expand, windows … */       \
   X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \
   /* rows of a table, which is a parameter or x2, by their indices */                             \
@@ -245,6 +247,9 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  TOKENS   x [N,D,H,W], w[0] class_token [D],    dy -> dx, dw[0], dw[1]
  *           w[1] pos_embedding [1+HW,D] -> y
  *  SELECT   x [N,T,D] -> y [N,D]                  dy -> dx (zero elsewhere)
+ *  CACHE    x [N,T,F], position -> y [N,S,F], of  -
+ *           which it writes the rows position + 0
+ *           … T - 1 that exist; others stay
  *  STRIDED  x -> y                                dy -> dx
  *  ROWS     x indices, w[0] or x2 [rows, …] -> y  x, dy -> dw[0] or dx2 (zero elsewhere)
  *  POSITION x [N,T,…], position? -> y [N,T] = position + t, less x if `relative`    -

@@ -355,6 +355,13 @@ static const char *check_select(const ct_op_desc_t *d)
   return index >= -1 && index < d->x.dim[1] ? NULL : "the index is out of range of the sequence";
 }
 
+static const char *check_cache(const ct_op_desc_t *d)
+{
+  if (d->passes != CT_FWD) return "a cache has no gradient";
+  if (d->x.ndim != 3 || d->y.ndim != 3) return "a cache takes N x T x F and is N x S x F";
+  return same_dims(d, 1) && d->x.dim[2] == d->y.dim[2] ? NULL : "other samples or features";
+}
+
 static const char *check_rows(const ct_op_desc_t *d)
 {
   int wide = d->y.ndim - d->x.ndim;

@@ -59,6 +59,7 @@ libctrain_a_SOURCES += \
   %D%/kern/pool.c \
   %D%/kern/channels.h \
   %D%/kern/channels.c \
+  %D%/kern/cache.c \
   %D%/kern/operand.c \
   %D%/kern/reorder.c \
   %D%/kern/strided.c \

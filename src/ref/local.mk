@@ -4,6 +4,7 @@ libctrain_a_SOURCES += \
   %D%/ref_act.c \
   %D%/ref_attention.c \
   %D%/ref_backend.c \
+  %D%/ref_cache.c \
   %D%/ref_conv.c \
   %D%/ref_convolve.c \
   %D%/ref_expr.c \

@@ -58,6 +58,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   case CT_OP_SELECT:
     start(d, kind, sequence, ct_shape(2, 2, 8));
     break;
+  case CT_OP_CACHE:
+    start(d, kind, sequence, ct_shape(3, 2, 9, 8));
+    break;
   case CT_OP_ROWS:
     start(d, kind, row, wide);
     d->x = ct_shape(2, 2, 3);
@@ -277,6 +280,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_OPERAND, "no input", d->passes |= CT_BWD_DATA)                                          \
   X(CT_OP_SELECT, "gives N x D", d->y.ndim = 3)                                                   \
   X(CT_OP_SELECT, "features", d->y.dim[1] = 9)                                                    \
+  X(CT_OP_CACHE, "no gradient", d->passes |= CT_BWD_DATA)                                         \
+  X(CT_OP_CACHE, "N x S x F", d->y.ndim = 2)                                                      \
+  X(CT_OP_CACHE, "samples or features", d->y.dim[2] = 9)                                          \
   X(CT_OP_SELECT, "out of range", d->u.select.index = 3)                                          \
   X(CT_OP_SELECT, "out of range", d->u.select.index = -2)                                         \
   X(CT_OP_MATMUL, "2 dims or more", d->x2.ndim = 1)                                               \

@@ -1,4 +1,5 @@
 /* Test cases of sequence ops; see cases.c. */
+#include <math.h>
 #include <string.h>
 
 #include "base/ct_err.h"
@@ -231,3 +232,64 @@ static int small_select(int i, op_case_t *out)
 }
 
 const kind_cases_t cases_select = {.cases = {case_select}, .small = {small_select}};
+
+/* {n, steps, features, size of the cache} */
+static void make_cache(const int r[4], op_case_t *out)
+{
+  ct_shape_t x = ct_shape(3, r[0], r[1], r[2]), y = ct_shape(3, r[0], r[3], r[2]);
+  case_start(out, CT_OP_CACHE, &x, &y);
+}
+
+/* From position 0 on, where x fills the cache. */
+static int case_cache(int i, op_case_t *out)
+{
+  static const int rows[][4] = {{2, 5, 8, 5}, {3, 4, 16, 4}, {1, 1, 1, 1}, {2, 300, 130, 300}};
+  if (i >= COUNT(rows)) return 0;
+  make_cache(rows[i], out);
+  return 1;
+}
+
+/* Samples at their own places, one of them partly outside of the cache: no other row changes. */
+static void cache_places(ct_dtype_t type, const int row[4])
+{
+  static const int32_t position[] = {4, 0, 6};
+  static const trial_t how = {.name = "places", .passes = CT_FWD};
+  op_case_t c;
+  inputs_t in;
+  block_t at;
+  rig_t r;
+  char why[128];
+  make_cache(row, &c);
+  c.desc.x.dtype = c.desc.y.dtype = type;
+  if (!tested.be->op->supports(tested.dev, &c.desc, why)) return;
+  const int n = row[0], steps = row[1], wide = row[2], size = row[3];
+  float *y = host_array((int64_t)n * size * wide, sizeof *y);
+  inputs_open(&in, &c.desc, 3, DATA_RANDOM);
+  block_open(&at, &tested, sizeof position);
+  block_put(&at, position, sizeof position);
+  check(rig_open(&r, &tested, &c.desc, &how) == CT_OK, "%s", ct_err_last()->text);
+  r.args.position = at.mem;
+  check(rig_forward(&r, &in) == CT_OK, "%s", ct_err_last()->text);
+  check(tensor_take(&r.y, y), "cache: wrote after its end");
+  int bad = 0;
+  for (int i = 0; i < n * size * wide; i++) {
+    int s = i / (size * wide), t = i / wide % size - position[s];
+    int written = t >= 0 && t < steps;
+    bad += written ? y[i] != in.x[(s * steps + t) * wide + i % wide] : !isnan(y[i]);
+  }
+  check(bad == 0, "cache in %s: %d wrong elements", ct_dtype_name(type), bad);
+  rig_close(&r);
+  block_close(&at);
+  inputs_close(&in);
+  ct_mem_free(y);
+}
+
+static void check_cache(void)
+{
+  static const int rows[][4] = {{3, 2, 8, 7}, {3, 1, 5, 8}, {2, 3, 24, 8}};
+  static const ct_dtype_t types[] = {CT_F32, CT_BF16, CT_F16};
+  for (int i = 0; i < 9; i++)
+    cache_places(types[i / 3], rows[i % 3]);
+}
+
+const kind_cases_t cases_cache = {.cases = {case_cache}, .check = check_cache, .straight = 1};

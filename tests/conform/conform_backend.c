@@ -283,9 +283,9 @@ static void dropout_follows_the_global_batch(void)
 
 static void allocates_nothing(const op_case_t *c)
 {
-  int back = c->desc.kind == CT_OP_OPERAND                                    ? CT_BWD_PARAM
-             : c->desc.kind == CT_OP_RANDOM || c->desc.kind == CT_OP_POSITION ? 0
-                                                                              : CT_BWD_DATA;
+  ct_op_kind_t kind = c->desc.kind;
+  int forward = kind == CT_OP_RANDOM || kind == CT_OP_POSITION || kind == CT_OP_CACHE;
+  int back = kind == CT_OP_OPERAND ? CT_BWD_PARAM : forward ? 0 : CT_BWD_DATA;
   trial_t how = {"steady", CT_FWD | back, 0, CT_PLAIN};
   inputs_t in;
   rig_t r;

@@ -474,6 +474,7 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
   case CT_OP_GRU:
   case CT_OP_ATTENTION:
   case CT_OP_SELECT:
+  case CT_OP_CACHE:
     draw_of_sequence(d, kind, c);
     return 1;
   case CT_OP_TOKENS:

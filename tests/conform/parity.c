@@ -196,7 +196,7 @@ static int passes_of(const ct_op_desc_t *d)
 {
   if (d->kind == CT_OP_CONV && d->u.conv.add) return CT_FWD;
   if (d->kind == CT_OP_OPERAND) return CT_FWD | CT_BWD_PARAM;
-  if (d->kind == CT_OP_RANDOM || d->kind == CT_OP_POSITION) return CT_FWD;
+  if (d->kind == CT_OP_RANDOM || d->kind == CT_OP_POSITION || d->kind == CT_OP_CACHE) return CT_FWD;
   if (d->kind == CT_OP_SDPA && d->u.sdpa.cached) return CT_FWD;
   return ct_op_param_count(d, 0) > 0 ? ALL : CT_FWD | CT_BWD_DATA;
 }

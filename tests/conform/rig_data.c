@@ -85,6 +85,7 @@ int64_t param_count(const ct_op_desc_t *d, int param)
   case CT_OP_DROPOUT:
   case CT_OP_RANDOM:
   case CT_OP_SELECT:
+  case CT_OP_CACHE:
   case CT_OP_STRIDED:
   case CT_OP_MATMUL:
   case CT_OP_SDPA:
