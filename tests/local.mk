@@ -157,6 +157,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/import/families.py \
   %D%/golden/make_images.py \
   %D%/golden/make_resize.py \
+  %D%/golden/make_sample.py \
   %D%/golden/make_fake_quant.py \
   %D%/golden/make_loss.py \
   %D%/golden/make_ops.py \
@@ -222,6 +223,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/unit/image_gold.h \
   %D%/unit/fake_quant_gold.h \
   %D%/unit/loss_gold.h \
+  %D%/unit/sample_gold.h \
   %D%/unit/resize_gold.h \
   %D%/unit/model_make.h \
   %D%/unit/model_names.h \
@@ -291,6 +293,7 @@ unit_tests = \
   %D%/unit/t_inputs \
   %D%/unit/t_measures \
   %D%/unit/t_runlog \
+  %D%/unit/t_sample \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \
   %D%/unit/t_log \

@@ -19,7 +19,8 @@ typedef enum {
   CT_RNG_TRANSFORM, /**< augmentation: key of (seed, position in the list, epoch), then index =
                       sample */
   CT_RNG_SIM,       /**< noise of simulated times: \a sub = 0, index = number of the simulated op */
-  CT_RNG_SWEEP      /**< random settings: \a sub = the setting, index = the draw */
+  CT_RNG_SWEEP,     /**< random settings: \a sub = the setting, index = the draw */
+  CT_RNG_GENERATE   /**< tokens: \a sub = the sequence, index = the place */
 } ct_rng_use_t;
 
 /** Computes four 32-bit numbers for (seed, use, sub, index): Philox with the key {low half of seed,

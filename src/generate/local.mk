@@ -1,0 +1,3 @@
+libctrain_a_SOURCES += \
+  %D%/ct_sample.h \
+  %D%/sample.c
