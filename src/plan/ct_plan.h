@@ -1,10 +1,11 @@
 /** \file ct_plan.h  Plans: a model compiled to ops in order, with all memory assigned.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not).  It then runs without decisions or
- * allocations.  Seven compiler passes make it, one file each:
+ * allocations.  Eight compiler passes make it, one file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
  *   fuse.c      chains of elementwise ops become one                                 (pure)
+ *   cache.c     caches of keys and values, for decoding                              (pure)
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
@@ -32,7 +33,8 @@ typedef struct ct_value {
                              it is none */
   int exact;            /**< 1: float32 in mixed precision too, because indices come from it */
   int first, last;      /**< first and last launch that access the value */
-  size_t offset;        /**< in the activation arena, in bytes */
+  int state;            /**< 1: keeps its contents between runs, in an arena of its own */
+  size_t offset;        /**< in the activation arena, or in that of states, in bytes */
   int same_as;          /**< in-place sharing: value whose memory this one uses; -1: own memory */
 } ct_value_t;
 
@@ -122,6 +124,9 @@ typedef struct ct_plan_opts {
   int inference;        /**< not training: computes only the logits and needs no labels */
   ct_dtype_t compute;   /**< CT_F32, or for mixed precision CT_BF16 or CT_F16 */
   int sync_bn;          /**< training: batchnorms use the statistics of a group of ranks */
+  int64_t cache;        /**< inference: elements of a sequence that the caches of keys and values
+                             hold, which a run continues from ct_bind_t.position on; 0: no caches */
+  int only_cache;       /**< 1: computes nothing but the contents of the caches */
   int bytes;            /**< 1: the input is uint8, and an op converts it to floats */
   int channels_last;    /**< 1: the uint8 input is in CT_NHWC */
   int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late
@@ -161,6 +166,8 @@ typedef struct ct_plan {
   ct_late_rows_t late[CT_LATE_MAX];
   int lates;
   size_t arena_bytes; /**< activations, gradients and saved data */
+  size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
+                                   size and `cache` */
   size_t scratch_bytes;
 } ct_plan_t;
 
@@ -202,6 +209,7 @@ typedef struct ct_head_bind {
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {
   char *arena, *scratch;
+  char *state; /**< ct_plan_t.state_bytes, which only runs of the plans write */
   char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
   const char
       *reduced; /**< the weights in reduced precision, at half the offsets of the float32 weights;

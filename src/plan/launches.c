@@ -22,13 +22,20 @@ typedef struct gradients {
   int *arena;     /* per shared parameter: the value of its gradient in the arena; 0: not written */
 } gradients_t;
 
+/* Returns 1 for an op that is run for its own sake. */
+static int launches_wanted(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  return p->o.only_cache ? op->desc.kind == CT_OP_CACHE : ct_op_is_loss(op->desc.kind);
+}
+
 /* Returns 1 per value in a new array if an output needs it. */
 static int *find_needed(const ct_plan_t *p)
 {
   int *needed = ct_mem_array(p->values, sizeof *needed, "plan");
   for (int o = p->ops - 1; needed && o >= 0; o--) {
     const ct_plan_op_t *op = &p->op[o];
-    if (!ct_op_is_loss(op->desc.kind) && !needed[op->out]) continue;
+    if (launches_wanted(p, op) && op->out >= 0) needed[op->out] = 1;
+    if (op->out < 0 ? !launches_wanted(p, op) : !needed[op->out]) continue;
     for (int k = 0; k < CT_OP_INPUTS; k++)
       if (op->in[k] >= 0) needed[op->in[k]] = 1;
   }

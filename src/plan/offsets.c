@@ -46,8 +46,8 @@ static void offsets_share(ct_plan_t *p, int i, int from, int to)
   if (from < 0 || to < 0 || from == to) return;
   int root = ct_plan_root(p, from);
   ct_value_t *r = &p->value[root], *v = &p->value[to];
-  if (r->external || r->param || v->param || r->last != i || v->first != i || r->bytes < v->bytes ||
-      v->same_as >= 0)
+  if (r->external || r->param || r->state || v->state || v->param || r->last != i ||
+      v->first != i || r->bytes < v->bytes || v->same_as >= 0)
     return;
   v->same_as = root;
   r->last = v->last;
@@ -127,6 +127,14 @@ out:
   return rc;
 }
 
+/* Returns the offset of a value that keeps its contents, in their order. */
+static size_t add_state(ct_plan_t *p, const ct_value_t *v)
+{
+  size_t at = p->state_bytes;
+  p->state_bytes += (v->bytes + ALIGN - 1) / ALIGN * ALIGN;
+  return at;
+}
+
 int ct__plan_offsets(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->values;
@@ -139,7 +147,7 @@ int ct__plan_offsets(ct_plan_t *p)
   share_all(p);
   for (int i = 0; i < n; i++) {
     const ct_value_t *v = &p->value[i];
-    int own = !v->external && !v->param && v->same_as < 0 && v->first >= 0;
+    int own = !v->external && !v->param && !v->state && v->same_as < 0 && v->first >= 0;
     bytes[i] = own ? v->bytes : 0;
     first[i] = v->first;
     last[i] = v->last;
@@ -147,7 +155,7 @@ int ct__plan_offsets(ct_plan_t *p)
   CT_TRY(check_sum(n, bytes));
   CT_TRY(ct__plan_fit(n, bytes, first, last, offset, &p->arena_bytes));
   for (int i = 0; i < n; i++)
-    p->value[i].offset = offset[i];
+    p->value[i].offset = p->value[i].state ? add_state(p, &p->value[i]) : offset[i];
 out:
   ct_mem_free(bytes);
   ct_mem_free(first);

@@ -11,6 +11,9 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
 int ct__plan_lower(ct_plan_t *p);
 /** Pure.  Puts elementwise ops whose only reader is an elementwise program into it. */
 int ct__plan_fuse(ct_plan_t *p);
+/** Pure.  Decoding (o.cache): inserts the caches of keys and values.  CT_ERR_UNSUP names a layer
+ * that reads other elements of a sequence and is not a causal attention. */
+int ct__plan_cache(ct_plan_t *p);
 /** Mixed precision (o.compute): chooses the dtype of each descriptor and value by what the backend
  * supports, and inserts casts (REORDER).  CT_ERR_UNSUP names a layer that must not fall back to
  * float32. */

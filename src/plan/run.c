@@ -11,7 +11,7 @@ static void *run_at(const ct_plan_t *p, const ct_bind_t *b, int v)
   int external = p->value[v].external; /* the cast is safe: ops never write their input */
   if (p->value[v].param) return b->gradient + b->map->offset[p->value[v].param - 1];
   if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->extra[external - 2]);
-  return b->arena + p->value[v].offset;
+  return (p->value[v].state ? b->state : b->arena) + p->value[v].offset;
 }
 
 static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op_args_t *a)
