@@ -293,6 +293,7 @@ unit_tests = \
   %D%/unit/t_inputs \
   %D%/unit/t_measures \
   %D%/unit/t_runlog \
+  %D%/unit/t_generate \
   %D%/unit/t_sample \
   %D%/unit/t_kern \
   %D%/unit/t_kern_update \

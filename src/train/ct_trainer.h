@@ -216,6 +216,17 @@ int ct_trainer_remember(ct_trainer_t *t);
  * repeat the first ones. */
 int ct_trainer_restart(ct_trainer_t *t);
 
+/** Weights in device memory; borrowed. */
+typedef struct ct_trainer_weights {
+  const ct_plan_t *plan; /**< the first plan: other plans adopt its parameter layout */
+  const ct_arena_map_t *map;
+  char *weight, *buffer, *reduced; /**< as in ct_bind_t */
+  ct_queue_t *queue;
+} ct_trainer_weights_t;
+/** Local. Returns the weights, for plans of the caller that run on them. They stay valid until the
+ * next call that writes weights. */
+int ct_trainer_weights(ct_trainer_t *t, ct_trainer_weights_t *out);
+
 /** Returns the topology that the trainer was created with; borrowed. */
 const ct_topo_t *ct_trainer_topo(const ct_trainer_t *t);
 /** Returns 1 if all ranks do the same work per sample of a batch. Only then can a rank be called

@@ -249,3 +249,12 @@ int ct_trainer_logits(ct_trainer_t *t, float *out)
 {
   return ct_trainer_output(t, 0, out);
 }
+
+int ct_trainer_weights(ct_trainer_t *t, ct_trainer_weights_t *out)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__reduced_refresh(t));
+  *out = (ct_trainer_weights_t){t->first.plan, &t->map, t->weight, t->buffer, t->reduced, t->q};
+out:
+  return rc;
+}
