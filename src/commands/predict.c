@@ -251,6 +251,26 @@ static void take_size(ct_setup_t *s)
     input->v[i] = (double)x->dim[i + 1];
 }
 
+/* Makes the layer of --layer the only output. */
+static int take_layer(ct_setup_t *s, const char *name)
+{
+  int rc = CT_OK, i = 0;
+  ct_graph_t *g = s->graph;
+  while (i < g->layers && strcmp(g->layer[i].name, name) != 0)
+    i++;
+  if (i == g->layers)
+    CT_FAIL(CT_ERR_USAGE,
+            "predict: --layer %s: the model has no layer of that name; `summary` lists "
+            "them",
+            name);
+  g->outputs = 1;
+  g->output[0] = i;
+  s->val.pixels = 1;
+  CT_TRY(ct_losses_any(&s->cfg.losses));
+out:
+  return rc;
+}
+
 static int predict(const ct_setup_t *s, const ct_predict_style_t *style)
 {
   int rc = CT_OK;
@@ -299,6 +319,7 @@ int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status)
   rc = ct_setup_model(&s);
   if (rc != CT_OK && s.tile) rc = ct_err_prefix(rc, "predict: --tile %s: ", ct_args_get(a, "tile"));
   CT_TRY(rc);
+  if (ct_args_get(a, "layer")) CT_TRY_ALL(topo, take_layer(&s, ct_args_get(a, "layer")));
   CT_TRY(ct_predict_trainer(&s, ask.key, topo->rank == 0 ? &w : NULL));
   CT_TRY(predict(&s, &style));
 out:

@@ -438,6 +438,15 @@ void ct_losses_clear(ct_losses_t *l)
   *l = (ct_losses_t){0};
 }
 
+int ct_losses_any(ct_losses_t *l)
+{
+  ct_losses_clear(l);
+  l->n = 1;
+  int rc = ct_opt_defaults(ct_loss_rows, &l->of[0]);
+  l->of[0].kind = CT_LOSS_MSE;
+  return rc;
+}
+
 static int find_name(const ct_opt_texts_t *list, const char *name)
 {
   for (int i = 0; i < list->n; i++)
