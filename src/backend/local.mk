@@ -1,6 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/ct_backend.h \
   %D%/ct_dropout.h \
+  %D%/ct_element.h \
   %D%/ct_expr.h \
   %D%/ct_expr_view.h \
   %D%/ct_fake_quant.h \
@@ -17,6 +18,7 @@ libctrain_a_SOURCES += \
   %D%/ct_sdpa.h \
   %D%/ct_strided.h \
   %D%/ct_update.h \
+  %D%/element.c \
   %D%/expr.c \
   %D%/expr_view.c \
   %D%/host.c \

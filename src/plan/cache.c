@@ -4,57 +4,13 @@
  * alone. */
 #include "plan/passes.h"
 
+#include "backend/ct_element.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 
 static const char *cache_layer(const ct_plan_t *p, const ct_plan_op_t *op)
 {
   return op->layer < 0 ? "helper" : p->graph->layer[op->layer].name;
-}
-
-/* Returns 1 if a map leaves the samples and the elements of their sequences in place. */
-static int map_keeps(const ct_op_desc_t *d)
-{
-  int x_dims = d->u.strided.x_view_dims, y_dims = d->u.strided.y_view_dims;
-  const int64_t *x = x_dims ? d->u.strided.x_view : d->x.dim;
-  const int64_t *y = y_dims ? d->u.strided.y_view : d->y.dim;
-  for (int i = 0; i < 2; i++)
-    if (d->u.strided.from[i] != i || d->u.strided.step[i] != 1 || d->u.strided.start[i] ||
-        x[i] != y[i] || x[i] != d->y.dim[i])
-      return 0;
-  return 1;
-}
-
-/* Returns 1 if the op computes an element of a sequence N x T x … from that element alone. */
-static int cache_by_element(const ct_plan_t *p, const ct_plan_op_t *op)
-{
-  const ct_op_desc_t *d = &op->desc;
-  int last = d->x.ndim - 1;
-  if (d->kind == CT_OP_LOSS || d->kind == CT_OP_OPERAND) return 1;
-  if (d->y.ndim < 2 || d->y.dim[0] != p->o.n || d->y.dim[1] != p->graph->input.dim[1]) return 0;
-  switch (d->kind) {
-  case CT_OP_LINEAR:
-    return last >= 2;
-  case CT_OP_RELU:
-  case CT_OP_ACT:
-  case CT_OP_EXPR:
-  case CT_OP_ADD:
-  case CT_OP_ROWS:
-  case CT_OP_DROPOUT:
-    return 1;
-  case CT_OP_LNORM:
-    return d->x.ndim - (d->u.lnorm.dims > 1 ? d->u.lnorm.dims : 1) >= 2;
-  case CT_OP_SOFTMAX:
-    return d->u.softmax.dim >= 2;
-  case CT_OP_CONCAT:
-    return ct_op_concat_dim(d) >= 2;
-  case CT_OP_REORDER:
-    return d->x.ndim >= 2 && d->x.dim[0] == d->y.dim[0] && d->x.dim[1] == d->y.dim[1];
-  case CT_OP_STRIDED:
-    return map_keeps(d);
-  default:
-    return 0;
-  }
 }
 
 static int cache_refuse(const ct_plan_t *p, const ct_plan_op_t *op, const char *why)
@@ -142,7 +98,7 @@ int ct__plan_cache(ct_plan_t *p)
       CT_TRY(cache_attention(p, lowered[i]));
       continue;
     }
-    if (!cache_by_element(p, &lowered[i]))
+    if (!ct_op_by_element(&lowered[i].desc, p->o.n, p->graph->input.dim[1]))
       CT_TRY(cache_refuse(p, &lowered[i], "reads other elements of a sequence"));
     CT_TRY(ct__plan_op(p, &lowered[i]) < 0 ? CT_ERR_NOMEM : CT_OK);
   }

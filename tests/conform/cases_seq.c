@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ct_err.h"
+#include "base/ct_mem.h"
 #include "tests/conform/check.h"
 
 /* {n, steps, features, hidden} */
