@@ -85,7 +85,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(TOKENS, tokens, 0, 2, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                                      \
   /* N x T x D -> N x D: one element of a sequence */                                             \
   X(SELECT, select, CT_KIND_INT8, 0, 0, 0, 0, 0, 0)                                               \
-  /* writes x N x T x F to a cache N x S x F, from each sample's position on; forward only */        \
+  /* writes x N x T x F to a cache N x S x F, from each sample's position on; forward only */     \
   X(CACHE, cache, 0, 0, 0, 0, 0, 0, 0)                                                            \
   /* copies elements by a map of indices: permute, slice, pad, roll, expand, windows … */       \
   X(STRIDED, strided, 0, 0, 0, 0, 0, 0, 0)                                                        \

@@ -28,6 +28,8 @@ int ct_op_by_element(const ct_op_desc_t *d, int64_t n, int64_t t)
   case CT_OP_ADD:
   case CT_OP_ROWS:
   case CT_OP_DROPOUT:
+  case CT_OP_POSITION: /* the place of an element is known */
+  case CT_OP_ROPE:
     return 1;
   case CT_OP_LNORM:
     return d->x.ndim - (d->u.lnorm.dims > 1 ? d->u.lnorm.dims : 1) >= 2;
@@ -42,4 +44,12 @@ int ct_op_by_element(const ct_op_desc_t *d, int64_t n, int64_t t)
   default:
     return 0;
   }
+}
+
+const char *ct_cache_check(const ct_op_desc_t *d)
+{
+  if (d->passes != CT_FWD) return "a cache has no gradient";
+  if (d->x.ndim != 3 || d->y.ndim != 3) return "a cache takes N x T x F and is N x S x F";
+  int same = d->x.dim[0] == d->y.dim[0] && d->x.dim[2] == d->y.dim[2];
+  return same ? NULL : "other samples or features";
 }

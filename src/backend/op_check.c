@@ -1,5 +1,6 @@
 /* Validity checks of op descriptors, the same for all backends.  A backend only adds its own limits
  * (types, layouts, sizes), so an invalid descriptor gives the same message everywhere. */
+#include "backend/ct_element.h"
 #include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
 #include "backend/ct_rules.h"
@@ -357,9 +358,7 @@ static const char *check_select(const ct_op_desc_t *d)
 
 static const char *check_cache(const ct_op_desc_t *d)
 {
-  if (d->passes != CT_FWD) return "a cache has no gradient";
-  if (d->x.ndim != 3 || d->y.ndim != 3) return "a cache takes N x T x F and is N x S x F";
-  return same_dims(d, 1) && d->x.dim[2] == d->y.dim[2] ? NULL : "other samples or features";
+  return ct_cache_check(d);
 }
 
 static const char *check_rows(const ct_op_desc_t *d)

@@ -42,8 +42,8 @@ int ct_loss_expand(ct_yaml_t *root);
 int ct_losses_read(const ct_loss_opts_t *o, const char *where, ct_losses_t *out);
 /** Frees the contents, which may be all zero. */
 void ct_losses_clear(ct_losses_t *l);
-/** Local.  Replaces the losses by one of the first output, which suits all shapes: for commands that
- * compute no loss. */
+/** Local.  Replaces the losses by one of the first output, which suits all shapes: for commands
+ * that compute no loss. */
 int ct_losses_any(ct_losses_t *l);
 
 /** The targets that losses read. */

@@ -1,5 +1,5 @@
-/* Decoding: logits with caches are those of the whole sequence, for sequences at different places of
- * a batch, prompts in several parts, and after a new beginning. */
+/* Decoding: logits with caches are those of the whole sequence, for sequences at different places
+ * of a batch, prompts in several parts, and after a new beginning. */
 #include <math.h>
 
 #include "cpu/ct_cpu.h"
@@ -152,8 +152,8 @@ static void batches_and_caches_do_not_matter(void)
       CU_ASSERT(!memcmp(id[k][i], id[0][i], (size_t)s[0][i].length * sizeof(int32_t)));
       ends[s[k][i].stop]++;
     }
-  CT_ASSERT_INT(ends[CT_STOP_NONE], 0);
-  CU_ASSERT(ends[CT_STOP_EOT] > 0 && ends[CT_STOP_LENGTH] > 0);
+  CT_ASSERT_INT(ends[CT_END_NONE], 0);
+  CU_ASSERT(ends[CT_END_EOT] > 0 && ends[CT_END_LENGTH] > 0);
   net_discard(one, plain);
   net_close(&m);
   ct_graph_free(one);
