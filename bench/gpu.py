@@ -36,10 +36,17 @@ class Case:
     tf32: bool = False
     compile: bool = False  # torch.compile takes a minute
     own: list = field(default_factory=list)  # options of ctrain-hpc alone
+    tokens: bool = False  # a sample is a window of tokens, `shape` its length, each with a label
 
 
 def resnet50(amp, steps=30, **more):
     return Case({"family": "resnet", "depth": 50}, [3, 224, 224], 1000, 256, amp, steps, **more)
+
+
+def gpt2(amp, **more):
+    """GPT-2 124M, as llm.c trains it."""
+    model = {"family": "gpt2", "layers": 12, "heads": 12, "dim": 768, "vocab": 50257, "context": 1024}
+    return Case(model, [1024], 50257, 32, amp, 10, tokens=True, **more)
 
 
 # most important first
@@ -52,6 +59,8 @@ CASES = {
     "resnet50-bf16": resnet50("bf16"),
     "resnet50-fp32": resnet50("off", 10),
     "resnet18-32": Case({"family": "resnet", "depth": 18}, [3, 32, 32], 10, 128, "fp16", 100),
+    "gpt2-bf16": gpt2("bf16", compile=True),
+    "gpt2-tf32": gpt2("off", tf32=True),
     "lenet": Case({"family": "lenet"}, [1, 28, 28], 10, 64, "off", 300),
 }
 OWN_S, TORCH_S, COMPILE_S = 30, 40, 80  # what a process takes, with its start
@@ -66,8 +75,11 @@ def rehearsed(case):
         small.update(depth=1, hidden=16)
     if small.get("depth", 0) > 18:
         small["depth"] = 18
+    if case.tokens:
+        small.update(layers=1, vocab=50, context=16)
     shape = [c if c < 4 else min(c, 16) for c in case.shape]
-    return Case(small, shape, 10, 2, "bf16" if case.amp == "bf16" else "off", 2, case.tf32, False, case.own)
+    return Case(small, shape, 50 if case.tokens else 10, 2, "bf16" if case.amp == "bf16" else "off", 2, case.tf32,
+                False, case.own, case.tokens)
 
 
 # ---- the two sides ----
@@ -75,6 +87,8 @@ def rehearsed(case):
 
 def run_ctrain(case, args, seconds, ops):
     model, data = dict(case.model, classes=case.classes), {"train": "synthetic", "shape": case.shape}
+    if case.tokens:
+        model, data = dict(case.model), {"train": "synthetic", "context": case.shape[0]}
     data.update(classes=case.classes, batch=case.batch, samples=case.batch)
     command = shlex.split(args.program) + ["bench", "step", os.path.join(HERE, "gpu.yaml"), "--json",
                                            "--steps", str(case.steps), "--warmup", "12" if case.steps > 2 else "1"]
@@ -107,6 +121,8 @@ def torch_worker(args):
     form = torch.channels_last if image else torch.contiguous_format
     x = torch.randn(case.batch, *case.shape, device=device).contiguous(memory_format=form)
     y = torch.randint(0, case.classes, (case.batch,), device=device)
+    if case.tokens:
+        x, y = (torch.randint(0, case.classes, (case.batch, *case.shape), device=device) for _ in "xy")
     loss_of = torch.nn.CrossEntropyLoss()
     low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(case.amp)
     sync = torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -122,7 +138,8 @@ def torch_worker(args):
         def step():
             optim.zero_grad(set_to_none=True)
             with torch.autocast(device, dtype=low or torch.bfloat16, enabled=low is not None):
-                loss = loss_of(net(x), y)
+                out = net(x)
+                loss = loss_of(out.view(-1, case.classes), y.view(-1))
             scaler.scale(loss).backward()
             scaler.step(optim)
             scaler.update()
