@@ -212,6 +212,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_tokenizer.py \
   %D%/python/check_torchvision_onnx.py \
   %D%/python/check_weights.py \
+  %D%/python/onnx_heads.h \
   %D%/python/onnx_models.h \
   %D%/python/torch_tables/README.md %D%/python/torch_tables/express.py \
   %D%/python/torch_tables/imported.py \

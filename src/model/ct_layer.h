@@ -49,7 +49,9 @@ typedef struct ct_layer_ops {
   int (*pads)(void *opts, const ct_shape_t *in, char *text, size_t cap);
   /** Writes the layers that the layer stands for, as items of `model.layers` that read \a from; the
    * last one has the name \a name, names of the others begin with it.  \a names: of the parameters,
-   * or NULL.  Nothing is written if the layer stands for itself.  NULL: it always does. */
+   * or NULL.  in[], from: the shapes and names of CT_OP_INPUTS inputs, the names CT_NAME_MAX apart;
+   * ndim 0: there is none.  Nothing is written if the layer stands for itself.  NULL: it always
+   * does. */
   int (*expands)(const void *opts, const ct_shape_t *in, const char *name, const char *from,
                  const char *const *names, ct_str_t *out);
   /** Sets *name to the value whose shape the options ask for, "input" or the name of a layer; "":

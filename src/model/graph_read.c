@@ -317,13 +317,18 @@ out:
 int ct__graph_expand(ct_graph_t *g, int *id, const char *name, const ct_layer_ops_t *ops,
                      void *opts, const int in[CT_OP_INPUTS], const char *const *names)
 {
-  int rc = CT_OK, given = in[0] != CT__NO_INPUT;
-  char from[CT_NAME_MAX];
+  int rc = CT_OK;
+  char from[CT_OP_INPUTS][CT_NAME_MAX];
+  ct_shape_t x[CT_OP_INPUTS] = {{.ndim = 0}};
   ct_str_t text = {0};
-  const ct_shape_t *x = given ? ct__graph_shape(g, in[0]) : NULL;
-  if (!ops->expands || !x) return ct__graph_append(g, id, name, ops, opts, in, names);
-  input_name(g, in[0], from);
-  rc = ops->expands(opts, x, name, from, names, &text);
+  for (int k = 0; ops->expands && k < CT_OP_INPUTS && in[k] != CT__NO_INPUT; k++) {
+    const ct_shape_t *shape = ct__graph_shape(g, in[k]);
+    if (!shape) break;
+    x[k] = *shape;
+    input_name(g, in[k], from[k]);
+  }
+  if (!x[0].ndim) return ct__graph_append(g, id, name, ops, opts, in, names);
+  rc = ops->expands(opts, x, name, from[0], names, &text);
   if (rc != CT_OK) ct_err_prefix(rc, "layer '%.*s' (%s): ", CT_NAME_MAX, name, ops->kind);
   if (rc == CT_OK && !text.data) return ct__graph_append(g, id, name, ops, opts, in, names);
   ct__layer_options_free(ops, opts);

@@ -1,4 +1,4 @@
-/* ONNX nodes of matrix products, attention, softmax and reductions. */
+/* ONNX nodes of matrix products, softmax and reductions. */
 #include "onnx/onnx.h"
 
 #include <math.h>
@@ -35,42 +35,6 @@ void ct__onnx_softmax(ct__onnx_t *o, const ct__onnx_layer_t *l)
 {
   ct__onnx_node(o, l->d->u.softmax.log ? "LogSoftmax" : "Softmax", OUT(l->y), IN(l->x));
   ct__onnx_int(o, "axis", l->d->u.softmax.dim);
-}
-
-/* ---- attention ---- */
-
-/* Adds a constant [T, S] that is -infinity where a query does not meet a key. */
-static const char *causal_mask(ct__onnx_t *o, int id, int64_t t, int64_t s)
-{
-  const int64_t dim[2] = {t, s};
-  float *v = ct_mem_array(t * s, sizeof *v, "mask");
-  if (!v && o->rc == CT_OK) o->rc = CT_ERR_NOMEM;
-  for (int64_t i = 0; v && i < t * s; i++)
-    v[i] = i % s > i / s ? -INFINITY : 0;
-  const char *name = v ? ct__onnx_const_floats(o, id, "mask", 2, dim, v) : "mask";
-  ct_mem_free(v);
-  return name;
-}
-
-void ct__onnx_sdpa(ct__onnx_t *o, const ct__onnx_layer_t *l)
-{
-  const ct_op_desc_t *d = l->d;
-  const char *keys = turned(o, l->id, "keys", &d->x2, l->x2);
-  const char *scale = ct__onnx_scalar(o, l->id, "scale", d->u.sdpa.scale);
-  const char *products = ct__onnx_name(o, l->id, "products");
-  const char *scores = ct__onnx_name(o, l->id, "scores");
-  const char *weights = ct__onnx_name(o, l->id, "weights");
-  ct__onnx_node(o, "MatMul", OUT(products), IN(l->x, keys));
-  ct__onnx_node(o, "Mul", OUT(scores), IN(products, scale));
-  if (d->u.sdpa.causal) {
-    const char *mask = causal_mask(o, l->id, ct_dim_back(&d->x, 1), ct_dim_back(&d->x2, 1));
-    const char *masked = ct__onnx_name(o, l->id, "masked");
-    ct__onnx_node(o, "Add", OUT(masked), IN(scores, mask));
-    scores = masked;
-  }
-  ct__onnx_node(o, "Softmax", OUT(weights), IN(scores));
-  ct__onnx_int(o, "axis", -1);
-  ct__onnx_node(o, "MatMul", OUT(l->y), IN(weights, l->x3));
 }
 
 /* ---- reductions ---- */

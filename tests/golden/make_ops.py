@@ -102,7 +102,7 @@ class Net(nn.Module):
         self.fc = nn.Linear(self.features(torch.ones(2, *start.shape)).shape[1], 10)
 
     def features(self, x):
-        x = self.start.read(x)
+        self.given = x = self.start.read(x)
         inputs = [getattr(self, branch(i))(x) for i in range(self.branches)] or [x]
         return self.function(self, *inputs).flatten(1)
 
@@ -445,6 +445,91 @@ case("matmul-heads", sequence(4, 3, 6), [
 case("matmul-product-of-weights", row(), [layer("parameter", "u", shape=[6, 2]), layer("parameter", "v", shape=[2, 6]),
                                           layer("matmul", "w", ["u", "v"]), layer("matmul", of=["in", "w"])],
      lambda net, x: x @ (net.u @ net.v), parameters={"u": (6, 2), "v": (2, 6)})
+
+
+# ---- attention -------------------------------------------------------------------------------
+def attend(q, k, v, heads, kv, **options):
+    """Attention of tensors with the features of all heads."""
+    q, k, v = [x.view(*x.shape[:2], n, -1).transpose(1, 2) for x, n in ((q, heads), (k, kv), (v, kv))]
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options).transpose(1, 2).flatten(2)
+
+
+def packed(x, heads, kv, **options):
+    d = x.shape[2] // (heads + 2 * kv)
+    return attend(*x.split([heads * d, kv * d, kv * d], 2), heads, kv, **options)
+
+
+class Attend(nn.Module):
+    """Attention with projections of its own: four, or two if `packed`."""
+
+    def __init__(self, width, heads, kv, d, bias=True, out_bias=True, packed=False, norm=None):
+        super().__init__()
+        self.heads, self.kv, self.d, self.packed, self.norm = heads, kv, d, packed, norm
+        if packed:
+            self.c_attn = nn.Linear(width, (heads + 2 * kv) * d, bias)
+        else:
+            self.q_proj = nn.Linear(width, heads * d, bias)
+            self.k_proj, self.v_proj = nn.Linear(width, kv * d, bias), nn.Linear(width, kv * d, bias)
+        if norm:
+            self.q_norm, self.k_norm = norm(d, eps=1e-6), norm(d, eps=1e-6)
+        setattr(self, "c_proj" if packed else "o_proj", nn.Linear(heads * d, width, out_bias))
+
+    def forward(self, x, memory=None, **options):
+        memory = x if memory is None else memory
+        if self.packed:
+            q, k, v = self.c_attn(x).split([self.heads * self.d] + [self.kv * self.d] * 2, 2)
+        else:
+            q, k, v = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
+        if self.norm:
+            q, k = [f(y.unflatten(2, (-1, self.d))).flatten(2) for f, y in ((self.q_norm, q), (self.k_norm, k))]
+        return (self.c_proj if self.packed else self.o_proj)(attend(q, k, v, self.heads, self.kv, **options))
+
+
+FLAGS = [layer("slice", "flag", "rows", dim=2, end=1), layer("gt", "open", value=0), layer("reshape", "keys", shape=["N", 6])]
+flags = lambda x: (x[..., 0] > 0)
+LATER = [layer("slice", "start", "rows", dim=2, end=1), layer("mul", "large", value=3), layer("floor", "whole"),
+         layer("clamp", "near", min=0, max=4), layer("reshape", "first", shape=["N", 6])]
+QKVO = ["q_proj", "k_proj", "v_proj", "o_proj"]
+for name, causal in [("", False), ("-causal", True)]:
+    case("sdpa" + name, sequence(6, 3, 4), [layer("sdpa", of=["in", "in2", "in3"], causal=causal)],
+         lambda net, q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, is_causal=c), branches=3)
+case("sdpa-packed", sequence(6, 3, 24), [layer("sdpa", heads=4, causal=True)],
+     lambda net, x: packed(x, 4, 4, is_causal=True))
+case("sdpa-groups", sequence(6, 3, 24), [layer("sdpa", heads=4, kv_heads=2, causal=True, scale=0.5)],
+     lambda net, x: packed(x, 4, 2, is_causal=True, scale=0.5))
+case("sdpa-three", sequence(6, 3, 24), [layer("sdpa", of=["in", "in2", "in3"], heads=4)],
+     lambda net, q, k, v: attend(q, k, v, 4, 4), branches=3)
+case("sdpa-two", sequence(6, 3, 24), [layer("sdpa", of=["in", "in2"], heads=4, kv_heads=2, causal=True)],
+     lambda net, q, kv: attend(q, *kv.split(12, 2), 4, 2, is_causal=True), branches=2)
+case("sdpa-keys", sequence(6, 3, 24), FLAGS + [layer("sdpa", of=["in", "keys"], heads=4, mask="keys")],
+     lambda net, x: packed(x, 4, 4, attn_mask=flags(net.given)[:, None, None]))
+case("sdpa-first", sequence(6, 3, 24), LATER + [layer("sdpa", of=["in", "first"], heads=4, kv_heads=2, mask="first")],
+     lambda net, x: packed(x, 4, 2, attn_mask=torch.arange(6) >= (net.given[..., :1] * 3).floor().clamp(0, 4)[:, None]))
+case("sdpa-bias", sequence(6, 3, 24), [layer("parameter", "b", shape=[4, 6, 6]),
+                                       layer("sdpa", of=["in", "b"], heads=4, mask="bias")],
+     lambda net, x: packed(x, 4, 4, attn_mask=net.b), parameters={"b": (4, 6, 6)})
+case("sdpa-pairs", sequence(6, 3, 24), [layer("matmul", "m", ["in2", "in2"], transpose_b=True),
+                                        layer("reshape", "b", shape=["N", 1, 6, 6]),
+                                        layer("sdpa", of=["in", "b"], heads=4, kv_heads=2, mask="bias", causal=True)],
+     lambda net, x, y: packed(x, 4, 2, attn_mask=(y @ T(y))[:, None] + torch.full((6, 6), -torch.inf, dtype=x.dtype).triu(1)),
+     branches=2)
+case("attention-groups", sequence(6, 3, 8),
+     [layer("attention", "at", heads=4, kv_heads=2, head_dim=3, causal=True, names=QKVO, bias=False, out_bias=False)],
+     lambda net, x: net.at(x, is_causal=True), {"at": Attend(8, 4, 2, 3, False, False)})
+case("attention-packed", sequence(6, 3, 8), [layer("attention", "at", heads=2, causal=True, names=["c_attn", "c_proj"])],
+     lambda net, x: net.at(x, is_causal=True), {"at": Attend(8, 2, 2, 4, packed=True)})
+case("attention-memory", sequence(6, 3, 8), FLAGS + [
+    layer("attention", "at", ["in", "in2", "keys"], heads=4, kv_heads=2, mask="keys", names=QKVO)],
+    lambda net, x, m: net.at(x, m, attn_mask=flags(net.given)[:, None, None]), {"at": Attend(8, 4, 2, 2)}, branches=2)
+case("attention-norm", sequence(6, 3, 8),
+     [layer("attention", "at", heads=2, names=["c_attn", "c_proj"], qk_norm="layernorm")],
+     lambda net, x: net.at(x), {"at": Attend(8, 2, 2, 4, packed=True, norm=nn.LayerNorm)})
+MHA = lambda: nn.MultiheadAttention(8, 2, batch_first=True)
+case("attention-causal", sequence(6, 3, 8), [layer("attention", "at", heads=2, causal=True)],
+     lambda net, x: net.at(x, x, x, attn_mask=torch.ones(6, 6).triu(1).bool(), need_weights=False)[0], {"at": MHA()})
+case("attention-cross", sequence(6, 3, 8), [layer("attention", "at", ["in", "in2"], heads=2)],
+     lambda net, x, m: net.at(x, m, m, need_weights=False)[0], {"at": MHA()}, branches=2)
+
 IDS = [layer("mul", "scaled", "input", value=2), layer("floor", "whole"), layer("clamp", "ids", min=-3, max=3),
        layer("add", "places", "ids", value=3)]
 ids = lambda x: ((x * 2).floor().clamp(-3, 3) + 3).long()

@@ -1,6 +1,7 @@
 /** \file onnx_models.h  Models that together have every family and every kind of layer. */
 #ifndef ONNX_MODELS_H
 #define ONNX_MODELS_H
+#include "tests/python/onnx_heads.h"
 
 typedef struct onnx_model {
   const char *name;
@@ -199,6 +200,7 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"heads", 2, {6, 8}, onnx_heads, 0, 0},
     {"reductions",
      3,
      {4, 5, 6},
