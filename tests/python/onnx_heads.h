@@ -4,7 +4,7 @@
 
 static const char onnx_heads[] =
     "layers:\n"
-    "  - linear: {out: 24}\n"
+    "  - {linear: {out: 24}, name: qkv}\n"
     "  - {sdpa: {heads: 4, causal: true}, name: a}\n"
     "  - {linear: {out: 16}, from: input, name: grouped}\n"
     "  - {sdpa: {heads: 4, kv_heads: 2, causal: true}, name: b}\n"
