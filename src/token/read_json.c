@@ -47,7 +47,9 @@ static int json_model(const ct__source_t *s, const json_t *model)
   static const char *const off[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
                                     "byte_fallback", NULL};
   int rc = CT_OK;
-  if (strcmp(text_of(model, "type"), "BPE") != 0)
+  /* files of 2019 to 2021, such as GPT-2's, do not name the type */
+  int untyped = !json_object_get(model, "type") && json_object_get(model, "merges");
+  if (!untyped && strcmp(text_of(model, "type"), "BPE") != 0)
     CT_FAIL(
         CT_ERR_UNSUP,
         "%s: its model is '%s'; only byte-level BPE, a tiktoken file or a list of tokens can be "
@@ -169,7 +171,7 @@ static int json_build(ct_tokenizer_t *t)
                           (int64_t)json_array_size(added)));
   CT_TRY(json_merges(t, s, json_object_get(model, "merges")));
   CT_TRY(json_added(t, s, added));
-  CT_TRY(ct__merges_ready(t, json_is_true(json_object_get(model, "ignore_merges"))));
+  CT_TRY(ct__bpe_ready(t, json_is_true(json_object_get(model, "ignore_merges"))));
   CT_TRY(ct_text_format(t->name, sizeof t->name, "tokenizer.json (%s)",
                         ct__pattern_names[t->pattern]));
 out:

@@ -88,18 +88,6 @@ out:
   return rc;
 }
 
-int ct__merges_ready(ct_tokenizer_t *t, int whole)
-{
-  int rc = CT_OK;
-  ct__vocab_t *v = &t->vocab;
-  /* text gives bytes and merges; tokens that are neither are special */
-  for (int64_t i = 0; i < v->n; i++)
-    if (v->token[i].bytes > 1 && !v->token[i].merged) CT_TRY(ct__special_add(t, (int32_t)i));
-  CT_TRY(ct__bpe_ready(t, whole));
-out:
-  return rc;
-}
-
 int ct__merges_json(const ct__source_t *s, json_t **out)
 {
   int rc = CT_OK;
@@ -139,7 +127,11 @@ static int files_build(ct_tokenizer_t *t)
   CT_TRY(ct__merges_json(&t->source[0], &vocab));
   CT_TRY(ct__merges_vocab(t, t->source[0].name, vocab, 0));
   CT_TRY(files_merges(t, &t->source[1]));
-  CT_TRY(ct__merges_ready(t, 0));
+  /* text gives bytes and merges; tokens that are neither are special */
+  for (int64_t i = 0; i < t->vocab.n; i++)
+    if (t->vocab.token[i].bytes > 1 && !t->vocab.token[i].merged)
+      CT_TRY(ct__special_add(t, (int32_t)i));
+  CT_TRY(ct__bpe_ready(t, 0));
 out:
   json_decref(vocab);
   return rc;

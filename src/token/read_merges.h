@@ -19,7 +19,5 @@ int ct__merges_token(ct_tokenizer_t *t, const char *name, const char *text, int6
 /** Adds a merge; *why is set to what is wrong with it, or to NULL. */
 int ct__merges_pair(ct_tokenizer_t *t, const char *left, int64_t n_left, const char *right,
                     int64_t n_right, int64_t rank, const char **why);
-/** Completes the tables: all tokens are special that are neither a byte nor merged. */
-int ct__merges_ready(ct_tokenizer_t *t, int whole);
 
 #endif

@@ -41,6 +41,26 @@ static void add_tiktoken_bytes(ct_str_t *s)
     must(ct_str_add(s, "%c%c== %d\n", digits[b >> 2], digits[(b & 3) << 4], b) == CT_OK, "memory");
 }
 
+/* Returns the text that precedes the input in a kind of file; made once. */
+static const char *head_of(int kind)
+{
+  static char *made[KINDS];
+  ct_str_t s = {0};
+  if (made[kind]) return made[kind];
+  must(ct_str_add(&s, "%s",
+                  kind == FILES ? "{"
+                  : kind == JSON
+                      ? "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+                        "false},\"model\":{\"type\":\"BPE\",\"vocab\":{"
+                      : "") == CT_OK,
+       "memory");
+  if (kind == FILES || kind == JSON) add_json_bytes(&s);
+  if (kind == TIKTOKEN) add_tiktoken_bytes(&s);
+  made[kind] = strdup(s.data);
+  ct_str_clear(&s);
+  return made[kind];
+}
+
 /* Makes a serialized tokenizer of the input. */
 static void make_blob(int kind, const char *pattern, const uint8_t *data, size_t n, ct_str_t *blob)
 {
@@ -48,14 +68,8 @@ static void make_blob(int kind, const char *pattern, const uint8_t *data, size_t
   ct_str_t file[2] = {{0}, {0}};
   const uint8_t *split = memchr(data, 0, n);
   size_t first = kind == FILES && split ? (size_t)(split - data) : n;
-  if (kind == FILES) must(ct_str_add(&file[0], "{") == CT_OK, "memory");
-  if (kind == JSON)
-    must(ct_str_add(&file[0],
-                    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-                    "\"model\":{\"type\":\"BPE\",\"vocab\":{") == CT_OK,
-         "memory");
-  if (kind == FILES || kind == JSON) add_json_bytes(&file[0]);
-  if (kind == TIKTOKEN) add_tiktoken_bytes(&file[0]);
+  const char *head = head_of(kind);
+  add_bytes(&file[0], (const uint8_t *)head, strlen(head));
   add_bytes(&file[0], data, first);
   if (first < n) add_bytes(&file[1], split + 1, n - first - 1);
   must(ct_str_add(blob, "ctrain-hpc tokenizer 1\n%s %s %zu", names[kind], pattern, file[0].len) ==

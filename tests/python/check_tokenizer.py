@@ -51,7 +51,7 @@ def categories():
 class Draw:
     """Draws strings out of pieces that the expressions care about."""
     words = ("the of and model token's we'll THEY'RE I'm can't it'd 'S 'Ll 'VE 'rE 'x '' don\u2019t 'ſ naïve Straße "
-             "HelloWorld camelCase XMLHttp ab1c2 1234567 3.14 def return for(i=0;i<n;i++) :// ... -- <|endoftext|> "
+             "zq HelloWorld camelCase XMLHttp ab1c2 1234567 3.14 def return for(i=0;i<n;i++) :// ... -- <|endoftext|> "
              "<|endof text|> é e\u0301 中文字 文a A中b 日本 한국어 Привет ПРИВЕТ мир αβΓ שלום عربى ١٢٣ Ⅷ ½ ² ǅ ʰ ª 🙂 👩‍👩‍👧 ﬁ").split()
     blanks = [" ", " ", " ", "  ", "   ", "\n", "\n\n", "\r\n", " \n", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85",
               " \n ", "\n  ", "/\n", "\r"]
@@ -193,11 +193,15 @@ def check_hugging_face(check, draw, n, folder):
         pattern = "" if name == "gpt2" else pattern_of(name)
         t = train(draw, pattern, 2000)
         os.makedirs(f"{folder}/{name}", exist_ok=True)
-        if name == "llama3":
-            whole = json.loads(t.to_str())
+        whole = json.loads(t.to_str())
+        if name == "llama3":  # a token that no merge gives is found nevertheless
             whole["model"]["ignore_merges"] = True
-            t = Tokenizer.from_str(json.dumps(whole))
-        t.save(f"{folder}/{name}/tokenizer.json")
+            whole["model"]["vocab"]["Ġzq"] = len(whole["model"]["vocab"])
+        if name == "gpt2":  # as old files
+            del whole["model"]["type"]
+        t = Tokenizer.from_str(json.dumps(whole))
+        with open(f"{folder}/{name}/tokenizer.json", "w") as f:
+            json.dump(whole, f)
         texts = [s for s in (draw.text() for _ in range(n)) if "<|endoftext|>" not in s]
         expected = [e.ids for e in t.encode_batch(texts, add_special_tokens=False)]
         check.same(f"tokenizer.json, {name}", f"{folder}/{name}", texts, expected, "exact")
