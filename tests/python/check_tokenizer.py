@@ -50,7 +50,7 @@ def categories():
 
 class Draw:
     """Draws strings out of pieces that the expressions care about."""
-    words = ("the of and model token's we'll THEY'RE I'm can't it'd 'S 'Ll 'VE 'rE 'x '' don\u2019t 'ſ naïve Straße "
+    words = ("the of and model token's we'll THEY'RE I'm can't it'd 'S 'Ll 'VE 'rE 'x '' don\u2019t 'ſ 'ſthe naïve Straße "
              "zq HelloWorld camelCase XMLHttp ab1c2 1234567 3.14 def return for(i=0;i<n;i++) :// ... -- <|endoftext|> "
              "<|endof text|> é e\u0301 中文字 文a A中b 日本 한국어 Привет ПРИВЕТ мир αβΓ שלום عربى ١٢٣ Ⅷ ½ ² ǅ ʰ ª 🙂 👩‍👩‍👧 ﬁ").split()
     blanks = [" ", " ", " ", "  ", "   ", "\n", "\n\n", "\r\n", " \n", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85",
@@ -89,17 +89,25 @@ class Draw:
 
 # ---- vocabularies ----
 
-def train(draw, pattern, tokens):
-    """A byte-level BPE of English of the standard library and of drawn text."""
+def pieces_by(pattern):
+    """Hugging Face's pre-tokenizer of a pattern; GPT-2's is in ByteLevel."""
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern == "")
+    return level if pattern == "" else pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "isolated"), level])
+
+
+def train(draw, tokens, pattern=""):
+    """A byte-level BPE of English of the standard library and of drawn text.  It is trained on lines that are not cut
+    into pieces, so that there are tokens across the ends of pieces: a wrong end gives other ids."""
     import pydoc_data.topics
     t = Tokenizer(models.BPE())
-    split = pre_tokenizers.Split(Regex(pattern), "isolated")
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern == "")
-    t.pre_tokenizer = level if pattern == "" else pre_tokenizers.Sequence([split, level])
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     trainer = trainers.BpeTrainer(vocab_size=tokens, special_tokens=["<|endoftext|>", "<|pad|>"], show_progress=False,
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    text = list(pydoc_data.topics.topics.values())[:40] + [draw.text() for _ in range(20000)]
+    text = [line for topic in list(pydoc_data.topics.topics.values())[:10] for line in topic.split("\n")]
+    text += [draw.text().replace("<|endoftext|>", "") for _ in range(20000)]
     t.train_from_iterator(text, trainer)
+    t.pre_tokenizer = pieces_by(pattern)
     return t
 
 
@@ -191,7 +199,7 @@ def check_tiktoken(check, draw, n, folder, trained):
 def check_hugging_face(check, draw, n, folder):
     for name in ("gpt2", "llama3", "o200k"):
         pattern = "" if name == "gpt2" else pattern_of(name)
-        t = train(draw, pattern, 2000)
+        t = train(draw, 2000, pattern)
         os.makedirs(f"{folder}/{name}", exist_ok=True)
         whole = json.loads(t.to_str())
         if name == "llama3":  # a token that no merge gives is found nevertheless
@@ -255,7 +263,7 @@ def write_golden(draw, folder):
 
     def add(spec, texts, ids):
         lines.extend(f"{spec} {t.hex() or '-'} {' '.join(map(str, i))}".rstrip() for t, i in zip(texts, ids))
-    trained = train(draw, pattern_of("o200k"), 500)
+    trained = train(draw, 800)
     ranks = ranks_of(trained)
     write_tiktoken(f"{folder}/small.tiktoken", ranks)
     for name in ("gpt2", "cl100k", "llama3", "o200k"):
@@ -265,11 +273,11 @@ def write_golden(draw, folder):
         add(f"{name}:small.tiktoken", [t.encode() for t in texts], e.encode_ordinary_batch(texts))
         texts = [t for t in (draw.invalid() for _ in range(30)) if known_to_both(t)]
         add(f"{name}:small.tiktoken", texts, [not_utf8(t, pattern_of(name), e) for t in texts])
-    t = train(draw, "", 500)
+    t = train(draw, 700)
     t.model.save(folder)
     texts = [s for s in (draw.text() for _ in range(80)) if "<|endoftext|>" not in s]
     add("vocab.json", [s.encode() for s in texts], [e.ids for e in t.encode_batch(texts)])
-    t = train(draw, LLAMA3, 500)
+    t = train(draw, 700, LLAMA3)
     t.save(f"{folder}/tokenizer.json", pretty=False)
     texts = [s for s in (draw.text() for _ in range(80)) if "<|endoftext|>" not in s]
     add("tokenizer.json", [s.encode() for s in texts], [e.ids for e in t.encode_batch(texts)])
@@ -288,7 +296,7 @@ def main():
     draw, check = Draw(a.seed), Check(a.program)
     if a.golden:
         return write_golden(draw, a.folder)
-    check_tiktoken(check, draw, a.strings, a.folder, train(draw, pattern_of("o200k"), 3000))
+    check_tiktoken(check, draw, a.strings, a.folder, train(draw, 3000))
     check_hugging_face(check, draw, a.strings, a.folder)
     check_lists(check, draw, a.strings, a.folder)
     print(f"1..{check.done}")
