@@ -35,7 +35,8 @@ typedef struct writer {
   ct_tokens_t ids;
   char *text; /* text that is not encoded yet */
   int64_t text_n, text_cap;
-  int64_t next; /* encode when the text has so many bytes */
+  int64_t next;    /* encode when the text has so many bytes */
+  int64_t encoded; /* bytes of the document before this text */
 } writer_t;
 
 /* ---- files without a name ---- */
@@ -112,13 +113,15 @@ static int encode(writer_t *w, int more)
   rc = ct_tokenizer_encode(w->in->tokenizer, w->text, w->text_n, more ? CT_TOKEN_MORE : 0, &used,
                            &w->ids);
   if (rc == CT_ERR_DATA) {
-    ct_text_fit(why, sizeof why, "the document that begins here: %s", ct_err_last()->text);
+    ct_text_fit(why, sizeof why, "the document that begins here, from its byte %" PRId64 " on: %s",
+                w->encoded, ct_err_last()->text);
     CT_TRY(ct__tokens_refuse(w->r, w->document_at, why));
   }
   CT_TRY(rc);
   for (int64_t i = 0; i < w->ids.n; i++)
     CT_TRY(put_token(w, w->ids.id[i]));
   w->text_n = more ? w->text_n - used : 0;
+  w->encoded += used;
   if (w->text_n > 0) memmove(w->text, w->text + used, (size_t)w->text_n);
   w->next = 2 * w->text_n + ENCODE_BYTES; /* a long piece is not looked at again and again */
 out:
@@ -132,7 +135,7 @@ static int begin_document(void *of, int64_t at, int continued)
   writer_t *w = of;
   w->document_at = at;
   w->begin = w->n;
-  w->text_n = 0;
+  w->text_n = w->encoded = 0;
   w->next = ENCODE_BYTES;
   return w->in->eot == CT_EOT_BEFORE && !continued ? put_token(w, w->in->eot_id) : CT_OK;
 }
