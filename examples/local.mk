@@ -1,4 +1,5 @@
 nobase_dist_pkgdata_DATA = \
+  examples/gpt/README.md examples/gpt/train.yaml examples/gpt/make_data.sh \
   examples/digits/README.md examples/digits/LICENSE examples/digits/train.yaml examples/digits/augment.yaml \
   examples/digits/train-000.h5 examples/digits/train-001.h5 examples/digits/train-002.h5 examples/digits/train-003.h5 \
   examples/digits/val-000.h5 \
