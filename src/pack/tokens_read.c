@@ -7,6 +7,7 @@
 
 #include "base/ct_err.h"
 #include "base/ct_file.h"
+#include "base/ct_heartbeat.h"
 #include "base/ct_mem.h"
 #include "pack/ct_pack_in.h"
 #include "pack/tokens.h"
@@ -70,6 +71,7 @@ int ct__tokens_next(ct__tokens_reader_t *r, const char **data, int64_t *n)
   if (!r->whole && *n > 0)
     CT_TRY(ct_file_read_at(r->fd, r->path, r->f->at + r->at, r->chunk, (size_t)*n));
   r->at += *n;
+  ct_heartbeat_progress();
   if (r->progress && !r->whole) r->progress(r->of, *n);
   if (r->progress && r->whole && r->at == r->end && *n > 0) r->progress(r->of, r->f->bytes);
 out:
