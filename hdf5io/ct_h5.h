@@ -23,6 +23,9 @@ int ct_h5_is_checkpoint(const char *path, int *out);
 /** Local. Reads an array of up to a million numbers, of any shape, or its attribute \a attr (NULL:
  * the array). *out is allocated; *n 0: there is none. CT_ERR_IO, CT_ERR_FORMAT name the file. */
 int ct_h5_numbers(const char *path, const char *array, const char *attr, double **out, int *n);
+/** Local. Reads an array of bytes of one dim. *out is allocated; NULL: there is none. CT_ERR_IO,
+ * CT_ERR_FORMAT name the file. */
+int ct_h5_bytes(const char *path, const char *array, char **out, size_t *n);
 typedef struct ct_h5_numbers {
   char name[300]; /**< may have groups, which are created */
   const double *v;

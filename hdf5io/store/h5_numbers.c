@@ -87,6 +87,42 @@ static int numbers_write(hid_t file, const ct_h5_numbers_t *x)
   return ok;
 }
 
+int ct_h5_bytes(const char *path, const char *array, char **out, size_t *n)
+{
+  int rc = CT_OK;
+  char text[40];
+  numbers_t x = {-1, -1, -1};
+  hid_t type = -1, space = -1;
+  *out = NULL;
+  *n = 0;
+  ct__h5_lock();
+  CT_TRY(numbers_open(&x, path, array, NULL));
+  if (x.array < 0) goto out;
+  type = H5Dget_type(x.array);
+  space = H5Dget_space(x.array);
+  hssize_t count = H5Sget_simple_extent_npoints(space);
+  if (H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) != 1 || count < 1 ||
+      H5Sget_simple_extent_ndims(space) != 1)
+    CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is %lld of type %s, expected bytes along one dim", path, array,
+            (long long)count, ct__h5_type_text(type, text, sizeof text));
+  *out = ct_mem_alloc((size_t)count, "bytes of a file");
+  if (!*out) CT_TRY(CT_ERR_NOMEM);
+  if (H5Dread(x.array, H5T_NATIVE_UCHAR, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out) < 0)
+    CT_FAIL(CT_ERR_IO, "%s: array '%s' cannot be read", path, array);
+  *n = (size_t)count;
+out:
+  if (rc != CT_OK) {
+    ct_mem_free(*out);
+    *out = NULL;
+  }
+  ct__h5_drop(space);
+  ct__h5_drop(type);
+  ct__h5_drop(x.array);
+  ct__h5_drop(x.file);
+  ct__h5_unlock();
+  return rc;
+}
+
 int ct_h5_numbers_write(const char *path, const ct_h5_numbers_t list[], int n)
 {
   int rc = CT_OK, ok = 1;

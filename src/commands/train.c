@@ -295,6 +295,7 @@ static int open_directory(run_t *r)
   CT_TRY(ct_builtin_versions("; ", &r->versions));
   if (ct_setup_leaves_messages(&r->s)) CT_TRY(ct_setup_note_messages(&r->s, &r->messages));
   CT_TRY(ct_rundir_config(r->dir, r->config.data, r->config.len));
+  CT_TRY(ct_setup_copy_tokenizer(&r->s));
   CT_TRY(ct_metrics_open(r->s.cfg.run.dir, &r->metrics));
   CT_TRY(start_line(r));
   CT_TRY(ct_train_mllog(&r->s, &r->order, &r->mllog));

@@ -136,6 +136,9 @@ int ct_setup_classes(ct_config_t *c, ct_dataset_t *d);
 int ct_setup_take_names(ct_config_t *c, const ct_dataset_t *d, const char *what);
 /** Local, rank 0.  Logs how samples of the open data sets are read. */
 void ct_setup_log_reading(const ct_setup_t *s, int want_train, int want_val);
+/** Local, rank 0.  Copies the tokenizer in the first file of the training data, if there is one, to
+ * tokenizer.blob in the run directory. */
+int ct_setup_copy_tokenizer(const ct_setup_t *s);
 /** Sets up copies on the local disks of the nodes.  With data.stage, the ranks of each node copy
  * the open data sets to the local disk and read the copies.  With data.cache_dir, data is kept on
  * the local disk as it is read. */

@@ -36,4 +36,5 @@ libctrain_a_SOURCES += \
   %D%/reading.c \
   %D%/result.c \
   %D%/setup.c \
-  %D%/submit.c
+  %D%/submit.c \
+  %D%/tokenizer.c
