@@ -46,6 +46,7 @@ shell_tests = \
   %D%/cli/indices.test \
   %D%/cli/stored_integers.test \
   %D%/cli/account.test %D%/cli/stragglers.test \
+  %D%/cli/token_windows.test \
   %D%/cli/trace.test %D%/cli/train.test %D%/cli/upgrade.test %D%/cli/watch.test %D%/cli/which.test \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \

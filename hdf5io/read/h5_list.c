@@ -131,6 +131,9 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
   if (a->eot != b->eot)
     CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'eot' is %lld, but in %s it is %lld (-1: none)", b->path,
             (long long)b->eot, a->path, (long long)a->eot);
+  if (a->pad != b->pad)
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'pad' is %lld, but in %s it is %lld (-1: none)", b->path,
+            (long long)b->pad, a->path, (long long)a->pad);
   if (a->classes != b->classes)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: attribute 'classes' (tokens: 'vocab') is %lld, but in %s it is %lld (0: none)",

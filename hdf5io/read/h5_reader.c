@@ -105,6 +105,7 @@ static int know_shards(ct_reader_t *r, const ct_reader_spec_t *spec)
   r->info.class_names = first->class_names;
   r->info.documents = first->documents;
   r->info.eot = first->eot;
+  r->info.pad = first->pad;
   r->info.text_bytes = ct__h5_list_text_bytes(&r->shards);
   r->info.targets = first->targets;
   r->info.by_pixel = first->by_pixel;

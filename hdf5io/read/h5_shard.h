@@ -39,15 +39,15 @@ typedef struct ct__h5_shard {
   int channels_last;
   enum {
     CT__H5_SEEN_BY_DIMS,
-    CT__H5_SEEN_BY_OPTION,    /* data.layout */
-    CT__H5_SEEN_BY_ATTRIBUTE, /* of the array */
-    CT__H5_SEEN_BY_SHAPE      /* data.shape */
-  } seen;                     /**< how the meaning of the dims was determined */
-  int doubtful;               /**< 1: judging by the dims alone, channels may also be last */
-  int64_t classes;            /**< 0: unknown */
-  int documents;              /**< tokens: 1: there is an array `document_starts` */
-  int64_t eot, text_bytes;    /**< as in ct_reader_info_t */
-  int64_t targets;            /**< target values per sample; 0: samples have labels */
+    CT__H5_SEEN_BY_OPTION,      /* data.layout */
+    CT__H5_SEEN_BY_ATTRIBUTE,   /* of the array */
+    CT__H5_SEEN_BY_SHAPE        /* data.shape */
+  } seen;                       /**< how the meaning of the dims was determined */
+  int doubtful;                 /**< 1: judging by the dims alone, channels may also be last */
+  int64_t classes;              /**< 0: unknown */
+  int documents;                /**< tokens: 1: there is an array `document_starts` */
+  int64_t eot, pad, text_bytes; /**< as in ct_reader_info_t */
+  int64_t targets;              /**< target values per sample; 0: samples have labels */
   int by_pixel;   /**< 1: dense targets: one label or value per pixel, not read with the labels */
   int enumerated; /**< 1: labels are an HDF5 enumeration, as h5py stores booleans */
 

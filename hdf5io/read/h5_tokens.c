@@ -24,12 +24,12 @@ out:
 int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_reader_spec_t *spec)
 {
   int rc = CT_OK;
-  s->eot = -1;
+  s->eot = s->pad = -1;
   s->documents = H5Lexists(file, "document_starts", H5P_DEFAULT) > 0;
-  if (s->ndim != 1 || s->at.lead)
+  if (s->ndim > 2 || s->at.lead)
     CT_FAIL(CT_ERR_FORMAT,
-            "%s: array '%s' has %d dims, expected one: data.context is of arrays of tokens one "
-            "after another",
+            "%s: array '%s' has %d dims, expected one, of tokens one after another, or two, of "
+            "padded rows, because of data.context",
             s->path, spec->input, s->ndim);
   if (s->x.dtype == CT_F32 || s->x.dtype == CT_F64)
     CT_FAIL(CT_ERR_FORMAT,
@@ -38,8 +38,9 @@ int ct__h5_tokens_describe(ct__h5_shard_t *s, hid_t file, hid_t array, const ct_
             s->path, spec->input, ct_dtype_name(s->x.dtype));
   CT_TRY(read_number(s, array, spec, "vocab", 1, CT_CLASSES_MAX, &s->classes));
   CT_TRY(read_number(s, array, spec, "eot", 0, CT_CLASSES_MAX - 1, &s->eot));
+  CT_TRY(read_number(s, array, spec, "pad", 0, CT_CLASSES_MAX - 1, &s->pad));
   CT_TRY(read_number(s, array, spec, "bytes", 1, INT64_MAX, &s->text_bytes));
-  if (!s->text_bytes && s->x.dtype == CT_U8) s->text_bytes = s->count;
+  if (!s->text_bytes && s->x.dtype == CT_U8 && s->ndim == 1) s->text_bytes = s->count;
 out:
   return rc;
 }

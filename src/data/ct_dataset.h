@@ -17,6 +17,7 @@ typedef struct ct_data_opts {
   int join_inputs;        /**< 1: inputs that differ in channels alone are concatenated */
   char *weight;           /**< name of the array of sample weights; "": none */
   int64_t batch;          /**< global batch */
+  int64_t batch_tokens;   /**< in place of batch: its tokens; 0: batch */
   int64_t batch_per_rank; /**< 0: batch decides */
   int64_t eval_batch;     /**< global batch in evaluation; 0: batch */
   int drop_last;          /**< training: drop a last batch that is smaller */
@@ -30,7 +31,8 @@ typedef struct ct_data_opts {
   int64_t context;        /**< tokens of a sample; 0: samples are not tokens */
   int64_t stride;         /**< tokens from one sample to the next; 0: context */
   int64_t eval_stride;    /**< the same in evaluation */
-  int documents;          /**< stream|mask */
+  int documents;          /**< ct_documents_t */
+  int64_t pad;            /**< id of padding; -1: the attribute `pad` of the tokens */
   int normalize_targets;  /**< targets of windows get the map of their inputs */
   int64_t readahead;      /**< batches ahead for which posix_fadvise() is called; 0: off */
   ct_opt_doubles_t shape; /**< sample shape: a reshape of the stored one, or the shape of synthetic

@@ -239,6 +239,11 @@ int ct_dataset_open(const ct_reader_ops_t *ops, const ct_reader_spec_t *spec,
   *out = (ct_dataset_t){0};
   ct_reader_spec_t own = *spec;
   own.values = transforms && transforms->values;
+  own.tokens.same |= transforms && ct__transforms_mask(transforms->list);
+  if (transforms && !transforms->training && transforms->val_list &&
+      ct__transforms_mask(transforms->val_list) != own.tokens.same)
+    CT_FAIL(CT_ERR_USAGE, "%s: transforms and val_transforms: only one of them has mask_tokens",
+            where);
   CT_TRY(open_reader(&own, &d));
   if (own.tile) CT_TRY(cut_tiles(own.tile, &d));
   d.info = *d.ops->info(d.reader);

@@ -62,6 +62,7 @@ libctrain_a_SOURCES += \
   %D%/transform/erase.c \
   %D%/transform/eval_defaults.c \
   %D%/transform/kind.c \
+  %D%/transform/mask_tokens.c \
   %D%/transform/mix.c \
   %D%/transform/random_draws.c \
   %D%/transform/resample.c \

@@ -29,6 +29,9 @@ const ct_opt_t ct_data_rows[] = {
                 "name of the array of sample weights: a factor of the loss for each sample; empty: "
                 "all are equal"),
     CT_OPT_INT(ct_data_opts_t, batch, "64", 1, 1e9, "global batch, in samples"),
+    CT_OPT_INT(ct_data_opts_t, batch_tokens, "0", 0, 1e15,
+               "windows of tokens: global batch in tokens, a multiple of data.context; 0: batch "
+               "decides"),
     CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
                "batch of one rank, in samples; 0: batch decides"),
     CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
@@ -68,13 +71,18 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_INT(ct_data_opts_t, eval_stride, "0", 0, 1 << 24,
                "context: the same in evaluation, where each token is predicted once: of windows "
                "that overlap, only the last tokens of the later one count; 0: as context"),
-    CT_OPT_CHOICE(ct_data_opts_t, documents, "stream", "stream|mask",
-                  "context: stream: tokens of one document after another, as one text; mask: the "
-                  "first token of a document is not predicted, and the extra input input.first, "
-                  "by which layers keep documents apart, gives for each token the place in the "
-                  "window where its document begins.  Documents begin where the array "
-                  "document_starts says, in files without one after each token that the attribute "
-                  "eot of the tokens names"),
+    CT_OPT_CHOICE(
+        ct_data_opts_t, documents, "stream", "stream|mask|pad",
+        "context: stream: tokens of one document after another, as one text; mask: the first token "
+        "of a document is not predicted, and the extra input input.first, by which layers keep "
+        "documents apart, gives for each token the place in the window where its document begins; "
+        "pad: a sample is a document, its first tokens or padded with data.pad.  Documents begin "
+        "where the array document_starts says; with mask and without it after each token that the "
+        "attribute eot of the tokens names"),
+    CT_OPT_INT(ct_data_opts_t, pad, "-1", -1, 1 << 24,
+               "context: id of padding, which is not predicted, of documents: pad and of arrays of "
+               "padded rows; -1: the attribute pad of the tokens.  With mask_tokens, the extra "
+               "input input.keys is 0 for padding and 1 for other tokens"),
     CT_OPT_BOOL(ct_data_opts_t, normalize_targets, "false",
                 "with window: the first to_tensor and normalize are applied to the target frames "
                 "too; losses and metrics are then of normalized numbers"),
@@ -196,8 +204,9 @@ static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
   if (!o->context && (o->stride || o->eval_stride))
     CT_FAIL(CT_ERR_USAGE, "data.%s is of windows of tokens: set data.context",
             o->stride ? "stride" : "eval_stride");
-  if (!o->context && o->documents)
-    CT_FAIL(CT_ERR_USAGE, "data.documents is of windows of tokens: set data.context");
+  if (!o->context && (o->documents || o->pad >= 0))
+    CT_FAIL(CT_ERR_USAGE, "data.%s is of windows of tokens: set data.context",
+            o->documents ? "documents" : "pad");
   if (!training && stride > o->context)
     CT_FAIL(CT_ERR_USAGE,
             "data.eval_stride is %lld, but in evaluation each token is predicted once: at most "
@@ -205,7 +214,8 @@ static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
             (long long)stride, (long long)o->context);
   *out = (ct_tokens_t){.context = o->context,
                        .stride = stride > 0 ? stride : o->context,
-                       .documents = o->documents,
+                       .documents = (ct_documents_t)o->documents,
+                       .pad = o->pad,
                        .once = !training};
 out:
   return rc;

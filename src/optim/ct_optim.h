@@ -120,6 +120,9 @@ extern const ct_opt_t ct_schedule_rows[];
 int ct_schedule_read(ct_schedule_opts_t *s, const char *where);
 /** Frees what ct_schedule_read() has made. */
 void ct_schedule_clear(ct_schedule_opts_t *s);
+/** Local.  Converts lengths in the unit `tokens` to steps of \a tokens each.  CT_ERR_USAGE: tokens
+ * is 0, since the data are not tokens; or a schedule that has no such unit. */
+int ct_schedule_take_tokens(ct_schedule_opts_t *s, int64_t tokens);
 /** Returns the steps of a length in units, not rounded. */
 double ct_schedule_steps(const ct_schedule_opts_t *s, double units, int64_t steps_per_epoch);
 /** Returns the number of warm-up steps. */

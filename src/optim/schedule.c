@@ -142,7 +142,7 @@ static double plateau_lr(const ct_schedule_opts_t *s, const point_t *p)
 #define NEXT_WORD(name, f) "|" #name
 #define FUNCTION(name, f)  f,
 enum { SCHEDULES(NUMBER, NUMBER) };
-enum { UNIT_EPOCHS, UNIT_STEPS }; /* the words of schedule.unit */
+enum { UNIT_EPOCHS, UNIT_STEPS, UNIT_TOKENS }; /* the words of schedule.unit */
 static double (*const schedules[])(const ct_schedule_opts_t *s,
                                    const point_t *p) = {SCHEDULES(FUNCTION, FUNCTION)};
 
@@ -151,9 +151,10 @@ static double (*const schedules[])(const ct_schedule_opts_t *s,
 const ct_opt_t ct_schedule_rows[] = {
     CT_OPT_CHOICE(ct_schedule_opts_t, kind, "constant", SCHEDULES(WORD, NEXT_WORD),
                   "learning-rate schedule after the warm-up"),
-    CT_OPT_CHOICE(ct_schedule_opts_t, unit, "epochs", "epochs|steps",
+    CT_OPT_CHOICE(ct_schedule_opts_t, unit, "epochs", "epochs|steps|tokens",
                   "unit of warmup, length, step_size, milestones, period, and of the changes of "
-                  "exponential"),
+                  "exponential; tokens: are converted to steps of data.batch samples of "
+                  "data.context"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, warmup, "0", 0, 1e18, "units of linear warm-up to optim.lr"),
     CT_OPT_DOUBLE(ct_schedule_opts_t, warmup_epochs, "0", 0, 1e6,
                   "the same in epochs, whatever the unit"),
@@ -342,6 +343,29 @@ void ct_schedule_clear(ct_schedule_opts_t *s)
 }
 
 /* ---- a step ---- */
+
+int ct_schedule_take_tokens(ct_schedule_opts_t *s, int64_t tokens)
+{
+  int rc = CT_OK;
+  double each = 1 / (double)tokens;
+  if (s->unit != UNIT_TOKENS) return CT_OK;
+  if (tokens == 0)
+    CT_FAIL(CT_ERR_USAGE, "schedule.unit is tokens, but samples are not windows of tokens "
+                          "(data.context)");
+  if (s->list)
+    CT_FAIL(CT_ERR_USAGE, "schedule.unit is tokens: a list of schedules counts in steps or epochs");
+  if (schedules[s->kind] == exponential_lr)
+    CT_FAIL(CT_ERR_USAGE, "schedule.unit is tokens: exponential counts in steps or epochs");
+  s->unit = UNIT_STEPS;
+  s->warmup = round(s->warmup * each);
+  s->length = round(s->length * each);
+  s->step_size = round(s->step_size * each);
+  if (schedules[s->kind] == cosine_restarts_lr) s->period = fmax(round(s->period * each), 1);
+  for (int i = 0; i < s->milestones.n; i++)
+    s->milestones.v[i] = round(s->milestones.v[i] * each);
+out:
+  return rc;
+}
 
 double ct_schedule_steps(const ct_schedule_opts_t *s, double units, int64_t steps_per_epoch)
 {

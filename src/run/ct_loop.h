@@ -45,6 +45,9 @@ typedef struct ct_loop_result {
   ct_position_t at;
   double seconds;               /**< duration of the training steps */
   double samples_per_s;         /**< samples per second during training steps */
+  double tokens_per_s;          /**< windows of tokens: tokens; 0: samples are not */
+  double flops_per_token;       /**< 6N + 12LCT (token_rate.h) */
+  double mfu;                   /**< NaN: train.peak_tflops is not set */
   ct_breakdown_sum_t breakdown; /**< time breakdown of all steps but the first */
   double loop_s;                /**< total duration of the loop */
   double eval_s;                /**< seconds spent in evaluations */

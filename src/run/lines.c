@@ -9,6 +9,7 @@
 #include <string.h>
 #include "telemetry/ct_metrics.h"
 #include "run/progress.h"
+#include "run/token_rate.h"
 
 static int first_step(const ct__lines_t *l, int64_t step)
 {
@@ -56,6 +57,19 @@ static void step_losses(const ct__lines_t *l, const ct_step_status_t *w)
   }
 }
 
+/* Writes the rates of windows of tokens. */
+static void token_rates(const ct__lines_t *l, double samples_per_s)
+{
+  int64_t tokens = ct__tokens_per_sample(l->o->data);
+  double rate = samples_per_s * (double)tokens, peak = l->o->train->peak_tflops;
+  if (!tokens || !l->o->metrics) return;
+  ct_metrics_num(l->o->metrics, "tokens_per_s", rate);
+  if (peak > 0)
+    ct_metrics_num(l->o->metrics, "mfu",
+                   ct__token_mfu(rate, ct__token_flops(l->o->graph, tokens),
+                                 ct_trainer_topo(l->t)->size, peak));
+}
+
 static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_step_status_t *w,
                      const ct_step_report_t *r, const ct_schedule_point_t *point, double seconds)
 {
@@ -68,6 +82,7 @@ static int step_line(const ct__lines_t *l, const ct_position_t *at, const ct_ste
   ct_metrics_num(m, "lr", ct_trainer_lr(l->t, point));
   group_rates(l, point);
   ct_metrics_num(m, "samples_per_s", (double)w->samples / seconds);
+  token_rates(l, (double)w->samples / seconds);
   ct_metrics_num(m, "data_s", r->data_s);
   ct_metrics_num(m, "compute_s", r->compute_s);
   ct_metrics_num(m, "comm_exposed_s", r->comm_exposed_s);

@@ -14,4 +14,6 @@ libctrain_a_SOURCES += \
   %D%/rundir.c \
   %D%/skipped_samples.c \
   %D%/steps.c \
-  %D%/stop_policy.c
+  %D%/stop_policy.c \
+  %D%/token_rate.c \
+  %D%/token_rate.h

@@ -4,6 +4,7 @@
  * the others would wait for it.  Its code enters the status of the next step, which all ranks
  * read. */
 #include "run/loop.h"
+#include "run/token_rate.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
@@ -466,7 +467,8 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                                      .begun_step = at.step,
                                      .begin = l.begin,
                                      .log_s = o->run->log_s,
-                                     .sampler = &o->sampler};
+                                     .sampler = &o->sampler,
+                                     .tokens = ct__tokens_per_sample(o->data)};
   memset(out, 0, sizeof *out);
   out->energy.joule = -1;
   CT_TRY_ALL(l.topo, ct_trace_steps_read(o->run, &l.trace.steps));
@@ -495,5 +497,10 @@ out:;
   out->at = l.at;
   out->seconds = l.trained_s;
   out->samples_per_s = l.trained_s > 0 ? (double)l.trained / l.trained_s : 0;
+  int64_t tokens = ct__tokens_per_sample(o->data);
+  out->tokens_per_s = out->samples_per_s * (double)tokens;
+  out->flops_per_token = tokens ? ct__token_flops(o->graph, tokens) : 0;
+  out->mfu =
+      ct__token_mfu(out->tokens_per_s, out->flops_per_token, l.topo->size, o->train->peak_tflops);
   return rc;
 }

@@ -62,9 +62,10 @@ static void progress_show(const ct__progress_line_t *p, const ct_position_t *at,
   time_text(p, at->step, now, times, sizeof times);
   waits_text(p, waits, sizeof waits);
   if (with_bar) bar_text(p, at, bar);
-  snprintf(text, sizeof text, "epoch %lld/%lld%s  step %lld/%lld  loss %.4f  %.0f samples/s%s%s",
+  snprintf(text, sizeof text, "epoch %lld/%lld%s  step %lld/%lld  loss %.4f  %.0f %s/s%s%s",
            (long long)ct__progress_line_epoch(at), (long long)p->epochs, bar, (long long)at->step,
-           (long long)p->total, loss, rate, times, waits);
+           (long long)p->total, loss, p->tokens ? rate * (double)p->tokens : rate,
+           p->tokens ? "tokens" : "samples", times, waits);
   if (with_bar)
     ct_log_progress(text);
   else

@@ -13,6 +13,7 @@ typedef struct ct__progress_line {
   double begin;       /**< ct_clock() when the training loop began */
   double log_s;       /**< run.log_s */
   const ct_sampler_t *sampler;
+  int64_t tokens; /**< of a sample; 0: samples are not windows of tokens */
   /* since the last line: */
   double bar_at;   /**< ct_clock() when the bar was drawn */
   double line_at;  /**< ct_clock() when the last line was written */

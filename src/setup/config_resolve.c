@@ -64,6 +64,38 @@ out:
   return rc;
 }
 
+/* Converts numbers of tokens to samples and steps. */
+static int convert_tokens(ct_config_t *c)
+{
+  int rc = CT_OK;
+  ct_data_opts_t *d = &c->data;
+  ct_train_opts_t *t = &c->train;
+  if (!d->context && (d->batch_tokens || t->tokens || t->peak_tflops > 0))
+    CT_FAIL(CT_ERR_USAGE, "%s: is of windows of tokens: set data.context",
+            d->batch_tokens ? "data.batch_tokens"
+            : t->tokens     ? "train.tokens"
+                            : "train.peak_tflops");
+  if (d->batch_tokens && (d->batch_tokens % d->context || d->batch_per_rank))
+    CT_FAIL(CT_ERR_USAGE, "data.batch_tokens is %" PRId64 ", %s: data.context is %" PRId64,
+            d->batch_tokens,
+            d->batch_per_rank ? "but data.batch_per_rank is set too"
+                              : "expected a multiple of the tokens of a sample",
+            d->context);
+  if (d->batch_tokens) d->batch = d->batch_tokens / d->context;
+  CT_TRY(ct_schedule_take_tokens(&c->schedule, d->batch * d->context));
+  if (!t->tokens) goto out;
+  int64_t steps = (t->tokens - 1) / (d->batch * d->context) + 1;
+  if (t->steps && t->steps != steps)
+    CT_FAIL(CT_ERR_USAGE,
+            "train.tokens, %" PRId64 ", are %" PRId64 " steps, but train.steps is %" PRId64
+            ": give one of them",
+            t->tokens, steps, t->steps);
+  t->steps = steps;
+  t->epochs = steps < 1000000000 ? steps : 1000000000;
+out:
+  return rc;
+}
+
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
 {
   int rc = CT_OK;
@@ -74,6 +106,7 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
   }
   CT_TRY(ct__config_each_value(make_absolute, c, (void *)(uintptr_t)cwd));
   if (c->data.batch_per_rank > 0) c->data.batch = c->data.batch_per_rank * ranks;
+  CT_TRY(convert_tokens(c));
   CT_TRY(set_window_target(&c->data));
   CT_TRY(set_token_loss(c));
   if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;

@@ -138,6 +138,16 @@ static void add_best(json_t *o, const ct_best_t *b)
   json_object_set_new(o, "best_step", json_integer(b->step));
 }
 
+/* Adds the rates of windows of tokens. */
+static void add_token_rates(json_t *o, int trained, const ct_loop_result_t *r)
+{
+  if (!o || !r->flops_per_token) return;
+  json_object_set_new(o, "tokens_per_s", real_or_null(trained, r->tokens_per_s));
+  json_object_set_new(o, "flops_per_token", json_real(r->flops_per_token));
+  json_object_set_new(o, "flops_formula", json_string("6N + 12LCT"));
+  json_object_set_new(o, "mfu", real_or_null(trained && !isnan(r->mfu), r->mfu));
+}
+
 /* Writes summary.json.  If the run had no steps left to train, keeps the existing one. */
 static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
                       const ct_confusion_t *confusion, const ct_eval_set_t *set)
@@ -156,6 +166,7 @@ static int write_json(const ct_config_t *c, int ranks, const ct_loop_result_t *r
                 real_or_null(trained, r->train_loss), "val_loss", real_or_null(evaluated, e->loss),
                 "val_samples", (json_int_t)e->samples);
   add_scores(o, e);
+  add_token_rates(o, trained, r);
   add_best(o, &r->at.best);
   if (evaluated) add_confusion(o, confusion);
   if (set && evaluated) json_object_set_new(o, "sets", ct_result_sets_json(set, c->eval.sets.n));
@@ -305,6 +316,20 @@ out:
   return rc;
 }
 
+/* Appends the rates of windows of tokens. */
+static int token_lines(const ct_loop_result_t *r, int ranks, ct_str_t *out)
+{
+  int rc = CT_OK;
+  if (!r->flops_per_token) return CT_OK;
+  CT_TRY(ct_str_add(out, "  tokens/s          %.0f\n", r->tokens_per_s));
+  CT_TRY(ct_str_add(out, "  TFLOP/s of a rank %.4g (6N + 12LCT FLOPs a token)\n",
+                    r->tokens_per_s * r->flops_per_token / ranks / 1e12));
+  if (!isnan(r->mfu))
+    CT_TRY(ct_str_add(out, "  MFU               %.1f%% of train.peak_tflops\n", 100 * r->mfu));
+out:
+  return rc;
+}
+
 static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *r,
                        const ct_eval_set_t *set)
 {
@@ -320,6 +345,7 @@ static int print_table(const ct_config_t *c, int ranks, const ct_loop_result_t *
     CT_TRY(
         ct_str_add(&t, "  time in steps     %s\n", ct_text_seconds(r->seconds, time, sizeof time)));
     CT_TRY(ct_str_add(&t, "  samples/s         %.0f\n", r->samples_per_s));
+    CT_TRY(token_lines(r, ranks, &t));
     CT_TRY(ct_str_add(&t, "  training loss     %.4f\n", r->train_loss));
   }
   if (r->last.samples) CT_TRY(ct_result_eval(&r->last, &t));

@@ -28,6 +28,8 @@ extern const ct_opt_t ct_parallel_rows[];
 typedef struct ct_train_opts {
   int64_t epochs;
   int64_t steps;        /**< maximum number of steps; 0: epochs alone limit the run */
+  int64_t tokens;       /**< in place of steps: their tokens; 0: steps */
+  double peak_tflops;   /**< of the device of a rank; 0: unknown */
   int amp;              /**< off|bf16|fp16|tf32 */
   char *sync_bn;        /**< off, world, node, or the number of ranks per group */
   int64_t accumulate;   /**< micro-batches per local batch */

@@ -42,6 +42,12 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(ct_train_opts_t, steps, "0", 0, 1e18,
                "stop after this many steps, or after train.epochs, whichever is first; 0: after "
                "train.epochs"),
+    CT_OPT_INT(ct_train_opts_t, tokens, "0", 0, 1e18,
+               "windows of tokens: sets train.steps to as many as have this many tokens, rounded "
+               "up, and train.epochs so that it does not end the run before; 0: off"),
+    CT_OPT_DOUBLE(ct_train_opts_t, peak_tflops, "0", 0, 1e9,
+                  "windows of tokens: peak TFLOP/s of the device of a rank, for the model FLOPs "
+                  "utilization (MFU) of the log; 0: it is not printed"),
     CT_OPT_CHOICE(
         ct_train_opts_t, amp, "off", "off|bf16|fp16|tf32",
         "mixed precision: activations of this type, float32 weights; fp16 uses loss scaling; tf32: "

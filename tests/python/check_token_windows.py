@@ -1,6 +1,6 @@
 """Losses and gradients of windows of tokens beside PyTorch in float64.
 
-check_token_windows.py DIRECTORY eval|gradients
+check_token_windows.py READ_BATCHES DIRECTORY eval|gradients|masked
 """
 import itertools
 import json
@@ -161,4 +161,59 @@ def check_gradients(directory):
             check("loss", json.load(f)["train_loss"], want.detach().mean(), 1e-6)
 
 
-{"eval": check_eval, "gradients": check_gradients}[sys.argv[2]](sys.argv[1])
+def read_batches(directory, *words):
+    """Ids and labels of each sample."""
+    done = subprocess.run(
+        [sys.argv[1], f"{directory}/m.yaml", f"{directory}/out", *words], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"{words}: {done.stderr}")
+    numbers = numpy.fromfile(f"{directory}/out").reshape(-1, 3 + 2 * CONTEXT)
+    return {int(n[0]): (n[2 : 2 + CONTEXT], n[3 + CONTEXT :]) for n in numbers}
+
+
+def check_masked(directory):
+    """15% of the tokens are predicted; of them 80% are masked, 10% random, 10% as they were."""
+    mask, special, n = VOCAB - 1, (0, 5), 60000
+    ids = numpy.random.default_rng(5).integers(0, VOCAB - 1, n)
+    with h5py.File(f"{directory}/tokens.h5", "w") as f:
+        f.create_dataset("tokens", data=ids.astype("u1")).attrs["vocab"] = VOCAB
+    with open(f"{directory}/m.yaml", "w") as f:
+        f.write(
+            f"data: {{train: tokens.h5, input: tokens, context: {CONTEXT}, batch: 50}}\n"
+            f"model: {LAYERS}\n"
+            f"transforms: [{{mask_tokens: {{mask: {mask}, special: [0, 5]}}}}]\n"
+        )
+    first = read_batches(directory, "1", "0", "0")
+    rows = ids[: n - n % CONTEXT].reshape(-1, CONTEXT)
+    if sorted(first) != list(range(len(rows))):
+        sys.exit("samples are missing")
+    x = numpy.stack([first[i][0] for i in range(len(rows))])
+    y = numpy.stack([first[i][1] for i in range(len(rows))])
+    chosen = y != -100
+    if not (y[chosen] == rows[chosen]).all() or not (x[~chosen] == rows[~chosen]).all():
+        sys.exit("labels are not the tokens that were selected")
+    if numpy.isin(rows[chosen], special).any():
+        sys.exit("a special token was selected")
+    usual = (~numpy.isin(rows, special)).sum()
+    others = chosen & (x != mask) & (x != rows)
+    for name, count, of, p in (
+        ("selected", chosen.sum(), usual, 0.15),
+        ("masked", (x[chosen] == mask).sum(), chosen.sum(), 0.8 + 0.1 / VOCAB),
+        ("random", others.sum(), chosen.sum(), 0.1 * (1 - 2 / VOCAB)),
+    ):
+        check(name, count / of, p, 4 * math.sqrt(p * (1 - p) / of))
+    if len(numpy.unique(x[others])) < VOCAB - 2:
+        sys.exit("random tokens are not of the whole vocabulary")
+    again = read_batches(directory, "3", "0", "0")
+    same = [(first[i][0] == again[i][0]).all() and (first[i][1] == again[i][1]).all() for i in first]
+    if not all(same):
+        sys.exit("the number of ranks matters")
+    later = read_batches(directory, "1", "1", "0")
+    both = numpy.stack([later[i][1] for i in range(len(rows))]) != -100
+    check("epochs are independent", (both & chosen).sum() / usual, 0.15**2, 0.004)
+
+
+LAYERS = f"{BEGIN}{END}"
+check_case = {"eval": check_eval, "gradients": check_gradients, "masked": check_masked}
+check_case[sys.argv[3]](sys.argv[2])

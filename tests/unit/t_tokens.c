@@ -75,8 +75,8 @@ static ct_reader_spec_t tokens_spec(const char *dir, int64_t context, int64_t st
 {
   ct_reader_spec_t spec = spec_of(dir);
   spec.input = spec.target = "tokens";
-  spec.tokens =
-      (ct_tokens_t){.context = context, .stride = stride, .once = once, .ignored = IGNORED};
+  spec.tokens = (ct_tokens_t){
+      .context = context, .stride = stride, .once = once, .ignored = IGNORED, .pad = -1};
   return spec;
 }
 
@@ -156,7 +156,7 @@ static void other_ranks_open_no_file(void)
   for (int f = 0; f < FILES; f++)
     write_tokens(dir, f, PLAIN, H5T_STD_U16LE, 101, BY_STARTS);
   ct_reader_spec_t spec = tokens_spec(dir, 16, 16, 1);
-  spec.tokens.documents = 1;
+  spec.tokens.documents = CT_DOCUMENTS_MASK;
   if (CT_ASSERT_OK(ct_dataset_open(&ct_reader_hdf5, &spec, NULL, "t", &d)) != CT_OK) return;
   CT_ASSERT_OK(d.ops->share(d.reader, &bytes, &spec.known_bytes));
   spec.known = bytes;
@@ -182,7 +182,7 @@ static void documents_are_kept_apart(void)
       write_tokens(dir, f, i / 2 ? CHUNKED : PLAIN, H5T_STD_U16LE, 0, by);
     for (int w = 0; w < 3; w++) {
       spec = tokens_spec(dir, windows[w].context, windows[w].stride, windows[w].once);
-      spec.tokens.documents = 1;
+      spec.tokens.documents = CT_DOCUMENTS_MASK;
       if (CT_ASSERT_OK(ct_dataset_open(&ct_reader_hdf5, &spec, NULL, "t", &d)) != CT_OK) return;
       CT_ASSERT_TEXT(d.extra.name[0], "first");
       check_windows(&d, by, &windows[w]);
@@ -194,6 +194,64 @@ static void documents_are_kept_apart(void)
   spec.dir = dir;
   CT_ASSERT_INT(ct_dataset_open(&ct_reader_hdf5, &spec, NULL, "t", &d), CT_ERR_USAGE);
   CU_ASSERT(strstr(ct_err_last()->text, "0.h5 has neither an array 'document_starts'") != NULL);
+}
+
+/* Checks padded samples, of ids and labels at the same or at the next places. */
+static void check_padded(const ct_dataset_t *d, int rows, int same)
+{
+  enum { PAD = 100 };
+  int64_t context = d->x.dim[1], wrong = 0;
+  int32_t x[32], y[32], keys[32];
+  for (int64_t i = 0; i < d->info.samples; i++) {
+    int f = (int)i / 5;
+    int64_t first = starts[f][i % 5], end = i % 5 < 4 ? starts[f][i % 5 + 1] : (int64_t)lengths[f];
+    CT_ASSERT_OK(d->ops->read(d->reader, 1, &i, x, y));
+    if (same) CT_ASSERT_OK(d->ops->extra(d->reader, 0, 1, &i, keys));
+    for (int64_t k = 0; k < context + !same; k++) {
+      int64_t id = rows              ? (element(i, k) < 50 ? element(i, k) : PAD)
+                   : first + k < end ? token(f, first + k)
+                                     : PAD;
+      if (k < context) wrong += x[k] != id;
+      if (k < context && same) wrong += keys[k] != (id != PAD);
+      if (k >= !same) wrong += y[k - !same] != (id == PAD ? IGNORED : id);
+    }
+  }
+  CT_ASSERT_INT(wrong, 0);
+}
+
+static void samples_are_padded(void)
+{
+  ct_dataset_t d;
+  for (int i = 0; i < 2 * 2; i++) {
+    const char *dir = ct_test_dir();
+    int rows = i % 2, same = i / 2;
+    int64_t ids[10 * 20];
+    for (int64_t k = 0; k < 200; k++)
+      ids[k] = element(k / 20, k % 20) < 50 ? element(k / 20, k % 20) : 100;
+    hid_t file = rows ? begin_file(dir, "a.h5") : -1;
+    if (rows) {
+      hsize_t dims[2] = {10, 20};
+      hid_t space = H5Screate_simple(2, dims, NULL),
+            array = H5Dcreate2(file, "tokens", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                               H5P_DEFAULT);
+      CU_ASSERT(H5Dwrite(array, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ids) >= 0);
+      CU_ASSERT(ct__h5_put_attr_int(array, "pad", 100));
+      ct__h5_drop(array);
+      ct__h5_drop(space);
+      end_file(file);
+    }
+    for (int f = 0; f < FILES && !rows; f++)
+      write_tokens(dir, f, CHUNKED, H5T_STD_U16LE, 101, BY_STARTS);
+    ct_reader_spec_t spec = tokens_spec(dir, rows ? 20 - !same : 30, 1, 1);
+    spec.tokens.same = same;
+    if (!rows) spec.tokens.documents = CT_DOCUMENTS_PAD;
+    if (!rows) spec.tokens.pad = 100;
+    if (CT_ASSERT_OK(ct_dataset_open(&ct_reader_hdf5, &spec, NULL, "t", &d)) != CT_OK) return;
+    CT_ASSERT_INT(d.info.samples, 10);
+    CT_ASSERT_INT(d.extra.n, same);
+    check_padded(&d, rows, same);
+    ct_dataset_close(&d);
+  }
 }
 
 static void refused(const ct_reader_spec_t *spec, int rc, const char *words)
@@ -229,7 +287,7 @@ static void what_is_refused(void)
   write_shard(dir, "a.h5", &images, 0);
   spec = tokens_spec(dir, 4, 4, 0);
   spec.input = spec.target = "images";
-  refused(&spec, CT_ERR_FORMAT, "a.h5: array 'images' has 2 dims, expected one");
+  refused(&spec, CT_ERR_FORMAT, "a.h5: array 'images' has rows of 20 tokens, expected 5");
   images = (array_t){PLAIN, CT_F32, 1, {20}, 2};
   write_shard(dir, "a.h5", &images, 0);
   refused(&spec, CT_ERR_FORMAT, "a.h5: array 'images' holds numbers read as float32");
@@ -237,8 +295,11 @@ static void what_is_refused(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(windows_in_each_way_of_storing), CT_TEST(other_ranks_open_no_file),
-      CT_TEST(documents_are_kept_apart), CT_TEST(what_is_refused), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(windows_in_each_way_of_storing),
+                                    CT_TEST(other_ranks_open_no_file),
+                                    CT_TEST(documents_are_kept_apart),
+                                    CT_TEST(samples_are_padded),
+                                    CT_TEST(what_is_refused),
+                                    CT_TEST_END};
   return ct_test_main("tokens", tests, argc, argv);
 }

@@ -265,6 +265,9 @@ static int make_dense_targets(const ct__make_t *m, ct_batch_t *b)
                                   "its targets hold a value that is not finite"));
     if (d->by_class)
       CT_TRY(take_labels(d, &how, b->ids[i], d->pixels, dense_target, b->labels + i * d->pixels));
+    if (d->by_class)
+      ct__transforms_mask_labels(d->transforms, m->sampler->seed, b->epoch, b->ids[i], d->pixels,
+                                 (int32_t)d->ignored, b->labels + i * d->pixels);
   }
 out:
   return rc;

@@ -51,6 +51,7 @@ typedef struct ct_reader_info {
   int64_t eot;       /**< tokens: id that ends a document; -1: unknown */
   int documents;     /**< tokens: 1: all files have an array `document_starts` */
   int64_t tokens;    /**< tokens of all files; 0: samples are not windows of tokens */
+  int64_t pad;       /**< tokens: id of padding; -1: unknown */
   int64_t text_bytes;      /**< tokens: bytes of the text of all files; 0: unknown */
   const char *class_names; /**< one name a line, if this rank read them from a header; else NULL */
   int64_t left_out;        /**< files skipped because they have another format (spec->skip_bad), if
@@ -101,16 +102,27 @@ typedef struct ct_window {
   int64_t context, target, stride;
 } ct_window_t;
 
-/** Windows of tokens, which are elements of an array of one dim; context 0: a sample is not one. */
+/** How documents are treated in windows of tokens. */
+typedef enum {
+  CT_DOCUMENTS_STREAM, /**< as one text */
+  CT_DOCUMENTS_MASK,   /**< a label that begins a document is ignored, and an extra input `first`
+                            has for each token the place in the window where its document begins */
+  CT_DOCUMENTS_PAD     /**< a document is a sample: its first tokens, then padding */
+} ct_documents_t;
+
+/** Windows of tokens, which are elements of an array of one dim, or rows of one of two dims;
+ * context 0: a sample is not one. */
 typedef struct ct_tokens {
   int64_t context; /**< tokens of a sample's input; its labels are the tokens that follow each */
   int64_t stride;  /**< tokens from one window to the next */
-  int documents;   /**< 1: a label that begins a document is ignored, and an extra input `first`
-                        gives for each token the place in the window where its document begins */
+  ct_documents_t documents;
+  int same;        /**< 1: the labels are the tokens themselves; samples that are padded have an
+                        extra input `keys`, 0 for padding and else 1 */
   int once;        /**< 1: each token of a file but the first is the label of one sample only, and
                         the last window of a file begins earlier, so that it ends with the file;
                         0: the last tokens that do not fill a window are not used */
   int64_t ignored; /**< the label of tokens that are not predicted */
+  int64_t pad;     /**< id of padding; -1: the attribute `pad` of the array */
   int64_t vocab;   /**< ids are below it; 0: below the attribute `vocab` of the array */
 } ct_tokens_t;
 

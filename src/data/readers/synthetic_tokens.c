@@ -34,7 +34,7 @@ static int tokens_open(const ct_reader_spec_t *spec, ct_reader_t **out)
   r->info.x = ct_shape(2, 1, 1);
   r->info.x.dtype = CT_I32;
   r->info.classes = spec->classes > 0 ? spec->classes : VOCAB;
-  r->info.eot = -1;
+  r->info.eot = r->info.pad = -1;
   if (__builtin_mul_overflow(spec->samples - 1, t->stride, &r->info.samples) ||
       __builtin_add_overflow(r->info.samples, t->context + 1, &r->info.samples))
     CT_FAIL(CT_ERR_USAGE, "data.samples: %lld windows have too many tokens",

@@ -33,6 +33,7 @@ static const ct__transform_kind_t *const kinds[] = {&ct__transform_to_tensor,
                                                     &ct__transform_trivial_augment_wide,
                                                     &ct__transform_rand_augment,
                                                     &ct__transform_random_erasing,
+                                                    &ct__transform_mask_tokens,
                                                     &ct__transform_mixup,
                                                     &ct__transform_cutmix};
 enum {
@@ -260,6 +261,8 @@ static int transforms_add(build_t *b, ct_yaml_t *item, int position)
     note_map(b, s.kind);
   } else if (s.kind->flags & CT__TRANSFORM_MIX) {
     CT_TRY(add_mix(b, &s));
+  } else if (s.kind->flags & CT__TRANSFORM_TOKENS && b->info->unlabelled) {
+    goto out; /* nothing is predicted, so nothing is hidden */
   } else if (b->training || !(s.kind->flags & CT__TRANSFORM_RANDOM)) {
     CT_TRY(add_step(b, &s));
   }
@@ -410,6 +413,8 @@ int ct__transforms_open(const ct_transforms_opts_t *o, const char *where,
                                  .key = "transforms",
                                  .full = info->wide ? 65535 : 255,
                                  .unscaled = is_integer(info->x.dtype),
+                                 .vocab = info->tokens ? info->classes : -1,
+                                 .pad = info->tokens ? info->pad : -1,
                                  .target_channels =
                                      info->dense_target.ndim ? info->dense_target.dim[1] : 0};
   ct_shape_t trained = *x;
@@ -514,7 +519,8 @@ void ct__transforms_run(const ct_transforms_t *t, const ct_shape_t *in, uint64_t
     }
     ct__draws_t draws = {0};
     float *to = now;
-    if (s->kind->flags & CT__TRANSFORM_RANDOM) draws = ct__draws(seed, epoch, s->position, id);
+    if (s->kind->flags & (CT__TRANSFORM_RANDOM | CT__TRANSFORM_TOKENS))
+      draws = ct__draws(seed, epoch, s->position, id);
     if (!(s->kind->flags & CT__TRANSFORM_IN_PLACE)) to = --moves == 0 ? x : other;
     if (s->kind->move)
       s->kind->move(s, &draws, (ct__pixels_t){s->in.dim[1], sizeof *x}, now, to);

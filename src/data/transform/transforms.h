@@ -69,6 +69,8 @@ typedef struct ct__transform_location {
   double full;             /**< the divisor of to_tensor */
   int unscaled;            /**< 1: stored integers to which no map has been applied yet */
   int64_t target_channels; /**< channels of the dense target; 0: the data has none */
+  int64_t vocab;           /**< number of ids of tokens; 0: unknown; -1: samples are not tokens */
+  int64_t pad;             /**< id of padding; -1: none */
 } ct__transform_location_t;
 
 /** Returns CT_ERR_USAGE; the message is "file:line: transforms.random_crop: " and the text. */
@@ -98,7 +100,8 @@ enum {
   CT__TRANSFORM_COLOUR = 16,   /**< changes values only, so dense targets are unchanged */
   CT__TRANSFORM_RESIZES = 32,  /**< with view(): resizes, at most once in a view */
   CT__TRANSFORM_MIRRORS = 64,  /**< with view(): mirrors, only as the last of a view */
-  CT__TRANSFORM_VOLUMES = 128  /**< accepts C x D x H x W too */
+  CT__TRANSFORM_VOLUMES = 128, /**< accepts C x D x H x W too */
+  CT__TRANSFORM_TOKENS = 256   /**< random, but used in evaluation too */
 };
 
 /** An array whose pixels move along with those of the samples: a dense target, or another target or
@@ -166,7 +169,7 @@ extern const ct__transform_kind_t ct__transform_to_tensor, ct__transform_normali
     ct__transform_random_perspective, ct__transform_elastic_transform, ct__transform_gaussian_blur,
     ct__transform_gaussian_noise, ct__transform_grayscale, ct__transform_random_grayscale,
     ct__transform_trivial_augment_wide, ct__transform_rand_augment, ct__transform_symmetry,
-    ct__transform_roll;
+    ct__transform_roll, ct__transform_mask_tokens;
 /** to_tensor and normalize, folded into one map, after another transform; not in the table. */
 extern const ct__transform_kind_t ct__transform_affine;
 
@@ -408,6 +411,12 @@ typedef struct ct__transform_mix {
 } ct__transform_mix_t;
 /** Returns 1 if the list contains mixup or cutmix; \a t may be NULL. */
 int ct__transforms_mixes(const ct_transforms_t *t);
+/** Returns 1 if a list has mask_tokens; \a list may be NULL. */
+int ct__transforms_mask(const ct_yaml_t *list);
+/** Hot.  With mask_tokens, ignores the labels of the n tokens of sample \a id that it does not
+ * select; \a labels are the tokens themselves. */
+void ct__transforms_mask_labels(const ct_transforms_t *t, uint64_t seed, int64_t epoch, int64_t id,
+                                int64_t n, int32_t ignored, int32_t *labels);
 /** Draws the parameters of one of the two kinds, for ct__transform_mix_draw(). */
 ct__transform_mix_t ct__transform_mix_draw_kind(const ct__transform_t *s, ct__draws_t *d,
                                                 int64_t samples);
