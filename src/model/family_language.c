@@ -25,7 +25,7 @@ typedef struct language {
   int64_t layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
   double eps, std, residual_std; /* of initial weights; of those before an addition */
   int bias, tie;
-  const char *act, *mask;
+  const char *act, *mask;           /* words of options */
   const char *mask_input, *places;  /* names of layers, or NULL */
   char prefix[48], x[96], last[96]; /* names of the block, of its input, and of its last layer */
   ct_str_t text;
@@ -185,7 +185,7 @@ static void take_mask(language_t *m)
   }
 }
 
-/* \a hidden: default of model.hidden; act: of model.activation; usual: of bias and tie. */
+/* \a hidden, \a act, \a bias, \a tie: defaults of the family. */
 static int take_numbers(language_t *m, const ct_graph_t *g, const ct_model_opts_t *o,
                         int64_t classes, int64_t hidden, const char *act, int bias, int tie)
 {
@@ -237,7 +237,6 @@ static int finish(language_t *m, ct_graph_t *g, const char *head, const char *em
   ct_text_fit(of, sizeof of, "%s.weight", embedding);
   if (m->tie) CT_TRY(ct_graph_tie(g, name, of));
 out:
-  ct_str_clear(&m->text);
   return rc;
 }
 
@@ -265,7 +264,7 @@ static void gpt2_block(language_t *m, int64_t i)
 static int gpt2_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK;
-  language_t m;
+  language_t m = {0};
   CT_TRY(take_numbers(&m, g, o, classes, 4 * o->dim, "gelu_tanh", 1, 1));
   if (m.kv_heads != m.heads || o->head_dim)
     CT_FAIL(CT_ERR_USAGE, "model.kv_heads and model.head_dim have no meaning with family gpt2");
@@ -282,6 +281,7 @@ static int gpt2_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   put_head(&m, "lm_head", "transformer.wte");
   rc = finish(&m, g, "lm_head", "transformer.wte");
 out:
+  ct_str_clear(&m.text);
   return rc;
 }
 
@@ -308,7 +308,7 @@ static void llama_block(language_t *m, int64_t i)
 static int llama_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK;
-  language_t m;
+  language_t m = {0};
   int64_t hidden = (8 * o->dim / 3 + 255) / 256 * 256; /* as in Llama's code */
   CT_TRY(take_numbers(&m, g, o, classes, hidden, "silu", 0, 0));
   put_embedding(&m, "model.embed_tokens");
@@ -325,6 +325,7 @@ static int llama_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   put_head(&m, "lm_head", "model.embed_tokens");
   rc = finish(&m, g, "lm_head", "model.embed_tokens");
 out:
+  ct_str_clear(&m.text);
   return rc;
 }
 
@@ -375,7 +376,7 @@ static void esm2_block(language_t *m, int64_t i)
 static int esm2_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
 {
   int rc = CT_OK;
-  language_t m;
+  language_t m = {0};
   const char *embedding = "esm.embeddings.word_embeddings";
   CT_TRY(take_numbers(&m, g, o, classes, 4 * o->dim, "gelu", 1, 1));
   if (strcmp(m.mask, "first") == 0)
@@ -402,6 +403,7 @@ static int esm2_build(ct_graph_t *g, const ct_model_opts_t *o, int64_t classes)
   put(&m, "{add: {}, name: lm_head, from: [lm_head.decoder, lm_head.bias]}");
   rc = finish(&m, g, "lm_head.decoder", embedding);
 out:
+  ct_str_clear(&m.text);
   return rc;
 }
 

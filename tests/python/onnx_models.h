@@ -589,6 +589,25 @@ static const onnx_model_t onnx_models[] = {
      "  - linear: {out: 7}\n",
      0,
      0},
+    {"language",
+     2,
+     {6, 24},
+     "layers:\n"
+     "  - position: {rows: 8, weight_std: 1}\n"
+     "  - position: {rows: 6, sinusoidal: true}\n"
+     "  - rmsnorm: {eps: 1e-5}\n"
+     "  - rope: {heads: 2, head_dim: 8}\n"
+     "  - rope: {head_dim: 4, pairing: interleaved}\n"
+     "    name: r\n"
+     "  - positions\n"
+     "    name: places\n"
+     "  - rope: {heads: 3, head_dim: 6, scaling: llama3, original: 16}\n"
+     "    from: [r, places]\n"
+     "  - swiglu: {hidden: 7}\n"
+     "  - pool_steps: {mode: mean}\n"
+     "  - linear: {out: 7}\n",
+     0,
+     0},
 };
 
 #endif
