@@ -146,8 +146,8 @@ int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
 /** Local.  Returns in *out the shapes of the extra inputs from o->inputs.  CT_ERR_USAGE: invalid
  * dims. */
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
-/** Local.  Stores the sample shapes in o->input and o->inputs, so that a checkpoint with this
- * configuration can be used without the data.  \a extra: extra inputs, or NULL. */
+/** Local.  Stores the sample shapes in o->input and o->inputs, and o->context of a family over
+ * tokens, so that a checkpoint with this configuration can be used without the data.  \a extra: extra inputs, or NULL. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
 
 /** Local.  Makes `layers` that is a number, of a family over tokens, its depth, and `vocab` the

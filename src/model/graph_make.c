@@ -189,9 +189,18 @@ static int note_inputs(ct_model_opts_t *o, const ct_inputs_t *extra)
   return CT_OK;
 }
 
+static const ct_family_t *find_family(const char *name)
+{
+  for (int i = 0; name && ct_families[i]; i++)
+    if (strcmp(ct_families[i]->name, name) == 0) return ct_families[i];
+  return NULL;
+}
+
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra)
 {
   int n = sample->ndim - 1;
+  const ct_family_t *f = find_family(o->family);
+  if (f && f->language && !o->context && n > 0) o->context = sample->dim[1];
   double *v = ct_mem_array(n, sizeof *v, "shape of a sample");
   if (!v) return CT_ERR_NOMEM;
   for (int i = 0; i < n; i++)
@@ -246,13 +255,6 @@ static int unknown_family(const char *name)
   CT_FAIL(CT_ERR_USAGE, "model.family: unknown family '%s'; expected one of %s", name, list);
 out:
   return rc;
-}
-
-static const ct_family_t *find_family(const char *name)
-{
-  for (int i = 0; ct_families[i]; i++)
-    if (strcmp(ct_families[i]->name, name) == 0) return ct_families[i];
-  return NULL;
 }
 
 static int check_depth(const ct_family_t *f, int64_t depth)
