@@ -147,7 +147,8 @@ int ct_model_input(const ct_model_opts_t *o, ct_shape_t *out);
  * dims. */
 int ct_model_inputs(const ct_model_opts_t *o, ct_inputs_t *out);
 /** Local.  Stores the sample shapes in o->input and o->inputs, and o->context of a family over
- * tokens, so that a checkpoint with this configuration can be used without the data.  \a extra: extra inputs, or NULL. */
+ * tokens: a checkpoint with this configuration can be used without the data.  \a extra: extra
+ * inputs, or NULL. */
 int ct_model_note_input(ct_model_opts_t *o, const ct_shape_t *sample, const ct_inputs_t *extra);
 
 /** Local.  Makes `layers` that is a number, of a family over tokens, its depth, and `vocab` the

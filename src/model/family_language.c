@@ -1,6 +1,6 @@
 /* Transformers over tokens, with the topology, parameter names and initial weights of Hugging
- * Face's GPT2LMHeadModel, LlamaForCausalLM and EsmForMaskedLM (ESM-2).  A sample is one window of tokens;
- * the output has the features of all tokens, T x vocab.
+ * Face's GPT2LMHeadModel, LlamaForCausalLM and EsmForMaskedLM (ESM-2).  A sample is one window of
+ * tokens; the output has vocab values for each of them, T x vocab.
  *
  * An extra input `first` (N x T: the place of the first token of each token's document) limits
  * attention to the document and counts places from its beginning.  An extra input `keys` (N x T, 0:

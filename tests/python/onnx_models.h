@@ -563,49 +563,23 @@ static const onnx_model_t onnx_models[] = {
     {"tables",
      1,
      {5},
-     "layers:\n"
-     "  - linear: {out: 6}\n"
-     "    name: a\n"
-     "  - constant: {shape: [3], fill: 2}\n"
-     "    name: ids\n"
-     "  - embedding: {rows: 4, dim: 2}\n"
-     "    name: emb\n"
-     "    from: ids\n"
-     "  - buffer: {shape: [5, 2], fill: 0.5}\n"
-     "    name: table\n"
-     "  - rows:\n"
-     "    name: picked\n"
-     "    from: [table, ids]\n"
-     "  - concat: {dim: 1}\n"
-     "    from: [emb, picked]\n"
-     "  - reshape: {shape: [1, 12]}\n"
-     "  - expand: {shape: [N, 12]}\n"
-     "    name: e\n"
-     "  - parameter: {shape: [1, 4], std: 1}\n"
-     "  - expand: {shape: [N, 4]}\n"
-     "    name: p\n"
-     "  - concat: {dim: -1}\n"
-     "    from: [a, e, p]\n"
-     "  - linear: {out: 7}\n",
+     "layers: [{linear: {out: 6}, name: a}, {constant: {shape: [3], fill: 2}, name: ids}, "
+     "{embedding: {rows: 4, dim: 2}, name: emb, from: ids}, "
+     "{buffer: {shape: [5, 2], fill: 0.5}, name: table}, "
+     "{rows: {}, name: picked, from: [table, ids]}, {concat: {dim: 1}, from: [emb, picked]}, "
+     "{reshape: {shape: [1, 12]}}, {expand: {shape: [N, 12]}, name: e}, "
+     "{parameter: {shape: [1, 4], std: 1}}, {expand: {shape: [N, 4]}, name: p}, "
+     "{concat: {dim: -1}, from: [a, e, p]}, {linear: {out: 7}}]",
      0,
      0},
     {"language",
      2,
      {6, 24},
-     "layers:\n"
-     "  - position: {rows: 8, weight_std: 1}\n"
-     "  - position: {rows: 6, sinusoidal: true}\n"
-     "  - rmsnorm: {eps: 1e-5}\n"
-     "  - rope: {heads: 2, head_dim: 8}\n"
-     "  - rope: {head_dim: 4, pairing: interleaved}\n"
-     "    name: r\n"
-     "  - positions\n"
-     "    name: places\n"
-     "  - rope: {heads: 3, head_dim: 6, scaling: llama3, original: 16}\n"
-     "    from: [r, places]\n"
-     "  - swiglu: {hidden: 7}\n"
-     "  - pool_steps: {mode: mean}\n"
-     "  - linear: {out: 7}\n",
+     "layers: [{position: {rows: 8, weight_std: 1}}, {position: {rows: 6, sinusoidal: true}}, "
+     "{rmsnorm: {eps: 1e-5}}, {rope: {heads: 2, head_dim: 8}}, "
+     "{rope: {head_dim: 4, pairing: interleaved}, name: r}, {positions: {}, name: places}, "
+     "{rope: {heads: 3, head_dim: 6, scaling: llama3, original: 16}, from: [r, places]}, "
+     "{swiglu: {hidden: 7}}, {pool_steps: {mode: mean}}, {linear: {out: 7}}]",
      0,
      0},
 };

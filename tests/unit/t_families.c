@@ -95,9 +95,9 @@ static void state_dicts_of_fields_are_the_references(void)
 
 /* ---- families over tokens ---- */
 
-/* The sum of FNV-1a over the lines of parameters of transformers' GPT2LMHeadModel (weights of Conv1D
- * transposed), LlamaForCausalLM and EsmForMaskedLM (without contact_head), as named_parameters()
- * lists them: a tied head once. */
+/* The sum of FNV-1a over the lines of parameters of transformers' GPT2LMHeadModel (weights of
+ * Conv1D transposed), LlamaForCausalLM and EsmForMaskedLM (without contact_head), as
+ * named_parameters() lists them: a tied head once. */
 static uint64_t names_sum(const ct_graph_t *g)
 {
   uint64_t sum = 0;
