@@ -25,7 +25,7 @@ static int is_reduced(ct_dtype_t t)
 
 static int type_fits(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
 {
-  ct_dtype_t x = d->x.dtype, y = d->y.dtype;
+  ct_dtype_t y = d->y.dtype, x = ct_op_is(d->kind, CT_KIND_INDEX) ? y : d->x.dtype;
   if (!is_reduced(x) || k->reduced) return 1;
   snprintf(why, 128, "the CUDA backend has no '%s' op from %s to %s", ct_op_name(d->kind),
            ct_dtype_name(x), ct_dtype_name(y));
