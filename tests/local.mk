@@ -104,6 +104,7 @@ shell_tests = \
   %D%/mpi/trainer_state.test \
   %D%/mpi/window.test \
   %D%/python/families.test \
+  %D%/python/hf.test \
   %D%/python/language.test \
   %D%/python/metrics2.test \
   %D%/python/mllog.test \
@@ -206,6 +207,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_tokens.py \
   %D%/python/check_token_windows.py \
   %D%/python/check_families.py \
+  %D%/python/check_hf.py \
   %D%/python/check_language.py \
   %D%/python/check_images.py \
   %D%/python/field_nets.py \
@@ -291,6 +293,7 @@ unit_tests = \
   %D%/unit/t_h5_share \
   %D%/unit/t_h5_sources \
   %D%/unit/t_h5_views \
+  %D%/unit/t_hf \
   %D%/unit/t_infer \
   %D%/unit/t_inputs \
   %D%/unit/t_measures \

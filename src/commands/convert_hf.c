@@ -181,7 +181,8 @@ static int add_zeros(job_t *j, const ct_param_t *p)
   if (strcmp(j->cfg.model.family, "gpt2") != 0 || !layer || !hf_ends(p->name, ".weight"))
     return CT_OK;
   ct_text_fit(bias, sizeof bias, "%.*sbias", (int)(strlen(p->name) - strlen("weight")), p->name);
-  if (ct_graph_find_param(j->graph, bias) >= 0) return CT_OK;
+  int there = ct_graph_find_param(j->graph, bias);
+  if (there >= 0 && j->graph->param[there].spec.buffer != CT_CONSTANT) return CT_OK;
   return add_item(j, p->name, "bias", 1, p->spec.shape.dim[0], 1, -1);
 }
 
@@ -196,6 +197,7 @@ static int list_items(job_t *j)
     const ct_shape_t *s = &p->spec.shape;
     int64_t rows = is_of_tokens(p->name) ? j->vocab : s->dim[0];
     int64_t columns = s->ndim == 2 ? s->dim[1] : 1;
+    if (p->spec.buffer == CT_CONSTANT) continue; /* no state dict has it */
     if (s->ndim > 2)
       CT_FAIL(CT_ERR_UNSUP, "'%s' has %d dims, expected a vector or a matrix", p->name, s->ndim);
     CT_TRY(add_item(j, p->name, "", s->ndim, p->conv1d ? columns : rows, p->conv1d ? rows : columns,

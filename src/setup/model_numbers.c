@@ -52,6 +52,7 @@ static int fill(ct_config_t *c, const ct_yaml_t *file, const char *where)
   ct_opt_clear(ct_model_rows, &c->model);
   CT_TRY(ct_opt_defaults(ct_model_rows, &c->model));
   CT_TRY(ct_opt_read(ct_model_rows, &c->model, now, where, "model", NULL));
+  CT_TRY(ct_model_read_numbers(&c->model, where));
 out:
   ct_yaml_free(now);
   ct_yaml_free(usual);

@@ -1,9 +1,9 @@
-/* Fuzz target: bytes that begin as JSON does are a config.json and the index of a set of safetensors
- * files; others are a model of llm.c.
+/* Fuzz target: bytes that begin as JSON does are a config.json and the index of a set of
+ * safetensors files; others are a model of llm.c.
  *
- * Either they are refused with a message that names the file, or: the section of a config.json gives
- * a config.json of the same section; an index names files without a directory; the tensors of a
- * model are inside the file.  Nothing stays allocated. */
+ * Either they are refused with a message that names the file, or: the section of a config.json
+ * gives a config.json of the same section; an index names files without a directory; the tensors of
+ * a model are inside the file.  Nothing stays allocated. */
 #include "base/ct_mem.h"
 #include "base/ct_text.h"
 #include "tests/fuzz/fuzz_weights.h"
