@@ -18,6 +18,7 @@
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
 #include "commands/convert.h"
+#include "hdf5io/ct_h5.h"
 #include "setup/ct_builtin.h"
 #include "setup/ct_config.h"
 #include "weights/ct_init.h"
@@ -399,6 +400,24 @@ out:
   return rc;
 }
 
+/* A checkpoint's run may have a tokenizer, which `generate` finds in the directory too. */
+static int copy_tokenizer(const job_t *j)
+{
+  int rc = CT_OK;
+  char dir[CT_PATH_MAX], run[CT_PATH_MAX], path[CT_PATH_MAX], *text = NULL;
+  size_t bytes;
+  CT_TRY(ct_path_dir(dir, sizeof dir, j->in));
+  CT_TRY(ct_path_dir(run, sizeof run, dir));
+  CT_TRY(ct_path_join(path, sizeof path, run, "tokenizer.blob"));
+  if (j->file.ops != &ct_weights_hdf5 || !ct_file_exists(path)) goto out;
+  CT_TRY(ct_file_read(path, &text, &bytes));
+  CT_TRY(hf_path(j, "tokenizer.blob", path, sizeof path));
+  CT_TRY(ct_file_write(path, text, bytes));
+out:
+  ct_mem_free(text);
+  return rc;
+}
+
 /* ---- the directory ---- */
 
 /* Removes the hidden directory, which holds only files. */
@@ -444,6 +463,7 @@ static int write_directory(job_t *j)
     CT_TRY(write_file(j, k));
   CT_TRY(write_index(j));
   CT_TRY(write_configs(j));
+  CT_TRY(copy_tokenizer(j));
   CT_TRY(ct_file_commit(j->hidden, j->out));
   j->hidden[0] = '\0';
 out:

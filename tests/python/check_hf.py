@@ -98,7 +98,10 @@ def check(family, net, source, want=None, **convert):
         for k, v in load_file("c.safetensors").items():
             assert "attn.bias" in k or "masked_bias" in k or torch.equal(v, state[k.removeprefix("transformer.")]), k
     run("train", "c.yaml")
+    with open("run/tokenizer.blob", "w") as f:
+        f.write("a tokenizer")
     run("convert", "run", "trained")
+    assert open("trained/tokenizer.blob").read() == "a tokenizer"
     near(opened("trained", net), outputs("run"))
 
 

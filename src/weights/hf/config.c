@@ -349,7 +349,7 @@ static int put_value(const row_t *r, const ct_yaml_t *model, json_t *o)
   char word[80] = "";
   json_t *v = NULL;
   const char *text = text_of(model, r->ours);
-  double real = strtod(text, NULL);
+  double real = *text ? strtod(text, NULL) : -1;
   if (strcmp(text, "auto") == 0) text = r->absent;
   if (r->kind == INT) v = real >= 1 ? json_integer((json_int_t)real) : json_null();
   if (r->kind == ID && real < 0) real = *r->absent ? strtod(r->absent, NULL) : -1;
