@@ -197,7 +197,7 @@ out:
 }
 
 /* Fills the options of windows of tokens. */
-static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
+static int tokens_spec(const ct_data_opts_t *o, int training, ct_token_facts_t *out)
 {
   int rc = CT_OK;
   int64_t stride = training ? o->stride : o->eval_stride;
@@ -212,11 +212,11 @@ static int tokens_spec(const ct_data_opts_t *o, int training, ct_tokens_t *out)
             "data.eval_stride is %lld, but in evaluation each token is predicted once: at most "
             "data.context, %lld",
             (long long)stride, (long long)o->context);
-  *out = (ct_tokens_t){.context = o->context,
-                       .stride = stride > 0 ? stride : o->context,
-                       .documents = (ct_documents_t)o->documents,
-                       .pad = o->pad,
-                       .once = !training};
+  *out = (ct_token_facts_t){.context = o->context,
+                            .stride = stride > 0 ? stride : o->context,
+                            .documents = (ct_documents_t)o->documents,
+                            .pad = o->pad,
+                            .once = !training};
 out:
   return rc;
 }
@@ -227,7 +227,7 @@ int ct_data_spec(const ct_data_opts_t *o, const ct_opt_texts_t *files, const cha
   int rc = CT_OK;
   float number;
   ct_window_t window;
-  ct_tokens_t tokens;
+  ct_token_facts_t tokens;
   if (files->n == 0)
     CT_FAIL(CT_ERR_USAGE, "data.%s: no files are given", files == &o->val ? "val" : "train");
   if (o->stage && *o->stage && o->cache_dir && *o->cache_dir)

@@ -75,7 +75,7 @@ static ct_reader_spec_t tokens_spec(const char *dir, int64_t context, int64_t st
 {
   ct_reader_spec_t spec = spec_of(dir);
   spec.input = spec.target = "tokens";
-  spec.tokens = (ct_tokens_t){
+  spec.tokens = (ct_token_facts_t){
       .context = context, .stride = stride, .once = once, .ignored = IGNORED, .pad = -1};
   return spec;
 }
@@ -103,7 +103,7 @@ static int count_wrong(const ct_dataset_t *d, documents_t by, int64_t index, int
 }
 
 /* All windows of an opened data set, forwards. */
-static void check_windows(const ct_dataset_t *d, documents_t by, const ct_tokens_t *o)
+static void check_windows(const ct_dataset_t *d, documents_t by, const ct_token_facts_t *o)
 {
   int64_t index = 0;
   for (int f = 0; f < FILES; f++) {
@@ -126,8 +126,9 @@ static void windows_in_each_way_of_storing(void)
 {
   const hid_t types[] = {H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_I32LE, H5T_STD_I64LE};
   static const int ways[] = {PLAIN, CHUNKED, SHUFFLED_DEFLATED, COMPACT, SWAPPED, LOOSE};
-  static const ct_tokens_t windows[] = {WINDOWS(8, 8, 0),   WINDOWS(8, 3, 0),  WINDOWS(8, 11, 0),
-                                        WINDOWS(16, 16, 1), WINDOWS(16, 5, 1), WINDOWS(56, 56, 1)};
+  static const ct_token_facts_t windows[] = {WINDOWS(8, 8, 0),  WINDOWS(8, 3, 0),
+                                             WINDOWS(8, 11, 0), WINDOWS(16, 16, 1),
+                                             WINDOWS(16, 5, 1), WINDOWS(56, 56, 1)};
   for (int i = 0; i < 5 * 6; i++) {
     const char *dir = ct_test_dir();
     int way = ways[i % 6];
@@ -171,7 +172,8 @@ static void other_ranks_open_no_file(void)
 
 static void documents_are_kept_apart(void)
 {
-  static const ct_tokens_t windows[] = {WINDOWS(16, 16, 0), WINDOWS(40, 7, 0), WINDOWS(16, 5, 1)};
+  static const ct_token_facts_t windows[] = {WINDOWS(16, 16, 0), WINDOWS(40, 7, 0),
+                                             WINDOWS(16, 5, 1)};
   const char *dir;
   ct_dataset_t d;
   ct_reader_spec_t spec;

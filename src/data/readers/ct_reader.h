@@ -112,7 +112,7 @@ typedef enum {
 
 /** Windows of tokens, which are elements of an array of one dim, or rows of one of two dims;
  * context 0: a sample is not one. */
-typedef struct ct_tokens {
+typedef struct ct_token_facts {
   int64_t context; /**< tokens of a sample's input; its labels are the tokens that follow each */
   int64_t stride;  /**< tokens from one window to the next */
   ct_documents_t documents;
@@ -124,7 +124,7 @@ typedef struct ct_tokens {
   int64_t ignored; /**< the label of tokens that are not predicted */
   int64_t pad;     /**< id of padding; -1: the attribute `pad` of the array */
   int64_t vocab;   /**< ids are below it; 0: below the attribute `vocab` of the array */
-} ct_tokens_t;
+} ct_token_facts_t;
 
 /** How the dims of stored arrays are seen. */
 typedef enum {
@@ -159,9 +159,9 @@ typedef struct ct_reader_spec {
   const struct ct_tile *tile; /**< how samples are cut into tiles (ct_tiles.h); NULL: not at all */
   int layout;                 /**< 0 auto, 1 nchw, 2 nhwc */
   ct_view_t view;
-  ct_window_t window;   /**< view is then of the frames of trajectories */
-  ct_tokens_t tokens;   /**< the array `input` then has one dim */
-  const int64_t *shape; /**< C H W into which flat samples are reshaped, or NULL */
+  ct_window_t window;      /**< view is then of the frames of trajectories */
+  ct_token_facts_t tokens; /**< the array `input` then has one dim */
+  const int64_t *shape;    /**< C H W into which flat samples are reshaped, or NULL */
   int shape_dims;
   int channels;        /**< images: 1 or 3; 0: 3 if any image has colours */
   int skip_bad;        /**< images: 1: skip files that are not images, with a warning */

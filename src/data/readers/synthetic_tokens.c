@@ -26,7 +26,7 @@ static void tokens_close(ct_reader_t *r)
 static int tokens_open(const ct_reader_spec_t *spec, ct_reader_t **out)
 {
   int rc = CT_OK;
-  const ct_tokens_t *t = &spec->tokens;
+  const ct_token_facts_t *t = &spec->tokens;
   ct_reader_t *r = ct_mem_alloc(sizeof *r, "the synthetic reader");
   *out = NULL;
   if (!r) return CT_ERR_NOMEM;

@@ -20,7 +20,7 @@ struct ct_reader {
   ct_reader_t *of;      /* owned: the tokens, one after another */
   ct_reader_t *starts;  /* owned: where documents begin in their file; NULL: not read */
   int64_t *first_start; /* [files + 1] owned: number of the first document of a file */
-  ct_tokens_t opts;
+  ct_token_facts_t opts;
   int64_t vocab, pad;
   int64_t span; /* tokens of a window */
   int rows;     /* 1: samples are rows of an array of two dims */
