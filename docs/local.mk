@@ -42,6 +42,7 @@ man1_MANS = \
   %D%/man/ctrain-hpc-demo.1 \
   %D%/man/ctrain-hpc-doctor.1 \
   %D%/man/ctrain-hpc-eval.1 \
+  %D%/man/ctrain-hpc-generate.1 \
   %D%/man/ctrain-hpc-import.1 \
   %D%/man/ctrain-hpc-inspect.1 \
   %D%/man/ctrain-hpc-pack.1 \

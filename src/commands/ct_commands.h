@@ -7,6 +7,7 @@ int ct_cmd_train(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_demo(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_eval(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_predict(const ct_args_t *a, const ct_topo_t *topo, int *status);
+int ct_cmd_generate(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_quantize(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_stats(const ct_args_t *a, const ct_topo_t *topo, int *status);
 int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status);

@@ -9,6 +9,11 @@ libctrain_a_SOURCES += \
   %D%/ct_commands.h \
   %D%/doctor.c \
   %D%/eval.c \
+  %D%/generate.c \
+  %D%/generate.h \
+  %D%/generate_prompts.c \
+  %D%/generate_writer.c \
+  %D%/generate_writer.h \
   %D%/import.c \
   %D%/inspect.c \
   %D%/pack.c \

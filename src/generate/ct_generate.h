@@ -5,13 +5,13 @@
 #include "generate/ct_sample.h"
 
 typedef enum {
-  CT_STOP_NONE,   /**< not ended yet */
-  CT_STOP_EOT,    /**< its last token is the end of a text */
-  CT_STOP_LENGTH, /**< it has all tokens that were asked for */
-  CT_STOP_CONTEXT /**< it is as long as the model's context */
-} ct_stop_reason_t;
+  CT_END_NONE,   /**< not ended yet */
+  CT_END_EOT,    /**< its last token is the end of a text */
+  CT_END_LENGTH, /**< it has all tokens that were asked for */
+  CT_END_CONTEXT /**< it is as long as the model's context */
+} ct_text_end_t;
 /** Returns "eot", "length" or "context". */
-const char *ct_stop_reason_name(ct_stop_reason_t r);
+const char *ct_text_end_name(ct_text_end_t r);
 
 typedef struct ct_generate_opts {
   ct_sample_opts_t sample;
@@ -25,7 +25,7 @@ typedef struct ct_generated {
   int64_t prompt;  /**< number of tokens of the prompt: at least 1 */
   int64_t length;  /**< number of all tokens */
   uint32_t number; /**< of the sequence, for ct_sample() */
-  ct_stop_reason_t stop;
+  ct_text_end_t stop;
 } ct_generated_t;
 
 /** Called for each new token, the last one of \a s. */

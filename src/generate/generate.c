@@ -16,7 +16,7 @@ typedef struct generating {
   void *ctx;
 } generating_t;
 
-const char *ct_stop_reason_name(ct_stop_reason_t r)
+const char *ct_text_end_name(ct_text_end_t r)
 {
   static const char *const names[] = {"none", "eot", "length", "context"};
   return names[r];
@@ -43,11 +43,11 @@ out:
 static void set_stop(const generating_t *g, ct_generated_t *s)
 {
   if (s->length > s->prompt && s->id[s->length - 1] == g->o->eot)
-    s->stop = CT_STOP_EOT;
+    s->stop = CT_END_EOT;
   else if (s->length - s->prompt >= g->o->tokens)
-    s->stop = CT_STOP_LENGTH;
+    s->stop = CT_END_LENGTH;
   else if (s->length >= g->o->context)
-    s->stop = CT_STOP_CONTEXT;
+    s->stop = CT_END_CONTEXT;
 }
 
 /* Adds the next token to each of `count` sequences that have not ended; returns in *left how many
@@ -79,7 +79,7 @@ static int generate_batch(const generating_t *g, ct_generated_t *s, int count)
   for (int i = 0; i < count; i++) {
     CT_TRY(check_prompt(g, &s[i]));
     s[i].length = s[i].prompt;
-    s[i].stop = CT_STOP_NONE;
+    s[i].stop = CT_END_NONE;
     set_stop(g, &s[i]);
     left += !s[i].stop;
     g->row[i] = (ct_sequence_t){s[i].id, s[i].length};

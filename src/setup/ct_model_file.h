@@ -30,12 +30,16 @@ typedef struct ct_model_ask {
   const char *key;             /**< group in a nested file; NULL: none */
   const ct_opt_texts_t *input; /**< unlabelled files that replace data.val, relative to the
                                     working directory; an empty list or NULL keeps data.val */
+  int without_data;            /**< 1: the command reads no data */
   const char *nothing;         /**< end of the error message if data.val is not set */
 } ct_model_ask_t;
 
 /** Collective.  Reads the configuration.  On rank 0, also opens the weight file in *w. */
 int ct_model_config(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask,
                     ct_weights_file_t *w);
+/** Local.  Makes the model of a configuration, which is one of tokens, for sequences of \a length
+ * tokens and without extra inputs.  CT_ERR_USAGE: its samples are not sequences of ids. */
+int ct_model_graph(const ct_config_t *c, int64_t length, ct_graph_t **out);
 /** Local, rank 0, after ct_setup_model().  Finds the tensor of the file for each parameter of
  * s->graph.  CT_ERR_FORMAT names the file and all tensors that are missing or have a wrong shape.
  */

@@ -165,14 +165,14 @@ static int read_model(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *a
                                                    not matter */
   CT_TRY(ct_opt_defaults(ct_parallel_rows, &c->parallel));
   if (ask->input) CT_TRY(take_input(c, ask->input));
-  CT_TRY(ct_setup_resolve(c, s->topo->size, !ask->input));
-  if (c->data.val.n == 0)
+  CT_TRY(ct_setup_resolve(c, s->topo->size, !ask->input && !ask->without_data));
+  if (c->data.val.n == 0 && !ask->without_data)
     CT_FAIL(CT_ERR_USAGE, "%s: data.val is not set: %s", c->where, ask->nothing);
   if (!alone && !(ask->checkpoint && !*ask->checkpoint)) {
     CT_TRY(ct_model_path_of_run(c, ask->checkpoint, path, sizeof path));
     CT_TRY(ct_weights_peek(ct_builtin_weights, path, ask->key, w));
   }
-  if (w->ops) CT_TRY(take_facts(c, w, ask->input != NULL));
+  if (w->ops) CT_TRY(take_facts(c, w, ask->input || ask->without_data));
   if (ask->input && !c->data.shape.n && c->data.input.n < 2 && has_no_shape(c))
     CT_TRY(copy_doubles(&c->model.input, &c->data.shape));
 out:
@@ -190,6 +190,25 @@ int ct_model_config(ct_setup_t *s, const ct_args_t *a, const ct_model_ask_t *ask
   CT_TRY(ct_setup_share_config(s, ask->what, rc, &text));
 out:
   ct_str_clear(&text);
+  return rc;
+}
+
+int ct_model_graph(const ct_config_t *c, int64_t length, ct_graph_t **out)
+{
+  int rc = CT_OK;
+  double size = (double)length;
+  ct_model_opts_t o = c->model;
+  ct_shape_t x = ct_shape(2, 1, length);
+  if (o.input.n != 1)
+    CT_FAIL(
+        CT_ERR_USAGE,
+        "%s: the model is not one of tokens: its samples are not sequences of ids (model.input)",
+        c->where);
+  o.input.v = &size;
+  o.inputs.n = 0;
+  if (!o.context) o.context = (int64_t)c->model.input.v[0];
+  CT_TRY(ct_graph_make(&o, &x, NULL, o.classes, c->where, out));
+out:
   return rc;
 }
 
