@@ -111,6 +111,7 @@ shell_tests = \
   %D%/python/nets.test \
   %D%/python/onnx.test \
   %D%/python/others.test \
+  %D%/python/generate.test \
   %D%/python/predict_fields.test \
   %D%/python/predict.test \
   %D%/python/inputs_onnx.test \
@@ -206,6 +207,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_fields.py \
   %D%/python/check_tokens.py \
   %D%/python/check_token_windows.py \
+  %D%/python/check_generate.py \
   %D%/python/check_families.py \
   %D%/python/check_hf.py \
   %D%/python/check_language.py \
