@@ -143,6 +143,7 @@ static const ct_flag_t convert_flags[] = {
     {"config", "FILE", "configuration of the model, for a file that contains none"},
     {"vocab", "N", "directory: rows of the embedding to write; leaves out a padded vocabulary's"},
     {"shard-gb", "GB", "directory: largest file of weights, in 10^9 bytes (default 5)"},
+    {"cache", NULL, "onnx: one token at a time, with keys and values of those before as inputs"},
     {"external-data", NULL, "onnx: write the weights to a separate file, OUT.data"},
     CT_CONFIG_FLAGS,
     {0}};

@@ -11,6 +11,7 @@
 #include "base/ct_mem.h"
 #include "config.h"
 #include "setup/ct_config.h"
+#include "setup/ct_model_file.h"
 #include "hdf5io/ct_h5.h"
 #include "onnx/ct_onnx.h"
 #include "weights/ct_init.h"
@@ -48,7 +49,7 @@ out:
   return rc;
 }
 
-static int make_graph(model_t *m)
+static int make_graph(model_t *m, int cache)
 {
   int rc = CT_OK;
   ct_shape_t input;
@@ -64,6 +65,7 @@ static int make_graph(model_t *m)
     CT_FAIL(CT_ERR_USAGE, "%s: does not say how many classes there are: --set model.classes=10",
             m->cfg.where);
   CT_TRY(ct_model_inputs(o, &extra));
+  if (cache) return ct_model_graph(&m->cfg, 1, &m->graph);
   CT_TRY(ct_graph_make(o, &input, &extra, o->classes, m->cfg.where, &m->graph));
 out:
   return rc;
@@ -161,6 +163,7 @@ static int write_onnx(model_t *m, const ct_args_t *a, const char *out)
   int rc = CT_OK;
   ct_onnx_opts_t o = {.version = PACKAGE_VERSION,
                       .config = m->text,
+                      .cache = ct_args_get(a, "cache") != NULL,
                       .external = ct_args_get(a, "external-data") != NULL};
   if (m->quantized) {
     CT_TRY(ct_convert_int8_open(m->path, m->graph, &m->int8));
@@ -183,7 +186,7 @@ int ct_convert_onnx(const char *in, const char *out, const ct_args_t *a)
   CT_TRY(ct_weights_peek(ct_builtin_weights, in, ct_args_get(a, "key"), &m.file));
   if (m.file.ops == &ct_weights_hdf5) CT_TRY(ct_convert_int8_is(in, &m.quantized));
   CT_TRY(take_config(&m, a));
-  CT_TRY(make_graph(&m));
+  CT_TRY(make_graph(&m, ct_args_get(a, "cache") != NULL));
   CT_TRY(write_onnx(&m, a, out));
   CT_TRY(convert_onnx_tell(&m, out));
 out:

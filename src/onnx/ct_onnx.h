@@ -20,6 +20,8 @@ typedef struct ct_onnx_opts {
   const char *config;      /**< model configuration, stored as metadata; NULL: none */
   const ct_quant_t *quant; /**< int8 scales of the graph, which must be folded: int8 layers get
                               QuantizeLinear and DequantizeLinear pairs; NULL: float32 */
+  int cache; /**< 1: the graph is one of a token, with keys and values of those before it as inputs
+                   past.LAYER, and with its own as outputs present.LAYER */
   int external; /**< 1: weights go to a separate file PATH.data. This is the default if the file
                    would exceed 2 GB */
 } ct_onnx_opts_t;

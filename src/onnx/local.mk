@@ -2,6 +2,7 @@ libctrain_a_SOURCES += \
   %D%/ct_onnx.h \
   %D%/onnx.h \
   %D%/onnx_attention.c \
+  %D%/onnx_cache.c \
   %D%/onnx_expr.c \
   %D%/onnx_file.c \
   %D%/onnx_layer.h \

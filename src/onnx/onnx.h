@@ -48,6 +48,12 @@ typedef struct ct__onnx_tensor {
   void *data;    /**< CONSTANT: owned */
 } ct__onnx_tensor_t;
 
+/** Keys and values of the tokens before: the input past.NAME, the output present.NAME. */
+typedef struct ct__onnx_past {
+  char name[CT__ONNX_NAME];
+  int64_t width; /**< numbers of a token */
+} ct__onnx_past_t;
+
 /** A model in translation. */
 typedef struct ct__onnx {
   const ct_graph_t *g;
@@ -63,6 +69,10 @@ typedef struct ct__onnx {
                                  them */
   char name[CT__ONNX_NAMES][CT__ONNX_NAME];
   int names;
+  int cache; /**< 1: the model is one of a token and caches */
+  ct__onnx_past_t *past;
+  int pasts;
+  int64_t past_cap;
   int rc; /**< first error; later calls do nothing */
 } ct__onnx_t;
 

@@ -79,8 +79,10 @@ static void model_head(writer_t *w)
   if (w->o->config) entry(p, MODEL_METADATA, "config", w->o->config);
 }
 
-/* Writes a graph input or output.  Its first dimension has a name instead of a size: any batch. */
-static void value(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[])
+/* Writes a graph input or output.  Its first dimension has a name instead of a size: any batch. So
+ * has the second, \a length, unless it is NULL. */
+static void value_of(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[],
+                     const char *length)
 {
   int64_t begin = ct_proto_begin(p, field);
   ct_proto_text(p, VALUE_NAME, name);
@@ -89,8 +91,8 @@ static void value(ct_proto_t *p, int field, const char *name, int ndim, const in
   int64_t shape = ct_proto_begin(p, TENSOR_TYPE_SHAPE);
   for (int i = 0; i < ndim; i++) {
     int64_t at = ct_proto_begin(p, SHAPE_DIM);
-    if (i == 0)
-      ct_proto_text(p, DIM_NAME, "N");
+    if (i == 0 || (i == 1 && length))
+      ct_proto_text(p, DIM_NAME, i == 0 ? "N" : length);
     else
       ct_proto_int(p, DIM_VALUE, dim[i]);
     ct_proto_end(p, at);
@@ -99,6 +101,27 @@ static void value(ct_proto_t *p, int field, const char *name, int ndim, const in
   ct_proto_end(p, tensor);
   ct_proto_end(p, type);
   ct_proto_end(p, begin);
+}
+
+static void value(ct_proto_t *p, int field, const char *name, int ndim, const int64_t dim[])
+{
+  value_of(p, field, name, ndim, dim, NULL);
+}
+
+/* The inputs and outputs of a model with caches. */
+static void caches(writer_t *w)
+{
+  const int64_t one[] = {1, 1};
+  char name[CT__ONNX_NAME + 16];
+  if (w->words.cache) value(&w->graph, GRAPH_INPUT, "position", 2, one);
+  for (int i = 0; i < w->words.pasts; i++) {
+    const ct__onnx_past_t *p = &w->words.past[i];
+    const int64_t dim[] = {1, 1, p->width};
+    snprintf(name, sizeof name, "past.%s", p->name);
+    value_of(&w->graph, GRAPH_INPUT, name, 3, dim, "P");
+    snprintf(name, sizeof name, "present.%s", p->name);
+    value_of(&w->graph, GRAPH_OUTPUT, name, 3, dim, "P + 1");
+  }
 }
 
 static void graph_head(writer_t *w)
@@ -116,6 +139,7 @@ static void graph_head(writer_t *w)
     value(&w->graph, GRAPH_OUTPUT, ct__onnx_output(g, k, name, sizeof name), whole ? out->ndim : 2,
           whole ? out->dim : flat);
   }
+  caches(w);
 }
 
 /* ---- tensors ---- */
@@ -261,6 +285,7 @@ int ct_onnx_write(const ct_graph_t *g, const ct_onnx_source_t *from, const ct_on
   w->from = from;
   w->words.g = g;
   w->words.quant = o->quant;
+  w->words.cache = o->cache;
   CT_TRY(ct__onnx_layers(&w->words));
   CT_TRY(onnx_file_measure(w));
   CT_TRY(ct_text_format(data, sizeof data, "%s.data", path));

@@ -397,7 +397,7 @@ static const char *output_of(const ct__onnx_t *o, int layer)
 /* Dropout becomes no node: its readers use its input. */
 static int add_layer(ct__onnx_t *o, int id)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, done = 0;
   char y[CT__ONNX_NAME];
   ct_op_desc_t d;
   const ct_layer_t *l = &o->g->layer[id];
@@ -409,7 +409,9 @@ static int add_layer(ct__onnx_t *o, int id)
   const char *x3 = l->inputs > 2 ? output_of(o, l->in[2]) : NULL;
   if (d.kind == CT_OP_DROPOUT) return ct_text_format(o->out[id], sizeof o->out[id], "%s", x);
   CT_TRY(ct_text_format(y, sizeof y, "%s", ct__onnx_name(o, id, "out")));
-  writers[d.kind](o, &(ct__onnx_layer_t){id, &d, x, x2, x3, y});
+  const ct__onnx_layer_t as = {id, &d, x, x2, x3, y};
+  if (o->cache) CT_TRY(ct__onnx_cached(o, &as, &done));
+  if (!done) writers[d.kind](o, &as);
   CT_TRY(ct_text_format(o->out[id], sizeof o->out[id], "%s", ct__onnx_rounded(o, id, y)));
   rc = o->rc;
 out:
@@ -463,5 +465,6 @@ void ct__onnx_clear(ct__onnx_t *o)
     ct_mem_free(o->tensor[i].data);
   ct_mem_free(o->tensor);
   ct_mem_free(o->out);
+  ct_mem_free(o->past);
   ct_proto_clear(&o->nodes);
 }
