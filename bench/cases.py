@@ -19,18 +19,20 @@ class Case:
     steps: int  # timed
     ranks: int = 1
     threads: int = 2
-    layouts: list = field(default_factory=lambda: ["nchw", "nhwc"])  # that PyTorch may have
+    layouts: list = field(default_factory=lambda: ["nchw", "nhwc"])  # that PyTorch may have; or settings
     pixels: bool = False  # a label for each pixel
+    tokens: bool = False  # windows of shape[0] tokens, a label for each
 
     def warmup(self):
         return max(3, self.steps // 5)
 
     def config(self):
         """YAML takes JSON as it is."""
+        data = {"input": "tokens", "context": self.shape[0]} if self.tokens else {"shape": self.shape}
         return json.dumps({
             "device": "cpu",
             "model": dict(self.model, classes=self.classes),
-            "data": {"train": "synthetic", "shape": self.shape, "classes": self.classes, "batch": self.batch * self.ranks,
+            "data": {"train": "synthetic", **data, "classes": self.classes, "batch": self.batch * self.ranks,
                      **({"synthetic_pixels": True} if self.pixels else {})},
             "optim": {"kind": "sgd", "lr": 0.01, "momentum": 0.9},
         })
@@ -38,6 +40,12 @@ class Case:
 
 def image(title, model, size, classes, batch, steps, **more):
     return Case(f"{title}, {size}×{size}, batch {batch}", model, (3, size, size), classes, batch, steps, **more)
+
+
+def gpt2(layers, dim, context, classes, batch, steps, **more):
+    model = {"family": "gpt2", "layers": layers, "heads": dim // 64, "dim": dim}
+    return Case(f"GPT-2 {layers}×{dim}, {context} of {classes} tokens, batch {batch}", model, (context,), classes, batch, steps,
+                layouts=["eager", "heap kept"], tokens=True, **more)
 
 
 RESNET18, RESNET50 = {"family": "resnet", "depth": 18}, {"family": "resnet", "depth": 50}
@@ -60,6 +68,9 @@ CASES = {
                          layouts=["nchw"]),
     "lstm-2x256": Case("LSTM of 2×256, 100 steps of 64, batch 64", {"family": "lstm", "depth": 2, "hidden": 256}, (100, 64), 10,
                        64, 12, layouts=["ntc"]),
+    "gpt2-384-256": gpt2(6, 384, 256, 256, 8, 6),
+    "gpt2-384": gpt2(6, 384, 256, 50257, 8, 4),
+    "gpt2-768": gpt2(12, 768, 1024, 50257, 2, 3),
     "unet2d-256": Case("U-Net 2-D, 32 wide, 256×256, batch 8", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
                        (3, 256, 256), 3, 8, 5, pixels=True),
     "unet3d-64": Case("U-Net 3-D, 32 wide, 64×64×64, batch 2", {"family": "unet", "widths": [32, 64, 128, 256, 512]},

@@ -9,7 +9,8 @@
 Each round runs the sides one after the other; the table gives medians over rounds, and of the ratio also its
 smallest and largest round.  A side's figure of one round is its median step.  All sides train on one synthetic
 float32 batch that stays in memory, with SGD and momentum, with the same model, global batch, ranks and threads.
-PyTorch gets its faster memory format (tried in the first round) and DDP over gloo where there are several ranks.
+PyTorch gets its faster memory format, for language models with or without glibc's heap kept (tried in the first
+round), and DDP over gloo where there are several ranks.
 Peak memory is the largest resident set of a rank; with --own it is the arena of activations and gradients.
 """
 import argparse
@@ -26,6 +27,9 @@ from cases import CASES, add_case_option, chosen, machine, run_ctrain
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # ---- PyTorch ----
+
+# glibc keeps freed memory: large tensors need no new pages in each step
+HEAP_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 26)}
 
 
 def lenet(classes):
@@ -72,11 +76,52 @@ def resnet(depth, classes, size):
     return net
 
 
+def gpt2(model, context, classes):
+    """As transformers' GPT2LMHeadModel: tied, gelu by tanh; attention by PyTorch's fused kernel."""
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+
+    dim, heads = model["dim"], model["heads"]
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln_1, self.c_attn, self.c_proj = nn.LayerNorm(dim), nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+            self.ln_2, self.c_fc, self.mlp_proj = nn.LayerNorm(dim), nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
+
+        def forward(self, x):
+            b, t, c = x.shape
+            q, k, v = (y.view(b, t, heads, c // heads).transpose(1, 2) for y in self.c_attn(self.ln_1(x)).split(c, dim=2))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.c_proj(y.transpose(1, 2).reshape(b, t, c))
+            return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+    class GPT2(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(classes, dim), nn.Embedding(context, dim)
+            self.h, self.ln_f = nn.ModuleList(Block() for _ in range(model["layers"])), nn.LayerNorm(dim)
+            for p in self.parameters():
+                if p.dim() == 2:
+                    nn.init.normal_(p, std=0.02)
+
+        def forward(self, i):
+            x = self.wte(i) + self.wpe(torch.arange(i.shape[1]))
+            for block in self.h:
+                x = block(x)
+            return F.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
+
+    return GPT2()
+
+
 def torch_model(model, shape, classes):
     """The same network; `model` as a configuration has it."""
     family = model["family"]
     if family == "lenet":
         return lenet(classes)
+    if family == "gpt2":
+        return gpt2(model, shape[0], classes)
     if family == "lstm":
         return lstm(model, shape[-1], classes)
     if family in ("unet", "deeplabv3plus"):
@@ -113,8 +158,12 @@ def torch_worker(name, layout, amp, compiled):
         net = torch.nn.parallel.DistributedDataParallel(net)
     if compiled:
         net = torch.compile(net)
-    x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
-    y = torch.randint(0, case.classes, (case.batch, *case.shape[1:]) if case.pixels else (case.batch,))
+    if case.tokens:
+        x, y = torch.randint(0, case.classes, (2, case.batch, *case.shape))
+        y = y.flatten()
+    else:
+        x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
+        y = torch.randint(0, case.classes, (case.batch, *case.shape[1:]) if case.pixels else (case.batch,))
     optim = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     loss_of = torch.nn.CrossEntropyLoss()
     times = []
@@ -138,6 +187,8 @@ def run_torch(name, layout, amp, compiled):
     case = CASES[name]
     env = dict(os.environ, OMP_NUM_THREADS=str(case.threads), MASTER_ADDR="127.0.0.1", MASTER_PORT="29517",
                WORLD_SIZE=str(case.ranks))
+    if layout == "heap kept":
+        env.update(HEAP_KEPT)
     command = [sys.executable, os.path.abspath(__file__), "--worker", name, layout, amp, "compiled" if compiled else "eager"]
     workers = [subprocess.Popen(command, env=dict(env, RANK=str(r)), stdout=subprocess.PIPE, text=True)
                for r in range(case.ranks)]

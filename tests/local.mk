@@ -345,6 +345,7 @@ unit_tests = \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \
   %D%/unit/t_plan_run \
+  %D%/unit/t_head_loss \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
   %D%/unit/t_pt2 \

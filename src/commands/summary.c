@@ -59,6 +59,7 @@ static int loss(const ct_config_t *c, ct_str_t *t)
     if (o->weight != 1) CT_TRY(ct_str_add(t, ", weight %g", o->weight));
     if (o->reduction) CT_TRY(ct_str_add(t, ", %s", word(ct_loss_rows, "reduction", o->reduction)));
     if (o->gamma > 0) CT_TRY(ct_str_add(t, ", focal %g", o->gamma));
+    if (o->z_loss > 0) CT_TRY(ct_str_add(t, ", z-loss %g", o->z_loss));
     if (o->place_weights[0]) CT_TRY(ct_str_add(t, ", places by %s", o->place_weights));
     if (o->ignore_value[0]) CT_TRY(ct_str_add(t, ", targets %s ignored", o->ignore_value));
     if (o->label_smoothing > 0) CT_TRY(ct_str_add(t, ", label smoothing %g", o->label_smoothing));
@@ -224,6 +225,9 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(ct_str_add(t, "\nMemory of a rank that trains on %d samples at a time:\n", m->samples[1]));
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
+  CT_TRY(add_if_any(t, "(outputs, not stored: fused with the loss)", m->logits));
+  if (m->unfused[0])
+    CT_TRY(ct_str_add(t, "  %-46s %s\n", "(outputs, stored: not fused with the loss)", m->unfused));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
   CT_TRY(add_if_any(t, "weights in reduced precision", bytes[CT_MEMORY_REDUCED_WEIGHTS]));
   CT_TRY(add_if_any(t, "fake-quantized weights", bytes[CT_MEMORY_ROUNDED_WEIGHTS]));

@@ -36,6 +36,9 @@ typedef struct ct_memory {
   size_t evaluation;         /**< activations that evaluation alone would need */
   int samples[2];            /**< largest local batch: [0] evaluation, [1] training */
   unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */
+  size_t logits;     /**< of a batch, which the first plan of training does not store because its
+                          last layer and the loss are one op; 0: they are two */
+  char unfused[128]; /**< why they are two; "": the last layer is none that could be fused */
 } ct_memory_t;
 
 /** How a buffer is distributed over the ranks. */

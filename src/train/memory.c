@@ -6,6 +6,7 @@
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "plan/ct_loss.h"
+#include <string.h>
 
 /* ---- decisions shared with the trainer ---- */
 
@@ -290,6 +291,15 @@ static unsigned types_of(const ct_plan_t *p)
   return types;
 }
 
+/* Notes if the head and its loss are one op. */
+static void note_head(const ct_plan_t *p, ct_memory_t *out)
+{
+  memcpy(out->unfused, p->unfused, sizeof out->unfused);
+  for (int i = 0; i < p->ops; i++)
+    if (p->op[i].desc.kind == CT_OP_HEAD_LOSS)
+      out->logits = (size_t)ct_shape_count(&p->op[i].desc.y) * sizeof(float);
+}
+
 static int add_plan(memory_sum_t *a, int n, int training)
 {
   int rc = CT_OK;
@@ -307,6 +317,7 @@ static int add_plan(memory_sum_t *a, int n, int training)
   if (n > a->out->samples[training]) a->out->samples[training] = n;
   if (!a->first) {
     a->out->activation_types = types_of(p);
+    note_head(p, a->out);
     a->first = p;
     p = NULL;
   }
