@@ -240,6 +240,14 @@ static int case_linear_add(int i, op_case_t *out)
   return more;
 }
 
+/* Weights that ops of other kinds use too. */
+static int case_linear_plain(int i, op_case_t *out)
+{
+  int more = case_linear(i, out);
+  out->desc.u.linear.plain = 1;
+  return more;
+}
+
 static int small_linear(int i, op_case_t *out)
 {
   if (i == 0) make_linear(3, 0, 5, 4, 1, 0, out);
@@ -247,7 +255,7 @@ static int small_linear(int i, op_case_t *out)
   return i < 2;
 }
 
-const kind_cases_t cases_linear = {.cases = {case_linear, case_linear_add},
+const kind_cases_t cases_linear = {.cases = {case_linear, case_linear_add, case_linear_plain},
                                    .small = {small_linear}};
 
 /* ---- elementwise ---- */

@@ -82,6 +82,7 @@ static void draw_linear(dice_t *d, op_case_t *c)
   draw_start(c, CT_OP_LINEAR, x, y);
   c->desc.u.linear.bias = dice_is(d, 50);
   c->desc.u.linear.relu = dice_is(d, 30);
+  c->desc.u.linear.plain = dice_is(d, 30);
 }
 
 /* Global, adaptive, or windowed pooling. */
