@@ -23,7 +23,7 @@ static void must(int holds, const char *what, const char *text, int64_t n)
 
 /* Encodes a text that arrives in parts of growing length. */
 static int in_parts(const ct_tokenizer_t *t, const char *text, int64_t n, int flags,
-                    ct_token_facts_t *o)
+                    ct_tokens_t *o)
 {
   int64_t at = 0, used;
   for (int64_t have = 1; have < n; have += 1 + have / 3) {
@@ -33,15 +33,15 @@ static int in_parts(const ct_tokenizer_t *t, const char *text, int64_t n, int fl
   return ct_tokenizer_encode(t, text + at, n - at, flags, &used, o) || used != n - at;
 }
 
-static int same(const ct_token_facts_t *a, const ct_token_facts_t *b)
+static int same(const ct_tokens_t *a, const ct_tokens_t *b)
 {
   return a->n == b->n && (!a->n || !memcmp(a->id, b->id, (size_t)a->n * sizeof *a->id));
 }
 
 static void check(const ct_tokenizer_t *t, const char *text, int64_t n, int flags, int exact,
-                  const ct_token_facts_t *whole)
+                  const ct_tokens_t *whole)
 {
-  ct_token_facts_t parts = {0};
+  ct_tokens_t parts = {0};
   ct_token_text_t back = {0};
   must(!in_parts(t, text, n, flags, &parts) && same(&parts, whole), "parts differ", text, n);
   for (int64_t cut = 0; !flags && (cut = ct_tokenizer_cut(t, text, n, cut + 1)) < n;) {
@@ -68,7 +68,7 @@ static void list(const ct_tokenizer_t *t)
 int main(int argc, char **argv)
 {
   ct_tokenizer_t *t;
-  ct_token_facts_t ids = {0};
+  ct_tokens_t ids = {0};
   uint32_t n;
   char *text = NULL;
   int exact = argc > 2 && !strcmp(argv[2], "exact");
