@@ -6,12 +6,13 @@
 #include "cuda/attention/sdpa_plan.h"
 #include "cuda/gpu.h"
 #include "cuda/library_handles.h"
+#include <float.h>
 #include <stdint.h>
 
 struct gpu__sdpa {
   cudnnHandle_t handle;
   gpu__attention_t shape;
-  float scale, one;
+  float scale, one, least;
   const gpu__dnn_plan_t *plan[2]; /* forward and backward, which may be NULL */
   gpu__dnn_memory_t memory[2];
 };
@@ -114,6 +115,7 @@ int gpu__sdpa_make(ct_dev_t *dev, ct_dtype_t type, const gpu__attention_t *a, in
   p->shape = *a;
   p->scale = spec.shape.scale;
   p->one = 1;
+  p->least = -FLT_MAX;
   if (dev->card && back) *scratch = usual_workspace(a);
   for (spec.back = 0; spec.back <= back && !dev->card; spec.back++) {
     CT_TRY(plans_find(dev, &spec, &p->plan[spec.back]));
@@ -143,15 +145,17 @@ static void *input(const void *p)
 
 int gpu__sdpa_forward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch, cudaStream_t s)
 {
-  void *const at[GPU_SDPA_FORWARD_IDS] = {input(io->q), input(io->k), input(io->v),
-                                          io->y,        io->stats,    &p->scale};
-  return gpu__dnn_run(p->handle, p->plan[0], &p->memory[0], GPU_SDPA_FORWARD_IDS, at, scratch, s);
+  int n = GPU_SDPA_FORWARD_IDS + !!p->shape.causal;
+  void *const at[GPU_SDPA_FORWARD_IDS + 1] = {input(io->q), input(io->k), input(io->v), io->y,
+                                              io->stats,    &p->scale,    &p->least};
+  return gpu__dnn_run(p->handle, p->plan[0], &p->memory[0], n, at, scratch, s);
 }
 
 int gpu__sdpa_backward(gpu__sdpa_t *p, const gpu__attention_io_t *io, void *scratch, cudaStream_t s)
 {
-  void *const at[GPU_SDPA_BACKWARD_IDS] = {input(io->q), input(io->k), input(io->v),  io->y,
-                                           io->stats,    &p->scale,    input(io->dy), io->dq,
-                                           io->dk,       io->dv,       io->sums,      &p->one};
-  return gpu__dnn_run(p->handle, p->plan[1], &p->memory[1], GPU_SDPA_BACKWARD_IDS, at, scratch, s);
+  int n = GPU_SDPA_BACKWARD_IDS + !!p->shape.causal;
+  void *const at[GPU_SDPA_BACKWARD_IDS + 1] = {
+      input(io->q), input(io->k), input(io->v), io->y,    io->stats, &p->scale, input(io->dy),
+      io->dq,       io->dk,       io->dv,       io->sums, &p->one,   &p->least};
+  return gpu__dnn_run(p->handle, p->plan[1], &p->memory[1], n, at, scratch, s);
 }

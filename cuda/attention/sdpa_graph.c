@@ -21,7 +21,7 @@ int gpu__sdpa_fits(const gpu__sdpa_spec_t *s)
   int plain = f.mask == CT_MASK_NONE && !f.cached && f.values == f.wide;
   int aligned = (f.q_row | f.k_row | f.v_row | f.y_row) % HEAD == 0;
   return s->sm >= 80 && (s->type == CT_F16 || s->type == CT_BF16) && a->wide % HEAD == 0 &&
-         a->wide <= most && a->t > 1 && f.s > 1 && a->n > 0 && plain && aligned && !f.causal &&
+         a->wide <= most && a->t > 1 && f.s > 1 && a->n > 0 && plain && aligned &&
          f.kv_heads == f.heads;
 }
 
@@ -31,6 +31,7 @@ typedef struct graph {
   gpu__dnn_graph_t *g;
   ct_dtype_t type;
   gpu__attention_t a;
+  int back;
 } graph_t;
 
 /* Which tensor: queries, keys, values, or outputs. */
@@ -122,9 +123,16 @@ static gpu__dnn_desc_t applied(const graph_t *b, cudnnPointwiseMode_t mode, gpu_
 static gpu__dnn_desc_t scores(const graph_t *b, gpu__dnn_desc_t q, gpu__dnn_desc_t kt,
                               gpu__dnn_desc_t scale)
 {
+  const gpu__attention_t *a = &b->a;
   gpu__dnn_desc_t s = virtual_scores(b);
   gpu__dnn_matmul(b->g, q, kt, s);
-  return applied(b, CUDNN_POINTWISE_MUL, s, scale);
+  gpu__dnn_desc_t scaled = applied(b, CUDNN_POINTWISE_MUL, s, scale);
+  if (!a->causal) return scaled;
+  int64_t matrix = a->t * a->s, id = b->back ? GPU_SDPA_BACKWARD_IDS : GPU_SDPA_FORWARD_IDS;
+  gpu__dnn_layout_t l = {4, {a->n, a->heads, a->t, a->s}, {a->heads * matrix, matrix, a->s, 1}};
+  gpu__dnn_desc_t least = gpu__dnn_number(b->g, id + 1, 4), y = virtual_scores(b);
+  gpu__dnn_lower(b->g, &l, scaled, least, y);
+  return y;
 }
 
 static void forward(const graph_t *b)
@@ -228,7 +236,8 @@ int gpu__sdpa_plan(const gpu__dnn_target_t *t, const gpu__sdpa_spec_t *spec, siz
   int rc = CT_OK, is_10 = spec->sm / 10 == 10;
   size_t oldest = spec->back && is_10 ? OLDEST_10 : OLDEST;
   gpu__dnn_graph_t g = {.rc = CT_OK};
-  graph_t b = {.g = &g, .type = spec->type, .a = gpu__attention_full(&spec->shape)};
+  graph_t b = {
+      .g = &g, .type = spec->type, .a = gpu__attention_full(&spec->shape), .back = spec->back};
   *out = (gpu__dnn_plan_t){.plan = NULL};
   if (version < oldest)
     CT_FAIL(CT_ERR_UNSUP, "it needs cuDNN %d.%d.%d", (int)(oldest / 10000),

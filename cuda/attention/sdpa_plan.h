@@ -15,7 +15,8 @@ typedef struct gpu__sdpa_spec {
 } gpu__sdpa_spec_t;
 
 /** Tensor ids: of both passes, and of the backward pass alone. SCALE and ONE are numbers in host
- * memory: 1 / sqrt(wide), and 1. */
+ * memory: the factor of the scores, and 1. The last of each pass, if it is causal, is the number
+ * behind the others: the score of hidden keys. */
 enum {
   GPU_SDPA_Q = 1,
   GPU_SDPA_K,

@@ -36,7 +36,7 @@ void gpu__dnn_free(gpu__dnn_desc_t d);
 
 /* ---- graphs ---- */
 
-enum { GPU_DNN_OPS = 18, GPU_DNN_DESCS = 72 };
+enum { GPU_DNN_OPS = 22, GPU_DNN_DESCS = 92 };
 
 typedef struct gpu__dnn_graph {
   int rc; /**< first error; later calls do nothing */
@@ -79,6 +79,10 @@ gpu__dnn_desc_t gpu__dnn_number(gpu__dnn_graph_t *g, int64_t id, int ndim);
 /** Adds y = mode(a, b) in float32, with broadcasts as above; b NULL: y = mode(a). */
 void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t a,
                         gpu__dnn_desc_t b, gpu__dnn_desc_t y);
+/** Adds y = a on and below the diagonals of the matrices in the last two dims of \a l, else y = b,
+ * a number. */
+void gpu__dnn_lower(gpu__dnn_graph_t *g, const gpu__dnn_layout_t *l, gpu__dnn_desc_t a,
+                    gpu__dnn_desc_t b, gpu__dnn_desc_t y);
 /** Adds the products y = a b of the matrices in the last two dims, with float32 accumulation. */
 void gpu__dnn_matmul(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y);
 /** Adds a reduction of x over the dims of y that are 1, in float32. */
@@ -135,7 +139,7 @@ int gpu__dnn_plan_write(const gpu__dnn_plan_t *p, ct_str_t *json);
 int gpu__dnn_plan_read(const gpu__dnn_target_t *t, const char *json, gpu__dnn_plan_t *out);
 void gpu__dnn_plan_clear(gpu__dnn_plan_t *p);
 
-enum { GPU_DNN_POINTERS = 12 };
+enum { GPU_DNN_POINTERS = 13 };
 
 /** Memory bindings of a plan, initially {0}. They are kept between runs and rebuilt only if
  * pointers change; pointers do not change between training steps. */

@@ -60,11 +60,10 @@ static cudnnDataType_t data_type(ct_dtype_t t)
   return t == CT_BF16 ? CUDNN_DATA_BFLOAT16 : t == CT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type,
+static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, cudnnDataType_t dnn_type,
                                         const gpu__dnn_layout_t *l)
 {
   gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  cudnnDataType_t dnn_type = data_type(type);
   int64_t alignment = 16, own_id = id ? id : 1000 + g->count;
   bool virtual = !id;
   dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &dnn_type);
@@ -79,7 +78,7 @@ static gpu__dnn_desc_t dnn_graph_tensor(gpu__dnn_graph_t *g, int64_t id, ct_dtyp
 gpu__dnn_desc_t gpu__dnn_strided(gpu__dnn_graph_t *g, int64_t id, ct_dtype_t type,
                                  const gpu__dnn_layout_t *l)
 {
-  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, type, l);
+  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, data_type(type), l);
   finalize(g, d);
   return d;
 }
@@ -110,7 +109,7 @@ gpu__dnn_desc_t gpu__dnn_number(gpu__dnn_graph_t *g, int64_t id, int ndim)
   bool by_value = true;
   for (int i = 0; i < ndim; i++)
     l.dim[i] = l.stride[i] = 1;
-  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, CT_F32, &l);
+  gpu__dnn_desc_t d = dnn_graph_tensor(g, id, CUDNN_DATA_FLOAT, &l);
   dnn_graph_set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
   finalize(g, d);
   return d;
@@ -188,20 +187,50 @@ void gpu__dnn_add(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu
   gpu__dnn_pointwise(g, CUDNN_POINTWISE_ADD, a, b, y);
 }
 
-void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t a,
-                        gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+/* Adds an elementwise operation in a type; axis < 0: it has none; mask, b: NULL: it has none. */
+static void elementwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
+                        int64_t axis, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t mask,
+                        gpu__dnn_desc_t y)
 {
   gpu__dnn_desc_t how = dnn_graph_create(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;
   dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   dnn_graph_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  if (axis >= 0) set_ints(g, how, CUDNN_ATTR_POINTWISE_AXIS, 1, &axis);
   finalize(g, how);
   gpu__dnn_desc_t d = dnn_graph_create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
   if (b) set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  if (mask) set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, mask);
   set_desc(g, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
   add_op(g, d);
+}
+
+void gpu__dnn_pointwise(gpu__dnn_graph_t *g, cudnnPointwiseMode_t mode, gpu__dnn_desc_t a,
+                        gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+{
+  elementwise(g, mode, CUDNN_DATA_FLOAT, -1, a, b, NULL, y);
+}
+
+/* Returns a new tensor between two operations. */
+static gpu__dnn_desc_t inner_tensor(gpu__dnn_graph_t *g, cudnnDataType_t type,
+                                    const gpu__dnn_layout_t *l)
+{
+  gpu__dnn_desc_t d = dnn_graph_tensor(g, 0, type, l);
+  finalize(g, d);
+  return d;
+}
+
+void gpu__dnn_lower(gpu__dnn_graph_t *g, const gpu__dnn_layout_t *l, gpu__dnn_desc_t a,
+                    gpu__dnn_desc_t b, gpu__dnn_desc_t y)
+{
+  gpu__dnn_desc_t row = inner_tensor(g, CUDNN_DATA_INT32, l),
+                  column = inner_tensor(g, CUDNN_DATA_INT32, l),
+                  mask = inner_tensor(g, CUDNN_DATA_BOOLEAN, l);
+  elementwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, l->ndim - 2, a, NULL, NULL, row);
+  elementwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, l->ndim - 1, a, NULL, NULL, column);
+  elementwise(g, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, -1, row, column, NULL, mask);
+  elementwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1, a, b, mask, y);
 }
 
 void gpu__dnn_matmul(gpu__dnn_graph_t *g, gpu__dnn_desc_t a, gpu__dnn_desc_t b, gpu__dnn_desc_t y)

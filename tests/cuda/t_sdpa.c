@@ -112,6 +112,19 @@ static void attention_has_plans(void)
   }
 }
 
+/* GPT-2's heads, and more keys than queries. */
+static void causal_attention_has_plans(void)
+{
+  gpu__attention_t gpt = {.n = 8, .t = 1024, .heads = 12, .wide = 64, .causal = 1}, more = odd;
+  if (!has_compiler()) return;
+  more.s = 70;
+  more.causal = 1;
+  for (int i = 0; i < ARCHS; i++) {
+    check_plans(i, CT_BF16, &gpt);
+    check_plans(i, CT_F16, &more);
+  }
+}
+
 static void hopper_takes_large_heads(void)
 {
   size_t bytes;
@@ -167,6 +180,7 @@ int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(open_targets),
                                     CT_TEST(attention_has_plans),
+                                    CT_TEST(causal_attention_has_plans),
                                     CT_TEST(hopper_takes_large_heads),
                                     CT_TEST(other_attention_is_left_to_the_kernels),
                                     CT_TEST(old_versions_are_refused),

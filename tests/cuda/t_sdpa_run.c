@@ -178,11 +178,33 @@ static void plans_get_each_tensor(void)
   close_dev();
 }
 
+/* The score of hidden keys is the last tensor of a causal pass. */
+static void causal_plans_get_a_number_more(void)
+{
+  static char qkv[1], dqkv[1], work[1];
+  gpu__attention_t causal = shape;
+  causal.causal = 1;
+  open_dev();
+  gpu__sdpa_t *p = make(CT_F16, &causal, 1, 700), *other = make(CT_F16, &shape, 1, 700);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+  CT_ASSERT_INT(dnn.made, 4);
+  gpu__attention_io_t io = gpu__attention_packed(CT_F16, &causal, qkv, dqkv);
+  CT_ASSERT_OK(gpu__sdpa_forward(p, &io, work, 0));
+  CT_ASSERT_INT(dnn.pointers, GPU_SDPA_FORWARD_IDS + 1);
+  CU_ASSERT(*(float *)dnn.at[GPU_SDPA_FORWARD_IDS] < -1e38f);
+  CT_ASSERT_OK(gpu__sdpa_backward(p, &io, work, 0));
+  CT_ASSERT_INT(dnn.pointers, GPU_SDPA_BACKWARD_IDS + 1);
+  CU_ASSERT(*(float *)dnn.at[GPU_SDPA_BACKWARD_IDS] < -1e38f);
+  gpu__sdpa_free(p);
+  gpu__sdpa_free(other);
+  close_dev();
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(equal_layers_share_plans),
-                                    CT_TEST(without_a_plan_there_is_no_attention),
-                                    CT_TEST(plans_get_each_tensor), CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(equal_layers_share_plans), CT_TEST(without_a_plan_there_is_no_attention),
+      CT_TEST(plans_get_each_tensor), CT_TEST(causal_plans_get_a_number_more), CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* not the warning about slower kernels */
   return ct_test_main("runs of attention", tests, argc, argv);
 }
