@@ -11,13 +11,13 @@ static int position_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   for (int64_t n = 0; n < d->y.dim[0]; n++) {
     for (int64_t t = 0; t < d->y.dim[1]; t++) {
       int64_t i = n * d->y.dim[1] + t, place = (a->position ? a->position[n] : 0) + t;
-      ((float *)a->y)[i] = (float)place - (d->u.position.relative ? first[i] : 0);
+      ct__ref_set(d->y.dtype, a->y, i, (double)place - (d->u.position.relative ? first[i] : 0));
     }
   }
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_position = {.run = position_run};
+const ct__ref_kind_t ct__ref_position = {.run = position_run, .reduced = 1};
 
 /* ---- rotation ---- */
 
