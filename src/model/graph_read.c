@@ -232,13 +232,23 @@ out:
   return rc;
 }
 
-/* Makes the default name of a layer: its kind and a running number. */
+static int is_name(const ct_graph_t *g, const char *name)
+{
+  for (int i = 0; i < g->layers; i++)
+    if (strcmp(g->layer[i].name, name) == 0) return 1;
+  return 0;
+}
+
+/* Makes the default name of a layer: its kind and a running number.  Layers that stand for others
+ * are not counted, but the last of those has the name. */
 static void number_name(const ct_graph_t *g, const ct_layer_ops_t *ops, char *buf, size_t cap)
 {
   int n = 1;
   for (int i = 0; i < g->layers; i++)
     n += g->layer[i].ops == ops;
   snprintf(buf, cap, "%s%d", ops->kind, n);
+  while (ops->expands && is_name(g, buf))
+    snprintf(buf, cap, "%s%d", ops->kind, ++n);
 }
 
 /* Appends layer `at` of the `all` of an item, whose first inputs are in[]. */
