@@ -30,7 +30,8 @@ cudaError_t gpu__rows_read(const gpu__rows_t *r, ct_dtype_t from, const void *ta
                            void *y, cudaStream_t stream);
 /** Writes to *bad one of the indices that are no rows, if there are any. */
 cudaError_t gpu__rows_check(const gpu__rows_t *r, gpu__bad_index_t *bad, cudaStream_t stream);
-/** Computes table[row] = (or +=) sum of dy over the indices of the row, in their order. \a type: of dy. */
+/** Computes table[row] = (or +=) sum of dy over the indices of the row, in their order. \a type: of
+ * dy. */
 cudaError_t gpu__rows_sum(const gpu__rows_t *r, ct_dtype_t type, const void *dy, float *table,
                           cudaStream_t stream);
 

@@ -15,16 +15,14 @@
 
 /** Properties of a kind of op, a bit set. */
 enum {
-  CT_KIND_F32 = 1,  /**< computed in float32 in mixed precision, because its sums would lose
-                            accuracy */
+  CT_KIND_F32 = 1,  /**< computed in float32 in mixed precision: its sums would lose accuracy */
   CT_KIND_GEMM = 2, /**< profits most from reduced precision: in mixed precision it is an error if
                          the backend supports the kind in float32 only */
   CT_KIND_FLAT = 4, /**< an optimizer op: over a flat range of float32, forward only */
   CT_KIND_INT8 = 8, /**< has an int8 version with uint8 output (ct_int8.h) */
   CT_KIND_DEQUANT = 16, /**< has an int8 version with float32 output */
   CT_KIND_INDEX = 64,   /**< x holds indices: ct_op_indices() */
-  CT_KIND_SHAPES = 32   /**< the shapes of x2 and x3 do not follow from x and y: the descriptor has
-                           them */
+  CT_KIND_SHAPES = 32   /**< the descriptor has the shapes of x2 and x3 */
 };
 
 /** Special values in the table below.  OWN: op.c decides per op.  FWD: as forward. */

@@ -135,7 +135,7 @@ static void end_bucket(ct_trainer_t *t, int k)
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
   ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
   ct__step_leave(t);
-  ct__late_rows_add(t, k);
+  if (ct__step_is_well(t)) ct__step_note(t, ct__late_rows_add(t, k));
 }
 
 /* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
@@ -224,6 +224,17 @@ static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
   }
 }
 
+/* Gathers the rows of tables that travel by themselves. */
+static void gather_rows(ct_trainer_t *t, const ct_batch_t *b)
+{
+  for (int k = 0; k < t->late.tables; k++) {
+    int empty = !ct__step_is_well(t) || b->n == 0;
+    ct__step_enter(t, CT_TIME_WAIT, "the gather of the rows of table", k);
+    ct__step_note(t, ct__late_rows_gather(t, k, empty));
+    ct__step_leave(t);
+  }
+}
+
 static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t *at,
                  ct_step_report_t *report)
 {
@@ -234,7 +245,7 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ct__repeat_begin(t, b, slot, report->want_norm);
   forward_backward(t, b);
   send_zeros(t, t->first.bucket, INT_MAX);
-  ct__late_rows_gather(t);
+  gather_rows(t, b);
   ct__update_apply(t, at, report, end_bucket);
   ct__repeat_end(t);
 }

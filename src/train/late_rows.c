@@ -3,8 +3,8 @@
  * A table that is an embedding and also the weight of the last layer gets a gradient from both. The
  * last layer's is complete when backward begins, the embedding's when it ends. If both were
  * all-reduced together, nothing could overlap with this all-reduce, which is often the largest. So
- * the table is sent when the last layer's gradient is known, and the embedding's follows as the rows
- * of the batch's tokens: an all-gather of indices and rows. Each rank adds the rows of all ranks to
+ * the table is sent when the last layer's gradient is known, and the embedding's follows as the
+ * rows of the batch's tokens: an all-gather of indices and rows. Each rank adds the rows of all ranks to
  * the reduced table, in the same order. (Compare sparse gradients of torch.nn.Embedding, which DDP
  * and Horovod all-gather.) */
 #include "train/trainer.h"
@@ -141,30 +141,26 @@ int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind)
     bind->late[k].index = w->index + w->own;
     bind->late[k].row = (char *)(w->rows + w->own * w->row);
   }
-  t->late.filled = 1;
 out:
   return rc;
 }
 
-void ct__late_rows_gather(ct_trainer_t *t)
+int ct__late_rows_gather(ct_trainer_t *t, int k, int empty)
 {
   int64_t ranks = t->env.topo->size;
   const ct_comm_ops_t *comm = t->env.comm_ops;
-  for (int k = 0; k < t->late.tables; k++) {
-    const ct__late_table_t *w = &t->late.table[k];
-    if (!t->late.filled || !ct__step_is_well(t)) ct__step_note(t, clear_from(t, w, 0));
-    ct__step_enter(t, CT_TIME_WAIT, "the gather of the rows of table", k);
-    ct__step_note(t, comm->gather(t->env.comm, t->q, w->index, ranks * w->most));
-    ct__step_note(t, comm->gather(t->env.comm, t->q, w->rows, ranks * w->most * w->row));
-    ct__step_leave(t);
-  }
-  t->late.filled = 0;
+  const ct__late_table_t *w = &t->late.table[k];
+  int rc = empty ? clear_from(t, w, 0) : CT_OK;
+  int indices = comm->gather(t->env.comm, t->q, w->index, ranks * w->most);
+  int rows = comm->gather(t->env.comm, t->q, w->rows, ranks * w->most * w->row);
+  return rc != CT_OK ? rc : indices != CT_OK ? indices : rows;
 }
 
-void ct__late_rows_add(ct_trainer_t *t, int bucket)
+int ct__late_rows_add(ct_trainer_t *t, int bucket)
 {
+  int rc = CT_OK;
   const ct_bucket_t *b = &t->first.bucket[bucket];
-  for (int k = 0; k < t->late.tables && ct__step_is_well(t); k++) {
+  for (int k = 0; k < t->late.tables; k++) {
     const ct__late_table_t *w = &t->late.table[k];
     if (w->offset < b->offset || w->offset >= b->offset + b->bytes) continue;
     ct_op_args_t a = {.pass = CT_BWD_PARAM,
@@ -173,6 +169,8 @@ void ct__late_rows_add(ct_trainer_t *t, int bucket)
                       .dw = {t->gradient + w->offset},
                       .adds_dw = 1,
                       .scratch = t->late.scratch};
-    ct__step_note(t, t->env.be->op->run(t->q, w->add, &a));
+    CT_TRY(t->env.be->op->run(t->q, w->add, &a));
   }
+out:
+  return rc;
 }

@@ -333,7 +333,6 @@ typedef struct ct__late_rows {
   ct__late_table_t table[CT_LATE_MAX];
   int tables;
   void *scratch; /**< device */
-  int filled;    /**< 1: this rank's rows of the step were kept */
 } ct__late_rows_t;
 
 /** Local. Computes the bytes that ct__late_rows_make() allocates. */
@@ -343,11 +342,11 @@ int ct__late_rows_make(ct_trainer_t *t);
 void ct__late_rows_free(ct_trainer_t *t);
 /** Local, Hot. Makes backward of a batch of n samples keep its rows. */
 int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind);
-/** Collective, Hot, after backward. Gathers the rows of all ranks; those of a rank that failed, or
- * has no samples, are zeros. */
-void ct__late_rows_gather(ct_trainer_t *t);
+/** Collective, Hot, after backward. Gathers the rows of table k of all ranks.  \a empty: this rank
+ * has none: it failed, or has no samples. */
+int ct__late_rows_gather(ct_trainer_t *t, int k, int empty);
 /** Local, Hot. Adds the rows to the reduced gradients of a bucket's tables. */
-void ct__late_rows_add(ct_trainer_t *t, int bucket);
+int ct__late_rows_add(ct_trainer_t *t, int bucket);
 
 /* ---- step.c: state of the steps in progress ---- */
 

@@ -22,8 +22,7 @@ static void must(int holds, const char *what, const char *text, int64_t n)
 }
 
 /* Encodes a text that arrives in parts of growing length. */
-static int in_parts(const ct_tokenizer_t *t, const char *text, int64_t n, int flags,
-                    ct_tokens_t *o)
+static int in_parts(const ct_tokenizer_t *t, const char *text, int64_t n, int flags, ct_tokens_t *o)
 {
   int64_t at = 0, used;
   for (int64_t have = 1; have < n; have += 1 + have / 3) {
