@@ -20,8 +20,15 @@ def model_of(base, skip=lambda name: False):
     """A model of transformers as a function of ids and perhaps a mask of valid tokens; without the parameters to skip."""
 
     class Net(base):
-        def forward(self, x, keys=None):
-            return super().forward(input_ids=x.long(), attention_mask=keys).logits
+        def forward(self, x, keys=None, first=None):
+            places = None
+            if first is not None:  # documents: of the first token's place for each token
+                i = torch.arange(T)
+                places = (i - first).long()
+                seen = (i[None, None] >= first[..., None]) & (i[None, None] <= i[None, :, None])
+                keys = torch.zeros(len(x), 1, T, T).masked_fill(~seen[:, None], torch.finfo(x.dtype).min)
+            more = {} if places is None else {"position_ids": places}
+            return super().forward(input_ids=x.long(), attention_mask=keys, **more).logits
 
         def state_dict(self, *a, **k):
             state = super().state_dict(*a, **k)
@@ -111,6 +118,15 @@ def esm2(padded=True, dropout=True):
     return made
 
 
+def documents(made):
+    first = torch.zeros(3, T)
+    first[0, 4:] = 4
+    first[1, 1:] = 1
+    first[1, 8:] = 8
+    made.extra = {"first": first}
+    return made
+
+
 CASES = {
     "gpt2": gpt2,
     "gpt2, untied": lambda: gpt2(tie=False),
@@ -119,6 +135,8 @@ CASES = {
     "llama, tied, all heads": lambda: llama(tie=True, kv=4),
     "llama 3, scaled rotation, head_dim": lambda: llama(kv=1, scaled=True, head_dim=10),
     "llama, biases": lambda: llama(bias=True),
+    "gpt2, documents": lambda: documents(gpt2()),
+    "llama, documents": lambda: documents(llama()),
     "esm2, padded": esm2,
     "esm2, plain": lambda: esm2(padded=False, dropout=False),
     "esm2, masked": lambda: esm2(padded=False),
