@@ -58,6 +58,25 @@ def resized():
     tap(done.returncode == 0 and len(done.stdout.splitlines()) == 5, "flat arrays of a model of images", done.stderr)
 
 
+def layers():
+    """The output of a layer: the last one is the model's, another one has its own shape."""
+    out = {}
+    (work / "layers.yaml").write_text(
+        "run: {dir: layers}\ndevice: cpu\ndata: {train: t.h5, val: t.h5, batch: 4, layout: nchw}\ntrain: {epochs: 1}\n"
+        "model: {layers: [flatten, {linear: {out: 5}}, relu, {linear: {out: 2}}]}\n")
+    run("train", "layers.yaml")
+    for name, options in (("model", ("--values", "outputs")), ("linear", ("--layer", "linear2")),
+                          ("relu", ("--layer", "relu1"))):
+        done = run("predict", "layers", "t.h5", *options, "--output", f"{name}-layer.h5")
+        tap(done.returncode == 0, f"predict {' '.join(options)}", done.stderr)
+        with h5py.File(work / f"{name}-layer.h5") as f:
+            out[name] = f["outputs"][...]
+    tap(np.array_equal(out["model"], out["linear"]), "the last layer gives the model's outputs")
+    tap(out["relu"].shape == (8, 5) and out["relu"].min() == 0, "another layer gives its own", out["relu"])
+    done = run("predict", "layers", "t.h5", "--layer", "none")
+    tap(done.returncode == 2 and "no layer of that name" in errors(done)[0], "an unknown layer", done.stderr)
+
+
 def classes():
     r = np.random.default_rng(1)
     for k, name in enumerate(("ant", "bee, wild", "cat")):
@@ -173,6 +192,7 @@ def pipes():
 
 if __name__ == "__main__":
     resized()
+    layers()
     classes()
     damaged()
     segmentation()
