@@ -206,6 +206,7 @@ static void parameters_have_torchs_sizes(void)
   } want[] = {{CT_OP_CONV, {4 * 4 * 9}},
               {CT_OP_CONVT, {4 * 4 * 9}},
               {CT_OP_LINEAR, {5 * 8}},
+              {CT_OP_HEAD_LOSS, {5 * 8}},
               {CT_OP_BNORM, {4, 4}},
               {CT_OP_LNORM, {5, 5}},
               {CT_OP_GNORM, {4, 4}},
