@@ -227,7 +227,7 @@ static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
 /* Gathers the rows of tables that travel by themselves. */
 static void gather_rows(ct_trainer_t *t, const ct_batch_t *b)
 {
-  for (int k = 0; k < t->late.tables; k++) {
+  for (int k = 0; k < ct__late_rows_tables(t); k++) {
     int empty = !ct__step_is_well(t) || b->n == 0;
     ct__step_enter(t, CT_TIME_WAIT, "the gather of the rows of table", k);
     ct__step_note(t, ct__late_rows_gather(t, k, empty));

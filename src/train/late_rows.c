@@ -3,8 +3,8 @@
  * A table that is an embedding and also the weight of the last layer gets a gradient from both. The
  * last layer's is complete when backward begins, the embedding's when it ends. If both were
  * all-reduced together, nothing could overlap with this all-reduce, which is often the largest. So
- * the table is sent when the last layer's gradient is known, and the embedding's follows as the
- * rows of the batch's tokens: an all-gather of indices and rows. Each rank adds the rows of all ranks to
+ * the table is sent when the last layer's gradient is known. The embedding's follows as the rows of
+ * the batch's tokens, an all-gather of indices and rows. Each rank adds the rows of all ranks to
  * the reduced table, in the same order. (Compare sparse gradients of torch.nn.Embedding, which DDP
  * and Horovod all-gather.) */
 #include "train/trainer.h"
@@ -143,6 +143,11 @@ int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind)
   }
 out:
   return rc;
+}
+
+int ct__late_rows_tables(const ct_trainer_t *t)
+{
+  return t->late.tables;
 }
 
 int ct__late_rows_gather(ct_trainer_t *t, int k, int empty)

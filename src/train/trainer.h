@@ -342,6 +342,8 @@ int ct__late_rows_make(ct_trainer_t *t);
 void ct__late_rows_free(ct_trainer_t *t);
 /** Local, Hot. Makes backward of a batch of n samples keep its rows. */
 int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind);
+/** Returns the number of tables whose rows travel by themselves. */
+int ct__late_rows_tables(const ct_trainer_t *t);
 /** Collective, Hot, after backward. Gathers the rows of table k of all ranks.  \a empty: this rank
  * has none: it failed, or has no samples. */
 int ct__late_rows_gather(ct_trainer_t *t, int k, int empty);
