@@ -17,30 +17,22 @@ CT_D float warp_top(float v)
   return v;
 }
 
-/* Returns how many elements of a row are taken. */
-CT_D int64_t taken(const gpu__softmax_t &d, int64_t row)
-{
-  int64_t n = d.causal ? row % d.causal + 1 : d.count;
-  return n < d.count ? n : d.count;
-}
-
 template <class T> CT_KERNEL void softmax_rows(gpu__softmax_t d, const T *x, T *y)
 {
   GPU_WARP_ROWS (r, d.outer) {
     const T *from = x + r * d.count;
     T *to = y + r * d.count;
-    int64_t n = taken(d, r);
     float top = -INFINITY, sum = 0;
-    GPU_LANES (i, n)
+    GPU_LANES (i, d.count)
       top = top_of(gpu_load(from + i) * d.scale, top);
     top = warp_top(top);
-    GPU_LANES (i, n)
+    GPU_LANES (i, d.count)
       sum += expf(gpu_load(from + i) * d.scale - top);
     sum = gpu_warp_sum(sum);
     float less = logf(sum), share = 1 / sum;
     GPU_LANES (i, d.count) {
-      float v = i < n ? gpu_load(from + i) * d.scale - top : 0;
-      gpu_store(to + i, i >= n ? 0 : d.log_of ? v - less : expf(v) * share);
+      float v = gpu_load(from + i) * d.scale - top;
+      gpu_store(to + i, d.log_of ? v - less : expf(v) * share);
     }
   }
 }

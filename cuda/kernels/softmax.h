@@ -16,9 +16,7 @@ extern "C" {
 typedef struct gpu__softmax_shape {
   int64_t outer, count, inner;
   int log_of;
-  float scale;    /**< of x; only with inner 1 and log_of 0 */
-  int64_t causal; /**< 0, or the rows of a matrix: row i of each matrix takes its elements 0 … i
-                       only; the others become 0. Only with inner 1 and log_of 0 */
+  float scale; /**< of x; only with inner 1 and log_of 0 */
 } gpu__softmax_t;
 
 /** y may be x. */
