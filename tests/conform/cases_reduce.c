@@ -104,31 +104,6 @@ static int small_sdpa(int i, op_case_t *out)
   return 1;
 }
 
-void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r)
-{
-  int kv = r->kv ? r->kv : r->heads, wide = r->packed == 1 ? r->heads + 2 * kv : r->heads;
-  int s_len = r->packed == 1 ? r->t : r->s, e = r->packed ? r->d : r->e;
-  ct_shape_t q = ct_shape(3, r->n, r->t, wide * r->d), y = ct_shape(3, r->n, r->t, r->heads * e);
-  ct_shape_t k = ct_shape(3, r->n, s_len, (r->packed == 2 ? 2 : 1) * kv * r->d);
-  ct_shape_t v = ct_shape(3, r->n, s_len, kv * e);
-  ct_shape_t flags = ct_shape(2, r->n, r->mask == CT_MASK_FIRST ? r->t : s_len);
-  ct_shape_t bias = ct_shape(4, r->bias & 1 ? 1 : r->n, r->bias & 2 ? 1 : r->heads, r->t, s_len);
-  ct_shape_t mask = r->mask == CT_MASK_BIAS ? bias : flags;
-  if (r->mask == CT_MASK_BIAS && r->bias == 3) mask = ct_shape(2, r->t, s_len);
-  if (r->mask == CT_MASK_BIAS && r->bias == 1) mask = ct_shape(3, r->heads, r->t, s_len);
-  draw_start(out, CT_OP_SDPA, q, y);
-  if (r->packed != 1) out->desc.x2 = k;
-  if (r->packed == 0) out->desc.x3 = v;
-  if (r->mask) *(r->packed == 1 ? &out->desc.x2 : &out->desc.x3) = mask;
-  out->desc.u.sdpa.heads = r->heads;
-  out->desc.u.sdpa.kv_heads = r->kv;
-  out->desc.u.sdpa.packed = r->packed;
-  out->desc.u.sdpa.mask = r->mask;
-  out->desc.u.sdpa.causal = r->causal;
-  out->desc.u.sdpa.cached = r->cached;
-  out->desc.u.sdpa.scale = 1 / sqrt(r->d);
-}
-
 /* GPT-2's and Llama's heads, each mask in each form, more queries than keys and the other way
  * around, decoding with a cache. */
 static int case_heads(int i, op_case_t *out)

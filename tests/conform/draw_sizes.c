@@ -1,6 +1,8 @@
 /* Random numbers and sizes of drawn cases. */
 #include "tests/conform/draw_sizes.h"
 
+#include <math.h>
+
 #include "base/ct_rng.h"
 
 int64_t dice_throw(dice_t *d, int64_t lo, int64_t hi)
@@ -60,4 +62,29 @@ void draw_start(op_case_t *c, ct_op_kind_t kind, ct_shape_t x, ct_shape_t y)
   ct_op_desc_init(&c->desc, kind, &x, &y);
   c->data = DATA_RANDOM;
   c->big = 0;
+}
+
+void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r)
+{
+  int kv = r->kv ? r->kv : r->heads, wide = r->packed == 1 ? r->heads + 2 * kv : r->heads;
+  int s_len = r->packed == 1 ? r->t : r->s, e = r->packed ? r->d : r->e;
+  ct_shape_t q = ct_shape(3, r->n, r->t, wide * r->d), y = ct_shape(3, r->n, r->t, r->heads * e);
+  ct_shape_t k = ct_shape(3, r->n, s_len, (r->packed == 2 ? 2 : 1) * kv * r->d);
+  ct_shape_t v = ct_shape(3, r->n, s_len, kv * e);
+  ct_shape_t flags = ct_shape(2, r->n, r->mask == CT_MASK_FIRST ? r->t : s_len);
+  ct_shape_t bias = ct_shape(4, r->bias & 1 ? 1 : r->n, r->bias & 2 ? 1 : r->heads, r->t, s_len);
+  ct_shape_t mask = r->mask == CT_MASK_BIAS ? bias : flags;
+  if (r->mask == CT_MASK_BIAS && r->bias == 3) mask = ct_shape(2, r->t, s_len);
+  if (r->mask == CT_MASK_BIAS && r->bias == 1) mask = ct_shape(3, r->heads, r->t, s_len);
+  draw_start(out, CT_OP_SDPA, q, y);
+  if (r->packed != 1) out->desc.x2 = k;
+  if (r->packed == 0) out->desc.x3 = v;
+  if (r->mask) *(r->packed == 1 ? &out->desc.x2 : &out->desc.x3) = mask;
+  out->desc.u.sdpa.heads = r->heads;
+  out->desc.u.sdpa.kv_heads = r->kv;
+  out->desc.u.sdpa.packed = r->packed;
+  out->desc.u.sdpa.mask = r->mask;
+  out->desc.u.sdpa.causal = r->causal;
+  out->desc.u.sdpa.cached = r->cached;
+  out->desc.u.sdpa.scale = 1 / sqrt(r->d);
 }

@@ -22,7 +22,7 @@ typedef struct sdpa_row {
   int bias; /**< bits: 1: one for all samples; 2: one for all heads */
   int cached;
 } sdpa_row_t;
-/** Makes the case \a r; cases_reduce.c. */
+/** Makes the case \a r. */
 void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r);
 
 /** draw_rope.c */
