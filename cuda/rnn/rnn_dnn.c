@@ -2,6 +2,7 @@
 #include "cuda/rnn/rnn.h"
 
 #include <limits.h>
+#include <stdint.h>
 
 #include "base/ct_mem.h"
 #include "cuda/conv/dnn.h"
@@ -151,10 +152,19 @@ out:
 
 /* ---- making ---- */
 
+/* cuDNN aligns what it keeps by the addresses that it is given.  The reserve is copied, so that its
+ * address and that of the copy must be aligned alike. */
+enum { ALIGN = 256 };
+
+static char *aligned(void *p)
+{
+  return (char *)(((uintptr_t)p + ALIGN - 1) / ALIGN * ALIGN);
+}
+
 static size_t rnn_take(size_t *end, size_t bytes)
 {
   size_t at = *end;
-  *end += (bytes + 255) / 256 * 256;
+  *end += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   return at;
 }
 
@@ -168,8 +178,8 @@ static void lay_out(gpu__rnn_t *r, size_t *saved, size_t *scratch)
     r->at.reserve = rnn_take(&end, r->reserve);
   }
   r->at.work = rnn_take(&end, r->work);
-  *scratch = end;
-  *saved = r->mode == CUDNN_FWD_MODE_TRAINING ? r->reserve : 0;
+  *scratch = end + ALIGN;
+  *saved = r->mode == CUDNN_FWD_MODE_TRAINING ? r->reserve + ALIGN : 0;
 }
 
 int gpu__rnn_make(ct_dev_t *dev, const ct_op_desc_t *d, gpu__rnn_t **out, size_t *saved,
@@ -217,7 +227,7 @@ static int fill_weights(const gpu__rnn_t *r, const gpu__rnn_memory_t *m, cudaStr
   int rc = CT_OK;
   for (int i = 0; i < r->parts; i++) {
     const part_t *p = &r->part[i];
-    char *to = (char *)m->scratch + r->at.weights + p->at;
+    char *to = aligned(m->scratch) + r->at.weights + p->at;
     ct_dtype_t type = p->param < 2 ? r->type : CT_F32;
     const char *from = (const char *)m->w[p->param] + (size_t)p->from * ct_dtype_size(type);
     if (type == r->type)
@@ -250,13 +260,13 @@ out:
 int gpu__rnn_forward(gpu__rnn_t *r, const gpu__rnn_memory_t *m, cudaStream_t s)
 {
   int rc = CT_OK;
-  char *scratch = m->scratch;
+  char *scratch = aligned(m->scratch);
   size_t reserve = r->mode == CUDNN_FWD_MODE_TRAINING ? r->reserve : 0;
   CT_TRY(fill_weights(r, m, s));
   TRY(cudnnSetStream(r->handle, s), "stream");
   TRY(cudnnRNNForward(r->handle, r->rnn, r->mode, NULL, r->x, m->x, r->y, m->y, r->state, NULL,
                       NULL, r->state, NULL, NULL, r->weights, scratch + r->at.weights, r->work,
-                      scratch + r->at.work, reserve, reserve ? m->saved : NULL),
+                      scratch + r->at.work, reserve, reserve ? aligned(m->saved) : NULL),
       "LSTM, forward");
 out:
   return rc;
@@ -266,12 +276,12 @@ int gpu__rnn_backward(gpu__rnn_t *r, const gpu__rnn_memory_t *m, const void *dy,
                       void *const dw[4], cudaStream_t s)
 {
   int rc = CT_OK;
-  char *scratch = m->scratch, *dweights = scratch + r->at.dweights;
+  char *scratch = aligned(m->scratch), *dweights = scratch + r->at.dweights;
   char *reserve = scratch + r->at.reserve;
   CT_TRY(fill_weights(r, m, s));
   /* cuDNN writes what the weight gradients need into this memory; a copy leaves the saved memory
    * as it is for another pass */
-  GPU_TRY(cudaMemcpyAsync(reserve, m->saved, r->reserve, cudaMemcpyDeviceToDevice, s));
+  GPU_TRY(cudaMemcpyAsync(reserve, aligned(m->saved), r->reserve, cudaMemcpyDeviceToDevice, s));
   TRY(cudnnSetStream(r->handle, s), "stream");
   TRY(cudnnRNNBackwardData_v8(r->handle, r->rnn, NULL, r->y, m->y, dy, r->x,
                               dx ? dx : scratch + r->at.dx, r->state, NULL, NULL, NULL, r->state,
