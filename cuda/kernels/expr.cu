@@ -5,6 +5,7 @@
 
 #include "backend/ct_random.h"
 #include "cuda/kernels/expr_fn.h"
+#include "cuda/kernels/map.h"
 
 enum {
   THREADS = 256,
@@ -149,10 +150,100 @@ CT_KERNEL void expr_backward(gpu__expr_t e, gpu__expr_arrays_t a, gpu__expr_pull
   }
 }
 
+/* ---- programs of one step ---- */
+
+/* Most programs are a function alone, such as a GELU.  Without the interpreter's tables, which are
+ * in memory, it is as fast as a copy. */
+struct one_step {
+  int fn;
+  int from[3];       /* per operand: the input that it reads; -1: a constant */
+  float constant[3]; /* per operand */
+  CT_METHOD float operand(int k, float a, float b, float c) const
+  {
+    return from[k] == 0 ? a : from[k] == 1 ? b : from[k] == 2 ? c : constant[k];
+  }
+};
+
+/* Returns 1 if the program has one step, and all inputs have the shape and the type of y. */
+static int is_one_step(const gpu__expr_t *e, one_step *out)
+{
+  const ct_expr_step_t *s = &e->program.step[0];
+  if (e->program.steps != 1 || e->program.weight) return 0;
+  for (int k = 0; k < e->view.inputs; k++)
+    if (!e->view.whole[k]) return 0;
+  out->fn = s->fn;
+  for (int k = 0; k < 3; k++) {
+    int input = s->of[k] < CT_EXPR_CONST; /* there is no earlier step to read */
+    out->from[k] = input ? s->of[k] : -1;
+    out->constant[k] = input ? 0 : (float)e->program.value[s->of[k] - CT_EXPR_CONST];
+  }
+  return 1;
+}
+
+struct step_value {
+  one_step s;
+  CT_METHOD float operator()(float a, float b, float c) const
+  {
+    return fn_value(s.fn, s.operand(0, a, b, c), s.operand(1, a, b, c), s.operand(2, a, b, c));
+  }
+};
+
+/* The gradient of one input: of the operands in the set `pulls`.  The inputs are dy and the first
+ * two of the program, or with `sum` dy, dy2 and the first one. */
+struct step_pull {
+  one_step s;
+  int pulls, sum, needs_result;
+  CT_METHOD float operator()(float dy, float a, float b) const
+  {
+    float g = sum ? dy + a : dy, in0 = sum ? b : a, in1 = sum ? 0 : b, out = 0;
+    float o[3] = {s.operand(0, in0, in1, 0), s.operand(1, in0, in1, 0), s.operand(2, in0, in1, 0)};
+    float r = needs_result ? fn_value(s.fn, o[0], o[1], o[2]) : 0;
+    if (pulls & 1) out += fn_pull(s.fn, 0, o[0], o[1], o[2], g, r);
+    if (pulls & 2) out += fn_pull(s.fn, 1, o[0], o[1], o[2], g, r);
+    if (pulls & 4) out += fn_pull(s.fn, 2, o[0], o[1], o[2], g, r);
+    return out;
+  }
+};
+
+/* Runs backward to input k. */
+static cudaError_t pull_input(const gpu__expr_t *e, ct_dtype_t type, const gpu__expr_pulls_t *what,
+                              const gpu__expr_arrays_t *a, int k, step_pull f, cudaStream_t stream)
+{
+  const void *read[2]; /* an input that is not needed may lie anywhere */
+  for (int i = 0; i < 2; i++)
+    read[i] = i < e->view.inputs && what->need.value >> i & 1 ? a->in[i] : NULL;
+  const void *second = f.sum ? a->dy2 : read[0], *third = f.sum ? read[0] : read[1];
+  for (int o = 0; o < 3; o++)
+    f.pulls |= (f.s.from[o] == k && (what->step[o] & 1)) << o;
+  GPU_BY_TYPE(type, T, return gpu_map<T>(e->view.count, a->dy, second, third, a->dx[k], f, stream));
+  return cudaErrorInvalidValue;
+}
+
+/* Runs backward of a program of one step; returns 0 if it has another form. */
+static int one_step_backward(const gpu__expr_t *e, ct_dtype_t type, const gpu__expr_pulls_t *what,
+                             const gpu__expr_arrays_t *a, cudaStream_t stream, cudaError_t *error)
+{
+  step_pull f = {};
+  int inputs = e->view.inputs;
+  if (!is_one_step(e, &f.s) || inputs > 2 || (inputs == 2 && a->dy2)) return 0;
+  f.sum = a->dy2 != NULL;
+  f.needs_result = (int)(what->need.value >> CT_EXPR_STEP & 1);
+  for (int last = 0; last < 2; last++) /* a gradient in the memory of dy comes last */
+    for (int k = 0; k < inputs && *error == cudaSuccess; k++)
+      if (a->dx[k] && (a->dx[k] == a->dy) == last)
+        *error = pull_input(e, type, what, a, k, f, stream);
+  return 1;
+}
+
 extern "C" cudaError_t gpu__expr_forward(const gpu__expr_t *e, ct_dtype_t type,
                                          const gpu__expr_arrays_t *a, cudaStream_t stream)
 {
+  step_value f;
   if (e->view.count == 0) return cudaSuccess;
+  if (is_one_step(e, &f.s))
+    GPU_BY_TYPE(type, T,
+                return gpu_map<T>(e->view.count, a->in[0], e->view.inputs > 1 ? a->in[1] : nullptr,
+                                  e->view.inputs > 2 ? a->in[2] : nullptr, a->y, f, stream));
   GPU_BY_TYPE(
       type, T,
       CT_LAUNCH(expr_forward<T>, gpu_grid(e->view.count, THREADS * EACH), THREADS, stream, *e, *a));
@@ -163,7 +254,9 @@ extern "C" cudaError_t gpu__expr_backward(const gpu__expr_t *e, ct_dtype_t type,
                                           const gpu__expr_pulls_t *what,
                                           const gpu__expr_arrays_t *a, cudaStream_t stream)
 {
+  cudaError_t error = cudaSuccess;
   if (e->view.count == 0) return cudaSuccess;
+  if (one_step_backward(e, type, what, a, stream, &error)) return error;
   GPU_BY_TYPE(type, T,
               CT_LAUNCH(expr_backward<T>, gpu_grid(e->view.count, THREADS * EACH), THREADS, stream,
                         *e, *a, *what));
