@@ -7,7 +7,7 @@
 
 /* Most bytes of the float32 logits of a chunk. The larger a chunk, the less often the weights and
  * their gradient are read. */
-enum { CHUNK_BYTES = 512 << 20, ROWS_LEAST = 128 };
+enum { CHUNK_BYTES = 512 << 20, ROWS_LEAST = 128, LINE = 8 };
 
 /* The products of a chunk: of a whole one, and of the last one. */
 typedef struct products {
@@ -19,6 +19,7 @@ typedef struct head_loss {
   ct_op_t head;
   ct_op_desc_t loss; /* of the logits */
   int64_t rows, in, out, chunk;
+  int64_t line; /* elements from one row of the logits to the next */
   products_t whole, rest;
   size_t result, logits, slopes, bias, workspace; /* offsets in scratch */
 } head_loss_t;
@@ -26,7 +27,7 @@ typedef struct head_loss {
 /* Returns the number of rows of a chunk: a multiple of the products' tiles. */
 static int64_t rows_of_chunk(const head_loss_t *k)
 {
-  int64_t fit = (CHUNK_BYTES / (int64_t)sizeof(float)) / k->out / ROWS_LEAST * ROWS_LEAST;
+  int64_t fit = (CHUNK_BYTES / (int64_t)sizeof(float)) / k->line / ROWS_LEAST * ROWS_LEAST;
   if (fit < ROWS_LEAST) fit = ROWS_LEAST;
   return fit < k->rows ? fit : k->rows;
 }
@@ -37,19 +38,19 @@ static int make_products(const head_loss_t *k, int64_t rows, products_t *p, size
   ct_dev_t *dev = k->head.dev;
   const ct_op_desc_t *d = &k->head.desc;
   ct_dtype_t type = d->x.dtype;
-  int64_t in = k->in, out = k->out;
+  int64_t in = k->in, out = k->out, line = k->line;
   /* a row of x, and a chunk's first logit, may have any alignment */
   int odd = (size_t)in * ct_dtype_size(type) % 16 != 0;
-  gpu__gemm_spec_t forward = {.m = rows, .n = out, .k = in, .lda = in, .ldb = in, .ldc = out};
-  gpu__gemm_spec_t data = {.m = rows, .n = in, .k = out, .lda = out, .ldb = in, .ldc = in};
-  gpu__gemm_spec_t param = {.m = out, .n = in, .k = rows, .lda = out, .ldb = in, .ldc = in};
+  gpu__gemm_spec_t forward = {.m = rows, .n = out, .k = in, .lda = in, .ldb = in, .ldc = line};
+  gpu__gemm_spec_t data = {.m = rows, .n = in, .k = out, .lda = line, .ldb = in, .ldc = in};
+  gpu__gemm_spec_t param = {.m = out, .n = in, .k = rows, .lda = line, .ldb = in, .ldc = in};
   p->rows = rows;
   if (rows == 0) return CT_OK;
   forward.batch = data.batch = param.batch = 1;
   forward.in = data.in = data.out = param.in = type;
   forward.out = param.out = CT_F32;
   forward.b_turned = param.a_turned = 1;
-  forward.bias = d->u.head_loss.bias;
+  forward.bias = d->u.head_loss.bias && type == CT_F32; /* else the result is of another type */
   forward.unaligned = odd ? GPU_GEMM_A : 0;
   data.unaligned = odd ? GPU_GEMM_C : 0;
   param.unaligned = odd ? GPU_GEMM_B : 0;
@@ -81,11 +82,13 @@ static int head_loss_prepare(ct_op_t *op, ct_op_info_t *info)
   k->in = d->x.dim[d->x.ndim - 1];
   k->out = d->y.dim[d->y.ndim - 1];
   k->rows = ct_shape_count(&d->x) / k->in;
+  /* cuBLASLt needs aligned rows to be fast, and vocabularies such as 50257 are odd */
+  k->line = d->u.head_loss.bias ? k->out : (k->out + LINE - 1) / LINE * LINE;
   k->chunk = rows_of_chunk(k);
   CT_TRY(gpu__bad_label_open(op->dev));
   CT_TRY(make_products(k, k->chunk, &k->whole, &workspace));
   CT_TRY(make_products(k, k->chunk ? k->rows % k->chunk : 0, &k->rest, &workspace));
-  int64_t count = k->chunk * k->out;
+  int64_t count = k->chunk * k->line;
   int bias = d->u.head_loss.bias && d->passes & CT_BWD_PARAM;
   int apart = ct_op_goes_back(d) && d->x.dtype != CT_F32;
   k->result = gpu__take(&end, k->rows, sizeof(gpu__loss_row_t));
@@ -125,13 +128,16 @@ static int run_chunk(const head_loss_t *k, const ct_op_args_t *a, int64_t first,
   char *scratch = a->scratch, *workspace = scratch + k->workspace;
   const char *x = (const char *)a->x + (size_t)first * row;
   const void *w = gpu__factor(op, a, 0);
-  const void *bias = op->desc.u.head_loss.bias ? gpu__factor(op, a, 1) : NULL;
+  const float *bias = op->desc.u.head_loss.bias ? a->w[1] : NULL;
+  int low = op->desc.x.dtype != CT_F32;
   void *logits = scratch + k->logits, *slopes = scratch + k->slopes;
   ct_op_args_t of_chunk = *a;
   of_chunk.x = logits;
-  const gpu__loss_of_t of = gpu__loss_inputs(&k->loss, &of_chunk);
+  gpu__loss_of_t of = gpu__loss_inputs(&k->loss, &of_chunk);
+  of.line = k->line;
   gpu__loss_row_t *result = (gpu__loss_row_t *)(void *)(scratch + k->result);
-  CT_TRY(gpu__gemm_run(p->forward, 1, x, w, bias, logits, workspace, s));
+  CT_TRY(gpu__gemm_run(p->forward, 1, x, w, low ? NULL : bias, logits, workspace, s));
+  if (low && bias) GPU_TRY(gpu__bias_relu(CT_F32, logits, bias, 0, p->rows, k->out, s));
   GPU_TRY(gpu__loss_chunk(&of, first, p->rows, result, gpu__step_params(a), at, op->desc.x.dtype,
                           back ? slopes : NULL, s));
   if (a->pass & CT_BWD_DATA)

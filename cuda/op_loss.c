@@ -72,6 +72,7 @@ gpu__loss_of_t gpu__loss_inputs(const ct_op_desc_t *d, const ct_op_args_t *a)
                        .rows = rows_of(d),
                        .share = ct_op_loss_share(d),
                        .x = a->x};
+  of.line = of.outputs;
   if (ct_loss_has_labels(o)) of.labels = a->labels;
   if (ct_loss_has_labels(o) && of.rows == 1 && a->labels2 && a->mix) {
     of.labels2 = a->labels2;

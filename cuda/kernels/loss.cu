@@ -147,7 +147,7 @@ CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, float larges
 /* The row's contribution; *s: its sums, without a focal factor. */
 CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n, softmax_sums *s)
 {
-  const float *x = of.x + n * of.outputs;
+  const float *x = of.x + n * of.line;
   aims a = aims_of(of, n);
   gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, a.bad, a.bad_label};
   float largest = largest_of(x, of.outputs);
@@ -169,7 +169,7 @@ template <class T>
 CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, softmax_sums s, float scale,
                                T *dx)
 {
-  const float *x = of.x + n * of.outputs;
+  const float *x = of.x + n * of.line;
   aims a = aims_of(of, n);
   double z = 2 * of.spec.z_loss * own_weight(of, a, n), place = place_weight(of, n % of.rows);
   apply_focal(of, x, s.largest, 1, a);
@@ -180,7 +180,7 @@ CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, softmax_sums
   __syncthreads(); /* before dx overwrites the logits of labels */
   for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
     float want = all || i == a.label[0] || i == a.label[1] ? own * (float)wanted(of, a, i) : 0;
-    gpu_store(&dx[n * of.outputs + i], scale * (part * expf(x[i] - s.largest) - want));
+    gpu_store(&dx[n * of.line + i], scale * (part * expf(x[i] - s.largest) - want));
   }
 }
 
@@ -369,7 +369,7 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu_
       point_slopes(of, n, scale, dx);
       continue;
     }
-    const float *x = of.x + n * of.outputs;
+    const float *x = of.x + n * of.line;
     softmax_sums sums = sums_of(of, x, largest_of(x, of.outputs), aims_of(of, n));
     cross_entropy_slopes(of, n, sums, scale, dx);
   }
@@ -468,10 +468,10 @@ extern "C" cudaError_t gpu__loss_chunk(const gpu__loss_of_t *of, int64_t first, 
                                        cudaStream_t stream)
 {
   gpu__loss_of_t from = *of;
-  from.x -= first * of->outputs; /* row n of the batch is row n - first of the chunk */
+  from.x -= first * of->line; /* row n of the batch is row n - first of the chunk */
   GPU_BY_TYPE(type, T,
               CT_LAUNCH(chunk_rows<T>, gpu_grid(count, 1), threads_for(of->outputs), stream, from,
-                        first, count, rows, params, at, dx != NULL, (T *)dx - first * of->outputs));
+                        first, count, rows, params, at, dx != NULL, (T *)dx - first * of->line));
   return cudaGetLastError();
 }
 

@@ -18,7 +18,8 @@ typedef struct gpu__loss_of {
                      by one, and with the classes last */
   int64_t rows;   /**< with the classes last: pixels per sample, each a row of x; else 1 */
   double share;   /**< ct_op_loss_share() */
-  const float *x; /**< [samples, outputs, pixels] or [samples, rows, outputs] */
+  int64_t line; /**< with one pixel: elements from one row of x, and of its gradient, to the next */
+  const float *x;        /**< [samples, outputs, pixels] or [samples, rows, outputs] */
   const int32_t *labels; /**< [samples, pixels * rows]; for CROSS_ENTROPY and one-hot targets */
   const int32_t *labels2;
   const float
