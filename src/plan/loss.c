@@ -32,7 +32,7 @@ const ct_opt_t ct_loss_rows[] = {
                 "empty: none"),
     CT_OPT_DOUBLE(ct_loss_opts_t, z_loss, "0", 0, 1e30,
                   "cross_entropy: factor of the mean of log(sum of exp(outputs))^2, which is added "
-                  "to the loss and keeps the outputs small, such as 1e-4; 0: none"),
+                  "to the loss in training and keeps the outputs small, such as 1e-4; 0: none"),
     CT_OPT_DOUBLE(ct_loss_opts_t, gamma, "0", 0, 100,
                   "cross_entropy, bce: focal loss: factor (1 - p)^gamma of the loss, with the "
                   "probability p of the label or target, such as 2; 0: none"),
