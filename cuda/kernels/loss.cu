@@ -8,6 +8,9 @@
 
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/loss_focal.h"
+#include "cuda/kernels/vec_access.h"
+
+enum { PACK = 8 }; /* outputs that a thread reads at a time */
 
 /* ---- labels ---- */
 
@@ -43,14 +46,31 @@ CT_D aims aims_of(const gpu__loss_of_t &of, int64_t n)
   return a;
 }
 
+/* Calls f(i, x[i]) for this thread's outputs, which it reads W at a time: a thread that waits for
+ * each one leaves most of the memory's rate unused.  W above 1: x is aligned to 16 bytes. */
+template <int W, class F> CT_D void each_output(const float *x, int64_t n, F f)
+{
+  int64_t whole = n / W * W;
+  for (int64_t i = W * (int64_t)threadIdx.x; i < whole; i += W * (int64_t)blockDim.x) {
+    float v[W];
+    gpu_load_floats<float, W>(v, x + i);
+    for (int k = 0; k < W; k++)
+      f(i + k, v[k]);
+  }
+  for (int64_t i = whole + threadIdx.x; i < n; i += blockDim.x)
+    f(i, x[i]);
+}
+
 /* Counts the outputs ranked before the label's output: larger, or equal with a lower index, which
  * is the order of argmax. NaN ranks before the label, so that NaN is never a correct prediction. */
+template <int W>
 CT_D void count_hits(const float *x, int64_t outputs, int32_t label, gpu__loss_row_t &row)
 {
   int ahead = 0;
   float own = x[label];
-  for (int64_t i = threadIdx.x; i < outputs; i += blockDim.x)
-    ahead += i < label ? !(x[i] < own) : i > label && !(x[i] <= own);
+  each_output<W>(x, outputs, [&](int64_t i, float v) {
+    ahead += i < label ? !(v < own) : i > label && !(v <= own);
+  });
   ahead = gpu_block_sum(ahead);
   row.top1 = ahead < 1;
   row.top5 = ahead < 5;
@@ -83,11 +103,10 @@ CT_D double wanted(const gpu__loss_of_t &of, const aims &a, int64_t i)
   return q * class_weight(of, i);
 }
 
-CT_D float largest_of(const float *x, int64_t n)
+template <int W> CT_D float largest_of(const float *x, int64_t n)
 {
   float max = -INFINITY;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-    max = gpu_larger(max, x[i]);
+  each_output<W>(x, n, [&](int64_t, float v) { max = gpu_larger(max, v); });
   return gpu_block_max(max);
 }
 
@@ -119,17 +138,18 @@ struct softmax_sums {
   double exp, q, below;
 };
 
+template <int W>
 CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, float largest, const aims &a)
 {
   softmax_sums s = {largest, 0, 0, 0};
   int all = of.spec.label_smoothing > 0; /* else q is 0 but for the labels */
-  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
-    s.exp += expf(x[i] - s.largest);
+  each_output<W>(x, of.outputs, [&](int64_t i, float v) {
+    s.exp += expf(v - s.largest);
     double q = all ? wanted(of, a, i) : 0;
-    if (q == 0) continue; /* 0 times infinity would be NaN */
+    if (q == 0) return; /* 0 times infinity would be NaN */
     s.q += q;
-    s.below += q * ((double)s.largest - x[i]);
-  }
+    s.below += q * ((double)s.largest - v);
+  });
   s.exp = gpu_block_sum(s.exp);
   if (all) {
     s.q = gpu_block_sum(s.q);
@@ -145,27 +165,28 @@ CT_D softmax_sums sums_of(const gpu__loss_of_t &of, const float *x, float larges
 }
 
 /* The row's contribution; *s: its sums, without a focal factor. */
+template <int W>
 CT_D gpu__loss_row_t cross_entropy(const gpu__loss_of_t &of, int64_t n, softmax_sums *s)
 {
   const float *x = of.x + n * of.line;
   aims a = aims_of(of, n);
   gpu__loss_row_t row = {0, 0, 0, 0, 0, 0, a.bad, a.bad_label};
-  float largest = largest_of(x, of.outputs);
+  float largest = largest_of<W>(x, of.outputs);
   row.weight = own_weight(of, a, n);
   apply_focal(of, x, largest, 0, a);
-  *s = sums_of(of, x, largest, a);
+  *s = sums_of<W>(of, x, largest, a);
   double all = log(s->exp) + (double)s->largest;
   row.sum = place_weight(of, n % of.rows) * (s->q * log(s->exp) + s->below);
   row.sum += of.spec.z_loss * row.weight * all * all;
   if (a.label[0] < 0) return row;
   row.samples = 1;
-  count_hits(x, of.outputs, a.label[0], row);
+  count_hits<W>(x, of.outputs, a.label[0], row);
   return row;
 }
 
 /* Writes the gradient of row n; s: its sums, which are right without a focal factor. dx may be
  * x. */
-template <class T>
+template <class T, int W>
 CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, softmax_sums s, float scale,
                                T *dx)
 {
@@ -173,15 +194,26 @@ CT_D void cross_entropy_slopes(const gpu__loss_of_t &of, int64_t n, softmax_sums
   aims a = aims_of(of, n);
   double z = 2 * of.spec.z_loss * own_weight(of, a, n), place = place_weight(of, n % of.rows);
   apply_focal(of, x, s.largest, 1, a);
-  if (of.spec.gamma != 0) s = sums_of(of, x, s.largest, a);
+  if (of.spec.gamma != 0) s = sums_of<W>(of, x, s.largest, a);
   z *= log(s.exp) + (double)s.largest;
   float part = (float)((place * s.q + z) / s.exp), own = (float)place;
   int all = of.spec.label_smoothing > 0;
   __syncthreads(); /* before dx overwrites the logits of labels */
-  for (int64_t i = threadIdx.x; i < of.outputs; i += blockDim.x) {
+  auto slope = [&](int64_t i, float v) {
     float want = all || i == a.label[0] || i == a.label[1] ? own * (float)wanted(of, a, i) : 0;
-    gpu_store(&dx[n * of.line + i], scale * (part * expf(x[i] - s.largest) - want));
+    return scale * (part * expf(v - s.largest) - want);
+  };
+  int64_t whole = of.outputs / W * W;
+  dx += n * of.line;
+  for (int64_t i = W * (int64_t)threadIdx.x; i < whole; i += W * (int64_t)blockDim.x) {
+    float v[W];
+    gpu_load_floats<float, W>(v, x + i);
+    for (int k = 0; k < W; k++)
+      v[k] = slope(i + k, v[k]);
+    gpu_store_floats<T, W>(dx + i, v);
   }
+  for (int64_t i = whole + threadIdx.x; i < of.outputs; i += blockDim.x)
+    gpu_store(&dx[i], slope(i, x[i]));
 }
 
 /* ---- losses of outputs one by one ---- */
@@ -330,7 +362,7 @@ CT_D gpu__loss_row_t points(const gpu__loss_of_t &of, int64_t n)
                          0,
                          a.bad,
                          a.bad_label};
-  if (a.label[0] >= 0) count_hits(x, of.outputs, a.label[0], row);
+  if (a.label[0] >= 0) count_hits<1>(x, of.outputs, a.label[0], row);
   return row;
 }
 
@@ -353,7 +385,7 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
   for (int64_t n = blockIdx.x; n < of.samples * of.rows; n += gridDim.x) {
     softmax_sums sums;
     gpu__loss_row_t row =
-        of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy(of, n, &sums) : points(of, n);
+        of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy<1>(of, n, &sums) : points(of, n);
     row.sum *= sample_weight(of, n);
     row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
@@ -370,24 +402,24 @@ CT_KERNEL void backward(gpu__loss_of_t of, gpu__step_params_t params, const gpu_
       continue;
     }
     const float *x = of.x + n * of.line;
-    softmax_sums sums = sums_of(of, x, largest_of(x, of.outputs), aims_of(of, n));
-    cross_entropy_slopes(of, n, sums, scale, dx);
+    softmax_sums sums = sums_of<1>(of, x, largest_of<1>(x, of.outputs), aims_of(of, n));
+    cross_entropy_slopes<float, 1>(of, n, sums, scale, dx);
   }
 }
 
 /* Rows first to first + count, whose logits are in `of`; back: also their gradients, to dx. */
-template <class T>
+template <class T, int W>
 CT_KERNEL void chunk_rows(gpu__loss_of_t of, int64_t first, int64_t count, gpu__loss_row_t *rows,
                           gpu__step_params_t params, const gpu__step_params_t *at, int back, T *dx)
 {
   for (int64_t n = first + blockIdx.x; n < first + count; n += gridDim.x) {
     float scale = (at ? at->scale : params.scale) * (float)sample_weight(of, n);
     softmax_sums sums;
-    gpu__loss_row_t row = cross_entropy(of, n, &sums);
+    gpu__loss_row_t row = cross_entropy<W>(of, n, &sums);
     row.sum *= sample_weight(of, n);
     row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
-    if (back) cross_entropy_slopes(of, n, sums, scale, dx);
+    if (back) cross_entropy_slopes<T, W>(of, n, sums, scale, dx);
   }
 }
 
@@ -469,9 +501,16 @@ extern "C" cudaError_t gpu__loss_chunk(const gpu__loss_of_t *of, int64_t first, 
 {
   gpu__loss_of_t from = *of;
   from.x -= first * of->line; /* row n of the batch is row n - first of the chunk */
-  GPU_BY_TYPE(type, T,
-              CT_LAUNCH(chunk_rows<T>, gpu_grid(count, 1), threads_for(of->outputs), stream, from,
-                        first, count, rows, params, at, dx != NULL, (T *)dx - first * of->line));
+  unsigned grid = gpu_grid(count, 1), threads = threads_for(of->outputs);
+  if (of->line % PACK == 0 && gpu_is_aligned(of->x) && gpu_is_aligned(dx)) {
+    GPU_BY_TYPE(type, T,
+                CT_LAUNCH((chunk_rows<T, PACK>), grid, threads, stream, from, first, count, rows,
+                          params, at, dx != NULL, (T *)dx - first * of->line));
+  } else {
+    GPU_BY_TYPE(type, T,
+                CT_LAUNCH((chunk_rows<T, 1>), grid, threads, stream, from, first, count, rows,
+                          params, at, dx != NULL, (T *)dx - first * of->line));
+  }
   return cudaGetLastError();
 }
 
