@@ -61,7 +61,7 @@ static int choose(const ct__fields_t *p, part_t *o)
 static ct_dtype_t class_type(const ct__output_t *o)
 {
   if (o->places == 1) return CT_I64;
-  return o->shape.dim[1] <= MASK_CLASSES ? CT_U8 : CT_I32;
+  return o->classes <= MASK_CLASSES ? CT_U8 : CT_I32;
 }
 
 static int choose_all(ct__fields_t *p)
@@ -99,7 +99,7 @@ static int open_memory(ct__fields_t *p, const ct_shape_t *x)
       CT_TRY(ct_blend_open(&o->blend, p->style.blend, p->tile, o->o.name, &o->o.shape, x));
     if (p->tile) CT_TRY(ct_blend_begin(&o->blend, x));
     o->most = ct_shape_sample(&all);
-    if (o->o.places && o->most / all.dim[1] > most) most = o->most / all.dim[1];
+    if (o->o.places && o->most / o->o.classes > most) most = o->most / o->o.classes;
     p->values += o->o.values;
     o->whole = ct_mem_array(o->most, sizeof *o->whole, "an output of a sample");
     CT_TRY(o->whole ? CT_OK : CT_ERR_NOMEM);
@@ -125,7 +125,7 @@ static int add_arrays(ct__fields_t *p, part_t *o, const ct_shape_t *x)
   class.dtype = class_type(&o->o);
   class.ndim = o->o.places == 1 ? 1 : all.ndim - 1;
   for (int i = 1; i < CT_MAX_DIMS; i++)
-    class.dim[i] = i < class.ndim ? all.dim[i + 1] : 1;
+    class.dim[i] = i < class.ndim ? all.dim[i + !o->o.last] : 1;
   CT_TRY(ct_text_format(name, sizeof name, "/class%s%s", slash, of));
   if (o->with_class) CT_TRY(ct_field_file_add(p->file, name, &class, 0, &o->class_of));
 out:
@@ -295,7 +295,9 @@ static int finish_part(ct__fields_t *p, part_t *o, int64_t sample)
   if (o->with_class) CT_TRY(put_classes(p, o, sample, places));
   if (!o->with_values) goto out;
   int64_t of_each = places ? places : 1;
-  if (o->finished && o->o.has_loss)
+  if (o->finished && o->o.has_loss && o->o.last)
+    ct_predict_finish(o->o.loss, of_each, o->o.classes, 1, o->whole);
+  else if (o->finished && o->o.has_loss)
     ct_predict_finish(o->o.loss, 1, values / of_each, of_each, o->whole);
   CT_TRY(ct_field_file_put(p->file, o->values_of, sample, o->whole));
 out:

@@ -22,6 +22,7 @@ struct ct_predict_out {
   int classes; /* 1: outputs are class scores; the largest are printed */
   int64_t outputs, samples, lost;
   int64_t pixels; /* number of pixels per sample that have a class; 1: one class per sample */
+  int last;       /* 1: the classes of a pixel are neighbours */
   char *names;    /* owned; text of the names file, with newlines replaced by NUL */
   char **name;    /* owned; [outputs], pointers into names; NULL: print numbers */
   int64_t *top;   /* owned; [style.top], the most likely classes */
@@ -98,6 +99,8 @@ static int open_out(ct_predict_out_t *p)
   p->loss = (ct_loss_kind_t)loss->kind;
   p->pixels = p->s->val.pixels > 1 ? p->s->val.pixels : 1;
   p->outputs = ct_trainer_outputs(p->s->trainer) / p->pixels;
+  p->last = ct_loss_classes_last(loss, &p->s->graph->layer[ct_graph_output(p->s->graph, 0)],
+                                 p->s->val.pixels);
   p->samples = p->s->val.info.samples;
   p->lost = p->s->val.info.left_out;
   p->classes = ct_loss_softmax(p->loss) || ct_loss_sigmoid(p->loss);
@@ -198,9 +201,10 @@ static int take_pixels(ct_predict_out_t *p, const char *location, const float *v
   for (int64_t k = 0; k < p->outputs; k++)
     p->share[k] = 0;
   for (int64_t q = 0; q < p->pixels; q++) {
-    int64_t best = 0;
+    int64_t best = 0, step = p->last ? 1 : p->pixels;
+    const float *of_pixel = v + q * (p->last ? p->outputs : 1);
     for (int64_t k = 1; k < p->outputs; k++)
-      if (v[k * p->pixels + q] > v[best * p->pixels + q]) best = k;
+      if (of_pixel[k * step] > of_pixel[best * step]) best = k;
     p->share[best] += 1;
   }
   for (int64_t k = 0; k < p->outputs; k++)

@@ -46,7 +46,10 @@ int ct__outputs_describe(const ct_setup_t *s, ct__output_t out[CT_OUTPUTS], int 
     if (o->has_loss) continue; /* its first loss says what it means */
     o->has_loss = 1;
     o->loss = (ct_loss_kind_t)s->cfg.losses.of[k].kind;
-    if (ct_loss_softmax(o->loss)) o->places = o->values / o->shape.dim[1];
+    const ct_layer_t *l = &g->layer[ct_graph_output(g, output[k])];
+    o->last = ct_loss_classes_last(&s->cfg.losses.of[k], l, s->val.pixels);
+    o->classes = o->shape.dim[o->last ? o->shape.ndim - 1 : 1];
+    if (ct_loss_softmax(o->loss)) o->places = o->values / o->classes;
   }
 out:
   return rc;
@@ -97,11 +100,12 @@ out:
 
 void ct__outputs_classes(const ct__output_t *o, int64_t places, const float *v, int64_t *best)
 {
-  int64_t classes = o->shape.dim[1];
+  int64_t step = o->last ? 1 : places;
   for (int64_t q = 0; q < places; q++) {
+    const float *of_place = v + q * (o->last ? o->classes : 1);
     best[q] = 0;
-    for (int64_t k = 1; k < classes; k++)
-      if (v[k * places + q] > v[best[q] * places + q]) best[q] = k;
+    for (int64_t k = 1; k < o->classes; k++)
+      if (of_place[k * step] > of_place[best[q] * step]) best[q] = k;
   }
 }
 

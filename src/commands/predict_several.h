@@ -15,6 +15,8 @@ typedef struct ct__output {
   ct_loss_kind_t loss;
   int64_t values; /**< per sample */
   int64_t places; /**< cross-entropy: places of a sample, each with a class; else 0 */
+  int64_t classes;
+  int last; /**< 1: the classes are the last dim of the shape; 0: the first after the samples */
 } ct__output_t;
 /** Describes the outputs of the model; *n is their number. */
 int ct__outputs_describe(const ct_setup_t *s, ct__output_t out[CT_OUTPUTS], int *n);
