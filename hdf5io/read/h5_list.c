@@ -135,9 +135,9 @@ static int check_alike(const ct__h5_shard_t *a, const ct__h5_shard_t *b)
     CT_FAIL(CT_ERR_FORMAT, "%s: attribute 'pad' is %lld, but in %s it is %lld (-1: none)", b->path,
             (long long)b->pad, a->path, (long long)a->pad);
   if (a->classes != b->classes)
-    CT_FAIL(CT_ERR_FORMAT,
-            "%s: attribute 'classes' (tokens: 'vocab') is %lld, but in %s it is %lld (0: none)",
-            b->path, (long long)b->classes, a->path, (long long)a->classes);
+    CT_FAIL(CT_ERR_FORMAT, "%s: attribute '%s' is %lld, but in %s it is %lld (0: none)", b->path,
+            a->documents || a->text_bytes || a->eot ? "vocab" : "classes", (long long)b->classes,
+            a->path, (long long)a->classes);
   if (a->class_names && b->class_names && strcmp(a->class_names, b->class_names) != 0)
     CT_FAIL(CT_ERR_FORMAT,
             "%s: attribute 'class_names' has other names than in %s: the same labels mean other "

@@ -97,7 +97,8 @@ static void what_cannot_be_shared_is_refused(void)
        "m.yaml:4: share: layer 'b' has 1 parameters, 'c' has 2"},
       {A "{linear: {out: 4}, name: b}\ntied: [x]", "model.tied: 'x': expected NAME=PARAMETER"},
       {A "{linear: {out: 4}, name: b}\ntied: [x=c]", "the model has no parameter c"},
-      {A "{linear: {out: 4}, name: b}\ntied: [b.bias=a.bias]", "b.bias is a parameter of its own"},
+      {A "{linear: {out: 4}, name: b}\ntied: [b.bias=a.bias]",
+       "model.tied: 'b.bias' is a parameter of its own"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ct_graph_t *g;

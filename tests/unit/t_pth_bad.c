@@ -45,8 +45,8 @@ static const bad_t pickles[] = {
     BAD("ends with more or less than one value", "\x80\2NN."),
     BAD("ends with more or less than one value", "\x80\2N(."),
     BAD("opcode 0x69 does not occur in weights that torch.save wrote", "\x80\2(ios\nsystem\n."),
-    BAD("opcode 0x95", "\x80\2\x95"),
-    BAD("protocol 5, expected 2", "\x80\5N."),
+    BAD("opcode 0x97", "\x80\2\x97"), /* NEXT_BUFFER */
+    BAD("protocol 6, expected at most 5", "\x80\6N."),
     BAD("takes a value from an empty stack", "\x80\2R."),
     BAD("takes a value from an empty stack", "\x80\2N(\x85."),
     BAD("takes a value from an empty stack", "\x80\2(e."),
