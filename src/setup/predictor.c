@@ -99,9 +99,10 @@ int ct_predict_trainer(ct_setup_t *s, const char *key, ct_weights_file_t *w)
   if (w && s->topo->rank == 0) rc = read_weights(s, key, w);
   CT_TRY(ct_agree(s->topo, rc));
   CT_TRY(ct_trainer_broadcast(s->trainer, 0));
-  ct_log(CT_LOG_INFO, "folded %d batchnorm%s; %d layer%s", s->fold.norms,
-         s->fold.norms == 1 ? "" : "s", s->fold.graph->layers,
-         s->fold.graph->layers == 1 ? " is left" : "s are left");
+  if (s->fold.norms)
+    ct_log(CT_LOG_INFO, "folded %d batchnorm%s; %d layer%s", s->fold.norms,
+           s->fold.norms == 1 ? "" : "s", s->fold.graph->layers,
+           s->fold.graph->layers == 1 ? " is left" : "s are left");
 out:
   ct_ckpt_found_close(&found);
   return rc;
