@@ -173,7 +173,7 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
   if (p == 0) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
-  CT_TRY(ct__late_rows_bind(t, n, bind));
+  CT_TRY(ct__late_rows_begin(t, n));
   bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;

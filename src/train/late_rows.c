@@ -132,15 +132,20 @@ out:
   return rc;
 }
 
-int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind)
+void ct__late_rows_bind(const ct_trainer_t *t, ct_bind_t *bind)
 {
-  int rc = CT_OK;
   for (int k = 0; k < t->late.tables; k++) {
     const ct__late_table_t *w = &t->late.table[k];
-    CT_TRY(clear_from(t, w, n * t->first.plan->late[k].sample));
     bind->late[k].index = w->index + w->own;
     bind->late[k].row = (char *)(w->rows + w->own * w->row);
   }
+}
+
+int ct__late_rows_begin(ct_trainer_t *t, int64_t n)
+{
+  int rc = CT_OK;
+  for (int k = 0; k < t->late.tables; k++)
+    CT_TRY(clear_from(t, &t->late.table[k], n * t->first.plan->late[k].sample));
 out:
   return rc;
 }

@@ -214,17 +214,19 @@ void ct__plans_free(ct_trainer_t *t)
 
 ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
 {
-  return (ct_bind_t){.arena = t->plans.arena,
-                     .scratch = t->plans.scratch,
-                     .weight = ct__qat_weight(t),
-                     .reduced = t->reduced,
-                     .gradient = t->gradient,
-                     .buffer = t->buffer,
-                     .map = &t->map,
-                     .stats = t->stats,
-                     .seed = t->env.seed,
-                     .step = t->progress.steps,
-                     .first = first};
+  ct_bind_t bind = {.arena = t->plans.arena,
+                    .scratch = t->plans.scratch,
+                    .weight = ct__qat_weight(t),
+                    .reduced = t->reduced,
+                    .gradient = t->gradient,
+                    .buffer = t->buffer,
+                    .map = &t->map,
+                    .stats = t->stats,
+                    .seed = t->env.seed,
+                    .step = t->progress.steps,
+                    .first = first};
+  ct__late_rows_bind(t, &bind);
+  return bind;
 }
 
 int ct_trainer_output(ct_trainer_t *t, int k, float *out)

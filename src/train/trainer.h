@@ -340,8 +340,10 @@ int ct__late_rows_bytes(const ct_trainer_env_t *e, const ct_plan_t *p, size_t *o
 /** Local. Allocates the rows of all ranks and prepares the ops that add them. */
 int ct__late_rows_make(ct_trainer_t *t);
 void ct__late_rows_free(ct_trainer_t *t);
-/** Local, Hot. Makes backward of a batch of n samples keep its rows. */
-int ct__late_rows_bind(ct_trainer_t *t, int64_t n, ct_bind_t *bind);
+/** Sets where any run of backward keeps its rows. */
+void ct__late_rows_bind(const ct_trainer_t *t, ct_bind_t *bind);
+/** Local, Hot. Clears the rows that a batch of n samples does not fill. */
+int ct__late_rows_begin(ct_trainer_t *t, int64_t n);
 /** Returns the number of tables whose rows travel by themselves. */
 int ct__late_rows_tables(const ct_trainer_t *t);
 /** Collective, Hot, after backward. Gathers the rows of table k of all ranks.  \a empty: this rank
