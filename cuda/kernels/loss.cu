@@ -387,7 +387,8 @@ CT_KERNEL void forward(gpu__loss_of_t of, gpu__loss_row_t *rows)
     gpu__loss_row_t row =
         of.spec.kind == CT_LOSS_CROSS_ENTROPY ? cross_entropy<1>(of, n, &sums) : points(of, n);
     row.sum *= sample_weight(of, n);
-    row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
+    row.weight =
+        ct_loss_counted(&of.spec, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
   }
 }
@@ -417,7 +418,8 @@ CT_KERNEL void chunk_rows(gpu__loss_of_t of, int64_t first, int64_t count, gpu__
     softmax_sums sums;
     gpu__loss_row_t row = cross_entropy<W>(of, n, &sums);
     row.sum *= sample_weight(of, n);
-    row.weight = gpu_loss_counted(of, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
+    row.weight =
+        ct_loss_counted(&of.spec, sample_weight(of, n), row.weight, 1, 1 / (double)of.rows);
     if (threadIdx.x == 0) rows[n] = row;
     if (back) cross_entropy_slopes<T, W>(of, n, sums, scale, dx);
   }

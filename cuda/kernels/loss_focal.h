@@ -15,22 +15,4 @@ CT_D double gpu_focal(double gamma, double u, int slope)
   return power - (slope ? gamma * power / rest * p * u : 0);
 }
 
-/** ct_loss_counted() */
-CT_D double gpu_loss_counted(const gpu__loss_of_t &of, double sample, double own, double elements,
-                             double part)
-{
-  switch (of.spec.divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return elements;
-  case CT_DIVISOR_SAMPLES:
-    return sample * part;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 #endif

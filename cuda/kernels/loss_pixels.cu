@@ -108,7 +108,7 @@ CT_KERNEL void pixels_forward(gpu__loss_of_t of, int64_t rows, int64_t of_sample
       }
       double own = of.place_weight ? of.place_weight[i] : 1;
       own = is_counted(of, p) ? own * weight_of(of, p.label) : 0;
-      row.weight += gpu_loss_counted(of, sample, own, 1, 1 / (double)of.pixels);
+      row.weight += ct_loss_counted(&of.spec, sample, own, 1, 1 / (double)of.pixels);
       if (is_counted(of, p)) add_pixel(of, p, row);
     }
     row.sum = gpu_block_sum(row.sum);

@@ -228,7 +228,7 @@ CT_D gpu__loss_row_t row_of(const gpu__loss_of_t &of, int64_t n, const double *s
               (1 - (2 * s[FIXED + 2 * c] + smooth) / (s[FIXED + 2 * c + 1] + smooth));
   }
   double elements = of.spec.kind == CT_LOSS_SOFT_CROSS_ENTROPY ? (double)of.pixels : 1;
-  double weight = gpu_loss_counted(of, sample, own, elements, 1);
+  double weight = ct_loss_counted(&of.spec, sample, own, elements, 1);
   gpu__loss_row_t row = {sample * loss, weight, error, (int32_t)seen, 0, 0, 0, 0};
   if (!of.labels) return row;
   row.abs_error = 0;

@@ -1,6 +1,7 @@
 /** \file ct_op_loss.h  The losses of CT_OP_LOSS and their options.  Part of ct_op.h.  Layer 1. */
 #ifndef CT_OP_LOSS_H
 #define CT_OP_LOSS_H
+#include "base/ct_types.h"
 
 /** Losses that average over the outputs of a sample; each output has a target or, with labels, its
  * one-hot value: X(NAME, word, description).  To add one: a row here and its formula in each
@@ -88,8 +89,22 @@ int ct_loss_sigmoid(ct_loss_kind_t kind);
 int ct_loss_is_point(ct_loss_kind_t kind);
 /** Returns what elements of a sample add to the divisor.  sample: weight of the sample; own: their
  * weight apart from it; part: their part of the sample. */
-double ct_loss_counted(const ct_loss_spec_t *o, double sample, double own, double elements,
-                       double part);
+CT_INLINE double ct_loss_counted(const ct_loss_spec_t *o, double sample, double own,
+                                 double elements, double part)
+{
+  switch (o->divisor) {
+  case CT_DIVISOR_WEIGHTS:
+    return sample * own;
+  case CT_DIVISOR_ELEMENTS:
+    return elements;
+  case CT_DIVISOR_SAMPLES:
+    return sample * part;
+  case CT_DIVISOR_NONE:
+  case CT_DIVISOR_COUNT:
+    break;
+  }
+  return 0;
+}
 /** Returns 1 if a LOSS compares with labels, 0: with targets. */
 int ct_loss_has_labels(const ct_loss_spec_t *o);
 

@@ -265,23 +265,6 @@ int64_t ct_op_classes(const ct_op_desc_t *d)
   return d->x.dim[d->u.loss.classes_last ? d->x.ndim - 1 : 1];
 }
 
-double ct_loss_counted(const ct_loss_spec_t *o, double sample, double own, double elements,
-                       double part)
-{
-  switch (o->divisor) {
-  case CT_DIVISOR_WEIGHTS:
-    return sample * own;
-  case CT_DIVISOR_ELEMENTS:
-    return elements;
-  case CT_DIVISOR_SAMPLES:
-    return sample * part;
-  case CT_DIVISOR_NONE:
-  case CT_DIVISOR_COUNT:
-    break;
-  }
-  return 0;
-}
-
 double ct_op_loss_share(const ct_op_desc_t *d)
 {
   int sums = d->u.loss.divisor == CT_DIVISOR_SAMPLES || d->u.loss.divisor == CT_DIVISOR_NONE;
