@@ -147,11 +147,12 @@ typedef struct ct_plan_opts {
 
 /** What ct_plan_limit() has done. */
 typedef struct ct_plan_again {
-  int launches; /**< launches that make values once more */
-  double flops; /**< of these launches */
-  double share; /**< their modelled time, as a part of that of all other launches */
-  size_t least; /**< bytes of the smallest arena that can be; 0: not known yet */
-  size_t most;  /**< bytes of the arena without a limit */
+  int launches;   /**< launches that make values once more */
+  double flops;   /**< of these launches */
+  double share;   /**< their modelled time, as a part of that of all other launches */
+  double seconds; /**< modelled time of the step without a limit */
+  size_t least;   /**< bytes of the smallest arena that can be; 0: not known yet */
+  size_t most;    /**< bytes of the arena without a limit */
 } ct_plan_again_t;
 
 typedef struct ct_plan {

@@ -357,6 +357,7 @@ static void sum_up(search_t *s)
     a->launches++;
     a->flops += ct_op_flops(&s->p->op[s->base[i].op].desc, CT_FWD);
   }
+  a->seconds = all;
   a->share = all > 0 ? again / all : 0;
 }
 
