@@ -23,18 +23,23 @@ typedef struct search {
   ct_plan_t *p;
   const ct_plan_launch_t *base; /* the unlimited plan */
   int n, values;
-  char *drop;        /* per launch; the set */
-  char *can;         /* per launch: it can be dropped */
-  char *banned;      /* per launch: dropping it has raised the peak */
-  char *mark;        /* per launch: to be dropped together */
-  int *rerun;        /* per launch: it is made again in the current plan */
-  double *seconds;   /* per launch */
-  int *maker;        /* per value: the launch that makes it, if it can be dropped; -1 */
-  int *renewed;      /* per value: what replaces it in backward; -1: itself */
-  int *forth, *back; /* per value: last launch of forward and first of backward that read it */
-  int64_t *live;     /* per launch of the current plan: change of the bytes alive */
-  int64_t peak;      /* of the current plan */
-  int at;            /* launch at which it is reached */
+  char *drop;               /* per launch; the set */
+  char *can;                /* per launch: it can be dropped */
+  char *banned;             /* per launch: dropping it has raised the peak */
+  char *held;               /* per launch: it is kept, whatever it costs */
+  char *lowest;             /* per launch: the best set so far */
+  char *mark;               /* per launch: to be dropped together */
+  int *rerun;               /* per launch: it is made again in the current plan */
+  double *seconds;          /* per launch */
+  int *maker;               /* per value: the launch that makes it, if it can be dropped; -1 */
+  int *renewed;             /* per value: what replaces it in backward; -1: itself */
+  int *forth, *back, *last; /* per value: last launch of forward, first of backward and last of
+ all that access it */
+  int64_t *live;            /* per launch of the current plan: change of the bytes alive */
+  int64_t peak;             /* of the current plan */
+  int where;                /* the launch of the unlimited plan there */
+  int64_t *load; /* per launch of the unlimited plan: largest sum at it and what is made for it */
+  int at;        /* launch at which it is reached */
 } search_t;
 
 /* The bytes freed at the peak, and the time that it costs. */
@@ -108,6 +113,7 @@ static void build(search_t *s)
 static void note(search_t *s, int v, int i)
 {
   if (v < 0 || v >= s->values) return;
+  s->last[v] = i;
   if (i <= s->p->loss_launch)
     s->forth[v] = i;
   else if (s->back[v] < 0)
@@ -123,6 +129,7 @@ static void evaluate(search_t *s)
   ct__plan_lives(p);
   memset(s->forth, -1, (size_t)s->values * sizeof *s->forth);
   memset(s->back, -1, (size_t)s->values * sizeof *s->back);
+  memset(s->last, -1, (size_t)s->values * sizeof *s->last);
   memset(s->live, 0, (size_t)(p->launches + 1) * sizeof *s->live);
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
@@ -136,11 +143,13 @@ static void evaluate(search_t *s)
     s->live[p->value[v].last + 1] -= size_of(s, v);
   }
   s->peak = -1;
-  for (int i = 0; i < p->launches; i++) {
+  for (int i = 0, base = 0; i < p->launches; base += !p->launch[i++].again) {
     now += s->live[i];
+    if (!i || !p->launch[i - 1].again || now > s->load[base]) s->load[base] = now;
     if (now <= s->peak) continue;
     s->peak = now;
     s->at = i;
+    s->where = base;
   }
 }
 
@@ -161,10 +170,10 @@ static void need(search_t *s, int m, int when, gain_t *g)
   g->seconds += s->seconds[m];
   for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
     int v = in[k];
-    if (v < 0 || !size_of(s, v) || s->p->value[v].last >= s->at) continue;
+    if (v < 0 || !size_of(s, v) || s->last[v] >= s->at) continue;
     int made = s->maker[v];
     if (made >= 0 && (s->drop[made] || s->mark[made])) continue;
-    if (made >= 0 && !s->banned[made])
+    if (made >= 0 && !s->banned[made] && !s->held[made])
       need(s, made, when, g);
     else
       g->bytes -= size_of(s, v);
@@ -193,7 +202,7 @@ static int best(search_t *s)
   int found = -1;
   double most = 0;
   for (int m = 0; m < s->n; m++) {
-    if (!s->can[m] || s->drop[m] || s->banned[m]) continue;
+    if (!s->can[m] || s->drop[m] || s->banned[m] || s->held[m]) continue;
     gain_t g = consider(s, m);
     if (worth(&g) <= most) continue;
     most = worth(&g);
@@ -202,25 +211,77 @@ static int best(search_t *s)
   return found;
 }
 
-/* Drops launches until the peak is at most \a target; returns 1 if it is. */
+/* Drops launch \a m with all that it needs, unless that raises the peak. */
+static void drop(search_t *s, int m)
+{
+  int64_t before = s->peak;
+  consider(s, m);
+  for (int i = 0; i < s->n; i++)
+    s->drop[i] |= s->mark[i];
+  evaluate(s);
+  if (s->peak <= before) return;
+  for (int i = 0; i < s->n; i++)
+    if (s->mark[i]) s->drop[i] = 0;
+  s->banned[m] = 1;
+  evaluate(s);
+}
+
+/* If the peak is reached in backward where much is made again at once, it falls there if one of
+ * these values is kept, since those before it are then made later.  Keeps the best for good; other
+ * values are then dropped where keeping it has raised the sum.  Returns 0 if none helps. */
+static int split(search_t *s)
+{
+  int found = -1, where = s->where;
+  int64_t least = s->peak, peak = 0;
+  memset(s->mark, 0, (size_t)s->n);
+  for (int i = 0; i < s->n; i++) {
+    if (!s->rerun[i] || s->held[i]) continue;
+    const ct_value_t *y = &s->p->value[s->renewed[s->base[i].y]];
+    s->mark[i] = y->first <= s->at && y->last >= s->at;
+  }
+  for (int i = 0; i < s->n; i++) {
+    if (!s->mark[i]) continue;
+    s->drop[i] = 0;
+    evaluate(s);
+    s->drop[i] = 1;
+    if (s->load[where] > least || (s->load[where] == least && (found < 0 || s->peak >= peak)))
+      continue;
+    least = s->load[where];
+    peak = s->peak;
+    found = i;
+  }
+  if (found >= 0) {
+    s->drop[found] = 0;
+    s->held[found] = 1;
+    memset(s->banned, 0, (size_t)s->n);
+  }
+  evaluate(s);
+  return found >= 0;
+}
+
+/* Drops launches until the peak is at most \a target; returns 1 if it is.  Otherwise the set is the
+ * best that was met. */
 static int descend(search_t *s, int64_t target)
 {
+  int64_t least = INT64_MAX;
+  memset(s->banned, 0, (size_t)s->n);
+  memset(s->held, 0, (size_t)s->n);
   evaluate(s);
   while (s->peak > target) {
-    int64_t before = s->peak;
     int m = best(s);
-    if (m < 0) return 0;
-    consider(s, m);
-    for (int i = 0; i < s->n; i++)
-      s->drop[i] |= s->mark[i];
-    evaluate(s);
-    if (s->peak <= before) continue;
-    for (int i = 0; i < s->n; i++)
-      if (s->mark[i]) s->drop[i] = 0;
-    s->banned[m] = 1;
-    evaluate(s);
+    if (s->peak < least) {
+      least = s->peak;
+      memcpy(s->lowest, s->drop, (size_t)s->n);
+    }
+    if (m >= 0)
+      drop(s, m);
+    else if (!split(s))
+      break;
   }
-  return 1;
+  if (s->peak <= target) return 1;
+  memcpy(s->drop, s->lowest, (size_t)s->n);
+  evaluate(s);
+  return 0;
 }
 
 static int costlier(const void *a, const void *b, void *of)
@@ -275,8 +336,8 @@ static void search_prepare(search_t *s)
 
 static void search_free(search_t *s)
 {
-  void *all[] = {s->can,   s->banned,  s->mark,  s->rerun, s->seconds,
-                 s->maker, s->renewed, s->forth, s->back,  s->live};
+  void *all[] = {s->held,    s->lowest, s->load,    s->can,   s->banned, s->mark, s->rerun,
+                 s->seconds, s->maker,  s->renewed, s->forth, s->back,   s->last, s->live};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     ct_mem_free(all[k]);
 }
@@ -309,15 +370,19 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->can = ct_mem_array(n, 1, "plan");
   s->banned = ct_mem_array(n, 1, "plan");
   s->mark = ct_mem_array(n, 1, "plan");
+  s->held = ct_mem_array(n, 1, "plan");
+  s->lowest = ct_mem_array(n, 1, "plan");
+  s->load = ct_mem_array(n, sizeof *s->load, "plan");
   s->rerun = ct_mem_array(2 * (int64_t)n, sizeof *s->rerun, "plan");
   s->seconds = ct_mem_array(n, sizeof *s->seconds, "plan");
   s->maker = ct_mem_array(v, sizeof *s->maker, "plan");
   s->renewed = ct_mem_array(v, sizeof *s->renewed, "plan");
   s->forth = ct_mem_array(v, sizeof *s->forth, "plan");
   s->back = ct_mem_array(v, sizeof *s->back, "plan");
+  s->last = ct_mem_array(v, sizeof *s->last, "plan");
   s->live = ct_mem_array(2 * (int64_t)n + 1, sizeof *s->live, "plan");
-  if (!s->can || !s->banned || !s->mark || !s->rerun || !s->seconds || !s->maker || !s->renewed ||
-      !s->forth || !s->back || !s->live)
+  if (!s->held || !s->lowest || !s->load || !s->can || !s->banned || !s->mark || !s->rerun ||
+      !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back || !s->last || !s->live)
     return CT_ERR_NOMEM;
   search_prepare(s);
   return CT_OK;
@@ -331,7 +396,6 @@ static int meet(search_t *s, size_t limit)
   int64_t target = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
   for (;;) {
     memset(s->drop, 0, (size_t)s->n);
-    memset(s->banned, 0, (size_t)s->n);
     int met = descend(s, target);
     if (met) keep(s, target, s->rerun + s->n);
     CT_TRY(ct__plan_offsets(p));
