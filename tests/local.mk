@@ -472,6 +472,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/reorder.c \
   %D%/conform/repeat.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig.h \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
@@ -493,6 +494,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/one_way.h \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/ways.c
@@ -500,6 +502,7 @@ TESTS += $(unit_tests) $(shell_tests)
 %C%_conform_winograd_SOURCES = \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/winograd.c
