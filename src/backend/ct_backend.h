@@ -35,6 +35,9 @@ typedef struct ct_mem_ops {
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
   /* returns the free device memory in bytes; SIZE_MAX: unknown, as for host memory */
   size_t (*avail)(ct_dev_t *dev);
+  /* returns the bytes that count against the budget of this process (train.memory): of host memory
+   * its resident set, of a device all that is in use, by whichever process; 0: unknown */
+  size_t (*used)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
