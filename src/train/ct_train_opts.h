@@ -33,6 +33,7 @@ typedef struct ct_train_opts {
   int amp;              /**< off|bf16|fp16|tf32 */
   char *sync_bn;        /**< off, world, node, or the number of ranks per group */
   int64_t accumulate;   /**< micro-batches per local batch */
+  char *memory;         /**< off, auto, or a size; ct_step_opts_t.memory */
   double clip_norm;     /**< 0: off */
   char *clip_norm_type; /**< p of the norm, or inf */
   double clip_value;    /**< 0: off */

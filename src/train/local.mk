@@ -1,6 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/arenas.c \
   %D%/average.c \
+  %D%/budget.c \
   %D%/ct_memory.h \
   %D%/ct_step_opts.h \
   %D%/ct_strategies.h \

@@ -58,6 +58,10 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(
         ct_train_opts_t, accumulate, "1", 1, 32768,
         "gradient accumulation: micro-batches into which a rank's part of data.batch is split"),
+    CT_OPT_TEXT(ct_train_opts_t, memory, "off",
+                "memory that the process of a rank may use, such as 8G or 800M, or auto: its share "
+                "of what is free on the node or GPU; activations that do not fit are computed "
+                "again in backward, with the same results; off: no limit"),
     CT_OPT_DOUBLE(ct_train_opts_t, clip_norm, "0", 0, 1e30,
                   "maximum norm of the whole gradient; 0: not clipped"),
     CT_OPT_TEXT(ct_train_opts_t, clip_norm_type, "2", "p of the norm, or inf"),

@@ -12,7 +12,6 @@
 static int make_parts(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  CT_TRY(ct__memory_fixed(&t->env, &t->map, &t->first, t->buckets, &t->need));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
   CT_TRY(ct__reduced_make(t));

@@ -57,6 +57,18 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
 int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct__variant_t *first,
                      int buckets, ct_memory_t *out);
 
+/* ---- budget.c: the memory budget of a rank ---- */
+
+/** Pure. Takes from the budget all that does not depend on plans. \a fixed: result of
+ * ct__memory_fixed(). */
+void ct__budget_open(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_memory_t *fixed,
+                     ct_budget_t *b);
+/** Local. Makes a plan fit into the budget, if there is one. If that is not possible it returns
+ * CT_OK: b->met is 0, or b->evaluation is less. */
+int ct__budget_limit(ct_budget_t *b, ct_plan_t *p);
+/** Local. CT_ERR_NOMEM: the plan does not fit. */
+int ct__budget_check(const ct_budget_t *b, const ct_plan_t *p);
+
 /* ---- arenas.c: device memory ---- */
 
 /** One allocation. */
@@ -484,6 +496,7 @@ struct ct_trainer {
   ct_heads_t heads;  /**< the losses */
   int max_n;         /**< samples for which memory is allocated */
   ct_memory_t need;  /**< planned memory, without the memory of the plans */
+  ct_budget_t budget;
 
   /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */
