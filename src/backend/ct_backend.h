@@ -102,6 +102,7 @@ typedef struct ct_op_info {
   int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;       /**< 1: dx may share dy's memory */
+  const char *varies;    /**< why two runs may give other bits; NULL: they give the same */
   const char *algorithm; /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
 

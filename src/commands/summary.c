@@ -153,6 +153,9 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
   if (c->parallel.verify_every)
     CT_TRY(ct_str_add(t, "  %-14s parameters of all ranks every %" PRId64 " steps\n", "compared",
                       c->parallel.verify_every));
+  if (o->replay_every)
+    CT_TRY(ct_str_add(t, "  %-14s forward and backward run twice in 1 of %" PRId64 " steps\n",
+                      "replayed", o->replay_every));
 out:
   return rc;
 }

@@ -22,6 +22,7 @@ typedef struct ct_step_opts {
   int late_rows;                 /**< 1: ct_parallel_opts_t.tied_rows */
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
   int lag;                       /**< ct_trainer_lag() where the host need not wait */
+  int64_t replay_every;          /**< ct_train_opts_t.replay_every */
   double ema;                    /**< decay of the averaged weights; 0: no averaging */
   const ct_strategy_t *strategy; /**< NULL in a trainer: ddp */
 } ct_step_opts_t;

@@ -21,6 +21,7 @@ libctrain_a_SOURCES += \
   %D%/qat.c \
   %D%/reduced_precision_weights.c \
   %D%/repeat.c \
+  %D%/replay.c \
   %D%/single_value_batchnorm.c \
   %D%/state.c \
   %D%/step.c \

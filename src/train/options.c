@@ -75,6 +75,11 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(ct_train_opts_t, lag, "1", 0, 1,
                "1: on a GPU the next step is enqueued before the result of a step is read, so that "
                "a stop takes effect one step later; the model is the same; 0: after it"),
+    CT_OPT_INT(ct_train_opts_t, replay_every, "0", 0, 1e18,
+               "every so many steps, forward and backward run twice from the same state: a "
+               "difference in any bit of the gradients ends the run with an error that names rank, "
+               "host, tensor and step (silent data corruption); adds 100/replay_every percent of "
+               "time; 0: off"),
     CT_OPT_BOOL(ct_train_opts_t, qat, "false",
                 "quantization-aware training: weights and activations are rounded as by "
                 "`quantize`, with straight-through gradients"),

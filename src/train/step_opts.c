@@ -117,6 +117,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
                           .late_rows = p->tied_rows,
                           .ema = t->ema,
                           .lag = (int)t->lag,
+                          .replay_every = t->replay_every,
                           .qat = t->qat != 0,
                           .strategy = strategies[p->mode]};
   if (out->strategy->one_rank && ranks > 1)
@@ -128,6 +129,11 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
     CT_FAIL(CT_ERR_USAGE,
             "train.qat rounds the weights of each rank, but with parallel.mode %s they "
             "come from rank 0 within the step: set it to ddp",
+            out->strategy->name);
+  if (t->replay_every && out->strategy->rank0_deals)
+    CT_FAIL(CT_ERR_USAGE,
+            "train.replay_every runs forward and backward twice on each rank, but with "
+            "parallel.mode %s rank 0 computes the loss between them: set it to ddp",
             out->strategy->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
