@@ -51,6 +51,7 @@ shell_tests = \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
+  %D%/conform/limits.test \
   %D%/conform/ways.test \
   %D%/faults/death.test \
   %D%/faults/disk.test \
@@ -346,6 +347,7 @@ unit_tests = \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \
   %D%/unit/t_plan_run \
+  %D%/unit/t_recompute \
   %D%/unit/t_head_loss \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
@@ -396,6 +398,7 @@ unit_tests = \
 launched_tests = \
   %D%/conform/conform_backend \
   %D%/conform/products \
+  %D%/conform/limits \
   %D%/conform/ways \
   %D%/conform/winograd \
   %D%/fuzz/fuzz_arrays \
@@ -482,6 +485,8 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/types.c \
   %D%/conform/update.c
 %C%_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_conform_limits_SOURCES = %D%/conform/limits.c
+%C%_conform_limits_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 %C%_conform_ways_SOURCES = \
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \

@@ -215,9 +215,9 @@ void ct_plan_free(ct_plan_t *p);
  * arena_bytes, at the least modelled time: values that are only kept for backward are dropped after
  * their last reader in forward, and made again by a further forward launch just before backward
  * reads them.  The results have the same bits.  It starts from the plan without a limit each time,
- * which SIZE_MAX restores; p->again says what was done.  Buckets (ct_buckets_make()) have to be made
- * after it, since launches move.
- * CT_ERR_NOMEM: the limit cannot be met; the message says what can, and the plan is as it was. */
+ * which SIZE_MAX restores; p->again says what was done.  Launches move: make buckets after it
+ * (ct_buckets_make()).  CT_ERR_NOMEM: the limit cannot be met; the message says the least that can,
+ * and the plan is as it was. */
 int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
@@ -234,8 +234,8 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 /** Pure.  Returns the least memory traffic of launch \a i in bytes: each operand once, where
  * parameters are read by forward and backward data and written by backward to parameters. */
 double ct_plan_launch_bytes(const ct_plan_t *p, int i);
-/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches: the
- * rates are those of a typical device of the backend. */
+/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches:
+ * the rates are those of a typical device of the backend. */
 double ct_plan_launch_seconds(const ct_plan_t *p, int i);
 
 /** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all
