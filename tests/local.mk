@@ -26,7 +26,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/report.test %D%/cli/runs.test \
   %D%/cli/init.test \
-  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/messages.test \
+  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/memory.test %D%/cli/messages.test \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \

@@ -6,7 +6,7 @@
 #include "train/ct_strategies.h"
 
 #define CT_MEMORY_AUTO SIZE_MAX /**< train.memory: auto */
-#define CT_SYNC_NODE (-1) /**< SyncBN over the ranks of a node */
+#define CT_SYNC_NODE   (-1)     /**< SyncBN over the ranks of a node */
 
 /** Sections `parallel` and `train` in the form that the trainer uses. */
 typedef struct ct_step_opts {

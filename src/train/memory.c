@@ -409,11 +409,3 @@ int ct_trainer_first_plan(const ct_trainer_env_t *env, ct_plan_t **out)
   ct_plan_opts_t o = ct__memory_plan_opts(env, ct__memory_first(env), env->training);
   return ct_plan_make(env->graph, env->be, env->dev, &o, NULL, out);
 }
-
-size_t ct_memory_total(const ct_memory_t *m)
-{
-  size_t sum = 0;
-  for (int k = 0; k < CT_MEMORY_COUNT; k++)
-    sum += m->bytes[k];
-  return sum;
-}
