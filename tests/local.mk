@@ -445,13 +445,14 @@ check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
 %C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
-%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
+%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_conv_pool.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
   %D%/conform/cases.c \
   %D%/conform/cases.h \
   %D%/conform/cases_bad.c \
+  %D%/conform/cases_conv_pool.c \
   %D%/conform/cases_expr.c \
   %D%/conform/cases_loss.c \
   %D%/conform/cases_norm.c \
@@ -466,6 +467,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/draw.h \
   %D%/conform/drawn.c \
   %D%/conform/draws.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
     %D%/conform/draw_pool.c \
@@ -491,6 +493,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \
   %D%/conform/draw.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
   %D%/conform/draw_pool.c \

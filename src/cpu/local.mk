@@ -11,6 +11,7 @@ libctrain_a_SOURCES += \
   %D%/op.c \
   %D%/backend.c \
   %D%/storage.c \
+  %D%/conv_pool.c \
   %D%/convt.c \
   %D%/head_loss.c \
   %D%/linear.c \

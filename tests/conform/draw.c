@@ -450,6 +450,8 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return draw_convolve(d, c);
   case CT_OP_POOL:
     return draw_pool(d, c);
+  case CT_OP_CONV_POOL:
+    return draw_conv_pool(d, c);
   case CT_OP_LINEAR:
     draw_linear(d, c);
     return 1;
