@@ -41,6 +41,7 @@ shell_tests = \
   %D%/cli/bench_lr.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
+  %D%/cli/slabs.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/indices.test \

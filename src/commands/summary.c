@@ -229,6 +229,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_if_any(t, "(outputs, not stored: fused with the loss)", m->logits));
+  CT_TRY(add_if_any(t, "(convolutions, not stored: pooled in slabs)", m->slabs));
   if (m->unfused[0])
     CT_TRY(ct_str_add(t, "  %-46s %s\n", "(outputs, stored: not fused with the loss)", m->unfused));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));

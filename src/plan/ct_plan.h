@@ -1,10 +1,11 @@
 /** \file ct_plan.h  Plans: a model compiled to ops in order, with all memory assigned.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not).  It then runs without decisions or
- * allocations.  Eight compiler passes make it, one file each:
+ * allocations.  Nine compiler passes make it, one file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
  *   fuse.c      chains of elementwise ops become one                                 (pure)
+ *   slabs.c     large convolutions with their pooling become one op in slabs         (device)
  *   cache.c     caches of keys and values, for decoding                              (pure)
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
@@ -138,6 +139,8 @@ typedef struct ct_plan_opts {
   int64_t cache;        /**< inference: elements of a sequence that the caches of keys and values
                              hold, which a run continues from ct_bind_t.position on; 0: no caches */
   int only_cache;       /**< 1: computes nothing but the contents of the caches */
+  double slab_mb;       /**< a convolution whose output is larger than so many MiB per sample is one
+                             op with its pooling (slabs.c); 0: never */
   int bytes;            /**< 1: the input is uint8, and an op converts it to floats */
   int channels_last;    /**< 1: the uint8 input is in CT_NHWC */
   int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late

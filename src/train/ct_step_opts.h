@@ -19,6 +19,7 @@ typedef struct ct_step_opts {
   double clip_p;      /**< p of the norm; infinity: maximum norm */
   double clip_value;  /**< 0: off */
   int zero;
+  double slab_mb;                /**< ct_plan_opts_t.slab_mb */
   int late_rows;                 /**< 1: ct_parallel_opts_t.tied_rows */
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
   int lag;                       /**< ct_trainer_lag() where the host need not wait */
