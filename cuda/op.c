@@ -49,6 +49,7 @@ static int nhwc_of(const ct_op_desc_t *d, const gpu__kind_t *k)
 {
   int spread = d->kind == CT_OP_DROPOUT && (d->u.dropout.dim || d->u.dropout.rows > 1);
   int fixed = d->kind == CT_OP_REDUCE && !gpu__reduce_nhwc(d);
+  if (d->kind == CT_OP_HEAD_LOSS && !d->u.loss.classes_last) return 1;
   return spread || fixed ? -1 : k->nhwc;
 }
 

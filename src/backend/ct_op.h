@@ -113,7 +113,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                      \
   /* loss of outputs against targets, and counts */                                               \
   X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                  \
-  /* cross-entropy of y = x w^T + b, where y is never stored as a whole */                        \
+  /* cross-entropy of a linear layer or 1x1 convolution, whose output y is never stored */        \
   X(HEAD_LOSS, head_loss, CT_KIND_GEMM, 2, CT_USES_X, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD,        \
     CT_KIND_FWD)                                                                                  \
   /* sum of |g|^p or largest |g| of a flat range, and the number of nonfinite elements */         \
@@ -274,7 +274,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           [N,…,K] (classes_last)
  *  HEAD_LOSS x [N,…,D], w[0] [K,D], w[1] bias,   x, w, … -> dx = scale * d(sum of losses)/dx,
  *           labels -> loss; the descriptor's y    likewise dw[0], dw[1]
- *           [N,…,K] is the logits' shape
+ *           [N,…,K] is the logits' shape; or of a 1x1 convolution x [N,D,…], y [N,K,…]
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -419,7 +419,7 @@ typedef struct ct_op_desc {
     } rnn;         /**< LSTM, GRU */
     ct_loss_spec_t loss;
     struct {
-      ct_loss_spec_t loss; /**< CROSS_ENTROPY with classes_last, without mixed labels */
+      ct_loss_spec_t loss; /**< CROSS_ENTROPY without mixed labels; classes_last 0: of pixels */
       int bias;
     } head_loss;
     struct {
@@ -538,7 +538,7 @@ const char *ct_resize_name(ct_resize_t mode);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Returns the LOSS of the logits of a HEAD_LOSS; of a LOSS, itself. */
+/** Returns the LOSS of the logits of a HEAD_LOSS, with the classes last; of a LOSS, itself. */
 ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d);
 /** Returns the number of classes of a LOSS of classes; else that of the outputs of a sample. */
 int64_t ct_op_classes(const ct_op_desc_t *d);

@@ -6,7 +6,7 @@
 /** Attributes of CONV, CONVT and CONVOLVE. */
 typedef struct ct_op_conv {
   int kernel[3], stride[3], pad[3], dilate[3]; /**< dilate 1: not dilated */
-  int groups, bias, relu;
+  int groups, bias, relu, plain;               /**< plain: CONV: as that of LINEAR */
   int add; /**< 1, only for inference: adds x2 (shape and layout of y) before the ReLU */
 } ct_op_conv_t;
 

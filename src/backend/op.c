@@ -244,12 +244,22 @@ int ct_loss_has_labels(const ct_loss_spec_t *o)
   return ct_loss_of_labels(o->kind) || o->one_hot;
 }
 
+int ct_op_head_dim(const ct_op_desc_t *d)
+{
+  return d->u.loss.classes_last ? d->x.ndim - 1 : 1;
+}
+
 ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d)
 {
   ct_op_desc_t loss;
-  ct_op_desc_init(&loss, CT_OP_LOSS, d->kind == CT_OP_HEAD_LOSS ? &d->y : &d->x, &d->y);
+  int head = d->kind == CT_OP_HEAD_LOSS, last = d->u.loss.classes_last;
+  ct_shape_t x = head ? d->y : d->x;
+  if (head && !last)
+    x = ct_shape(3, x.dim[0], ct_shape_sample(&x) / (x.dim[1] > 0 ? x.dim[1] : 1), x.dim[1]);
+  ct_op_desc_init(&loss, CT_OP_LOSS, &x, head && !last ? &x : &d->y);
   loss.passes = d->passes & (CT_FWD | CT_BWD_DATA);
   loss.u.loss = d->u.loss;
+  loss.u.loss.classes_last |= head;
   return loss;
 }
 
@@ -386,6 +396,8 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_LINEAR:
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
   case CT_OP_HEAD_LOSS:
+    in = d->x.dim[ct_op_head_dim(d)];
+    out = d->y.dim[ct_op_head_dim(d)];
     return param == 0 ? out * in : d->u.head_loss.bias ? out : 0;
   case CT_OP_LNORM:
     return param == 1 && d->u.lnorm.rms ? 0 : ct_op_normalised(d);
@@ -471,8 +483,9 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_CONV_POOL:
     return conv_pool_flops(d);
   case CT_OP_LINEAR:
-  case CT_OP_HEAD_LOSS:
     return 2 * y * wide;
+  case CT_OP_HEAD_LOSS:
+    return 2 * y * (double)d->x.dim[ct_op_head_dim(d)];
   case CT_OP_LSTM: /* GEMMs with both weights */
     return 8 * y * (wide + (double)d->y.dim[2]);
   case CT_OP_GRU:

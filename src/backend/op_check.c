@@ -474,7 +474,6 @@ static const char *check_loss(const ct_op_desc_t *d)
 {
   const ct_loss_spec_t *o = &d->u.loss;
   const char *why;
-
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
   if ((unsigned)o->divisor >= CT_DIVISOR_COUNT) return "unknown divisor of a loss";
   if ((why = check_loss_numbers(o)) != NULL) return why;
@@ -488,11 +487,12 @@ static const char *check_loss(const ct_op_desc_t *d)
 
 static const char *check_head_loss(const ct_op_desc_t *d)
 {
+  int n = d->x.ndim, of = ct_op_head_dim(d);
+  if (n < 3 - !!d->u.loss.classes_last || d->y.ndim != n) return "a head takes N x ... x features";
+  for (int i = 0; i < n; i++)
+    if (i != of && d->x.dim[i] != d->y.dim[i]) return "input and output differ beside the features";
   const ct_op_desc_t loss = ct_op_loss_of(d);
-  int last = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY && d->u.loss.classes_last;
-  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
-  if (!same_dims(d, d->x.ndim - 1)) return "input and output differ before the last dimension";
-  return last ? check_loss(&loss) : "only cross-entropy with classes last is fused with its head";
+  return d->u.loss.kind ? "only cross-entropy is fused with its head" : check_loss(&loss);
 }
 
 static const char *check_gradstat(const ct_op_desc_t *d)

@@ -361,8 +361,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                                \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                                        \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)                   \
-  X(CT_OP_HEAD_LOSS, "classes last is fused", d->u.head_loss.loss.classes_last = 0)               \
-  X(CT_OP_HEAD_LOSS, "differ before the last", d->y.dim[1]++)                                     \
+  X(CT_OP_HEAD_LOSS, "differ beside the features", d->u.head_loss.loss.classes_last = 0)          \
+  X(CT_OP_HEAD_LOSS, "only cross-entropy is fused", d->u.head_loss.loss.kind = CT_LOSS_MSE)       \
+  X(CT_OP_HEAD_LOSS, "differ beside the features", d->y.dim[1]++)                                 \
   X(CT_OP_LOSS, "unknown divisor", d->u.loss.divisor = CT_DIVISOR_COUNT)                          \
   X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                                     \
   X(CT_OP_LOSS, "gamma is negative", d->u.loss.gamma = -1)                                        \

@@ -53,8 +53,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     if (param == 0) return out * wide;
     return param == 1 && d->u.linear.bias ? out : 0;
   case CT_OP_HEAD_LOSS:
-    out = d->y.dim[d->y.ndim - 1];
-    if (param == 0) return out * wide;
+    out = d->y.dim[d->u.loss.classes_last ? d->y.ndim - 1 : 1];
+    if (param == 0) return out * (d->u.loss.classes_last ? wide : d->x.dim[1]);
     return param == 1 && d->u.head_loss.bias ? out : 0;
   case CT_OP_BNORM:
     return out;
