@@ -100,21 +100,22 @@ static int head_loss_prepare(ct_op_t *op, ct_op_info_t *info)
   k->workspace = end;
   info->scratch = end + workspace;
   info->algorithm = "chunks";
+  info->adds_dw = 1;
 out:
   return rc;
 }
 
 /* Writes or adds the gradient of the bias. */
-static int bias_gradient(const head_loss_t *k, const ct_op_args_t *a, int64_t first, int64_t rows,
+static int bias_gradient(const head_loss_t *k, const ct_op_args_t *a, int add, int64_t rows,
                          const void *slopes, cudaStream_t s)
 {
   int rc = CT_OK;
   char *scratch = a->scratch;
-  float *own = first ? (float *)(void *)(scratch + k->bias) : a->dw[1];
+  float *own = add ? (float *)(void *)(scratch + k->bias) : a->dw[1];
   if (!k->head.desc.u.head_loss.bias) return CT_OK;
   GPU_TRY(
       gpu__column_sums(k->head.desc.x.dtype, slopes, rows, k->out, own, scratch + k->workspace, s));
-  if (first) GPU_TRY(gpu__sum(CT_F32, k->out, a->dw[1], own, 0, a->dw[1], s));
+  if (add) GPU_TRY(gpu__sum(CT_F32, k->out, a->dw[1], own, 0, a->dw[1], s));
 out:
   return rc;
 }
@@ -122,7 +123,7 @@ out:
 static int run_chunk(const head_loss_t *k, const ct_op_args_t *a, int64_t first,
                      const products_t *p, const gpu__step_params_t *at, cudaStream_t s)
 {
-  int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM);
+  int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM), add = first || a->adds_dw;
   const ct_op_t *op = &k->head;
   size_t row = (size_t)k->in * ct_dtype_size(op->desc.x.dtype);
   char *scratch = a->scratch, *workspace = scratch + k->workspace;
@@ -144,8 +145,8 @@ static int run_chunk(const head_loss_t *k, const ct_op_args_t *a, int64_t first,
     CT_TRY(gpu__gemm_run(p->data, 1, slopes, w, NULL, (char *)a->dx + (size_t)first * row,
                          workspace, s));
   if (!(a->pass & CT_BWD_PARAM)) goto out;
-  CT_TRY(gpu__gemm_run(first ? p->next : p->first, 1, slopes, x, NULL, a->dw[0], workspace, s));
-  CT_TRY(bias_gradient(k, a, first, p->rows, slopes, s));
+  CT_TRY(gpu__gemm_run(add ? p->next : p->first, 1, slopes, x, NULL, a->dw[0], workspace, s));
+  CT_TRY(bias_gradient(k, a, add, p->rows, slopes, s));
 out:
   return rc;
 }
@@ -157,7 +158,7 @@ static int head_loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_par
   const head_loss_t *k = (head_loss_t *)op;
   const gpu__loss_of_t of = gpu__loss_inputs(&k->loss, a);
   gpu__loss_row_t *result = a->scratch;
-  for (int i = 0; i < 2 && k->rows == 0 && a->pass & CT_BWD_PARAM; i++)
+  for (int i = 0; i < 2 && k->rows == 0 && a->pass & CT_BWD_PARAM && !a->adds_dw; i++)
     if (op->param_bytes[i]) GPU_TRY(cudaMemsetAsync(a->dw[i], 0, op->param_bytes[i], s));
   for (int64_t first = 0; first < k->rows; first += k->chunk)
     CT_TRY(run_chunk(k, a, first, first + k->chunk <= k->rows ? &k->whole : &k->rest, at, s));

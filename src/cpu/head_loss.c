@@ -185,12 +185,18 @@ static void block_slopes(const chunk_t *c, int64_t b, float *slopes)
   }
 }
 
+/* Returns 1 if the chunk adds to the gradients of parameters. */
+static int adds(const chunk_t *c)
+{
+  return c->first > 0 || c->a->adds_dw;
+}
+
 /* Computes the gradient of the weights of a block's classes, and of their bias. */
 static void block_param(const chunk_t *c, int64_t b, const float *slopes)
 {
   const head_loss_t *k = c->k;
   int64_t n = block_size(k, b);
-  cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = c->first > 0};
+  cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = adds(c)};
   g.a = cpu__transposed(cpu__row_major(slopes, BLOCK));
   g.b = cpu__panels(place(c, k->at.x_panels), k->chunk);
   g.c = cpu__row_major((float *)c->a->dw[0] + b * BLOCK * k->in, k->in);
@@ -202,7 +208,7 @@ static void block_param(const chunk_t *c, int64_t b, const float *slopes)
     for (int64_t j = 0; j < n; j++)
       sums[j] += slopes[r * BLOCK + j];
   for (int64_t j = 0; j < n; j++)
-    db[j] = (float)(sums[j] + (c->first > 0 ? db[j] : 0));
+    db[j] = (float)(sums[j] + (adds(c) ? db[j] : 0));
 }
 
 /* Adds the part of dx of a block's classes to that of its group. */
@@ -301,7 +307,7 @@ static int head_loss_run(ct_op_t *op, const ct_op_args_t *a)
   chunk_t c = {.k = k, .a = &own, .back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM)};
   CT_TRY(cpu__rows_check(&k->of, &own));
   c.class_weights = cpu__rows_class_weights(&k->of, &own);
-  if (k->of.rows == 0 && a->pass & CT_BWD_PARAM)
+  if (k->of.rows == 0 && a->pass & CT_BWD_PARAM && !a->adds_dw)
     for (int i = 0; i < 2; i++)
       if (op->param_bytes[i]) memset(a->dw[i], 0, op->param_bytes[i]);
   for (c.first = 0; c.first < k->of.rows; c.first += k->chunk) {
@@ -356,6 +362,7 @@ static int head_loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->groups = ct_least(GROUPS, k->blocks);
   lay_out(k, d);
   info->scratch = k->at.end;
+  info->adds_dw = 1;
   info->algorithm = "chunks";
   return CT_OK;
 }

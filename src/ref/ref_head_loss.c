@@ -52,12 +52,12 @@ static void head_param(const ct_op_desc_t *d, const ct_op_args_t *a, const head_
     double bias = 0;
     for (int64_t n = 0; n < h->rows; n++)
       bias += h->slopes[n * h->out + k];
-    if (d->u.head_loss.bias) ((float *)a->dw[1])[k] = (float)bias;
+    if (d->u.head_loss.bias) ct__ref_gradient(a, 1, k, bias);
     for (int64_t i = 0; i < h->in; i++) {
       double sum = 0;
       for (int64_t n = 0; n < h->rows; n++)
         sum += h->slopes[n * h->out + k] * ct__ref_get(d->x.dtype, a->x, n * h->in + i);
-      ((float *)a->dw[0])[k * h->in + i] = (float)sum;
+      ct__ref_gradient(a, 0, k * h->in + i, sum);
     }
   }
 }

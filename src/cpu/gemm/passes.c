@@ -131,6 +131,9 @@ int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layout
   info->param_layout = ct_hash_int(info->param_bytes[1] > 0, cpu__md_hash(op->md[CPU__W]));
   if (d->kind == CT_OP_LINEAR && d->u.linear.plain) info->param_layout = 0;
   info->y_layout = job.at.y;
+  const cpu__pass_t *param = &op->pass[2];
+  int plain = d->kind == CT_OP_LINEAR && d->u.linear.plain;
+  info->adds_dw = param->algo && param->algo->run_adding && !param->reorder[CPU__W] && !plain;
 out:
   return rc;
 }
@@ -156,7 +159,7 @@ static int run_reorder(cpu__dnnl_t *dnnl, cpu__prim_t *reorder, void *from, void
 
 /* Runs a pass with its reorders.  at[]: on entry the tensors of the graph and the arena; the
  * function replaces them by the tensors of the algorithm. */
-static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU__ROLES],
+static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, int adds, void *at[CPU__ROLES],
                     char *scratch)
 {
   int rc = CT_OK;
@@ -169,7 +172,7 @@ static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU_
     at[r] = copy;
   }
   at[CPU__SCRATCH] = own;
-  CT_TRY(p->algo->run(dev, &p->ready, at));
+  CT_TRY((adds ? p->algo->run_adding : p->algo->run)(dev, &p->ready, at));
   if (p->reorder[result])
     CT_TRY(run_reorder(dev->dnnl, p->reorder[result], at[result], target, own));
 out:
@@ -184,7 +187,7 @@ static void *readable(const void *p)
 
 static void zero_gradients(const cpu__passes_op_t *op, const ct_op_args_t *a)
 {
-  for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM; i++)
+  for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM && !a->adds_dw; i++)
     if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
 }
 
@@ -202,7 +205,7 @@ static int run_adding(ct_op_t *head, const ct_op_args_t *a)
   void *beside = (char *)a->scratch + p->beside;
   void *at[CPU__ROLES] = {readable(a->x), a->w[0], a->w[1], p->apart ? beside : a->y, NULL};
   if (!p->apart && a->y != a->x2) cpu__add_of(head->dev, y, a->x2, NULL, a->y, 0);
-  CT_TRY(run_pass(head->dev, p, CT_FWD, at, a->scratch));
+  CT_TRY(run_pass(head->dev, p, CT_FWD, 0, at, a->scratch));
   if (p->apart) cpu__add_of(head->dev, y, beside, a->x2, a->y, has_relu(&head->desc));
 out:
   return rc;
@@ -227,7 +230,7 @@ int cpu__passes_run(ct_op_t *head, const ct_op_args_t *a)
       at[CPU__W] = a->dw[0];
       at[CPU__BIAS] = a->dw[1];
     }
-    CT_TRY(run_pass(head->dev, p, 1 << i, at, a->scratch));
+    CT_TRY(run_pass(head->dev, p, 1 << i, i == 2 && a->adds_dw, at, a->scratch));
     if (i == 0 && has_relu(&head->desc) && !p->algo->relu)
       cpu__relu_of(head->dev, &head->desc.y, a->y);
   }
