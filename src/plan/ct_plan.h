@@ -32,10 +32,13 @@ typedef struct ct_value {
   int param;            /**< 1 + index of the parameter whose gradient in the arena the value is; 0:
                              it is none */
   int exact;            /**< 1: float32 in mixed precision too, because indices come from it */
-  int first, last;      /**< first and last launch that access the value */
-  int state;            /**< 1: keeps its contents between runs, in an arena of its own */
-  size_t offset;        /**< in the activation arena, or in that of states, in bytes */
-  int same_as;          /**< in-place sharing: value whose memory this one uses; -1: own memory */
+  int added;       /**< 1 + index of a parameter whose gradient the value is where a micro-batch
+                             adds (ct_bind_t.adds); elsewhere that gradient in the arena takes its
+                             place.  0: none */
+  int first, last; /**< first and last launch that access the value */
+  int state;       /**< 1: keeps its contents between runs, in an arena of its own */
+  size_t offset;   /**< in the activation arena, or in that of states, in bytes */
+  int same_as;     /**< in-place sharing: value whose memory this one uses; -1: own memory */
 } ct_value_t;
 
 /** An op of the plan. */
@@ -62,9 +65,11 @@ typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
-  int adds; /**< 1: adds to the gradients of parameters, which an earlier launch wrote */
-  int late; /**< 1 + index in ct_plan_t.late; 0: none */
+  int adds;             /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
+                 CT_ADDS_LATER: does so where the micro-batch adds */
+  int late;             /**< 1 + index in ct_plan_t.late; 0: none */
 } ct_plan_launch_t;
+#define CT_ADDS_LATER 2
 
 /** A table whose gradient is complete, but for the rows of its embedding, before the last launches
  * of backward, such as one that is also the weight of the last layer.  The embedding's launch does
@@ -117,6 +122,8 @@ typedef struct ct_heads {
   int n;
 } ct_heads_t;
 
+#define CT_ACCUMULATE_EXACT 2
+
 /** Options of a plan. */
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
@@ -135,6 +142,9 @@ typedef struct ct_plan_opts {
   ct_loss_spec_t loss;  /**< the loss of the first output ... */
   ct_heads_t heads;     /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
+  int accumulates;      /**< training: 1: micro-batches after the first add to the gradients in the
+                             arena (ct_bind_t.adds); CT_ACCUMULATE_EXACT: each adds its whole
+                             gradient, so that a sum of sums is independent of who computes it */
   int outputs_unread;   /**< 1: nobody reads the outputs: a linear layer before the only loss may be
                            fused with it.  Inference computes its outputs in any case */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
@@ -221,10 +231,11 @@ typedef struct ct_bind {
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight, *place_weight; /**< as in ct_op_args_t */
   const float *weights;                                     /**< ct_op_args_t.sample_weight */
-  ct_loss_t *loss;                     /**< staging memory: one for each loss */
-  double *stats;                       /**< SyncBN: 2C + 1 numbers for the largest C */
-  int keep_running;                    /**< 1: do not update running statistics */
-  float loss_scale;                    /**< factor of the gradient: loss scale / global batch */
+  ct_loss_t *loss;  /**< staging memory: one for each loss */
+  double *stats;    /**< SyncBN: 2C + 1 numbers for the largest C */
+  int adds;         /**< 1: the gradients are added to those in the arena; needs `accumulates` */
+  int keep_running; /**< 1: do not update running statistics */
+  float loss_scale; /**< factor of the gradient: loss scale / global batch */
   ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
   uint64_t seed;                       /**< dropout */
   int64_t step, first;

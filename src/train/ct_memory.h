@@ -13,7 +13,7 @@ typedef enum {
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
   CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */
-  CT_MEMORY_PARTIAL_SUMS,    /**< gradient sums of earlier micro-batches */
+  CT_MEMORY_PARTIAL_SUMS,    /**< parallel.shards: gradient sums of earlier micro-batches */
   CT_MEMORY_STATES,          /**< optimizer states that this rank updates */
   CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: full states while a checkpoint is read or written */
   CT_MEMORY_ACTIVATIONS,     /**< activations of the largest plan (training or evaluation) */

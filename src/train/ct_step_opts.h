@@ -28,13 +28,13 @@ typedef struct ct_step_opts {
  * supported; the message names the keys and the reason. */
 int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int ranks,
                       ct_step_opts_t *out);
-/** Returns the number of gradient accumulators, each as large as the trained parameters: one if
- * there are several micro-batches, or one per level of the summation tree with fixed_order. */
+/** Returns the number of gradient accumulators, each as large as the trained parameters, besides
+ * the gradient arena: with fixed_order one per level of the summation tree above the lowest. */
 static inline int ct_step_opts_accumulators(const ct_step_opts_t *r)
 {
   int levels = 0;
-  if (!r->fixed_order) return r->micro_batches > 1;
-  for (int micro_batches = r->micro_batches; micro_batches > 1; micro_batches /= 2)
+  if (!r->fixed_order) return 0;
+  for (int micro_batches = r->micro_batches; micro_batches > 2; micro_batches /= 2)
     levels++;
   return levels;
 }

@@ -53,18 +53,23 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 {
   const ct_dataset_t *bytes = e->bytes_of[training];
   int deals = e->step_opts.strategy && e->step_opts.strategy->rank0_deals; /* rank 0 reads them */
-  ct_plan_opts_t o = (ct_plan_opts_t){.n = n,
-                                      .training = training,
-                                      .inference = e->inference,
-                                      .quant = training ? NULL : e->quant,
-                                      .compute = e->step_opts.compute,
-                                      .sync_bn = e->training && statistics(e) > 0,
-                                      .bytes = bytes != NULL,
-                                      .channels_last = bytes && bytes->info.channels_last,
-                                      .late_samples = training ? late_samples(e) : 0,
-                                      .loss = e->loss,
-                                      .outputs_unread = training ? !deals : e->outputs_unread,
-                                      .heads = e->heads};
+  int several = ct__memory_micro_batches(e, training) > 1;
+  ct_plan_opts_t o =
+      (ct_plan_opts_t){.n = n,
+                       .training = training,
+                       .inference = e->inference,
+                       .quant = training ? NULL : e->quant,
+                       .compute = e->step_opts.compute,
+                       .sync_bn = e->training && statistics(e) > 0,
+                       .bytes = bytes != NULL,
+                       .channels_last = bytes && bytes->info.channels_last,
+                       .late_samples = training ? late_samples(e) : 0,
+                       .accumulates = !several                   ? 0
+                                      : e->step_opts.fixed_order ? CT_ACCUMULATE_EXACT
+                                                                 : 1,
+                       .loss = e->loss,
+                       .outputs_unread = training ? !deals : e->outputs_unread,
+                       .heads = e->heads};
   /* an evaluation reports the cross-entropy alone, of which the perplexity is made */
   o.loss.z_loss = training ? o.loss.z_loss : 0;
   for (int k = 0; k < o.heads.n && !training; k++)
