@@ -164,6 +164,10 @@ typedef struct ct_op_args {
                                  backend asks for them (ct_backend_t.reduced_weights) */
   void *dw[CT_OP_PARAMS]; /**< gradients of the parameters; overwritten */
   int adds_dw; /**< 1: backward adds to dw[] what it would write (ct_op_info_t.adds_dw) */
+  int again;   /**< 1: forward has run already, with the same arguments, and its results were
+                    dropped.  CT_FWD writes the same bits of y and saved, and nothing else: no
+                    running statistics, no ranges.  BNORM in training reads the statistics from
+                    saved, with `sync` too */
   void *saved, *scratch;
   double *stats;             /**< SyncBN: 2C + 1 numbers in device memory.  Forward: per channel the
                                sums of x - s and (x - s)^2, where s is the running mean (identical

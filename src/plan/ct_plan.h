@@ -12,6 +12,8 @@
  *   launches.c  the launches of forward and backward                                 (pure)
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
+ * recompute.c makes a training plan fit into less memory: some values are made again in backward.
+ *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the buckets that are
  * all-reduced during backward (pure). */
 #ifndef CT_PLAN_H
@@ -64,10 +66,18 @@ typedef struct ct_plan_op {
 typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
+  int saved;            /**< what the op saves for its backward pass */
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
+<<<<<<< HEAD
   int adds;             /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
                  CT_ADDS_LATER: does so where the micro-batch adds */
   int late;             /**< 1 + index in ct_plan_t.late; 0: none */
+=======
+  int again; /**< 1: a forward launch in the middle of backward, which makes values once more */
+  int adds;  /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
+                CT_ADDS_LATER: does so where the micro-batch adds */
+  int late;  /**< 1 + index in ct_plan_t.late; 0: none */
+>>>>>>> 6b1730996da293df86bdb6be91d942936fdcd91a
 } ct_plan_launch_t;
 #define CT_ADDS_LATER 2
 
@@ -151,6 +161,16 @@ typedef struct ct_plan_opts {
                                 ct_plan_make(); not for training.  NULL: no int8 */
 } ct_plan_opts_t;
 
+/** What ct_plan_limit() has done. */
+typedef struct ct_plan_again {
+  int launches;   /**< launches that make values once more */
+  double flops;   /**< of these launches */
+  double share;   /**< their modelled time, as a part of that of all other launches */
+  double seconds; /**< modelled time of the step without a limit */
+  size_t least;   /**< bytes of the smallest arena that can be; 0: not known yet */
+  size_t most;    /**< bytes of the arena without a limit */
+} ct_plan_again_t;
+
 typedef struct ct_plan {
   const ct_backend_t *be;  /**< borrowed */
   ct_dev_t *dev;           /**< borrowed */
@@ -176,6 +196,12 @@ typedef struct ct_plan {
   ct_late_rows_t late[CT_LATE_MAX];
   int lates;
   size_t arena_bytes; /**< activations, gradients and saved data */
+  ct_plan_again_t again;
+  struct {
+    ct_plan_launch_t *launch; /**< owned; NULL: no limit was ever set */
+    int launches, values;
+    char *dropped;    /**< owned; per launch, 1: what it makes is dropped and made again */
+  } unlimited;        /**< the plan without a limit */
   size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
                                    size and `cache` */
   size_t scratch_bytes;
@@ -189,6 +215,15 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
 /** Frees the plan and its prepared ops; \a p may be NULL. */
 void ct_plan_free(ct_plan_t *p);
+
+/** Local, pure.  Changes the launches of a training plan so that its arena has at most \a
+ * arena_bytes, at the least modelled time: values that are only kept for backward are dropped after
+ * their last reader in forward, and made again by a further forward launch just before backward
+ * reads them.  The results have the same bits.  It starts from the plan without a limit each time,
+ * which SIZE_MAX restores; p->again says what was done.  Buckets (ct_buckets_make()) have to be made
+ * after it, since launches move.
+ * CT_ERR_NOMEM: the limit cannot be met; the message says what can, and the plan is as it was. */
+int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
@@ -204,6 +239,9 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 /** Pure.  Returns the least memory traffic of launch \a i in bytes: each operand once, where
  * parameters are read by forward and backward data and written by backward to parameters. */
 double ct_plan_launch_bytes(const ct_plan_t *p, int i);
+/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches: the
+ * rates are those of a typical device of the backend. */
+double ct_plan_launch_seconds(const ct_plan_t *p, int i);
 
 /** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all
  * launches of a training plan is trained_bytes. */

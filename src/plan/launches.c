@@ -50,7 +50,8 @@ static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 {
   if (ct_mem_grow((void **)&p->launch, &p->cap_launches, p->launches + 1, sizeof *p->launch))
     return CT_ERR_NOMEM;
-  p->launch[p->launches++] = *w;
+  p->launch[p->launches] = *w;
+  p->launch[p->launches++].saved = p->op[w->op].saved;
   return CT_OK;
 }
 

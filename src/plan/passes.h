@@ -35,6 +35,8 @@ int ct__plan_launches(ct_plan_t *p);
 int ct__plan_prepare_helpers(ct_plan_t *p);
 /** Pure.  Computes life times, in-place sharing and offsets of values. */
 int ct__plan_offsets(ct_plan_t *p);
+/** Pure.  Computes life times and in-place sharing alone. */
+void ct__plan_lives(ct_plan_t *p);
 /** Pure.  Computes offsets for n memory blocks; block i is alive from first[i] to last[i].  Assigns
  * the largest blocks first (greedy by size; Pisarchyk and Lee, "Efficient memory management for
  * deep neural net inference", 2020).  Offsets of blocks of 0 bytes are not set.  CT_ERR_NOMEM. */
