@@ -68,16 +68,10 @@ typedef struct ct_plan_launch {
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
   int saved;            /**< what the op saves for its backward pass */
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
-<<<<<<< HEAD
-  int adds;             /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
-                 CT_ADDS_LATER: does so where the micro-batch adds */
-  int late;             /**< 1 + index in ct_plan_t.late; 0: none */
-=======
   int again; /**< 1: a forward launch in the middle of backward, which makes values once more */
   int adds;  /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
                 CT_ADDS_LATER: does so where the micro-batch adds */
   int late;  /**< 1 + index in ct_plan_t.late; 0: none */
->>>>>>> 6b1730996da293df86bdb6be91d942936fdcd91a
 } ct_plan_launch_t;
 #define CT_ADDS_LATER 2
 
