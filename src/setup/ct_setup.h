@@ -34,6 +34,8 @@ typedef struct ct_setup {
   ct_config_t cfg;
   const ct_backend_t *be;
   ct_dev_t *dev;
+  const ct_backend_t *host; /**< optim.place host: the CPU as a device of its own; else NULL */
+  ct_dev_t *host_dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   ct_messages_t messages;

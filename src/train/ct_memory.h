@@ -33,6 +33,8 @@ typedef enum {
 
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
+  size_t on_host;            /**< optim.place host: states and weights in host memory, not counted
+                                  in `bytes` */
   size_t evaluation;         /**< activations that evaluation alone would need */
   int samples[2];            /**< largest local batch: [0] evaluation, [1] training */
   unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */

@@ -52,6 +52,9 @@ typedef struct ct_trainer_env {
   const ct_topo_t *topo;
   const ct_backend_t *be;
   ct_dev_t *dev;
+  const ct_backend_t *host; /**< optim.place host: the backend that updates the states, with memory
+                                 of the host; NULL: place device */
+  ct_dev_t *host_dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   const ct_graph_t *graph;

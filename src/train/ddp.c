@@ -144,7 +144,7 @@ static void end_bucket(ct_trainer_t *t, int k)
   const ddp_t *d = t->strategy;
   ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
-  ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
+  ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], ct__host_states_queue(t)));
   ct__step_leave(t);
   if (ct__step_is_well(t)) ct__step_note(t, ct__late_rows_add(t, k));
 }

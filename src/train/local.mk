@@ -8,6 +8,7 @@ libctrain_a_SOURCES += \
   %D%/ct_trainer.h \
   %D%/ddp.c \
   %D%/dp.c \
+  %D%/host_states.c \
   %D%/input.c \
   %D%/late_rows.c \
   %D%/launch_times.c \

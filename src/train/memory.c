@@ -45,7 +45,7 @@ static int64_t late_samples(const ct_trainer_env_t *e)
 {
   const ct_step_opts_t *how = &e->step_opts;
   int several = ct__memory_micro_batches(e, 1) > 1 || how->fixed_order;
-  if (!e->training || !how->late_rows || several || whole(e)) return 0;
+  if (!e->training || !how->late_rows || several || whole(e) || ct__memory_on_host(e)) return 0;
   return e->topo->size > 1 ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 
@@ -118,6 +118,11 @@ void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *f
     end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);
   *to = b->offset + (size_t)end * sizeof(float);
+}
+
+int ct__memory_on_host(const ct_trainer_env_t *e)
+{
+  return e->training && e->optim->place == CT_OPTIM_ON_HOST && !e->be->host_memory;
 }
 
 /* ---- memory outside of plans ---- */
@@ -232,7 +237,7 @@ static size_t dealt(const ct_trainer_env_t *e)
 }
 
 static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
-                        const ct_bucket_t *bucket, int buckets, size_t *bytes)
+                        const ct_bucket_t *bucket, int buckets, size_t *bytes, size_t *on_host)
 {
   int states, rule = ct_optim_rule(e->optim, &states);
   size_t from, to, own = 0;
@@ -244,7 +249,9 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
   bytes[CT_MEMORY_PARTIAL_SUMS] =
       (size_t)ct_step_opts_accumulators(&e->step_opts) * m->trained_bytes;
-  bytes[CT_MEMORY_STATES] = (size_t)states * own;
+  int host = ct__memory_on_host(e);
+  bytes[CT_MEMORY_STATES] = host ? 0 : (size_t)states * own;
+  *on_host = host ? (size_t)(states + 1) * own : 0;
   if (e->step_opts.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
   if (ct_rule_needs_norms((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = (size_t)m->trained * (2 * sizeof(double) + sizeof(ct_segment_t));
@@ -268,7 +275,7 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
   size_t last, at = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
   bytes[CT_MEMORY_CLASS_WEIGHTS] = at + last;
   if (!e->training) return CT_OK;
-  of_training(e, m, first->bucket, buckets, bytes);
+  of_training(e, m, first->bucket, buckets, bytes, &out->on_host);
   return ct__late_rows_bytes(e, first->plan, &bytes[CT_MEMORY_LATE_ROWS]);
 }
 

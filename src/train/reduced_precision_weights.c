@@ -28,6 +28,7 @@ void ct__reduced_free(ct_trainer_t *t)
 void ct__reduced_outdate(ct_trainer_t *t)
 {
   t->reduced_state.stale = 1;
+  ct__host_states_outdate(t);
 }
 
 int ct__reduced_refresh(ct_trainer_t *t)

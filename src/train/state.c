@@ -231,8 +231,10 @@ static int visit_optim(walk_t *w)
     CT_TRY(visit_array(w, "/optim/model/", i, arena_of(t, i)));
   for (int s = 0; s < ct__update_states(t); s++) {
     CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
+    if (w->store || w->item) CT_TRY(ct__host_states_lend(t, s, !w->store));
     for (int i = 0; i < t->map.trained; i++)
       CT_TRY(visit_array(w, name, t->map.order[i], ct__update_state(t, s)));
+    if (w->store) CT_TRY(ct__host_states_take_back(t, s));
   }
   const ct__progress_t *save = &t->progress;
   ct__progress_t *f = w->progress;

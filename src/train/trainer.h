@@ -38,6 +38,8 @@ int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_a
 /** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
  * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
+/** Returns 1 if the states are in host memory, and the device has memory of its own. */
+int ct__memory_on_host(const ct_trainer_env_t *e);
 /** Returns the losses. */
 ct_heads_t ct__memory_heads(const ct_trainer_env_t *e);
 /** Returns the shape of the output that a loss is of, for one sample. */
@@ -286,6 +288,7 @@ typedef struct ct__update {
   ct_grad_stat_t *stat; /**< staging: [2], by slot of the step */
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */
+  int on_host;          /**< 1: optim.place host (host_states.c) */
   char *state[CT_RULE_STATES];
   char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: full states */
 } ct__update_t;
@@ -316,6 +319,58 @@ char *ct__update_state(const ct_trainer_t *t, int s);
  * the slices of all ranks. */
 int ct__update_widen(ct_trainer_t *t, int gather);
 void ct__update_narrow(ct_trainer_t *t);
+
+/* ---- host_states.c: optim.place host: states and update in host memory ---- */
+
+/** A piece of a range whose gradient is on its way to the host. */
+typedef struct ct__host_piece {
+  ct_op_args_t args; /**< of its update; dy: pinned */
+  ct_event_t *there; /**< its gradient has arrived */
+  char *gradient;    /**< pinned */
+  char *to;          /**< device: its weights */
+  size_t bytes;      /**< 0: none */
+} ct__host_piece_t;
+
+typedef struct ct__host_states {
+  ct_queue_t *copies; /**< device: gradients to the host */
+  ct_queue_t *q;      /**< of the host's backend */
+  ct_op_t *update;
+  char *state[CT_RULE_STATES];
+  int states;
+  char *weight; /**< pinned; float32 weights of this rank's ranges, laid out as the states */
+  size_t bytes; /**< of `weight`, and of each state */
+  int stale;    /**< 1: the weights on the device were written otherwise */
+  int overlaps; /**< 1: buckets arrive on `copies` */
+  ct__host_piece_t piece[2]; /**< alternate */
+  int next;                  /**< index of the next one */
+} ct__host_states_t;
+
+/** Local, after the ranges were made. Allocates \a states states of \a bytes bytes, and the weights. */
+int ct__host_states_make(ct_trainer_t *t, int rule, int states, size_t bytes);
+/** Returns the array of state \a s. */
+char *ct__host_states_array(const ct_trainer_t *t, int s);
+void ct__host_states_free(ct_trainer_t *t);
+/** Local. Sets all states to 0. */
+int ct__host_states_restart(ct_trainer_t *t);
+/** The weights on the device were written by something else than the update. */
+void ct__host_states_outdate(ct_trainer_t *t);
+/** Returns the queue on which buckets arrive. */
+ct_queue_t *ct__host_states_queue(const ct_trainer_t *t);
+/** Local, Hot. Begins the updates of a step; \a overlaps: each bucket is updated when it arrives,
+ * else all have arrived on t->q. r: all
+ * ranges of this rank. */
+void ct__host_states_begin(ct_trainer_t *t, int overlaps, const ct__range_t *r, int64_t ranges);
+/** Local, Hot. Updates a range, given the arguments for the device. */
+void ct__host_states_update(ct_trainer_t *t, const ct__range_t *r, const ct_op_args_t *a);
+/** Local, Hot. Completes the updates; t->q has the weights. */
+void ct__host_states_end(ct_trainer_t *t);
+/** The weights on the device are those of the host, although ct__host_states_outdate() was
+ * called. */
+void ct__host_states_keep(ct_trainer_t *t);
+/** Local. Enclose the use of ct__update_state(): a state in host memory takes the place of the
+ * gradients. \a save: with its values, else with zeros; the second call stores it. */
+int ct__host_states_lend(ct_trainer_t *t, int s, int save);
+int ct__host_states_take_back(ct_trainer_t *t, int s);
 
 /* ---- late_rows.c: rows of shared tables that travel by themselves ---- */
 
@@ -512,6 +567,7 @@ struct ct_trainer {
   ct__input_t input;
   ct__late_rows_t late;
   ct__update_t update;
+  ct__host_states_t host;
   ct__step_t step;
   ct__repeat_t repeat;
   ct__snapshot_t snapshot;

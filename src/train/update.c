@@ -164,9 +164,15 @@ int ct__update_make(ct_trainer_t *t)
   u->norm_pairs = ct_rule_needs_norms((ct_rule_t)rule) ? t->map.trained : 0;
   CT_TRY(make_ranges(t));
   CT_TRY(make_ops(t, rule));
-  for (int s = 0; s < u->states; s++)
-    CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES, t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states,
-                           &u->state[s]));
+  u->on_host = ct__memory_on_host(&t->env);
+  if (u->on_host) CT_TRY(ct__host_states_make(t, rule, u->states, u->state_bytes));
+  for (int s = 0; s < u->states; s++) {
+    if (u->on_host)
+      u->state[s] = ct__host_states_array(t, s);
+    else
+      CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES,
+                             t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states, &u->state[s]));
+  }
 out:
   return rc;
 }
@@ -186,6 +192,7 @@ int ct__update_restart(ct_trainer_t *t)
   const ct_backend_t *be = t->env.be;
   t->progress = (ct__progress_t){0};
   ct_scaler_init(&t->progress.scaler, t->env.step_opts.compute == CT_F16);
+  if (u->on_host) return ct__host_states_restart(t);
   for (int s = 0; s < u->states; s++)
     CT_TRY(be->mem->zero(t->q, u->state[s], t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states));
   CT_TRY(be->queue->sync(t->q));
@@ -201,6 +208,7 @@ void ct__update_free(ct_trainer_t *t)
   t->env.be->op->release(u->gradstat);
   t->env.be->op->release(u->direction);
   ct__muon_free(t);
+  ct__host_states_free(t);
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, u->stat);
   ct_param_groups_clear(&u->groups);
   ct_mem_free(u->host_norms);
@@ -440,6 +448,30 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   if (zero) gather_weights(t);
 }
 
+/* Updates on the host, bucket by bucket; where all gradients are needed first, after these. */
+static void apply_on_host(ct_trainer_t *t, int stat, int needed, ct__arrive_t arrive)
+{
+  const ct__update_t *u = &t->update;
+  int zero = t->env.step_opts.zero;
+  for (int k = 0; k < t->buckets && stat; k++) {
+    if (arrive) arrive(t, k);
+    run_gradstat(t, k);
+  }
+  if (stat && zero && t->env.topo->size > 1) share_stat(t);
+  ct__host_states_begin(t, !stat, u->range, u->ranges);
+  for (int k = 0; k < t->buckets; k++) {
+    if (arrive && !stat) arrive(t, k);
+    for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++) {
+      ct_op_args_t a = args_of(t, &u->range[i], needed);
+      if (u->range[i].bucket == k) ct__host_states_update(t, &u->range[i], &a);
+    }
+  }
+  ct__host_states_end(t);
+  ct__reduced_outdate(t);
+  if (zero) gather_weights(t);
+  ct__host_states_keep(t);
+}
+
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report)
 {
   *stat_of(t) = (ct_grad_stat_t){0};
@@ -457,7 +489,9 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
   for (int g = 0; g < u->groups.groups; g++)
     u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, updates);
   ct__step_turn(t, CT_TIME_UPDATE);
-  if (needed || how->zero || u->direction)
+  if (u->on_host)
+    apply_on_host(t, stat, needed, arrive);
+  else if (needed || how->zero || u->direction)
     apply_together(t, stat, arrive);
   else
     apply_as_they_come(t, stat, arrive);
@@ -487,7 +521,8 @@ int ct__update_states(const ct_trainer_t *t)
 
 char *ct__update_state(const ct_trainer_t *t, int s)
 {
-  return t->update.full[s] ? t->update.full[s] : t->update.state[s];
+  const ct__update_t *u = &t->update;
+  return u->full[s] ? u->full[s] : u->on_host ? t->gradient : u->state[s];
 }
 
 int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
@@ -516,6 +551,16 @@ static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
   if (!bytes) return CT_OK;
   ct__step_enter(t, CT_TIME_WAIT, "the broadcast of the state", -1);
   return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
+}
+
+static int broadcast_state(ct_trainer_t *t, int s)
+{
+  int rc = CT_OK;
+  CT_TRY(ct__host_states_lend(t, s, 1));
+  CT_TRY(broadcast(t, ct__update_state(t, s), t->update.state_bytes));
+  CT_TRY(ct__host_states_take_back(t, s));
+out:
+  return rc;
 }
 
 /* Copies slices of a state. The copies have completed on return, so that the full state may be
@@ -569,7 +614,7 @@ int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
   CT_TRY(broadcast(t, t->weight, t->map.weight_bytes));
   ct__reduced_outdate(t);
   for (int s = 0; s < u->states; s++) {
-    if (!t->env.step_opts.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
+    if (!t->env.step_opts.zero) CT_TRY(broadcast_state(t, s));
     if (!u->full[s]) continue;
     CT_TRY(broadcast(t, u->full[s], t->map.trained_bytes));
     CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));

@@ -51,6 +51,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/compose.test \
   %D%/conform.test \
   %D%/energy.test \
+  %D%/host_states.test \
   %D%/lag.test \
   %D%/fails.test \
   %D%/deviceprop/a100.json \
@@ -75,6 +76,7 @@ TESTS += \
   %D%/choices.test \
   %D%/memory.test \
   %D%/energy.test \
+  %D%/host_states.test \
   %D%/lag.test \
   %D%/fails.test \
   %D%/train.test \

@@ -99,6 +99,7 @@ typedef struct run {
   int low;   /* the device wants low weights */
   double ema;
   int qat;
+  int host; /* the states are in host memory */
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -137,6 +138,8 @@ static const run_t runs[] = {
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .qat = 1},
     {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
     {.model = tied, .samples = 9, .batch = 4, .val = 4, .eval = 4},
+    {.model = norm, .samples = 9, .batch = 4, .optim = ADAM, .host = 1},
+    {.model = norm, .samples = 9, .batch = 4, .low = 1, .amp = BF16, .zero = 1, .host = 1},
     {.model = tied, .samples = 8, .batch = 4, .amp = BF16, .zero = 1, .optim = ADAM},
 };
 enum { RUNS = sizeof runs / sizeof *runs };
@@ -184,6 +187,7 @@ static void set_options(made_t *m, const run_t *r)
   CT_ASSERT_OK(ct_opt_defaults(ct_parallel_rows, &m->parallel));
   CT_ASSERT_OK(ct_opt_defaults(ct_optim_rows, &m->optim));
   m->optim.kind = r->optim;
+  m->optim.place = r->host ? CT_OPTIM_ON_HOST : CT_OPTIM_ON_DEVICE;
   m->train.amp = r->amp;
   m->train.ema = r->ema;
   m->train.qat = r->qat;
@@ -236,6 +240,9 @@ static void make(made_t *m, const run_t *r, const char *name)
                               .loss.weighted = r->weighted,
                               .seed = 1,
                               .training = r->samples > 0};
+  const ct_comm_ops_t *comm;
+  m->env.host = ct_test_backend("cpu", &comm);
+  CT_ASSERT_OK(m->env.host->open(&(ct_dev_opts_t){.threads = 1}, &m->env.host_dev));
   set_device(m, r);
   CT_ASSERT_OK(ct_step_opts_make(&m->parallel, &m->train, topo->size, &m->env.step_opts));
   ct_comm_opts_t o = {.fixed_order = m->env.step_opts.fixed_order};
@@ -254,6 +261,7 @@ static void clear(made_t *m)
 {
   m->comm_ops->close(m->comm);
   counting.close(m->dev);
+  m->env.host->close(m->env.host_dev);
   ct_graph_free(m->graph);
   ct_opt_clear(ct_train_rows, &m->train);
   ct_opt_clear(ct_parallel_rows, &m->parallel);
@@ -288,6 +296,7 @@ static void compare(const run_t *r, const char *name)
     CT_ASSERT_INT(said.bytes[k], taken->bytes[k]);
     is_there[k] += said.bytes[k] > 0;
   }
+  if (r->host) CU_ASSERT(said.on_host > 0 && said.bytes[CT_MEMORY_STATES] == 0);
   CT_ASSERT_INT(most, ct_memory_total(&said) - said.bytes[CT_MEMORY_GRADIENTS]);
   ct_trainer_destroy(t);
   CT_ASSERT_INT(now, 0);
@@ -305,6 +314,7 @@ static int can(const run_t *r, const char *name)
 {
   int on_cpu = strcmp(name, "cpu") == 0;
   if (r->shards && (topo->size & (topo->size - 1)) != 0) return 0;
+  if (r->host && (on_cpu || strcmp(name, "ref") == 0)) return 0;
   return !on_cpu || (!r->bytes && !r->low && r->amp != FP16);
 }
 
