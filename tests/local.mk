@@ -99,6 +99,7 @@ shell_tests = \
   %D%/mpi/account.test %D%/mpi/stragglers.test \
   %D%/mpi/topo.test \
   %D%/mpi/trainer.test \
+  %D%/mpi/replay.test \
   %D%/mpi/trainer_ahead.test \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
@@ -425,6 +426,7 @@ launched_tests = \
   %D%/mpi/t_stragglers \
   %D%/mpi/t_topo \
   %D%/mpi/t_trainer \
+  %D%/mpi/t_replay \
   %D%/mpi/t_trainer_ahead \
   %D%/mpi/t_trainer_dp \
   %D%/mpi/t_trainer_state \
@@ -472,6 +474,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/reorder.c \
   %D%/conform/repeat.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig.h \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
@@ -493,6 +496,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/one_way.h \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/ways.c
@@ -500,6 +504,7 @@ TESTS += $(unit_tests) $(shell_tests)
 %C%_conform_winograd_SOURCES = \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/winograd.c
@@ -522,6 +527,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
 %C%_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 %C%_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
+%C%_mpi_t_replay_SOURCES = %D%/mpi/t_replay.c $(trainer_rig)
 %C%_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
 %C%_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 %C%_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)

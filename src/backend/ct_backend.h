@@ -35,6 +35,9 @@ typedef struct ct_mem_ops {
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
   /* returns the free device memory in bytes; SIZE_MAX: unknown, as for host memory */
   size_t (*avail)(ct_dev_t *dev);
+  /* returns the bytes that count against the budget of this process (train.memory): of host memory
+   * its resident set, of a device all that is in use, by whichever process; 0: unknown */
+  size_t (*used)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
@@ -99,6 +102,7 @@ typedef struct ct_op_info {
   int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;       /**< 1: dx may share dy's memory */
+  const char *varies;    /**< why two runs may give other bits; NULL: they give the same */
   const char *algorithm; /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
 

@@ -195,6 +195,7 @@ typedef struct ct_plan {
     ct_plan_launch_t *launch; /**< owned; NULL: no limit was ever set */
     int launches, values;
     char *dropped;    /**< owned; per launch, 1: what it makes is dropped and made again */
+    char *least;      /**< owned; the same for again.least; NULL: not known yet */
   } unlimited;        /**< the plan without a limit */
   size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
                                    size and `cache` */

@@ -29,6 +29,7 @@ typedef struct search {
   char *held;               /* per launch: it is kept, whatever it costs */
   char *lowest;             /* per launch: the best set so far */
   char *mark;               /* per launch: to be dropped together */
+  int *order;               /* of launches */
   int *rerun;               /* per launch: it is made again in the current plan */
   double *seconds;          /* per launch */
   int *maker;               /* per value: the launch that makes it, if it can be dropped; -1 */
@@ -293,9 +294,9 @@ static int costlier(const void *a, const void *b, void *of)
 }
 
 /* Keeps launches again, the most expensive first, if the peak stays within \a target. */
-static void keep(search_t *s, int64_t target, int *order)
+static void keep(search_t *s, int64_t target)
 {
-  int n = 0;
+  int n = 0, *order = s->order;
   for (int i = 0; i < s->n; i++)
     if (s->drop[i]) order[n++] = i;
   qsort_r(order, (size_t)n, sizeof *order, costlier, s->seconds);
@@ -336,8 +337,8 @@ static void search_prepare(search_t *s)
 
 static void search_free(search_t *s)
 {
-  void *all[] = {s->held,    s->lowest, s->load,    s->can,   s->banned, s->mark, s->rerun,
-                 s->seconds, s->maker,  s->renewed, s->forth, s->back,   s->last, s->live};
+  void *all[] = {s->order,   s->held,  s->lowest,  s->load,  s->can,  s->banned, s->mark, s->rerun,
+                 s->seconds, s->maker, s->renewed, s->forth, s->back, s->last,   s->live};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     ct_mem_free(all[k]);
 }
@@ -373,7 +374,8 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->held = ct_mem_array(n, 1, "plan");
   s->lowest = ct_mem_array(n, 1, "plan");
   s->load = ct_mem_array(n, sizeof *s->load, "plan");
-  s->rerun = ct_mem_array(2 * (int64_t)n, sizeof *s->rerun, "plan");
+  s->order = ct_mem_array(n, sizeof *s->order, "plan");
+  s->rerun = ct_mem_array(n, sizeof *s->rerun, "plan");
   s->seconds = ct_mem_array(n, sizeof *s->seconds, "plan");
   s->maker = ct_mem_array(v, sizeof *s->maker, "plan");
   s->renewed = ct_mem_array(v, sizeof *s->renewed, "plan");
@@ -381,31 +383,70 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->back = ct_mem_array(v, sizeof *s->back, "plan");
   s->last = ct_mem_array(v, sizeof *s->last, "plan");
   s->live = ct_mem_array(2 * (int64_t)n + 1, sizeof *s->live, "plan");
-  if (!s->held || !s->lowest || !s->load || !s->can || !s->banned || !s->mark || !s->rerun ||
-      !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back || !s->last || !s->live)
+  if (!s->order || !s->held || !s->lowest || !s->load || !s->can || !s->banned || !s->mark ||
+      !s->rerun || !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back || !s->last ||
+      !s->live)
     return CT_ERR_NOMEM;
   search_prepare(s);
   return CT_OK;
 }
 
-/* Finds the set for a limit, starting from nothing dropped.  CT_ERR_NOMEM: not found. */
+/* Finds the set for a limit.  CT_ERR_NOMEM: not found. */
 static int meet(search_t *s, size_t limit)
 {
   int rc = CT_OK;
-  ct_plan_t *p = s->p;
   int64_t target = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
   for (;;) {
     memset(s->drop, 0, (size_t)s->n);
-    int met = descend(s, target);
-    if (met) keep(s, target, s->rerun + s->n);
-    CT_TRY(ct__plan_offsets(p));
-    if (!p->again.least || p->arena_bytes < p->again.least) p->again.least = p->arena_bytes;
-    if (p->arena_bytes <= limit) return CT_OK;
-    if (!met) return CT_ERR_NOMEM;
-    target -= (int64_t)(p->arena_bytes - limit);
+    if (!descend(s, target)) return CT_ERR_NOMEM;
+    keep(s, target);
+    CT_TRY(ct__plan_offsets(s->p));
+    if (s->p->arena_bytes <= limit) return CT_OK;
+    target -= (int64_t)(s->p->arena_bytes - limit);
   }
 out:
   return rc;
+}
+
+/* Finds the set with the smallest arena: goes down in turns, as what was dropped without use is
+ * kept in between. */
+static int find_least(search_t *s)
+{
+  int rc = CT_OK;
+  ct_plan_t *p = s->p;
+  char *set = ct_mem_array(s->n, 1, "plan");
+  CT_TRY(set ? CT_OK : CT_ERR_NOMEM);
+  p->again.least = p->again.most;
+  memset(s->drop, 0, (size_t)s->n);
+  evaluate(s);
+  for (int64_t before = INT64_MAX; s->peak < before;) {
+    before = s->peak;
+    descend(s, 0);
+    keep(s, s->peak);
+    CT_TRY(ct__plan_offsets(p));
+    if (p->arena_bytes >= p->again.least) continue;
+    p->again.least = p->arena_bytes;
+    memcpy(set, s->drop, (size_t)s->n);
+  }
+  p->unlimited.least = set;
+  set = NULL;
+out:
+  ct_mem_free(set);
+  return rc;
+}
+
+/* Finds the set for a limit; if the search fails, that of the least arena may meet it. */
+static int meet_somehow(search_t *s, size_t limit)
+{
+  int rc = meet(s, limit);
+  ct_plan_t *p = s->p;
+  if (rc != CT_ERR_NOMEM) return rc;
+  rc = p->unlimited.least ? CT_OK : find_least(s);
+  if (rc != CT_OK) return rc;
+  memcpy(s->drop, p->unlimited.least, (size_t)s->n);
+  evaluate(s);
+  rc = ct__plan_offsets(p);
+  return rc == CT_OK && p->arena_bytes > limit ? CT_ERR_NOMEM : rc;
 }
 
 static void sum_up(search_t *s)
@@ -449,8 +490,7 @@ int ct_plan_limit(ct_plan_t *p, size_t arena_bytes)
   CT_TRY(before ? CT_OK : CT_ERR_NOMEM);
   memcpy(before, p->unlimited.dropped, (size_t)p->unlimited.launches);
   CT_TRY(search_make(&s, p));
-  if (arena_bytes < p->again.most && !p->again.least) (void)meet(&s, 0);
-  rc = meet(&s, arena_bytes);
+  rc = meet_somehow(&s, arena_bytes);
   if (rc != CT_OK) {
     memcpy(s.drop, before, (size_t)s.n);
     evaluate(&s);

@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/args.c \
+  %D%/budget.c \
   %D%/builtin.c \
   %D%/cache.c \
   %D%/class_names.c \

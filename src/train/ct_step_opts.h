@@ -5,6 +5,7 @@
 #include "base/ct_types.h"
 #include "train/ct_strategies.h"
 
+#define CT_MEMORY_AUTO SIZE_MAX /**< train.memory: auto */
 #define CT_SYNC_NODE (-1) /**< SyncBN over the ranks of a node */
 
 /** Sections `parallel` and `train` in the form that the trainer uses. */
@@ -13,6 +14,7 @@ typedef struct ct_step_opts {
   int micro_batches;  /**< micro-batches per local batch, run one after another; 0: 1 */
   int fixed_order;    /**< logical shards: gradients are summed along a fixed binary tree */
   int sync_bn;        /**< ranks per SyncBN group; 0: off; or CT_SYNC_NODE */
+  size_t memory;      /**< budget of a rank in bytes; 0: off; or CT_MEMORY_AUTO */
   double clip_norm;   /**< 0: off */
   double clip_p;      /**< p of the norm; infinity: maximum norm */
   double clip_value;  /**< 0: off */
@@ -20,6 +22,7 @@ typedef struct ct_step_opts {
   int late_rows;                 /**< 1: ct_parallel_opts_t.tied_rows */
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
   int lag;                       /**< ct_trainer_lag() where the host need not wait */
+  int64_t replay_every;          /**< ct_train_opts_t.replay_every */
   double ema;                    /**< decay of the averaged weights; 0: no averaging */
   const ct_strategy_t *strategy; /**< NULL in a trainer: ddp */
 } ct_step_opts_t;

@@ -169,8 +169,10 @@ static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
   int rc = CT_OK;
   const ddp_t *d = t->strategy;
   if (i < v->plan->loss_launch) return CT_OK;
-  while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
+  while (d->sent < t->buckets && v->bucket[d->sent].after <= i) {
+    CT_TRY(ct__replay_look(t, t->micro_batches - 1, d->sent));
     CT_TRY(send_bucket(t));
+  }
   if (!d->sent) return CT_OK;
   ct__step_enter(t, CT_TIME_MOVE, NULL, -1);
   rc = t->env.comm_ops->progress(t->env.comm);
@@ -183,12 +185,13 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
                              const ct__variant_t **v, ct_bind_t *bind)
 {
   int rc = CT_OK;
-  if (p == 0) CT_TRY(ct_fault("step"));
+  if (p == 0 && !ct__replay_is_rehearsal(t)) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
+  bind->keep_running = ct__replay_is_rehearsal(t);
   CT_TRY(ct__late_rows_begin(t, n));
   bind->adds = ((const ddp_t *)t->strategy)->filled;
-  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
+  if (t->env.step_opts.fixed_order && b->first + first > 0) bind->keep_running = 1;
 out:
   return rc;
 }
@@ -202,19 +205,22 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
   const ct__variant_t *v = &t->first;
   ct_bind_t bind;
   ddp_t *d = t->strategy;
-  int last = p == t->micro_batches - 1, live = ct__step_is_well(t) && n > 0;
+  int rehearsal = ct__replay_is_rehearsal(t), live = ct__step_is_well(t) && n > 0;
+  int last = p == t->micro_batches - 1, sends = last && !rehearsal, messages = 0;
   if (live) live = ct__step_note(t, begin_micro_batch(t, b, p, first, n, &v, &bind)) == CT_OK;
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
+    bind.keep_running = rehearsal;
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
-    ct__sync_bn_exchange(t, v->plan, i);
-    if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
-    if (!live && last && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
+    ct__sync_bn_exchange(t, v->plan, i, p, &messages);
+    if (live && sends) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
+    if (!live && sends && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
   }
+  if (live) live = ct__step_note(t, ct__replay_look_all(t, p, n)) == CT_OK;
   if (last) return;
   d->filled |= live;
   if (ct__step_is_well(t)) ct__step_note(t, end_micro_batch(t, p));
@@ -238,6 +244,16 @@ static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
   }
 }
 
+/* The first run of a step that compares two. */
+static void rehearse(ct_trainer_t *t, const ct_batch_t *b)
+{
+  if (!ct__replay_is_due(t)) return;
+  ct__replay_begin(t);
+  forward_backward(t, b);
+  ((ddp_t *)t->strategy)->filled = 0;
+  ct__replay_turn(t);
+}
+
 /* Gathers the rows of tables that travel by themselves. */
 static void gather_rows(ct_trainer_t *t, const ct_batch_t *b)
 {
@@ -257,8 +273,10 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   d->sent = 0;
   d->filled = 0;
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
+  rehearse(t, b);
   ct__repeat_begin(t, b, slot, report->want_norm);
   forward_backward(t, b);
+  ct__replay_end(t);
   send_rest(t, t->first.bucket, INT_MAX);
   gather_rows(t, b);
   ct__update_apply(t, at, report, end_bucket);

@@ -317,6 +317,25 @@ static void note_head(const ct_plan_t *p, ct_memory_t *out)
       out->logits = (size_t)ct_shape_count(&p->op[i].desc.y) * sizeof(float);
 }
 
+/* Adds all that does not depend on the plans but the first one. */
+static int add_fixed(const memory_sum_t *a, const ct_plan_t *first)
+{
+  int rc = CT_OK, buckets = 0;
+  const ct_trainer_env_t *e = a->e;
+  ct_arena_map_t map = {0};
+  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
+  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_arena_map_make(first, &map));
+  if (e->training) buckets = ct__memory_buckets(e, first, &map, bucket);
+  const ct__variant_t v = {(ct_plan_t *)(uintptr_t)first, bucket};
+  CT_TRY(ct__memory_fixed(e, &map, &v, buckets, a->out));
+  ct__budget_open(e, &map, a->out, &a->out->budget);
+out:
+  ct_arena_map_clear(&map);
+  ct_mem_free(bucket);
+  return rc;
+}
+
 static int add_plan(memory_sum_t *a, int n, int training)
 {
   int rc = CT_OK;
@@ -328,6 +347,8 @@ static int add_plan(memory_sum_t *a, int n, int training)
   CT_TRY(ct_mem_grow((void **)&a->made, &a->cap, a->sizes + 1, sizeof *a->made));
   a->made[a->sizes++] = (made_t){n, training};
   CT_TRY(ct_plan_make(a->e->graph, a->e->be, a->e->dev, &o, a->first, &p));
+  if (!a->first) CT_TRY(add_fixed(a, p));
+  CT_TRY(ct__budget_limit(&a->out->budget, p));
   raise_to(&a->out->bytes[CT_MEMORY_ACTIVATIONS], p->arena_bytes);
   raise_to(&a->out->bytes[CT_MEMORY_SCRATCH], p->scratch_bytes);
   if (!training) raise_to(&a->out->evaluation, p->arena_bytes);
@@ -373,22 +394,6 @@ out:
   return rc;
 }
 
-static int add_fixed(memory_sum_t *a)
-{
-  int rc = CT_OK, buckets = 0;
-  const ct_trainer_env_t *e = a->e;
-  ct_arena_map_t map = {0};
-  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
-  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_arena_map_make(a->first, &map));
-  if (e->training) buckets = ct__memory_buckets(e, a->first, &map, bucket);
-  CT_TRY(ct__memory_fixed(e, &map, &(ct__variant_t){a->first, bucket}, buckets, a->out));
-out:
-  ct_arena_map_clear(&map);
-  ct_mem_free(bucket);
-  return rc;
-}
-
 /* Follows the order of ct_trainer_create() and the training loop. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
 {
@@ -400,7 +405,6 @@ int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2]
   if (train && of[1].samples) CT_TRY(add_batches(&a, &of[1], 1));
   if (of[0].samples) CT_TRY(add_batches(&a, &of[0], 0));
   out->bytes[CT_MEMORY_SCRATCH] += a.whole_losses;
-  CT_TRY(add_fixed(&a));
 out:
   ct_plan_free(a.first);
   ct_mem_free(a.made);

@@ -100,6 +100,7 @@ typedef struct run {
   double ema;
   int qat;
   int host; /* the states are in host memory */
+  int budget; /* 1: half of what recomputation can save must be saved */
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -137,6 +138,10 @@ static const run_t runs[] = {
     {.model = norm, .val = 9, .eval = 4, .ema = 0.9},
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .qat = 1},
     {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
+    {.model = norm, .samples = 9, .batch = 8, .val = 9, .eval = 2, .budget = 1},
+    {.model = norm, .samples = 8, .batch = 8, .amp = BF16, .sync_bn = "world", .budget = 1},
+    {.model = norm, .samples = 16, .batch = 16, .accumulate = 2, .zero = 1, .budget = 1},
+    {.model = plain, .samples = 16, .batch = 8, .shards = 4, .optim = ADAM, .budget = 1},
     {.model = tied, .samples = 9, .batch = 4, .val = 4, .eval = 4},
     {.model = norm, .samples = 9, .batch = 4, .optim = ADAM, .host = 1},
     {.model = norm, .samples = 9, .batch = 4, .low = 1, .amp = BF16, .zero = 1, .host = 1},
@@ -280,6 +285,28 @@ static void get_ready(made_t *m, ct_trainer_t **t)
   ct_mem_free(item);
 }
 
+/* Sets the budget in the middle between the least and what is enough without recomputation. */
+static void squeeze(made_t *m)
+{
+  ct_memory_t tight;
+  m->env.memory = 1;
+  m->env.saves = topo->rank == 0;
+  CT_ASSERT_OK(ct_trainer_plan_memory(&m->env, m->batches, &tight));
+  CU_ASSERT(!tight.budget.met);
+  size_t least = tight.budget.least, most = ct_budget_peak(&tight.budget, 1);
+  CU_ASSERT_FATAL(least < most);
+  m->env.memory = (least + most) / 2;
+}
+
+static void check_budget(const made_t *m, const ct_memory_t *said, const ct_trainer_t *t)
+{
+  const ct_budget_t *b = &said->budget, *own = ct_trainer_budget(t);
+  CU_ASSERT(b->met && b->again > 0 && b->share > 0);
+  CU_ASSERT(ct_budget_peak(b, 0) <= m->env.memory && m->env.memory < ct_budget_peak(b, 1));
+  CT_ASSERT_INT(ct_budget_peak(b, 0), ct_budget_peak(own, 0)); /* one decision */
+  CT_ASSERT_INT(b->again, own->again);
+}
+
 static int is_there[CT_MEMORY_COUNT]; /* in some run */
 
 static void compare(const run_t *r, const char *name)
@@ -288,6 +315,7 @@ static void compare(const run_t *r, const char *name)
   ct_memory_t said, alone;
   ct_trainer_t *t = NULL;
   make(&m, r, name);
+  if (r->budget) squeeze(&m);
   CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &said));
   CT_ASSERT_INT(most, 0); /* nothing is allocated for the account */
   get_ready(&m, &t);
@@ -298,6 +326,7 @@ static void compare(const run_t *r, const char *name)
   }
   if (r->host) CU_ASSERT(said.on_host > 0 && said.bytes[CT_MEMORY_STATES] == 0);
   CT_ASSERT_INT(most, ct_memory_total(&said) - said.bytes[CT_MEMORY_GRADIENTS]);
+  if (r->budget) check_budget(&m, &said, t);
   ct_trainer_destroy(t);
   CT_ASSERT_INT(now, 0);
   m.env.comm = NULL;
