@@ -113,7 +113,7 @@ void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *f
 {
   int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n;
   if (e->step_opts.zero && e->comm)
-    e->comm_ops->slice(e->comm, n, &first, &end);
+    e->comm_ops->slice(e->comm, e->topo->rank, n, &first, &end);
   else if (e->step_opts.zero)
     end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);

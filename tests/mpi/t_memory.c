@@ -324,12 +324,12 @@ static void what_is_said_is_allocated(void)
 /* ---- before there is a communicator ---- */
 
 /* NCCL's slices: rounded down, and the rest is the last rank's. */
-static void rest_to_the_last(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+static void rest_to_the_last(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
 {
   int64_t step = n / topo->size / 16 * 16;
   (void)c;
-  *from = topo->rank * step;
-  *to = topo->rank == topo->size - 1 ? n : *from + step;
+  *from = rank * step;
+  *to = rank == topo->size - 1 ? n : *from + step;
 }
 
 static void no_communicator_needs_more_than_was_said(void)
