@@ -187,11 +187,12 @@ static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
   int rc = CT_OK;
   ct_memory_t m;
   CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
-  size_t whole = m.bytes[CT_MEMORY_WHOLE_STATES];
+  int states;
+  (void)ct_optim_rule(&s->cfg.optim, &states);
   d->rank_bytes = ct_memory_total(&m);
   d->gradient_bytes = m.bytes[CT_MEMORY_GRADIENTS];
-  d->checkpoint_bytes = m.bytes[CT_MEMORY_WEIGHTS] + m.bytes[CT_MEMORY_BUFFERS] +
-                        (whole ? whole : m.bytes[CT_MEMORY_STATES]);
+  d->checkpoint_bytes = (size_t)ct_graph_count(s->graph) * sizeof(float) +
+                        (size_t)states * m.bytes[CT_MEMORY_GRADIENTS];
 out:
   return rc;
 }

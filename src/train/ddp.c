@@ -209,12 +209,14 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
     bind = ct__plans_bind(t, 0);
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
+    ct__slices_before(t, v->plan, i);
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i);
     if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
     if (!live && last && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
   }
+  ct__slices_settle(t);
   if (last) return;
   d->filled |= live;
   if (ct__step_is_well(t)) ct__step_note(t, end_micro_batch(t, p));

@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/arenas.c \
+  %D%/arrays.c \
   %D%/average.c \
   %D%/ct_memory.h \
   %D%/ct_step_opts.h \
@@ -21,6 +22,7 @@ libctrain_a_SOURCES += \
   %D%/reduced_precision_weights.c \
   %D%/repeat.c \
   %D%/single_value_batchnorm.c \
+  %D%/slices.c \
   %D%/state.c \
   %D%/step.c \
   %D%/step_opts.c \

@@ -35,6 +35,8 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
                        ct_bucket_t *bucket);
+/** Returns 1 if float32 weights are divided into slices where ops read the reduced copy. */
+int ct__memory_sliced(const ct_trainer_env_t *e);
 /** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
  * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
@@ -109,16 +111,57 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
  * ---- */
 
 typedef struct ct__reduced {
-  ct_op_t *cast; /**< converts all weights; NULL: the backend uses float32 weights */
-  int stale;     /**< 1: the weights were written by something other than UPDATE */
+  ct_op_t *round; /**< NULL: the backend uses float32 weights */
+  int stale;      /**< 1: whole weights were written by something other than UPDATE */
+  int failed;     /**< result of ct__reduced_swap(), for the next refresh */
 } ct__reduced_t;
 
 int ct__reduced_make(ct_trainer_t *t);
 void ct__reduced_free(ct_trainer_t *t);
 /** Marks the copy as outdated; call it after writing weights by anything but UPDATE. */
 void ct__reduced_outdate(ct_trainer_t *t);
-/** Local, Hot. Enqueues a conversion of the weights if the copy is outdated. */
+/** Local, Hot. Enqueues the rounding of the whole weights if their copy is outdated. */
 int ct__reduced_refresh(ct_trainer_t *t);
+/** Collective. Makes the copy of the weights in slices, from those of all ranks. */
+int ct__reduced_share(ct_trainer_t *t);
+/** Collective if weights are in slices. Makes the copy that of other weights; the next refresh
+ * returns a failure. */
+void ct__reduced_swap(ct_trainer_t *t);
+
+/* ---- slices.c: ZeRO-1 ---- */
+
+typedef struct ct__slices {
+  int *ticket;       /**< per bucket: its gather; -1: none is open */
+  int open;          /**< number of open gathers */
+  size_t *packed;    /**< per bucket: offset of this rank's slice in an array of slices */
+  int64_t *bytes;    /**< per rank: its part of a parameter */
+  int64_t *place;    /**< per rank: where that part begins in the parameter */
+  char *piece;       /**< device, rank 0: a parameter, and the parts of the ranks */
+  ct_event_t *ready; /**< recorded after the update of a bucket */
+} ct__slices_t;
+
+int ct__slices_make(ct_trainer_t *t);
+void ct__slices_free(ct_trainer_t *t);
+/** Collective, Hot. Starts the gather of bucket k's weights, which follows the launches so far. */
+void ct__slices_gather(ct_trainer_t *t, int k);
+/** Hot. Orders all open gathers before later launches. */
+void ct__slices_settle(ct_trainer_t *t);
+/** Hot. The same for the weights that are whole in float32. */
+void ct__slices_settle_float(ct_trainer_t *t);
+/** Hot, before launch \a i of a plan. The same for the weights that it reads. */
+void ct__slices_before(ct_trainer_t *t, const ct_plan_t *p, int i);
+/** Returns this rank's slice of bucket k's float32 weights, which begins at byte *from of the
+ * gradient arena; NULL: the bucket's weights are whole. */
+char *ct__slices_low(const ct_trainer_t *t, int k, size_t *from, size_t *bytes);
+/** Returns 1 if the float32 values of a parameter exist in slices only. */
+int ct__slices_has(const ct_trainer_t *t, int param);
+/** Returns the address of whole float32 weights in an arena of weights. */
+char *ct__slices_whole(const ct_trainer_t *t, char *weights, size_t offset);
+/** Returns rank 0's memory for a parameter in slices, in the op's own layout. */
+char *ct__slices_piece(const ct_trainer_t *t);
+/** Collective. Copy a parameter between packed slices of all ranks and rank 0's piece. */
+int ct__slices_collect(ct_trainer_t *t, const char *slices, int param);
+int ct__slices_scatter(ct_trainer_t *t, char *slices, int param);
 
 /* ---- qat.c: weights rounded to int8 steps, for forward passes ---- */
 
@@ -254,7 +297,8 @@ int ct__muon_step(ct_trainer_t *t, int k);
 /** Contiguous weights updated with the same hyperparameters: whole parameters, or this rank's slice
  * of them (ZeRO-1). */
 typedef struct ct__range {
-  size_t offset; /**< in the weight and gradient arenas */
+  size_t offset; /**< in the gradient arena */
+  size_t weight; /**< offset in the weight arena */
   size_t bytes;  /**< length in each of these arenas */
   size_t state;  /**< offset in the state arenas */
   int group, bucket;
@@ -287,7 +331,6 @@ typedef struct ct__update {
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */
   char *state[CT_RULE_STATES];
-  char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: full states */
 } ct__update_t;
 
 /** Makes groups, ranges, ops and states; the buckets must exist. */
@@ -308,14 +351,9 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
 /** Local; call after ct__step_wait(). Reports whether the update was applied,
  * and the gradient norm. */
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
-/** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 this rank's
- * slice, or the full state if it is allocated. */
+/** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 slices. */
 int ct__update_states(const ct_trainer_t *t);
 char *ct__update_state(const ct_trainer_t *t, int s);
-/** Collective. ZeRO-1: allocates full states until ct__update_narrow(); \a gather: fills them with
- * the slices of all ranks. */
-int ct__update_widen(ct_trainer_t *t, int gather);
-void ct__update_narrow(ct_trainer_t *t);
 
 /* ---- late_rows.c: rows of shared tables that travel by themselves ---- */
 
@@ -437,6 +475,8 @@ typedef struct ct__repeat {
 } ct__repeat_t;
 
 void ct__repeat_make(ct_trainer_t *t);
+/** Returns 1 if steps may be replayed. */
+int ct__repeat_is_on(const ct_trainer_t *t);
 /** Local; all ranks call it at the same point. The ranks agree again before they replay a step. */
 void ct__repeat_doubt(ct_trainer_t *t);
 /** Local, Hot. Starts recording the step's launches, if the step can be replayed: a full batch,
@@ -446,6 +486,29 @@ void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_n
  * calls that peers wait for. */
 void ct__repeat_end(ct_trainer_t *t);
 
+/* ---- arrays.c: arrays of the parameters' shapes ---- */
+
+typedef struct ct__arrays {
+  char *base;   /**< packed slices, or an arena */
+  int of_state; /**< 1: an optimizer state */
+} ct__arrays_t;
+
+/** Returns the weights, or for a buffer the buffers. */
+ct__arrays_t ct__arrays_of(const ct_trainer_t *t, int param);
+/** Returns 1 if a parameter of the array exists in slices only. */
+int ct__arrays_sliced(const ct_trainer_t *t, int param, const ct__arrays_t *a);
+/** Allocates host memory for any parameter or buffer in plain layout. */
+float *ct__arrays_plain(const ct_graph_t *g);
+/** Local, or for slices collective: then rank 0 gets the values. *agreed: result on all ranks,
+ * after which rank 0 may fail alone. */
+int ct__arrays_get(ct_trainer_t *t, int param, const ct__arrays_t *a, float *out, int *agreed);
+/** Local, or for slices collective: then rank 0's values are scattered. \a rc: this rank's result
+ * so far, with which slices fail on all ranks; *agreed: result on all ranks. */
+int ct__arrays_put(ct_trainer_t *t, int param, const ct__arrays_t *a, const float *in, int rc,
+                   int *agreed);
+/** Collective. Initializes parameters and buffers: rank 0's arrays, and all slices. */
+int ct__arrays_init(ct_trainer_t *t);
+
 /* ---- state.c: the last snapshot ---- */
 
 typedef struct ct__snapshot {
@@ -454,8 +517,6 @@ typedef struct ct__snapshot {
   int items;
 } ct__snapshot_t;
 
-/** Local. Initializes parameters and buffers. */
-int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
 /* ---- single_value_batchnorm.c: running statistics of batches with one value per channel ---- */
@@ -491,7 +552,9 @@ struct ct_trainer {
   ct_arena_map_t map;
   int buckets;
   /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
-  char *weight, *gradient, *buffer;
+  char *weight;   /**< float32: this rank's slices, then the weights that are whole */
+  size_t own_low; /**< bytes of these slices; 0: all weights are whole */
+  char *gradient, *buffer;
   char *reduced;       /**< reduced-precision weights, at half the offsets; NULL: none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
   int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
@@ -506,6 +569,7 @@ struct ct_trainer {
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__reduced_t reduced_state;
+  ct__slices_t slices;
   ct__qat_t rounding;
   ct__muon_t muon;
   ct__average_t average;
