@@ -176,6 +176,7 @@ static void head_loss_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_head_loss = {.size = sizeof(head_loss_t),
                                          .reduced = 1,
+                                         .low = 1,
                                          .nhwc = -1,
                                          .prepare = head_loss_prepare,
                                          .run = head_loss_run,

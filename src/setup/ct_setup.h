@@ -86,6 +86,9 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
 int ct_setup_device(ct_setup_t *s);
 /** Local.  Opens the device of this rank only. */
 int ct_setup_open_device(ct_setup_t *s);
+/** Local.  If a training has optim.place: host, opens the CPU beside the device and sets env->host.
+ * CT_ERR_USAGE: there is no other memory than that of the host. */
+int ct_setup_host(ct_setup_t *s, int threads, ct_trainer_env_t *env);
 /** Chooses the parallel strategy and opens the communicator.  Every rank has a device open. */
 int ct_setup_comm(ct_setup_t *s);
 /** Local.  Returns the number of threads of a rank: cpu.threads, or \a share, its share of the

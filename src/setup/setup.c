@@ -520,32 +520,6 @@ int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env
   return ct_setup_heads(s, env);
 }
 
-/* optim.place host: opens the CPU beside the device. */
-static int open_host(ct_setup_t *s, ct_trainer_env_t *env)
-{
-  int rc = CT_OK;
-  const ct_comm_ops_t *comm;
-  const ct_config_t *c = &s->cfg;
-  ct_dev_opts_t o = {.threads = ct_setup_threads(c, s->topo->threads)};
-  if (!env->training || c->optim.place != CT_OPTIM_ON_HOST) return CT_OK;
-  if (s->be->host_memory)
-    CT_FAIL(CT_ERR_USAGE,
-            "optim.place: host is for GPUs; with device %s the states are in host memory already: "
-            "leave it out",
-            s->be->name);
-  if (s->step_opts.strategy->rank0_deals)
-    CT_FAIL(CT_ERR_USAGE,
-            "optim.place: host needs parallel.mode ddp: with %s rank 0 makes the "
-            "update alone, and nothing overlaps with it",
-            s->step_opts.strategy->name);
-  CT_TRY(ct_builtin_backend(CT_DEVICE_CPU, &s->host, &comm));
-  CT_TRY(s->host->open(&o, &s->host_dev));
-  env->host = s->host;
-  env->host_dev = s->host_dev;
-out:
-  return rc;
-}
-
 int ct_setup_trainer(ct_setup_t *s, int training)
 {
   int rc = CT_OK;
@@ -554,7 +528,8 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   if (training) CT_TRY(ct_setup_budget(s));
   ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
-  CT_TRY_ALL(s->topo, open_host(s, &env));
+  int threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  CT_TRY_ALL(s->topo, ct_setup_host(s, threads, &env));
   if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   ct_setup_log_budget(s);

@@ -214,12 +214,14 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
     bind.keep_running = rehearsal;
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
+    ct__slices_before(t, v->plan, i);
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i, p, &messages);
     if (live && sends) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
     if (!live && sends && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
   }
+  ct__slices_settle(t);
   if (live) live = ct__step_note(t, ct__replay_look_all(t, p, n)) == CT_OK;
   if (last) return;
   d->filled |= live;

@@ -139,7 +139,7 @@ static int fetch_weights(ct_trainer_t *t, const ct__range_t *r, int64_t ranges)
 {
   int rc = CT_OK;
   for (int64_t i = 0; i < ranges; i++, r++)
-    CT_TRY(t->env.be->mem->copy(t->q, t->host.weight + r->state, t->weight + r->offset, r->bytes));
+    CT_TRY(t->env.be->mem->copy(t->q, t->host.weight + r->state, t->weight + r->weight, r->bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
   t->host.stale = 0;
 out:
@@ -217,17 +217,11 @@ void ct__host_states_keep(ct_trainer_t *t)
 
 /* ---- checkpoints ---- */
 
-/* With ZeRO-1 whole states are made of the slices, wherever these are. */
-static int lends(const ct_trainer_t *t)
-{
-  return t->host.copies && !t->env.step_opts.zero;
-}
-
 int ct__host_states_lend(ct_trainer_t *t, int s, int save)
 {
   int rc = CT_OK;
   const ct_mem_ops_t *mem = t->env.be->mem;
-  if (!lends(t)) return CT_OK;
+  if (!t->host.copies) return CT_OK;
   CT_TRY(save ? mem->copy(t->q, t->gradient, t->host.state[s], t->host.bytes)
               : mem->zero(t->q, t->gradient, t->host.bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
@@ -238,7 +232,7 @@ out:
 int ct__host_states_take_back(ct_trainer_t *t, int s)
 {
   int rc = CT_OK;
-  if (!lends(t)) return CT_OK;
+  if (!t->host.copies) return CT_OK;
   CT_TRY(t->env.be->mem->copy(t->q, t->host.state[s], t->gradient, t->host.bytes));
   CT_TRY(t->env.be->queue->sync(t->q));
 out:

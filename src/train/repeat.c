@@ -42,6 +42,11 @@ void ct__repeat_make(ct_trainer_t *t)
   if (reason) ct_log(CT_LOG_INFO, "steps are not replayed as CUDA graphs: %s", reason);
 }
 
+int ct__repeat_is_on(const ct_trainer_t *t)
+{
+  return t->repeat.on;
+}
+
 void ct__repeat_doubt(ct_trainer_t *t)
 {
   for (int i = 0; i < CT_REPEATS; i++)

@@ -44,7 +44,8 @@ nccl_tests = \
   %D%/nccl_calls.test \
   %D%/nccl_fails.test \
   %D%/nccl_inject.test \
-  %D%/nccl_train.test
+  %D%/nccl_train.test \
+  %D%/zero_slices.test
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/choices.test \
   %D%/emu/STRICT.md \
