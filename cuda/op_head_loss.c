@@ -1,4 +1,5 @@
-/* A linear layer and the cross-entropy of its outputs. Chunks of rows go one after another through
+/* A linear layer, or a 1x1 convolution over pixels with the channels last, and the cross-entropy of
+ * its outputs. Chunks of rows go one after another through
  * the products and the kernel of the loss, which leaves the gradient of the logits: in their place
  * if they have the operands' type, else beside them. Only the logits of a chunk are stored. */
 #include "cuda/dense.h"
@@ -79,8 +80,8 @@ static int head_loss_prepare(ct_op_t *op, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   size_t workspace = 0, end = 0;
   k->loss = ct_op_loss_of(d);
-  k->in = d->x.dim[d->x.ndim - 1];
-  k->out = d->y.dim[d->y.ndim - 1];
+  k->in = d->x.dim[ct_op_head_dim(d)];
+  k->out = d->y.dim[ct_op_head_dim(d)];
   k->rows = ct_shape_count(&d->x) / k->in;
   /* cuBLASLt needs aligned rows to be fast, and vocabularies such as 50257 are odd */
   k->line = d->u.head_loss.bias ? k->out : (k->out + LINE - 1) / LINE * LINE;
@@ -168,6 +169,14 @@ out:
   return rc;
 }
 
+static int head_loss_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  return d->u.loss.classes_last || d->x.ndim > 3
+             ? 1
+             : gpu__cannot(why, "the CUDA backend fuses heads of images and volumes only");
+}
+
 static void head_loss_clear(ct_op_t *op)
 {
   clear_products(&((head_loss_t *)op)->whole);
@@ -178,6 +187,7 @@ const gpu__kind_t gpu__kind_head_loss = {.size = sizeof(head_loss_t),
                                          .reduced = 1,
                                          .low = 1,
                                          .nhwc = -1,
+                                         .supports = head_loss_supports,
                                          .prepare = head_loss_prepare,
                                          .run = head_loss_run,
                                          .clear = head_loss_clear};

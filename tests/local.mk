@@ -26,7 +26,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/report.test %D%/cli/runs.test \
   %D%/cli/init.test \
-  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/messages.test \
+  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/memory.test %D%/cli/messages.test \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
@@ -41,6 +41,7 @@ shell_tests = \
   %D%/cli/bench_lr.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
+  %D%/cli/slabs.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/indices.test \
@@ -51,6 +52,7 @@ shell_tests = \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
+  %D%/conform/limits.test \
   %D%/conform/ways.test \
   %D%/faults/death.test \
   %D%/faults/disk.test \
@@ -346,6 +348,7 @@ unit_tests = \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \
   %D%/unit/t_plan_run \
+  %D%/unit/t_recompute \
   %D%/unit/t_head_loss \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
@@ -396,6 +399,7 @@ unit_tests = \
 launched_tests = \
   %D%/conform/conform_backend \
   %D%/conform/products \
+  %D%/conform/limits \
   %D%/conform/ways \
   %D%/conform/winograd \
   %D%/fuzz/fuzz_arrays \
@@ -442,13 +446,14 @@ check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
 %C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
-%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
+%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_conv_pool.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
   %D%/conform/cases.c \
   %D%/conform/cases.h \
   %D%/conform/cases_bad.c \
+  %D%/conform/cases_conv_pool.c \
   %D%/conform/cases_expr.c \
   %D%/conform/cases_loss.c \
   %D%/conform/cases_norm.c \
@@ -463,6 +468,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/draw.h \
   %D%/conform/drawn.c \
   %D%/conform/draws.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
     %D%/conform/draw_pool.c \
@@ -482,10 +488,13 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/types.c \
   %D%/conform/update.c
 %C%_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_conform_limits_SOURCES = %D%/conform/limits.c
+%C%_conform_limits_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 %C%_conform_ways_SOURCES = \
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \
   %D%/conform/draw.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
   %D%/conform/draw_pool.c \

@@ -187,7 +187,7 @@ static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
   int rc = CT_OK;
   ct_memory_t m;
   ct_setup_measure(s);
-  CT_TRY(ct_setup_choose(s));
+  CT_TRY(ct_setup_choose(s, &m.budget));
   CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
   int states;
   (void)ct_optim_rule(&s->cfg.optim, &states);

@@ -229,6 +229,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_if_any(t, "(outputs, not stored: fused with the loss)", m->logits));
+  CT_TRY(add_if_any(t, "(convolutions, not stored: pooled in slabs)", m->slabs));
   if (m->unfused[0])
     CT_TRY(ct_str_add(t, "  %-46s %s\n", "(outputs, stored: not fused with the loss)", m->unfused));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
@@ -286,7 +287,7 @@ out:
 static int add_point(ct_setup_t *s, size_t bytes, ct_budget_t *b, ct_str_t *t)
 {
   int rc = CT_OK;
-  char budget[32] = "none", peak[32];
+  char budget[32] = "none", peak[32], text[200];
   ct_memory_t m;
   s->memory = bytes ? bytes : (size_t)1 << 60;
   CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
@@ -297,8 +298,7 @@ static int add_point(ct_setup_t *s, size_t bytes, ct_budget_t *b, ct_str_t *t)
                       short_bytes(ct_budget_peak(b, 0), peak), b->again, b->launches,
                       1e-9 * b->flops, 100 * b->share, 1e3 * b->seconds * (1 + b->share)));
   else
-    CT_TRY(ct_str_add(t, "  %-10s cannot be met: the least is %s\n", budget,
-                      short_bytes(b->least, peak)));
+    CT_TRY(ct_str_add(t, "  %-10s %s\n", budget, ct_budget_text(b, text, sizeof text)));
 out:
   return rc;
 }
@@ -392,7 +392,7 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   CT_TRY(ct_graph_summary(s.graph, &text));
   CT_TRY(ct_setup_open_device(&s));
   ct_setup_measure(&s);
-  CT_TRY(ct_setup_choose(&s));
+  CT_TRY(ct_setup_choose(&s, &memory.budget));
   CT_TRY(summary_describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_memory(&s, &memory, residency, &residencies));
   CT_TRY(add_residency(&s, residency, residencies, &text));

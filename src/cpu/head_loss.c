@@ -1,4 +1,5 @@
-/* A linear layer and the cross-entropy of its outputs, without all logits in memory.
+/* A linear layer and the cross-entropy of its outputs, without all logits in memory.  Convolutions
+ * over pixels: head_pixels.c.
  *
  * Rows of x are processed in chunks, and for each chunk the classes in blocks:
  *
@@ -12,13 +13,14 @@
  * chunks, blocks and groups depend on the op alone, so results do not depend on threads. */
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_int.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/kern/loops.h"
-#include "cpu/kern/loss_rows.h"
+#include "cpu/head_pixels.h"
 #include "cpu/kinds.h"
 
 enum {
@@ -144,28 +146,13 @@ static void finish_row(const chunk_t *c, int64_t r)
 
 /* ---- 3. gradients ---- */
 
-/* Counts the logits of a block that rank before the label's. */
-static int32_t count_ahead(const row_t *row, int64_t first, int64_t n, const float *x)
-{
-  int32_t ahead = 0;
-  float own = row->aims.own[0];
-  int64_t before = row->aims.label[0] - first;
-  before = before < 0 ? 0 : before > n ? n : before;
-  for (int64_t j = 0; j < before; j++)
-    ahead += !(x[j] < own);
-  for (int64_t j = before; j < n; j++)
-    ahead += !(x[j] <= own);
-  if (isnan(own) && before < n && row->aims.label[0] == first + before) ahead--;
-  return ahead;
-}
-
 static void block_ahead(const chunk_t *c, int64_t b)
 {
   const row_t *row = place(c, c->k->at.row);
   int32_t *ahead = (int32_t *)place(c, c->k->at.ahead) + b * c->k->chunk;
   for (int64_t r = 0; r < c->rows; r++)
-    ahead[r] = row[r].aims.n ? count_ahead(&row[r], b * BLOCK, block_size(c->k, b),
-                                           logits_of(c, b) + r * BLOCK)
+    ahead[r] = row[r].aims.n ? cpu__row_ahead(&row[r].aims, b * BLOCK, block_size(c->k, b),
+                                              logits_of(c, b) + r * BLOCK)
                              : 0;
 }
 
@@ -367,8 +354,40 @@ static int head_loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__head_loss = {.size = sizeof(head_loss_t),
+/* ---- either kind of head ---- */
+
+typedef union head {
+  head_loss_t rows;
+  cpu__head_pixels_t pixels;
+} head_t;
+
+static ct_layout_t head_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return d->u.loss.classes_last ? CT_PLAIN : d->x.layout;
+}
+
+static int head_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  if (head_wants(dev, d) == d->x.layout) return 1;
+  snprintf(why, 128, "the CPU backend does this in the plain layout only");
+  return 0;
+}
+
+static int head_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  return op->desc.u.loss.classes_last ? head_loss_prepare(op, like, info)
+                                      : cpu__head_pixels_prepare(op, info);
+}
+
+static int head_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  return op->desc.u.loss.classes_last ? head_loss_run(op, a) : cpu__head_pixels_run(op, a);
+}
+
+const cpu__op_kind_t cpu__head_loss = {.size = sizeof(head_t),
                                        .bf16 = 1,
-                                       .plain = 1,
-                                       .prepare = head_loss_prepare,
-                                       .run = head_loss_run};
+                                       .wants = head_wants,
+                                       .supports = head_supports,
+                                       .prepare = head_prepare,
+                                       .run = head_run};

@@ -1,10 +1,11 @@
 /** \file ct_plan.h  Plans: a model compiled to ops in order, with all memory assigned.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not).  It then runs without decisions or
- * allocations.  Eight compiler passes make it, one file each:
+ * allocations.  Nine compiler passes make it, one file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
  *   fuse.c      chains of elementwise ops become one                                 (pure)
+ *   slabs.c     large convolutions with their pooling become one op in slabs         (device)
  *   cache.c     caches of keys and values, for decoding                              (pure)
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
@@ -142,6 +143,8 @@ typedef struct ct_plan_opts {
   int64_t cache;        /**< inference: elements of a sequence that the caches of keys and values
                              hold, which a run continues from ct_bind_t.position on; 0: no caches */
   int only_cache;       /**< 1: computes nothing but the contents of the caches */
+  double slab_mb;       /**< a convolution whose output is larger than so many MiB per sample is one
+                             op with its pooling (slabs.c); 0: never */
   int bytes;            /**< 1: the input is uint8, and an op converts it to floats */
   int channels_last;    /**< 1: the uint8 input is in CT_NHWC */
   int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late
@@ -189,8 +192,8 @@ typedef struct ct_plan {
   int input;       /**< value of the network's input */
   int logits;      /**< value of the first output, or of the first that is computed; -1: none */
   int output[CT_OUTPUTS]; /**< values of the outputs, plain float32; -1: it is not computed */
-  char unfused[128]; /**< why the last layer, linear over places, and its loss are two ops; "": they
-                          are one, or it is no such layer */
+  char unfused[128]; /**< why the last layer, linear over places or a 1x1 convolution, and its loss
+                          are two ops; "": they are one, or it is no such layer */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   ct_late_rows_t late[CT_LATE_MAX];
@@ -221,9 +224,9 @@ void ct_plan_free(ct_plan_t *p);
  * arena_bytes, at the least modelled time: values that are only kept for backward are dropped after
  * their last reader in forward, and made again by a further forward launch just before backward
  * reads them.  The results have the same bits.  It starts from the plan without a limit each time,
- * which SIZE_MAX restores; p->again says what was done.  Buckets (ct_buckets_make()) have to be made
- * after it, since launches move.
- * CT_ERR_NOMEM: the limit cannot be met; the message says what can, and the plan is as it was. */
+ * which SIZE_MAX restores; p->again says what was done.  Launches move: make buckets after it
+ * (ct_buckets_make()).  CT_ERR_NOMEM: the limit cannot be met; the message says the least that can,
+ * and the plan is as it was. */
 int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
@@ -242,8 +245,8 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 /** Pure.  Returns the least memory traffic of launch \a i in bytes: each operand once, where
  * parameters are read by forward and backward data and written by backward to parameters. */
 double ct_plan_launch_bytes(const ct_plan_t *p, int i);
-/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches: the
- * rates are those of a typical device of the backend. */
+/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches:
+ * the rates are those of a typical device of the backend. */
 double ct_plan_launch_seconds(const ct_plan_t *p, int i);
 
 /** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all

@@ -22,17 +22,8 @@ static void life_times(ct_plan_t *p)
     p->value[i].first = p->value[i].last = p->value[i].same_as = -1;
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
-    const int all[] = {w->x,
-                       w->x2,
-                       w->x3,
-                       w->y,
-                       w->dy,
-                       w->dy2,
-                       w->dx,
-                       w->dx2,
-                       w->dx3,
-                       w->dx_add,
-                       w->saved};
+    const int all[] = {w->x,  w->x2,  w->x3,  w->y,      w->dy,   w->dy2,
+                       w->dx, w->dx2, w->dx3, w->dx_add, w->saved};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
       touch(p, all[k], i);
     for (int k = 0; k < CT_OP_PARAMS; k++)

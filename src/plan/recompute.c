@@ -23,24 +23,24 @@ typedef struct search {
   ct_plan_t *p;
   const ct_plan_launch_t *base; /* the unlimited plan */
   int n, values;
-  char *drop;               /* per launch; the set */
-  char *can;                /* per launch: it can be dropped */
-  char *banned;             /* per launch: dropping it has raised the peak */
-  char *held;               /* per launch: it is kept, whatever it costs */
-  char *lowest;             /* per launch: the best set so far */
-  char *mark;               /* per launch: to be dropped together */
-  int *order;               /* of launches */
-  int *rerun;               /* per launch: it is made again in the current plan */
-  double *seconds;          /* per launch */
-  int *maker;               /* per value: the launch that makes it, if it can be dropped; -1 */
-  int *renewed;             /* per value: what replaces it in backward; -1: itself */
-  int *forth, *back, *last; /* per value: last launch of forward, first of backward and last of
- all that access it */
-  int64_t *live;            /* per launch of the current plan: change of the bytes alive */
-  int64_t peak;             /* of the current plan */
-  int where;                /* the launch of the unlimited plan there */
-  int64_t *load; /* per launch of the unlimited plan: largest sum at it and what is made for it */
-  int at;        /* launch at which it is reached */
+  char *drop;        /* per launch; the set */
+  char *can;         /* per launch: it can be dropped */
+  char *banned;      /* per launch: dropping it has raised the peak */
+  char *held;        /* per launch: it is kept, whatever it costs */
+  char *lowest;      /* per launch: the best set so far */
+  char *mark;        /* per launch: to be dropped together */
+  int *order;        /* of launches */
+  int *rerun;        /* per launch: it is made again in the current plan */
+  double *seconds;   /* per launch */
+  int *maker;        /* per value: the launch that makes it, if it can be dropped; -1 */
+  int *renewed;      /* per value: what replaces it in backward; -1: itself */
+  int *forth, *back; /* per value: the last launch of forward and the first of backward that
+                               read it */
+  int *last;         /* per value: the last launch that accesses it */
+  int64_t *live;     /* per launch of the current plan: change of the bytes alive */
+  int64_t *load;     /* per launch: most bytes alive at it, or while inputs are made for it */
+  int64_t peak;      /* most bytes alive in the current plan */
+  int at, where;     /* the launch of the current, of the unlimited plan there */
 } search_t;
 
 /* The bytes freed at the peak, and the time that it costs. */
@@ -161,9 +161,9 @@ static double worth(const gain_t *g)
   return g->bytes > 0 ? (double)g->bytes / (g->seconds + 1e-12) : 0;
 }
 
-/* Adds what it takes to run launch \a m again at \a when: marks the launches that have to be dropped
- * for it, and takes off the bytes of inputs that have to stay. */
-static void need(search_t *s, int m, int when, gain_t *g)
+/* Adds what it takes to run launch  m again: marks the launches that have to be dropped for it,
+ * and takes off the bytes of inputs that have to stay. */
+static void need(search_t *s, int m, gain_t *g)
 {
   const ct_plan_launch_t *w = &s->base[m];
   const int in[] = {w->x, w->x2, w->x3};
@@ -175,7 +175,7 @@ static void need(search_t *s, int m, int when, gain_t *g)
     int made = s->maker[v];
     if (made >= 0 && (s->drop[made] || s->mark[made])) continue;
     if (made >= 0 && !s->banned[made] && !s->held[made])
-      need(s, made, when, g);
+      need(s, made, g);
     else
       g->bytes -= size_of(s, v);
   }
@@ -194,7 +194,7 @@ static gain_t consider(search_t *s, int m)
   int saved = w->saved >= 0 && s->maker[w->saved] == m ? w->saved : -1;
   gain_t g = {.bytes = freed(s, w->y) + freed(s, saved)};
   memset(s->mark, 0, (size_t)s->n);
-  if (g.bytes) need(s, m, 0, &g);
+  if (g.bytes) need(s, m, &g);
   return g;
 }
 
@@ -490,7 +490,7 @@ int ct_plan_limit(ct_plan_t *p, size_t arena_bytes)
   CT_TRY(before ? CT_OK : CT_ERR_NOMEM);
   memcpy(before, p->unlimited.dropped, (size_t)p->unlimited.launches);
   CT_TRY(search_make(&s, p));
-  rc = meet_somehow(&s, arena_bytes);
+  rc = meet_somehow(&s, arena_bytes < p->again.most ? arena_bytes : SIZE_MAX);
   if (rc != CT_OK) {
     memcpy(s.drop, before, (size_t)s.n);
     evaluate(&s);

@@ -1,78 +1,16 @@
-/* The memory budget of the ranks (train.memory) before a trainer exists: resolves `auto`, chooses
- * the batch of `data.batch_per_rank: auto`, and makes the batches of evaluations smaller if they do
- * not fit.  What the activations may use is decided in train/budget.c. */
+/* Creates the trainer within the memory budget of the ranks (train.memory): chooses the batch of
+ * `data.batch_per_rank: auto`, and makes the batches of evaluations smaller if they do not fit.
+ * train/budget.c decides how much activations may use. */
 #include "setup/ct_setup.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_log.h"
 #include "base/ct_mem.h"
-
-/* ---- the budget in bytes ---- */
-
-/* Part of the free memory that `auto` leaves to others: the page cache of the data files, and what
- * else runs on the node or card. */
-static const double auto_margin = 0.1;
-
-static int64_t least_of(int64_t a, int64_t b)
-{
-  return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
-/* Returns this rank's share of what is free, with what the process uses already. */
-static size_t free_share(const ct_setup_t *s)
-{
-  char why[128];
-  ct_machine_t m;
-  size_t ranks = (size_t)s->topo->local_size, left = s->be->mem->avail(s->dev);
-  if (!s->be->host_memory) {
-    int cards = s->be->probe(why);
-    ranks =
-        s->cfg.parallel.share_gpu && cards > 0 ? (ranks + (size_t)cards - 1) / (size_t)cards : 1;
-    return left == SIZE_MAX ? 0 : s->used + (size_t)((1 - auto_margin) * (double)left) / ranks;
-  }
-  ct_machine_read(&m, 0);
-  int64_t node = m.memory_free < 0 ? -1 : m.memory_free + (int64_t)(ranks * s->used);
-  int64_t have = least_of(node, m.memory_limit == CT_NO_LIMIT ? -1 : m.memory_limit);
-  return have < 0 ? 0 : (size_t)((1 - auto_margin) * (double)have) / ranks;
-}
-
-void ct_setup_measure(ct_setup_t *s)
-{
-  ct_mem_trim();
-  s->used = s->be->mem->used(s->dev);
-  s->memory = 0;
-  if (!s->step_opts.memory) return;
-  s->memory = s->step_opts.memory == CT_MEMORY_AUTO ? free_share(s) : s->step_opts.memory;
-}
-
-static size_t eval_bytes(const ct_setup_t *s, const ct_dataset_t *d, int64_t n)
-{
-  size_t outputs = 0;
-  for (int k = 0; k < ct_graph_outputs(s->graph); k++)
-    outputs += (size_t)ct_shape_sample(&s->graph->layer[ct_graph_output(s->graph, k)].out);
-  if (d->info.tokens) outputs = 0; /* their outputs are not read */
-  return ct_feed_bytes(d, n, (int)s->cfg.data.workers, 0) + (size_t)n * outputs * sizeof(float);
-}
-
-void ct_setup_spend(const ct_setup_t *s, ct_trainer_env_t *env)
-{
-  const ct_data_opts_t *o = &s->cfg.data;
-  size_t of_set = 0, cache = s->data.info.layout.cache_bytes + s->val.info.layout.cache_bytes;
-  int64_t n =
-      s->step_opts.strategy->rank0_deals ? (int64_t)env->max_batch * s->topo->size : env->max_batch;
-  if (env->max_eval) of_set = eval_bytes(s, &s->val, env->max_eval);
-  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
-    cache += s->set[i].info.layout.cache_bytes;
-  env->memory = s->memory;
-  env->used = s->used;
-  env->saves = s->topo->rank == 0;
-  if (s->be->host_memory)
-    env->beside = ct_feed_bytes(&s->data, n, (int)o->workers, 0) + of_set + cache;
-}
 
 /* ---- the batch ---- */
 
@@ -161,23 +99,17 @@ static void log_rate(const ct_setup_t *s, int64_t n)
 static int choose_batch(ct_setup_t *s)
 {
   int rc = CT_OK;
-  int64_t fits, most = s->data.info.samples / s->topo->size, step;
+  int64_t fits, most = s->data.info.samples / s->topo->size;
   ct_memory_t m;
-  char text[32], least[32];
   ct_heartbeat_at("choosing the batch (data.batch_per_rank: auto)", -1);
   CT_TRY(search(s, most > 0 ? most : 1, &fits));
-  if (!fits) {
-    rc = batch_fits(s, s->step_opts.micro_batches > 1 ? s->step_opts.micro_batches : 1, &m);
-    if (rc < 0) goto out;
-    CT_FAIL(CT_ERR_USAGE,
-            "%s: data.batch_per_rank is auto, but train.memory, %s, does not suffice for the "
-            "smallest batch of a rank, which needs %s, or %s with recomputation",
-            s->cfg.where, ct_text_bytes((double)s->memory, text, sizeof text),
-            ct_text_bytes((double)ct_budget_peak(&m.budget, 1), (char[32]){0}, 32),
-            ct_text_bytes((double)m.budget.least, least, sizeof least));
+  if (!fits) { /* the smallest batch, within the budget but for more time */
+    s->cfg.data.batch = s->step_opts.micro_batches * s->topo->size;
+    CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
+    CT_TRY(ct_budget_check(&m.budget));
+    fits = s->step_opts.micro_batches;
   }
-  step = grain(fits);
-  fits = fits == most ? fits : fits / step * step;
+  if (fits < most) fits -= fits % grain(fits);
   CT_TRY(ct_config_take_batch(&s->cfg, fits * s->topo->size));
   log_rate(s, fits);
 out:
@@ -185,13 +117,14 @@ out:
 }
 
 /* Results of an evaluation do not depend on the size of its batches. */
-static int choose_eval_batch(ct_setup_t *s)
+static int choose_eval_batch(ct_setup_t *s, ct_budget_t *out)
 {
   int rc = CT_OK;
   ct_memory_t m;
   int64_t before = s->cfg.data.eval_batch;
   for (int tries = 0; tries < 4; tries++) {
     CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
+    *out = m.budget;
     if (!m.budget.met || m.budget.evaluation >= m.samples[0]) break;
     int n = m.budget.evaluation > 1 ? m.budget.evaluation : 1;
     s->cfg.data.eval_batch = (int64_t)n * s->topo->size;
@@ -205,11 +138,11 @@ out:
   return rc;
 }
 
-int ct_setup_choose(ct_setup_t *s)
+int ct_setup_choose(ct_setup_t *s, ct_budget_t *out)
 {
   int rc = CT_OK;
   if (s->cfg.data.batch_per_rank == CT_BATCH_AUTO) CT_TRY(choose_batch(s));
-  if (s->memory && s->val.info.samples) CT_TRY(choose_eval_batch(s));
+  if (s->memory) CT_TRY(choose_eval_batch(s, out));
 out:
   return rc;
 }
@@ -221,13 +154,16 @@ static int choose_for_all(ct_setup_t *s, const double tightest[2])
   size_t memory = s->memory, used = s->used;
   s->memory = (size_t)-tightest[0];
   s->used = (size_t)tightest[1];
-  int rc = ct_setup_choose(s);
+  ct_budget_t b = {0};
+  int rc = ct_setup_choose(s, &b);
+  if (rc == CT_OK) rc = ct_budget_check(&b);
   s->memory = memory;
   s->used = used;
   return rc;
 }
 
-int ct_setup_budget(ct_setup_t *s)
+/* Collective.  Both on all ranks, with the same batches. */
+static int budget_open(ct_setup_t *s)
 {
   int rc = CT_OK;
   ct_setup_measure(s);
@@ -250,11 +186,29 @@ out:
   return rc;
 }
 
-void ct_setup_log_budget(const ct_setup_t *s)
+static void log_budget(const ct_setup_t *s)
 {
   char text[200], bytes[32];
   const ct_budget_t *b = ct_trainer_budget(s->trainer);
   if (b->bytes)
     ct_log(CT_LOG_INFO, "train.memory %s: %s", ct_text_bytes((double)b->bytes, bytes, sizeof bytes),
            ct_budget_text(b, text, sizeof text));
+}
+
+int ct_setup_trainer(ct_setup_t *s, int training)
+{
+  int rc = CT_OK;
+  double begin = ct_clock();
+  ct_trainer_env_t env;
+  if (training) CT_TRY(budget_open(s));
+  ct_heartbeat_at("making the plan", -1);
+  CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
+  int threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  CT_TRY_ALL(s->topo, ct_setup_host(s, threads, &env));
+  if (training) ct_setup_log_messages(s);
+  CT_TRY(ct_trainer_create(&env, &s->trainer));
+  log_budget(s);
+  s->plan_s = ct_clock() - begin;
+out:
+  return rc;
 }

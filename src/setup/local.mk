@@ -26,6 +26,7 @@ libctrain_a_SOURCES += \
   %D%/import.c \
   %D%/init.c \
   %D%/losses.c \
+  %D%/memory.c \
   %D%/place_weights.c \
   %D%/model_file.c \
   %D%/model_numbers.c \

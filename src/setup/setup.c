@@ -520,24 +520,6 @@ int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env
   return ct_setup_heads(s, env);
 }
 
-int ct_setup_trainer(ct_setup_t *s, int training)
-{
-  int rc = CT_OK;
-  double begin = ct_clock();
-  ct_trainer_env_t env;
-  if (training) CT_TRY(ct_setup_budget(s));
-  ct_heartbeat_at("making the plan", -1);
-  CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
-  int threads = ct_setup_threads(&s->cfg, s->topo->threads);
-  CT_TRY_ALL(s->topo, ct_setup_host(s, threads, &env));
-  if (training) ct_setup_log_messages(s);
-  CT_TRY(ct_trainer_create(&env, &s->trainer));
-  ct_setup_log_budget(s);
-  s->plan_s = ct_clock() - begin;
-out:
-  return rc;
-}
-
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies)
 {
   int rc = CT_OK;

@@ -108,26 +108,38 @@ int ct__budget_limit(ct_budget_t *b, ct_plan_t *p)
   return rc == CT_ERR_NOMEM ? CT_OK : rc;
 }
 
-int ct__budget_check(const ct_budget_t *b, const ct_plan_t *p)
+/* Rounded up, in the notation of train.memory. */
+static const char *least_text(size_t bytes, char buf[32])
+{
+  snprintf(buf, 32, "%zuM", (bytes + (1 << 20) - 1) >> 20);
+  return buf;
+}
+
+int ct_budget_check(const ct_budget_t *b)
 {
   int rc = CT_OK;
-  char budget[32], least[32], taken[32], of[32];
-  if (!b->bytes || p->arena_bytes <= b->most) return CT_OK;
-  ct_text_bytes((double)b->bytes, budget, sizeof budget);
-  ct_text_bytes((double)budget_taken(b), taken, sizeof taken);
-  ct_text_bytes((double)(p->o.training ? p->again.least : p->arena_bytes), of, sizeof of);
-  ct_text_bytes((double)b->least, least, sizeof least);
-  if (p->o.training)
-    CT_FAIL(CT_ERR_NOMEM,
-            "train.memory is %s, but a rank needs at least %s: %s besides activations, and "
-            "activations of %s for %d samples at a time: raise it, lower data.batch, or split the "
-            "local batch with train.accumulate",
-            budget, least, taken, of, p->o.n);
+  char budget[32], least[32], taken[32];
+  if (!b->bytes || b->met) return CT_OK;
   CT_FAIL(
       CT_ERR_NOMEM,
-      "train.memory is %s, but an evaluation of %d samples at a time needs %s besides %s: lower "
-      "data.eval_batch",
-      budget, p->o.n, of, taken);
+      "train.memory is %s, but a rank needs at least %s, of which %s are not activations: raise "
+      "it, lower data.batch, or split the local batch with train.accumulate",
+      ct_text_bytes((double)b->bytes, budget, sizeof budget), least_text(b->least, least),
+      ct_text_bytes((double)budget_taken(b), taken, sizeof taken));
+out:
+  return rc;
+}
+
+int ct__budget_check(const ct_budget_t *b, const ct_plan_t *p)
+{
+  int rc = ct_budget_check(b);
+  char budget[32], need[32];
+  if (rc != CT_OK || !b->bytes || p->arena_bytes <= b->most) return rc;
+  CT_FAIL(CT_ERR_NOMEM,
+          "train.memory is %s, but an evaluation of %d samples at a time needs %s: lower "
+          "data.eval_batch",
+          ct_text_bytes((double)b->bytes, budget, sizeof budget), p->o.n,
+          ct_text_bytes((double)(budget_taken(b) + p->arena_bytes), need, sizeof need));
 out:
   return rc;
 }
@@ -137,15 +149,14 @@ const char *ct_budget_text(const ct_budget_t *b, char *buf, size_t cap)
   char now[32], whole[32];
   ct_text_bytes((double)ct_budget_peak(b, 0), now, sizeof now);
   ct_text_bytes((double)ct_budget_peak(b, 1), whole, sizeof whole);
-  if (!b->met) {
-    ct_text_bytes((double)b->least, now, sizeof now);
-    snprintf(buf, cap, "cannot be met: the least is %s (%s without recomputation)", now, whole);
-  } else if (b->again) {
-    snprintf(buf, cap, "recomputes %d of %d launches: %s instead of %s, about +%.3g%% time",
+  if (!b->met)
+    snprintf(buf, cap, "cannot be met: the least is %s (%s without recomputation)",
+             least_text(b->least, now), whole);
+  else if (b->again)
+    snprintf(buf, cap, "recomputes %d of %d launches: %s instead of %s, about +%.2g%% time",
              b->again, b->launches, now, whole, 100 * b->share);
-  } else {
+  else
     snprintf(buf, cap, "fits without recomputation: %s", whole);
-  }
   return buf;
 }
 

@@ -36,8 +36,8 @@ typedef enum {
   CT_BUDGET_PROCESS,    /**< in use before the trainer is made: program, libraries, open data; on a
                              GPU what libraries hold on the card */
   CT_BUDGET_ARRAYS,     /**< parameters, gradients, states: what does not depend on plans */
-  CT_BUDGET_NEIGHBOURS, /**< on a CPU: gradients of the other ranks of the node, in shared memory, of
-                             which this rank sums a part */
+  CT_BUDGET_NEIGHBOURS, /**< on a CPU: gradients of the other ranks of the node, in shared memory,
+                             of which this rank sums a part */
   CT_BUDGET_CHECKPOINT, /**< on a CPU: the copy of the state that rank 0 writes */
   CT_BUDGET_FEED,       /**< on a CPU: batches, decoded samples, outputs of an evaluation */
   CT_BUDGET_SCRATCH,    /**< workspace of the largest plan */
@@ -69,6 +69,7 @@ typedef struct ct_memory {
   unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */
   size_t logits;     /**< of a batch, which the first plan of training does not store because its
                           last layer and the loss are one op; 0: they are two */
+  size_t slabs;      /**< likewise: outputs of convolutions that are one op with their pooling */
   char unfused[128]; /**< why they are two; "": the last layer is none that could be fused */
 } ct_memory_t;
 
@@ -93,6 +94,8 @@ enum { CT_RESIDENCIES = 8 };
 /** Pure. Returns the memory that the process of the rank uses at its peak, in bytes; \a whole:
  * without recomputation. */
 size_t ct_budget_peak(const ct_budget_t *b, int whole);
+/** Local. CT_ERR_NOMEM: the budget cannot be met; the message says the least. */
+int ct_budget_check(const ct_budget_t *b);
 /** Pure. Writes what the budget does: "recomputes 23 of 161 launches: 6.1 GiB instead of 9.8 GiB,
  * about +4% time". Returns buf. */
 const char *ct_budget_text(const ct_budget_t *b, char *buf, size_t cap);

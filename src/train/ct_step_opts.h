@@ -6,7 +6,7 @@
 #include "train/ct_strategies.h"
 
 #define CT_MEMORY_AUTO SIZE_MAX /**< train.memory: auto */
-#define CT_SYNC_NODE (-1) /**< SyncBN over the ranks of a node */
+#define CT_SYNC_NODE   (-1)     /**< SyncBN over the ranks of a node */
 
 /** Sections `parallel` and `train` in the form that the trainer uses. */
 typedef struct ct_step_opts {
@@ -19,6 +19,7 @@ typedef struct ct_step_opts {
   double clip_p;      /**< p of the norm; infinity: maximum norm */
   double clip_value;  /**< 0: off */
   int zero;
+  double slab_mb;                /**< ct_plan_opts_t.slab_mb */
   int late_rows;                 /**< 1: ct_parallel_opts_t.tied_rows */
   int qat;                       /**< 1: forward passes use weights rounded to int8 steps */
   int lag;                       /**< ct_trainer_lag() where the host need not wait */

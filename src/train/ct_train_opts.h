@@ -39,8 +39,9 @@ typedef struct ct_train_opts {
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
-  int64_t lag;           /**< steps begun before the result of an earlier one is read; 0, 1 */
-  int qat;               /**< quantization-aware training (int8) */
+  int64_t lag;    /**< steps begun before the result of an earlier one is read; 0, 1 */
+  double slab_mb; /**< output of a convolution per sample from which slabs are used; 0: never */
+  int qat;        /**< quantization-aware training (int8) */
   int64_t replay_every;  /**< steps; 0: never */
   double ema;            /**< decay of the averaged weights; 0: off */
   ct_yaml_t *early_stop; /**< owned; NULL: off; parsed by ct_early_stop_read() */

@@ -172,6 +172,7 @@ int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *
 typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
+  int again; /**< 1: in backward, to make a dropped value once more */
   const char *algorithm;
   double scratch; /**< bytes of workspace of the op, in any pass */
   double seconds;

@@ -60,6 +60,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                        .inference = e->inference,
                        .quant = training ? NULL : e->quant,
                        .compute = e->step_opts.compute,
+                       .slab_mb = e->step_opts.slab_mb,
                        .sync_bn = e->training && statistics(e) > 0,
                        .slices = ct__memory_sliced(e),
                        .bytes = bytes != NULL,
@@ -330,13 +331,18 @@ static unsigned types_of(const ct_plan_t *p)
   return types;
 }
 
-/* Notes if the head and its loss are one op. */
-static void note_head(const ct_plan_t *p, ct_memory_t *out)
+/* Notes what is not stored: outputs of convolutions in slabs, and of a head that is one op with its
+ * loss. */
+static void note_unstored(const ct_plan_t *p, ct_memory_t *out)
 {
   memcpy(out->unfused, p->unfused, sizeof out->unfused);
-  for (int i = 0; i < p->ops; i++)
-    if (p->op[i].desc.kind == CT_OP_HEAD_LOSS)
-      out->logits = (size_t)ct_shape_count(&p->op[i].desc.y) * sizeof(float);
+  for (int i = 0; i < p->ops; i++) {
+    const ct_op_desc_t *d = &p->op[i].desc;
+    if (d->kind == CT_OP_HEAD_LOSS) out->logits = (size_t)ct_shape_count(&d->y) * sizeof(float);
+    if (d->kind != CT_OP_CONV_POOL) continue;
+    ct_op_desc_t conv = ct_conv_pool_part(d, CT_OP_CONV);
+    out->slabs += ct_shape_bytes(&conv.y);
+  }
 }
 
 /* Adds all that does not depend on the plans but the first one. */
@@ -377,7 +383,7 @@ static int add_plan(memory_sum_t *a, int n, int training)
   if (n > a->out->samples[training]) a->out->samples[training] = n;
   if (!a->first) {
     a->out->activation_types = types_of(p);
-    note_head(p, a->out);
+    note_unstored(p, a->out);
     a->first = p;
     p = NULL;
   }
@@ -437,12 +443,4 @@ int ct_trainer_first_plan(const ct_trainer_env_t *env, ct_plan_t **out)
 {
   ct_plan_opts_t o = ct__memory_plan_opts(env, ct__memory_first(env), env->training);
   return ct_plan_make(env->graph, env->be, env->dev, &o, NULL, out);
-}
-
-size_t ct_memory_total(const ct_memory_t *m)
-{
-  size_t sum = 0;
-  for (int k = 0; k < CT_MEMORY_COUNT; k++)
-    sum += m->bytes[k];
-  return sum;
 }

@@ -82,6 +82,11 @@ const ct_opt_t ct_train_rows[] = {
                "difference in any bit of the gradients ends the run with an error that names rank, "
                "host, tensor and step (silent data corruption); adds 100/replay_every percent of "
                "time; 0: off"),
+    CT_OPT_DOUBLE(
+        ct_train_opts_t, slab_mb, "512", 0, 1e9,
+        "a convolution whose output has more than this many MB per sample, in float32, is "
+        "computed with its activation and pooling in slabs of depth (images: of height), so "
+        "that the output is never stored as a whole; 0: never; not with qat"),
     CT_OPT_BOOL(ct_train_opts_t, qat, "false",
                 "quantization-aware training: weights and activations are rounded as by "
                 "`quantize`, with straight-through gradients"),

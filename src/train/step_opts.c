@@ -114,6 +114,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
                           .clip_norm = t->clip_norm,
                           .clip_value = t->clip_value,
                           .zero = (int)p->zero,
+                          .slab_mb = t->qat ? 0 : t->slab_mb,
                           .late_rows = p->tied_rows,
                           .ema = t->ema,
                           .lag = (int)t->lag,

@@ -78,7 +78,7 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 static int is_chain(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION ||
-         d->kind == CT_OP_SDPA || d->kind == CT_OP_HEAD_LOSS;
+         d->kind == CT_OP_SDPA || d->kind == CT_OP_HEAD_LOSS || d->kind == CT_OP_CONV_POOL;
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
 }
 

@@ -115,6 +115,17 @@ out:
   return rc;
 }
 
+/* Sets the format of the weights if it is not for the algorithm to choose. */
+static int fix_weights(cpu__passes_op_t *op, const ct_op_desc_t *d, const ct_op_t *like)
+{
+  int64_t dims[CT_MAX_DIMS] = {d->y.dim[1], d->x.dim[1]};
+  if (like) return cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]);
+  if (d->kind != CT_OP_CONV || !d->u.conv.plain) return CT_OK;
+  for (int i = 2; i < d->x.ndim; i++)
+    dims[i] = d->u.conv.kernel[i - 2];
+  return cpu__md_typed(CT_F32, d->x.ndim, dims, CT_PLAIN, &op->md[CPU__W]);
+}
+
 int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layouts_t at,
                            const ct_op_desc_t *d, const ct_op_t *like, ct_op_info_t *info)
 {
@@ -124,7 +135,7 @@ int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layout
   op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
-  if (like) CT_TRY(cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
+  CT_TRY(fix_weights(op, d, like));
   for (int i = 0; i < CPU__PASSES; i++)
     if (costs->passes >> i & 1) CT_TRY(add_pass(op, costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
