@@ -1,6 +1,6 @@
 /** \file muon.h  Part of trainer.h: directions of matrices. */
 #ifndef CT_TRAINER_PRIVATE_H
-#error "include train/trainer.h"
+#  error "include train/trainer.h"
 #endif
 
 /* ---- muon.c: directions of matrices for optim.kind muon ---- */

@@ -99,7 +99,7 @@ typedef struct run {
   int low;   /* the device wants low weights */
   double ema;
   int qat;
-  int host; /* the states are in host memory */
+  int host;   /* the states are in host memory */
   int budget; /* 1: half of what recomputation can save must be saved */
 } run_t;
 
