@@ -17,7 +17,9 @@ int ct__comm_slice_open(ct_comm_t *c)
   const ct_topo_t *t = c->t;
   c->slice_number = ct_mem_array(t->size, sizeof *c->slice_number, "the slices of the ranks");
   c->request = ct_mem_array(t->size, sizeof *c->request, "messages of the ranks");
-  CT_TRY_ALL(t, c->slice_number && c->request ? CT_OK : CT_ERR_NOMEM);
+  c->counts[0] = ct_mem_array(2 * (int64_t)t->size, sizeof **c->counts, "slices of the ranks");
+  c->spare_counts = c->counts[0] != NULL; /* more if several gathers are open */
+  CT_TRY_ALL(t, c->slice_number && c->request && c->spare_counts ? CT_OK : CT_ERR_NOMEM);
   c->slice_number[t->rank] =
       ct__window_sharing(c->window) ? t->local_rank * t->nodes + t->node_index : t->rank;
   if (t->size > 1)
