@@ -240,7 +240,8 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
                    bytes[CT_MEMORY_GRADIENTS] + bytes[CT_MEMORY_PARTIAL_SUMS] +
                        bytes[CT_MEMORY_LATE_ROWS]));
   CT_TRY(add_bytes(t, "optimizer states", bytes[CT_MEMORY_STATES]));
-  CT_TRY(add_if_any(t, "whole states, for a checkpoint", bytes[CT_MEMORY_WHOLE_STATES]));
+  CT_TRY(add_if_any(t, "(states and weights in host memory)", m->on_host));
+  CT_TRY(add_if_any(t, "a parameter on its way to a checkpoint", bytes[CT_MEMORY_STATE_PIECE]));
   CT_TRY(add_if_any(t, "batches: one in use, one prefetched", bytes[CT_MEMORY_BATCHES]));
   CT_TRY(add_if_any(t, "scatter and gather buffers of rank 0", bytes[CT_MEMORY_DEALT]));
   CT_TRY(add_if_any(t, "statistics, norms and the like", others));

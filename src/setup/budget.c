@@ -203,6 +203,8 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   if (training) CT_TRY(budget_open(s));
   ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
+  int threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  CT_TRY_ALL(s->topo, ct_setup_host(s, threads, &env));
   if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   log_budget(s);

@@ -30,6 +30,7 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   ct_plan_opts_t o = ct__memory_plan_opts(&t->env, n, training);
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, t->first.plan, &v.plan));
   if (!t->first.plan) CT_TRY(ct_arena_map_make(v.plan, &t->map));
+  CT_TRY(ct_arena_map_check(&t->map, v.plan));
   if (!t->first.plan) CT_TRY(open_budget(t, v.plan));
   CT_TRY(ct__budget_limit(&t->budget, v.plan));
   CT_TRY(ct__budget_check(&t->budget, v.plan));
@@ -234,7 +235,7 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
 {
   ct_bind_t bind = {.arena = t->plans.arena,
                     .scratch = t->plans.scratch,
-                    .weight = ct__qat_weight(t),
+                    .weight = ct__qat_weight(t) + t->own_low,
                     .reduced = t->reduced,
                     .gradient = t->gradient,
                     .buffer = t->buffer,
