@@ -18,8 +18,8 @@
  * a sample cheaper. */
 static const double most_share = 0.1;
 
-/* Returns 1, 0, or an error code.  \a eval: the largest batch of evaluations, which are not meant to
- * be larger than those of training. */
+/* Returns 1, 0, or an error code.  \a eval: the batch of evaluations, but no larger than that of
+ * training. */
 static int batch_fits(ct_setup_t *s, int64_t n, int64_t eval, ct_memory_t *m)
 {
   int64_t batch = s->cfg.data.batch = n * s->topo->size;
