@@ -17,12 +17,22 @@
  * ranks. On a GPU kernels are loaded at their first launch; that is not measured. */
 enum { MARGIN_MB = 24, MARGIN_GPU_MB = 64 };
 
+static size_t largest(const ct_arena_map_t *m)
+{
+  size_t most = 0;
+  for (int i = 0; i < m->params; i++)
+    if (m->bytes[i] > most) most = m->bytes[i];
+  return most;
+}
+
+/* States in slices are written parameter by parameter, others are copied first. */
 static size_t checkpoint_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m)
 {
   int states;
   size_t model = m->weight_bytes + m->buffer_bytes;
   (void)ct_optim_rule(e->optim, &states);
   if (!e->saves || !e->be->host_memory) return 0;
+  if (e->step_opts.zero && (states > 0 || m->low_bytes > 0)) return largest(m);
   return model + (e->step_opts.ema > 0 ? model : 0) + (size_t)states * m->trained_bytes;
 }
 
