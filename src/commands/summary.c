@@ -272,6 +272,7 @@ static int add_budget(const ct_setup_t *s, const ct_budget_t *b, ct_str_t *t)
       [CT_BUDGET_NEIGHBOURS] = "gradients of other ranks, in shared memory",
       [CT_BUDGET_CHECKPOINT] = "copy of the state for a checkpoint",
       [CT_BUDGET_FEED] = "batches and decoded samples",
+      [CT_BUDGET_OPS] = "prepared ops",
       [CT_BUDGET_SCRATCH] = "scratch",
       [CT_BUDGET_MARGIN] = "margin for libraries",
   };
