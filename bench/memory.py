@@ -249,8 +249,8 @@ def print_rows(case, a, records):
         cells = [case.title, f"{row.side}, {row.way}"]
         budget = row.runs[0].get("budget")
         if budget:
-            least = " (the least)" if row.runs[0]["least"] else ""
-            cells[1] = f"{row.side}, {budget / 2**20:.0f} MB = {row.way}{least}"
+            why = " cannot be met, the least" if row.runs[0]["least"] else ""
+            cells[1] = f"{row.side}, {row.way}{why}: {budget / 2**20:.0f} MB"
         if not row.good:
             print(f"| {' | '.join(cells)} | {row.runs[0]['failed']} | | | | |")
             continue
