@@ -8,7 +8,7 @@
 
 typedef enum {
   CT_MEMORY_WEIGHTS,         /**< float32: whole, or with ZeRO-1 partly this rank's slices */
-  CT_MEMORY_BUFFERS,         /**< running statistics */
+  CT_MEMORY_BUFFERS,         /**< running statistics; twice with train.replay_every */
   CT_MEMORY_REDUCED_WEIGHTS, /**< mixed precision: bf16 or fp16 copy of the weights */
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */

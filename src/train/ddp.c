@@ -188,10 +188,9 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
   if (p == 0 && !ct__replay_is_rehearsal(t)) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
-  bind->keep_running = ct__replay_is_rehearsal(t);
   CT_TRY(ct__late_rows_begin(t, n));
   bind->adds = ((const ddp_t *)t->strategy)->filled;
-  if (t->env.step_opts.fixed_order && b->first + first > 0) bind->keep_running = 1;
+  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;
 }
@@ -211,7 +210,6 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
-    bind.keep_running = rehearsal;
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
     ct__slices_before(t, v->plan, i);

@@ -289,7 +289,7 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
 {
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
-  bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
+  bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes * (e->training && e->step_opts.replay_every ? 2 : 1);
   if (e->be->reduced_weights && e->step_opts.compute != CT_F32)
     bytes[CT_MEMORY_REDUCED_WEIGHTS] = m->weight_bytes / 2;
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;

@@ -14,7 +14,7 @@ static int make_parts(ct_trainer_t *t)
   int rc = CT_OK;
   if (t->env.training) CT_TRY(ct__slices_make(t));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
-  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_BUFFERS, t->map.buffer_bytes, &t->buffer));
   CT_TRY(ct__reduced_make(t));
   CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));

@@ -454,6 +454,7 @@ typedef struct ct__replay {
   char *seen;      /**< owned; [micro_batches]; 1: the rehearsal took its checksums */
   ct_loss_t *loss; /**< owned; losses of the rehearsal, as ct__step_losses() */
   char *piece;     /**< staging: a part of the gradients */
+  char *buffer;    /**< device: running statistics before the first run */
   int differ;      /**< checksums that differ */
   int first;       /**< number of the first one within its micro-batch, if any */
   int innocent;    /**< 1: a message of another rank differed before any own checksum did */
@@ -465,13 +466,14 @@ int ct__replay_make(ct_trainer_t *t);
 void ct__replay_free(ct_trainer_t *t);
 /** Returns 1 if the current step runs forward and backward twice; identical on all ranks. */
 int ct__replay_is_due(const ct_trainer_t *t);
-/** Local. Enclose the first run of a step that is due; the second one follows. */
+/** Local, Hot. Enclose the first run of a step that is due; the second one follows, from the same
+ * running statistics. */
 void ct__replay_begin(ct_trainer_t *t);
 void ct__replay_turn(ct_trainer_t *t);
 /** Returns 1 in the first run. */
 int ct__replay_is_rehearsal(const ct_trainer_t *t);
-/** Local, Hot. Takes the checksums of a complete bucket of micro-batch p, before it is added to
- * others or sent. Does nothing in a step that runs once. */
+/** Local, Hot. Takes the checksums of a complete bucket after micro-batch p, before it is sent.
+ * Does nothing in a step that runs once. */
 int ct__replay_look(ct_trainer_t *t, int p, int bucket);
 /** Local, Hot. Takes the checksum of SyncBN's message \a number of micro-batch p, n numbers,
  * before the exchange or after it (\a received). */
