@@ -40,6 +40,7 @@ typedef enum {
                              of which this rank sums a part */
   CT_BUDGET_CHECKPOINT, /**< on a CPU: the copy of the state that rank 0 writes */
   CT_BUDGET_FEED,       /**< on a CPU: batches, decoded samples, outputs of an evaluation */
+  CT_BUDGET_OPS,        /**< on a CPU: code and descriptions of prepared ops */
   CT_BUDGET_SCRATCH,    /**< workspace of the largest plan */
   CT_BUDGET_MARGIN,     /**< for libraries (train/budget.c) */
   CT_BUDGET_COUNT

@@ -357,7 +357,7 @@ static int add_fixed(const memory_sum_t *a, const ct_plan_t *first)
   if (e->training) buckets = ct__memory_buckets(e, first, &map, bucket);
   const ct__variant_t v = {(ct_plan_t *)(uintptr_t)first, bucket};
   CT_TRY(ct__memory_fixed(e, &map, &v, buckets, a->out));
-  ct__budget_open(e, &map, a->out, &a->out->budget);
+  ct__budget_open(e, first, &map, a->out, &a->out->budget);
 out:
   ct_arena_map_clear(&map);
   ct_mem_free(bucket);

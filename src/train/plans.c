@@ -16,7 +16,7 @@ static int open_budget(ct_trainer_t *t, ct_plan_t *first)
   CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
   if (t->env.training) buckets = ct__memory_buckets(&t->env, first, &t->map, bucket);
   CT_TRY(ct__memory_fixed(&t->env, &t->map, &(ct__variant_t){first, bucket}, buckets, &t->need));
-  ct__budget_open(&t->env, &t->map, &t->need, &t->budget);
+  ct__budget_open(&t->env, first, &t->map, &t->need, &t->budget);
 out:
   ct_mem_free(bucket);
   return rc;

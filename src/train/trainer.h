@@ -65,8 +65,8 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
 
 /** Pure. Takes from the budget all that does not depend on plans. \a fixed: result of
  * ct__memory_fixed(). */
-void ct__budget_open(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_memory_t *fixed,
-                     ct_budget_t *b);
+void ct__budget_open(const ct_trainer_env_t *e, const ct_plan_t *first, const ct_arena_map_t *m,
+                     const ct_memory_t *fixed, ct_budget_t *b);
 /** Local. Makes a plan fit into the budget, if there is one. If that is not possible it returns
  * CT_OK: b->met is 0, or b->evaluation is less. */
 int ct__budget_limit(ct_budget_t *b, ct_plan_t *p);

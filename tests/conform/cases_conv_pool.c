@@ -90,7 +90,7 @@ static int case_drawn_conv_pool(int i, op_case_t *out)
 {
   char why[128];
   dice_t dice = {.seed = 11, .index = (uint64_t)i};
-  if (i >= 150) return 0;
+  if (i >= 80) return 0;
   while (!draw_conv_pool(&dice, out) || !ct_op_check(&out->desc, why))
     ;
   return 1;

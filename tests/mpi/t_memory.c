@@ -293,16 +293,20 @@ static void squeeze(made_t *m)
   m->env.saves = topo->rank == 0;
   CT_ASSERT_OK(ct_trainer_plan_memory(&m->env, m->batches, &tight));
   CU_ASSERT(!tight.budget.met);
-  size_t least = tight.budget.least, most = ct_budget_peak(&tight.budget, 1);
-  CU_ASSERT_FATAL(least < most);
-  m->env.memory = (least + most) / 2;
+  size_t least = tight.budget.least, whole = ct_budget_peak(&tight.budget, 1);
+  CU_ASSERT(least <= whole);
+  m->env.memory = (least + whole) / 2;
 }
+
+static int
+    squeezed; /* runs that recompute: some of these networks are too small to save anything */
 
 static void check_budget(const made_t *m, const ct_memory_t *said, const ct_trainer_t *t)
 {
   const ct_budget_t *b = &said->budget, *own = ct_trainer_budget(t);
-  CU_ASSERT(b->met && b->again > 0 && b->share > 0);
-  CU_ASSERT(ct_budget_peak(b, 0) <= m->env.memory && m->env.memory < ct_budget_peak(b, 1));
+  CU_ASSERT(b->met && ct_budget_peak(b, 0) <= m->env.memory);
+  CT_ASSERT_INT(b->again > 0, m->env.memory < ct_budget_peak(b, 1));
+  squeezed += b->again > 0;
   CT_ASSERT_INT(ct_budget_peak(b, 0), ct_budget_peak(own, 0)); /* one decision */
   CT_ASSERT_INT(b->again, own->again);
 }
@@ -356,6 +360,7 @@ static void what_is_said_is_allocated(void)
       if (can(&runs[i], one ? one : both[d])) compare(&runs[i], one ? one : both[d]);
   int odd = (topo->size & (topo->size - 1)) !=
             0; /* no shards; one rank gathers no rows; rank 0 alone writes */
+  CU_ASSERT(squeezed >= 2);
   for (int k = 0; k < CT_MEMORY_COUNT; k++)
     CU_ASSERT(is_there[k] > 0 || (k == CT_MEMORY_LATE_ROWS && topo->size == 1) ||
               (k == CT_MEMORY_PARTIAL_SUMS && odd) || (k == CT_MEMORY_STATE_PIECE && topo->rank));
