@@ -45,6 +45,7 @@ static int estimate(ct_trainer_t *t)
   ct__host_states_t *h = &t->host;
   size_t bytes = piece_bytes(t), states = (size_t)h->states * h->bytes;
   double begin = 0;
+  if (bytes > t->need.bytes[CT_MEMORY_WEIGHTS]) bytes = t->need.bytes[CT_MEMORY_WEIGHTS];
   for (int i = 0; i < 2; i++) {
     begin = ct_clock();
     CT_TRY(be->mem->copy(h->copies, h->piece[0].gradient, t->weight, bytes));
