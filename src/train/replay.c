@@ -5,10 +5,10 @@
  *
  * The first run is a rehearsal: nothing is sent but SyncBN's messages, and a 64-bit checksum is
  * taken of each parameter's gradient after each micro-batch. Running statistics move in it as ever,
- * since SyncBN's sums and observers of later micro-batches depend on them, and are then put back. The second run is
- * the step itself. Its checksums are taken when a bucket is complete, before it is sent. Late rows
- * are gradients too. A difference fails the step like any other error of one rank, so that nothing
- * of it is saved.
+ * since SyncBN's sums and observers of later micro-batches depend on them, and are put back. The
+ * second run is the step itself. Its checksums are taken when a bucket is complete, before it is
+ * sent. Late rows are gradients too. A difference fails the step like any other error of one rank,
+ * so that nothing of it is saved.
  *
  * SyncBN spreads a wrong value over its group. So each rank also compares what it sends and what it
  * receives: a rank that first received a difference is not to blame, and reports nothing.
