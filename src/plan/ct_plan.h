@@ -203,8 +203,8 @@ typedef struct ct_plan {
   struct {
     ct_plan_launch_t *launch; /**< owned; NULL: no limit was ever set */
     int launches, values;
-    char *dropped;    /**< owned; per launch, 1: what it makes is dropped and made again */
-    char *least;      /**< owned; the same for again.least; NULL: not known yet */
+    int *dropped;     /**< owned; per launch, what becomes of it: see recompute.c */
+    int *least;       /**< owned; the same for again.least; NULL: not known yet */
   } unlimited;        /**< the plan without a limit */
   size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
                                    size and `cache` */
