@@ -297,7 +297,8 @@ static void set_marked(search_t *s, int to)
 }
 
 /* If the peak is reached in backward while values that were made again wait for a later reader,
- * makes one of them twice: that which frees most at the peak per second.  Returns 0 if none does. */
+ * makes one of them twice: that which frees most at the peak per second.  Returns 0 if none
+ * frees any. */
 static int twice(search_t *s)
 {
   int found = -1, where = s->where, at = s->at;
