@@ -257,8 +257,8 @@ static size_t state_piece(const ct_trainer_env_t *e, const ct_arena_map_t *m, in
   return 2 * most;
 }
 
-static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
-                        const ct_bucket_t *bucket, int buckets, size_t *bytes, size_t *on_host)
+static int of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
+                       const ct_bucket_t *bucket, int buckets, size_t *bytes, size_t *on_host)
 {
   int states, rule = ct_optim_rule(e->optim, &states);
   size_t from, to, own = 0, low = 0;
@@ -279,14 +279,15 @@ static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
   if (ct_rule_needs_norms((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = (size_t)m->trained * (2 * sizeof(double) + sizeof(ct_segment_t));
   if (e->step_opts.zero) bytes[CT_MEMORY_NORMS] += sizeof(ct_grad_stat_t);
-  bytes[CT_MEMORY_MATRIX] = ct__muon_bytes(e, m);
   bytes[CT_MEMORY_STATISTICS] = statistics(e);
   bytes[CT_MEMORY_DEALT] = dealt(e);
+  return ct__muon_bytes(e, m, &bytes[CT_MEMORY_MATRIX]);
 }
 
 int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct__variant_t *first,
                      int buckets, ct_memory_t *out)
 {
+  int rc = CT_OK;
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
   bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes * (e->training && e->step_opts.replay_every ? 2 : 1);
@@ -298,8 +299,10 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
   size_t last, at = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
   bytes[CT_MEMORY_CLASS_WEIGHTS] = at + last;
   if (!e->training) return CT_OK;
-  of_training(e, m, first->bucket, buckets, bytes, &out->on_host);
-  return ct__late_rows_bytes(e, first->plan, &bytes[CT_MEMORY_LATE_ROWS]);
+  CT_TRY(of_training(e, m, first->bucket, buckets, bytes, &out->on_host));
+  CT_TRY(ct__late_rows_bytes(e, first->plan, &bytes[CT_MEMORY_LATE_ROWS]));
+out:
+  return rc;
 }
 
 /* ---- plans ---- */

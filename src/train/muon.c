@@ -124,16 +124,18 @@ static void survey_free(const ct_trainer_env_t *e, ct__muon_t *u)
   u->matrices = 0;
 }
 
-size_t ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m)
+int ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m, size_t *bytes)
 {
-  size_t bytes = 0;
+  int rc = CT_OK;
   ct__muon_t u = {0};
   ct_param_groups_t groups = {0};
-  if (ct_param_groups_make(e->optim, e->graph, e->where, &groups) == CT_OK)
-    (void)survey(e, m, &groups, &u, &bytes); /* a failure is reported by the trainer */
+  *bytes = 0;
+  CT_TRY(ct_param_groups_make(e->optim, e->graph, e->where, &groups));
+  CT_TRY(survey(e, m, &groups, &u, bytes));
+out:
   survey_free(e, &u);
   ct_param_groups_clear(&groups);
-  return bytes;
+  return rc;
 }
 
 /* ---- creation and destruction ---- */

@@ -24,8 +24,8 @@ typedef struct ct__muon {
   ct_op_t *measure, *blend;
 } ct__muon_t;
 
-/** Returns the bytes of the workspace; 0: the optimizer is another one, or has no matrices. */
-size_t ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m);
+/** Local. *bytes: of the workspace; 0: the optimizer is another one, or has no matrices. */
+int ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m, size_t *bytes);
 /** Local. CT_ERR_UNSUP: the device stores a matrix in another layout, and the host cannot
  * access it. */
 int ct__muon_make(ct_trainer_t *t, const ct_param_groups_t *groups);
