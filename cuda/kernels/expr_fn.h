@@ -103,6 +103,8 @@ CT_D float fn_value_one(int fn, float a)
     return ceilf(a);
   case CT_FN_ROUND:
     return rintf(a);
+  case CT_FN_DETACH:
+    return a;
   case CT_FN_ERF:
     return erff(a);
   default:

@@ -85,6 +85,8 @@ enum { CT_FN_A = 1, CT_FN_B = 2, CT_FN_C = 4, CT_FN_R = 8, CT_FN_FLAT = 16 };
   X(CT_FN_FLOOR, floor, 1, 0, CT_FN_FLAT, CT_FN_FLAT, CT_FN_FLAT, 1)                        \
   X(CT_FN_CEIL, ceil, 1, 0, CT_FN_FLAT, CT_FN_FLAT, CT_FN_FLAT, 1)                          \
   X(CT_FN_ROUND, round, 1, 0, CT_FN_FLAT, CT_FN_FLAT, CT_FN_FLAT, 1)                        \
+  /* x, through which no gradient passes */                                                 \
+  X(CT_FN_DETACH, detach, 1, 0, CT_FN_FLAT, CT_FN_FLAT, CT_FN_FLAT, 1)                      \
   X(CT_FN_ERF, erf, 1, 0, CT_FN_A, CT_FN_FLAT, CT_FN_FLAT, 4)
 
 typedef enum {

@@ -84,6 +84,7 @@
   X(floor)            \
   X(ceil)             \
   X(round)            \
+  X(detach)           \
   X(erf)              \
   X(logical_not)      \
   X(softplus)         \

@@ -22,35 +22,17 @@ typedef struct step {
 } step_t;
 
 /* Functions that are one node. */
-static const char *const onnx_ops[CT_FN_COUNT] = {[CT_FN_ADD] = "Add",
-                                                  [CT_FN_SUB] = "Sub",
-                                                  [CT_FN_MUL] = "Mul",
-                                                  [CT_FN_DIV] = "Div",
-                                                  [CT_FN_POW] = "Pow",
-                                                  [CT_FN_MINIMUM] = "Min",
-                                                  [CT_FN_MAXIMUM] = "Max",
-                                                  [CT_FN_EXP] = "Exp",
-                                                  [CT_FN_LOG] = "Log",
-                                                  [CT_FN_SIN] = "Sin",
-                                                  [CT_FN_COS] = "Cos",
-                                                  [CT_FN_TAN] = "Tan",
-                                                  [CT_FN_ASIN] = "Asin",
-                                                  [CT_FN_ACOS] = "Acos",
-                                                  [CT_FN_ATAN] = "Atan",
-                                                  [CT_FN_SINH] = "Sinh",
-                                                  [CT_FN_COSH] = "Cosh",
-                                                  [CT_FN_SQRT] = "Sqrt",
-                                                  [CT_FN_ABS] = "Abs",
-                                                  [CT_FN_SIGN] = "Sign",
-                                                  [CT_FN_FLOOR] = "Floor",
-                                                  [CT_FN_CEIL] = "Ceil",
-                                                  [CT_FN_ROUND] = "Round",
-                                                  [CT_FN_ERF] = "Erf",
-                                                  [CT_FN_SIGMOID] = "Sigmoid",
-                                                  [CT_FN_TANH] = "Tanh",
-                                                  [CT_FN_RELU] = "Relu",
-                                                  [CT_FN_PRELU] = "PRelu",
-                                                  [CT_FN_HARDSWISH] = "HardSwish"};
+static const char *const onnx_ops[CT_FN_COUNT] = {
+    [CT_FN_ADD] = "Add",     [CT_FN_SUB] = "Sub",         [CT_FN_MUL] = "Mul",
+    [CT_FN_DIV] = "Div",     [CT_FN_POW] = "Pow",         [CT_FN_MINIMUM] = "Min",
+    [CT_FN_MAXIMUM] = "Max", [CT_FN_EXP] = "Exp",         [CT_FN_LOG] = "Log",
+    [CT_FN_SIN] = "Sin",     [CT_FN_COS] = "Cos",         [CT_FN_TAN] = "Tan",
+    [CT_FN_ASIN] = "Asin",   [CT_FN_ACOS] = "Acos",       [CT_FN_ATAN] = "Atan",
+    [CT_FN_SINH] = "Sinh",   [CT_FN_COSH] = "Cosh",       [CT_FN_SQRT] = "Sqrt",
+    [CT_FN_ABS] = "Abs",     [CT_FN_SIGN] = "Sign",       [CT_FN_FLOOR] = "Floor",
+    [CT_FN_CEIL] = "Ceil",   [CT_FN_ROUND] = "Round",     [CT_FN_DETACH] = "Identity",
+    [CT_FN_ERF] = "Erf",     [CT_FN_SIGMOID] = "Sigmoid", [CT_FN_TANH] = "Tanh",
+    [CT_FN_RELU] = "Relu",   [CT_FN_PRELU] = "PRelu",     [CT_FN_HARDSWISH] = "HardSwish"};
 
 /* Comparisons. */
 static const char *const onnx_tests[CT_FN_COUNT] = {[CT_FN_EQ] = "Equal",

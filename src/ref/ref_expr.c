@@ -73,6 +73,8 @@ static double decide(ct_fn_t fn, double a, double b)
     return ceil(a);
   case CT_FN_ROUND:
     return nearbyint(a);
+  case CT_FN_DETACH:
+    return a;
   default:
     return NAN;
   }

@@ -312,6 +312,8 @@ INLINE vec_t smooth_value(ct_fn_t fn, vec_t a)
     return ceil_of(a);
   case CT_FN_ROUND:
     return round_of(a);
+  case CT_FN_DETACH:
+    return a;
   case CT_FN_ERF:
     return erf_of(a);
   default:
