@@ -139,9 +139,12 @@ out:
   return rc;
 }
 
-/* Returns 1 for a constant of an imported model: it is not in state dicts. */
+/* Returns 1 for a constant of an imported model, or the scale of a norm that trains none: it is not
+ * in state dicts. */
 static int is_constant(const job_t *j, const char *name)
 {
+  int param = j->graph ? ct_graph_find_param(j->graph, name) : -1;
+  if (param >= 0) return j->graph->param[param].spec.buffer == CT_CONSTANT;
   const ct_yaml_t *layers = j->model.model.layers;
   for (const ct_yaml_t *n = layers ? layers->child : NULL; n; n = n->next) {
     const ct_yaml_t *is = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "name") : NULL;
