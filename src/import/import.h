@@ -122,6 +122,8 @@ int ct__im_write(ct__im_t *t);
 
 /* ---- values (value.c) ---- */
 
+/** Returns 1 if the value has no elements. */
+int ct__im_is_empty(const ct__im_t *t, int value);
 /** Returns the shape of a value.  CT_ERR_UNSUP: more than CT_MAX_DIMS dims, or an empty one. */
 int ct__im_shape(const ct__im_t *t, int value, ct_shape_t *out);
 /** Returns the layer of a value; makes a layer of a parameter, buffer or constant. */
@@ -204,6 +206,9 @@ int ct__im_binary(ct__im_t *t, const char *kind, int x, int y, int *out);
 int ct__im_truncate(ct__im_t *t, int x, int *out);
 /** x op number. */
 int ct__im_scalar(ct__im_t *t, const char *kind, int x, double number, int *out);
+
+/** a b with broadcasting of the dims before the last two; \a across: b is transposed. */
+int ct__im_matmul(ct__im_t *t, int a, int b, int across, int *out);
 
 /* ---- the passes (translate.c) ---- */
 

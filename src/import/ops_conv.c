@@ -285,6 +285,45 @@ out:
 /* ---- resizing ---- */
 
 /* data: the mode. */
+/* Resizes one dim of what does not depend on the batch, such as a table of positions, by a product
+ * with a constant matrix. */
+static int conv_resize_dim(ct__im_t *t, int *x, int dim, const ct_resize_dim_t *d)
+{
+  int rc = CT_OK, w, order[CT_MAX_DIMS], last = t->layer[*x].shape.ndim - 1;
+  float *share = ct__im_alloc(t, d->in * d->out, sizeof *share);
+  if (!share) return CT_ERR_NOMEM;
+  for (int64_t o = 0; o < d->out; o++) {
+    ct_resize_tap_t tap = ct_resize_tap(d, o);
+    for (int k = 0; k < tap.taps; k++)
+      share[tap.in[k] * d->out + o] += (float)tap.weight[k];
+  }
+  for (int i = 0; i <= last; i++)
+    order[i] = i == dim ? last : i == last ? dim : i;
+  CT_TRY(ct__im_constant(t, &(ct_shape_t){.ndim = 2, .dim = {d->in, d->out}}, share, &w));
+  CT_TRY(ct__im_permute(t, *x, order, x));
+  CT_TRY(ct__im_matmul(t, *x, w, 0, x));
+  CT_TRY(ct__im_permute(t, *x, order, x));
+out:
+  return rc;
+}
+
+static int conv_resize_table(ct__im_t *t, int *x, const ct_shape_t *y, const char *mode,
+                             int corners, const double *scale)
+{
+  int rc = CT_OK;
+  ct_resize_dim_t d = {.corners = corners};
+  while (d.mode < CT_RESIZE_COUNT && strcmp(ct_resize_name(d.mode), mode) != 0)
+    d.mode++;
+  for (int i = 2; i < y->ndim; i++) {
+    d.in = t->layer[*x].shape.dim[i];
+    d.out = y->dim[i];
+    d.scale = scale ? scale[i - 2] : 0;
+    if (d.in != d.out) CT_TRY(conv_resize_dim(t, x, i, &d));
+  }
+out:
+  return rc;
+}
+
 static int conv_resize(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, corners = 0, exact = 1, factors;
@@ -295,8 +334,7 @@ static int conv_resize(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct__im_in(t, n, n->arg[0].name, 0, &x));
   CT_TRY(ct__im_result(t, n, &y));
   int space = y.ndim - 2;
-  if (space < 1 || space > 3 || y.batch != 1)
-    return ct__im_refuse("its input has no dim for the batch");
+  if (space < 1 || space > 3 || y.batch > 1) return ct__im_refuse("its batch is not dim 0");
   if (!ct_pt2_is_none(n, "align_corners")) CT_TRY(ct_pt2_bool(t->g, n, "align_corners", &corners));
   factors = scales && scales->kind == CT_PT2_FLOATS && scales->n == space;
   for (int i = 0; i < space; i++) {
@@ -304,6 +342,8 @@ static int conv_resize(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     if (factors)
       exact &= (double)t->layer[x].shape.dim[2 + i] * scales->number[i] == (double)size[i];
   }
+  if (!y.batch)
+    CT_TRY(conv_resize_table(t, &x, &y, data, corners, factors ? scales->number : NULL));
   if (ct__im_same(&y, &t->layer[x].shape)) return ct__im_done(t, n, x);
   if (exact || corners) {
     list = ct__im_list(t, space, size, 0);
@@ -344,6 +384,35 @@ static int conv_im2col(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   conv_sizes(t, &o, "stride", 2, stride, 1);
   if (!o.text) return CT_ERR_NOMEM;
   CT_TRY(ct__im_one(t, &x, "unfold", &y, x, "%s", o.text));
+  CT_TRY(ct__im_done(t, n, x));
+out:
+  return rc;
+}
+
+/* torch.nn.Fold of windows that neither overlap nor leave gaps, which is a view. */
+static int conv_col2im(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, x;
+  int64_t kernel[2], dilation[2], padding[2], stride[2];
+  ct_shape_t y;
+  (void)data;
+  CT_TRY(ct__im_in(t, n, "self", 0, &x));
+  CT_TRY(ct__im_result(t, n, &y));
+  CT_TRY(ct_pt2_ints(t->g, n, "kernel_size", 2, kernel));
+  CT_TRY(ct_pt2_ints(t->g, n, "dilation", 2, dilation));
+  CT_TRY(ct_pt2_ints(t->g, n, "padding", 2, padding));
+  CT_TRY(ct_pt2_ints(t->g, n, "stride", 2, stride));
+  for (int i = 0; i < 2; i++)
+    if (kernel[i] != stride[i] || dilation[i] != 1 || padding[i] ||
+        y.dim[y.ndim - 2 + i] % kernel[i])
+      return ct__im_refuse("its windows overlap or leave gaps");
+  if (y.ndim != 4) return ct__im_refuse("its batch is not dim 0");
+  ct_shape_t s = ct_shape(6, y.dim[0], y.dim[1], kernel[0], kernel[1], y.dim[2] / kernel[0],
+                          y.dim[3] / kernel[1]);
+  s.batch = y.batch;
+  CT_TRY(ct__im_reshape(t, x, &s, &x));
+  CT_TRY(ct__im_permute(t, x, (const int[CT_MAX_DIMS]){0, 1, 4, 2, 5, 3}, &x));
+  CT_TRY(ct__im_reshape(t, x, &y, &x));
   CT_TRY(ct__im_done(t, n, x));
 out:
   return rc;
@@ -407,4 +476,5 @@ const ct__im_rule_t ct__im_convs[] = {CONV("conv1d"),
                                       RESIZE("upsample_trilinear3d", "linear"),
                                       RESIZE("upsample_bicubic2d", "bicubic"),
                                       {"aten.im2col", conv_im2col, NULL},
+                                      {"aten.col2im", conv_col2im, NULL},
                                       {NULL, NULL, NULL}};

@@ -199,6 +199,41 @@ out:
   return rc;
 }
 
+/* Writes the dims from first to the last but one, "1, 2"; NULL: CT_ERR_NOMEM. */
+static const char *norm_dims(ct__im_t *t, int first, int ndim)
+{
+  const char *dims = "";
+  for (int i = first; i < ndim && dims; i++)
+    dims = ct__im_format(t, "%s%s%d", dims, *dims ? ", " : "", i);
+  return dims;
+}
+
+/* layer_norm with its mean and 1 / sqrt(var + eps), which get no gradient. */
+static int norm_native(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, x, y, count;
+  const ct_pt2_dim_t *shape;
+  double eps = 1e-5;
+  CT_TRY(norm_layer(t, n, data));
+  if (ct__im_unused(t, n->out[1]) && ct__im_unused(t, n->out[2])) return CT_OK;
+  CT_TRY(ct__im_in(t, n, "input", 0, &x));
+  CT_TRY(ct_pt2_dims(t->g, n, "normalized_shape", &count, &shape));
+  CT_TRY(ct_pt2_number(t->g, n, "eps", &eps));
+  const ct_shape_t s = t->layer[x].shape;
+  const char *dims = norm_dims(t, s.ndim - count, s.ndim);
+  if (!dims) return CT_ERR_NOMEM;
+  ct_shape_t one = ct__im_reduced(&s, ((1u << count) - 1) << (s.ndim - count), 1);
+  CT_TRY(ct__im_one(t, &x, "detach", &s, x, NULL));
+  CT_TRY(ct__im_one(t, &y, "mean", &one, x, "dims: [%s], keepdim: yes", dims));
+  CT_TRY(ct__im_set(t, n, 1, y));
+  CT_TRY(ct__im_one(t, &y, "var", &one, x, "dims: [%s], keepdim: yes, correction: 0", dims));
+  CT_TRY(ct__im_scalar(t, "add", y, eps, &y));
+  CT_TRY(ct__im_one(t, &y, "rsqrt", &one, y, NULL));
+  CT_TRY(ct__im_set(t, n, 2, y));
+out:
+  return rc;
+}
+
 /* x / sqrt(mean(x^2) + eps) * weight */
 static int norm_rms(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
@@ -213,9 +248,7 @@ static int norm_rms(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   const ct_shape_t s = t->layer[x].shape;
   unsigned bits = ((1u << count) - 1) << (s.ndim - count);
   if (s.batch & bits) return ct__im_refuse("combines the samples of a batch");
-  const char *dims = "";
-  for (int i = s.ndim - count; i < s.ndim && dims; i++)
-    dims = ct__im_format(t, "%s%s%d", dims, *dims ? ", " : "", i);
+  const char *dims = norm_dims(t, s.ndim - count, s.ndim);
   if (!dims) return CT_ERR_NOMEM;
   ct_shape_t one = ct__im_reduced(&s, bits, 1);
   CT_TRY(ct__im_one(t, &y, "square", &s, x, NULL));
@@ -305,6 +338,7 @@ const ct__im_rule_t ct__im_norms[] = {{"aten.batch_norm", norm_batch, NULL},
                                       {"aten.group_norm", norm_group, "groupnorm"},
                                       {"aten.instance_norm", norm_group, "instancenorm"},
                                       {"aten.layer_norm", norm_layer, NULL},
+                                      {"aten.native_layer_norm", norm_native, NULL},
                                       {"aten.rms_norm", norm_rms, NULL},
                                       {"aten._weight_norm", norm_weight_norm, NULL},
                                       {"aten.dropout", norm_dropout, NULL},

@@ -19,8 +19,7 @@ static int product_is_transposed(const ct__im_t *t, int x, int *base)
   return 1;
 }
 
-/* a b with broadcasting of the dims before the last two; \a across: b is transposed. */
-static int product_matmul(ct__im_t *t, int a, int b, int across, int *out)
+int ct__im_matmul(ct__im_t *t, int a, int b, int across, int *out)
 {
   int rc = CT_OK, ta, tb, pair[2];
   const ct_shape_t x = t->layer[a].shape, w = t->layer[b].shape;
@@ -69,7 +68,7 @@ static int product_plain(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct__im_in(t, n, data, 0, &b));
   CT_TRY(product_vector(t, a, 1, &a));
   CT_TRY(product_vector(t, b, 0, &b));
-  CT_TRY(product_matmul(t, a, b, 0, &y));
+  CT_TRY(ct__im_matmul(t, a, b, 0, &y));
   CT_TRY(ct__im_result(t, n, &s));
   CT_TRY(ct__im_reshape(t, y, &s, &y));
   CT_TRY(ct__im_done(t, n, y));
@@ -89,7 +88,7 @@ static int product_add(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct_pt2_number(t->g, n, "beta", &beta));
   CT_TRY(ct_pt2_number(t->g, n, "alpha", &alpha));
   CT_TRY(product_vector(t, b, 0, &b));
-  CT_TRY(product_matmul(t, a, b, 0, &y));
+  CT_TRY(ct__im_matmul(t, a, b, 0, &y));
   if (strcmp(arg[1], "vec") == 0) {
     ct_shape_t s = ct__im_reduced(&t->layer[y].shape, 2, 0);
     CT_TRY(ct__im_reshape(t, y, &s, &y));
@@ -118,7 +117,7 @@ static int product_linear_computed(ct__im_t *t, const ct_pt2_node_t *n)
   CT_TRY(ct__im_in(t, n, "weight", 0, &w));
   CT_TRY(ct__im_in(t, n, "bias", 1, &b));
   CT_TRY(product_vector(t, x, 1, &x));
-  CT_TRY(product_matmul(t, x, w, 1, &y));
+  CT_TRY(ct__im_matmul(t, x, w, 1, &y));
   CT_TRY(ct__im_result(t, n, &s));
   CT_TRY(ct__im_reshape(t, y, &s, &y));
   if (b >= 0) CT_TRY(ct__im_binary(t, "add", y, b, &y));
@@ -295,7 +294,7 @@ static int product_two(ct__im_t *t, operand_t *a, operand_t *b, const char *resu
   s = product_joined(&t->layer[b->layer].shape, lead + inner, columns);
   s = product_joined(&s, lead, inner);
   CT_TRY(ct__im_reshape(t, b->layer, &s, &b->layer));
-  CT_TRY(product_matmul(t, a->layer, b->layer, 0, &y));
+  CT_TRY(ct__im_matmul(t, a->layer, b->layer, 0, &y));
   a->layer = y;
   strcat(strcat(strcpy(all, p.both), p.a), p.b);
   strcpy(a->letters, all);

@@ -187,6 +187,24 @@ out:
   return rc;
 }
 
+/* softmax that is 0 where all of a row is -inf; such a row gets no gradient either. */
+static int reduce_safe_softmax(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
+{
+  int rc = CT_OK, x, y, none, dim;
+  (void)data;
+  CT_TRY(ct__im_in(t, n, "self", 0, &x));
+  const ct_shape_t s = t->layer[x].shape;
+  CT_TRY(ct__im_dim(t, n, "dim", s.ndim, &dim));
+  CT_TRY(reduce_dims(t, "amax", x, 1u << dim, 1, "", &none));
+  CT_TRY(ct__im_one(t, &none, "eq", &t->layer[none].shape, none, "value: -inf"));
+  CT_TRY(ct__im_add(t, &y, "where", &s, 2, (int[]){none, x}, "value: 0"));
+  CT_TRY(ct__im_one(t, &y, "softmax", &s, y, "dim: %d", dim));
+  CT_TRY(ct__im_add(t, &y, "where", &s, 2, (int[]){none, y}, "value: 0"));
+  CT_TRY(ct__im_done(t, n, y));
+out:
+  return rc;
+}
+
 /* any and all of bools are max and min. */
 static int reduce_logical(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
@@ -220,6 +238,7 @@ const ct__im_rule_t ct__im_reduces[] = {{"aten.sum", reduce_plain, "sum"},
                                         {"aten.all", reduce_logical, "amin"},
                                         {"aten.softmax", reduce_along, "softmax"},
                                         {"aten._softmax", reduce_along, "softmax"},
+                                        {"aten._safe_softmax", reduce_safe_softmax, NULL},
                                         {"aten.log_softmax", reduce_along, "log_softmax"},
                                         {"aten._log_softmax", reduce_along, "log_softmax"},
                                         {"aten.cumsum", reduce_along, "cumsum"},

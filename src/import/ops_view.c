@@ -530,7 +530,7 @@ static int view_cat(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   for (int i = 0; i < count; i++) {
     int x;
     if (list[i] < 0) return ct__im_refuse("one of its tensors is None");
-    if (t->g->value[list[i]].ndim == 1 && t->g->value[list[i]].dim[0].n == 0) continue;
+    if (ct__im_is_empty(t, list[i])) continue;
     CT_TRY(ct__im_operand(t, list[i], &x));
     ct_shape_t part = ct__im_with(&y, dim, stack ? 1 : t->layer[x].shape.dim[dim]);
     if (stack) CT_TRY(ct__im_reshape(t, x, &part, &x));

@@ -33,7 +33,7 @@ static int translate_inputs(ct__im_t *t, const ct_pt2_node_t *n, int *list, int 
     if (a->kind != CT_PT2_TENSOR && a->kind != CT_PT2_TENSORS) continue;
     for (int k = 0; k < a->n; k++) {
       int layer = a->tensor[k] < 0 ? -1 : t->value[ct__im_root(t, a->tensor[k])].layer;
-      if (layer < 0) continue;
+      if (layer < 0 || ct__im_is_empty(t, a->tensor[k])) continue; /* only joins take these */
       if (count < cap) list[count++] = layer;
       *broken |= t->layer[layer].kind == NULL;
       *draws |= ct__im_is(t, layer, CT__IM_DRAW);
@@ -68,6 +68,20 @@ static const char *translate_reason(const ct__im_t *t, const ct_pt2_node_t *n)
   return end ? end + 2 : text;
 }
 
+/* Returns 1 for an op into which run_decompositions() turns the ops of modules. */
+static int translate_is_core(const ct_pt2_node_t *n)
+{
+  static const char *const ops[] = {"aten.convolution",
+                                    "aten.native_batch_norm",
+                                    "aten._native_batch_norm_legit",
+                                    "aten._native_batch_norm_legit_functional",
+                                    "aten.native_group_norm",
+                                    "aten.native_dropout"};
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+    if (ct_pt2_is(n, ops[i])) return 1;
+  return 0;
+}
+
 static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
 {
   int rc, broken, draws, done = 0, none;
@@ -77,6 +91,9 @@ static int translate_node(ct__im_t *t, const ct_pt2_node_t *n)
   const ct__im_rule_t *rule = translate_find(n);
   if (!rule && strstr(n->op, "_loss"))
     return translate_break(t, n, "leave the loss out of forward(): the configuration says it");
+  if (!rule && translate_is_core(n))
+    return translate_break(t, n,
+                           "the program was decomposed: save it without run_decompositions()");
   if (!rule) return translate_break(t, n, "there is no layer for it");
   int before = t->layers;
   rc = draws ? ct__im_match_drop_path(t, n, &done) : CT_OK;

@@ -17,6 +17,14 @@ int ct__im_refuse(const char *fmt, ...)
   return rc;
 }
 
+int ct__im_is_empty(const ct__im_t *t, int value)
+{
+  const ct_pt2_value_t *v = &t->g->value[value];
+  for (int i = 0; i < v->ndim; i++)
+    if (v->dim[i].n == 0) return 1;
+  return 0;
+}
+
 int ct__im_shape(const ct__im_t *t, int value, ct_shape_t *out)
 {
   const ct_pt2_value_t *v = &t->g->value[value];

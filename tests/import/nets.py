@@ -104,9 +104,11 @@ def norms():
         nn.Mish(),
         nn.Conv2d(8, 8, 3),
         nn.InstanceNorm2d(8),
+        nn.BatchNorm2d(8, affine=False),
         nn.Hardtanh(),
         nn.AdaptiveMaxPool2d(1),
         nn.Flatten(),
+        nn.LayerNorm(8, elementwise_affine=False),
         nn.Linear(8, 3),
         nn.LogSoftmax(1),
     )
@@ -131,6 +133,7 @@ MODELS = {
     "scaled": Entry(image.Scaled, real(3, 8, 8)),
     "circular": Entry(image.Circular, real(2, 8, 8)),
     "climate": Entry(image.Climate, real(2, 8, 16)),
+    "places": Entry(image.Places, real(2, 8, 6)),
     "siamese": Entry(image.Siamese, real(1, 8, 8), real(1, 8, 8)),
     "srgan": Entry(image.Srgan, real(3, 8, 8)),
     "rcan": Entry(image.Rcan, real(3, 8, 8)),
@@ -178,10 +181,11 @@ MODELS = {
     "flow": Entry(table.RealNvp, real(4)),
     "lista": Entry(table.Unrolled, real(8)),
     "hypernetwork": Entry(table.Iterate, real(5), real(3)),
+    "native": Entry(table.Native, real(4, 6), lambda n: (torch.rand(n, 4, 1) > 0.3).float().expand(n, 4, 6)),
 }
 
 # Those of every run of the tests: each takes a few seconds.
-QUICK = ["written", "unet2d", "lstm_bidirectional", "gpt", "encoder", "weight_norm", "tabular", "hypernetwork"]
+QUICK = ["written", "norms", "unet2d", "lstm_bidirectional", "gpt", "encoder", "weight_norm", "tabular", "hypernetwork", "native", "places"]
 
 # The comparison itself is tried on these, which need no .pt2 file.
 BY_LAYERS = {

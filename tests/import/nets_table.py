@@ -297,3 +297,20 @@ class Iterate(nn.Module):
 
     def forward(self, x, z):
         return torch.baddbmm(self.b(z).unsqueeze(1), x.unsqueeze(1), self.h(z).view(-1, 5, 4)).squeeze(1)
+
+
+class Native(nn.Module):
+    """Ops that programs have, but modules seldom: statistics of a norm, a softmax of rows that may be masked, no columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 6)
+        self.w = nn.Parameter(torch.ones(6))
+        self.b = nn.Parameter(torch.zeros(6))
+        self.o = nn.Linear(6, 3)
+
+    def forward(self, x, m):
+        x = torch.cat([self.a(x), x[..., 6:]], -1)
+        y, mean, rstd = torch.native_layer_norm(x, [6], self.w, self.b, 1e-5)
+        p = torch.ops.aten._safe_softmax.default(y.masked_fill(m == 0, float("-inf")), -1)
+        return self.o(p * rstd + y * mean + x)
