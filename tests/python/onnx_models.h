@@ -329,6 +329,7 @@ static const onnx_model_t onnx_models[] = {
      "  - abs\n"
      "  - reciprocal\n"
      "  - square\n"
+     "  - detach\n"
      "  - erf\n"
      "  - conv2d: {out: 4, kernel: 1}\n"
      "  - softplus: {beta: 1.5, threshold: 1}\n"
