@@ -22,6 +22,7 @@ class Case:
     layouts: list = field(default_factory=lambda: ["nchw", "nhwc"])  # that PyTorch may have; or settings
     pixels: bool = False  # a label for each pixel
     tokens: bool = False  # windows of shape[0] tokens, a label for each
+    targets: bool = False  # `classes` real numbers for each sample, in place of a label
 
     def warmup(self):
         return max(3, self.steps // 5)
@@ -33,7 +34,9 @@ class Case:
             "device": "cpu",
             "model": dict(self.model, classes=self.classes),
             "data": {"train": "synthetic", **data, "classes": self.classes, "batch": self.batch * self.ranks,
-                     **({"synthetic_pixels": True} if self.pixels else {})},
+                     **({"synthetic_pixels": True} if self.pixels else {}),
+                     **({"synthetic_targets": self.classes} if self.targets else {})},
+            **({"loss": {"kind": "mse"}} if self.targets else {}),
             "optim": {"kind": "sgd", "lr": 0.01, "momentum": 0.9},
         })
 
@@ -48,7 +51,19 @@ def gpt2(layers, dim, context, classes, batch, steps, **more):
                 layouts=["eager", "heap kept"], tokens=True, **more)
 
 
+def unet3d(size, batch, steps, **more):
+    return Case(f"U-Net 3-D, 32 wide, {size}×{size}×{size}, batch {batch}", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
+                (1, size, size, size), 3, batch, steps, pixels=True, **more)
+
+
+def cosmoflow(size, batch, steps):
+    return Case(f"CosmoFlow, {size}×{size}×{size}×4, batch {batch}", {"family": "cosmoflow"}, (4, size, size, size), 4, batch, steps,
+                layouts=["nchw"], targets=True)
+
+
 RESNET18, RESNET50 = {"family": "resnet", "depth": 18}, {"family": "resnet", "depth": 50}
+DENSENET121 = {"family": "densenet", "depth": 121}
+VIT_S = {"family": "vit", "dim": 384, "depth": 12, "heads": 6, "patch": 16}
 LENET = Case("LeNet, 28×28, batch 64", {"family": "lenet"}, (1, 28, 28), 10, 64, 300)
 TWO = {"ranks": 2, "threads": 1}
 
@@ -62,10 +77,9 @@ CASES = {
     "resnet50-224-1x2": image("ResNet-50", RESNET50, 224, 1000, 16, 5),
     "resnet50-224-2x1": image("ResNet-50", RESNET50, 224, 1000, 16, 5, **TWO),
     "vgg11-224": image("VGG-11 with batchnorm", {"family": "vgg_bn", "depth": 11}, 224, 1000, 8, 5),
-    "densenet121-224": image("DenseNet-121", {"family": "densenet", "depth": 121}, 224, 1000, 8, 5),
+    "densenet121-224": image("DenseNet-121", DENSENET121, 224, 1000, 8, 5),
     "mobilenet-224": image("MobileNetV2", {"family": "mobilenet_v2"}, 224, 1000, 16, 6),
-    "vit-s16-224": image("ViT-S/16", {"family": "vit", "dim": 384, "depth": 12, "heads": 6, "patch": 16}, 224, 1000, 16, 5,
-                         layouts=["nchw"]),
+    "vit-s16-224": image("ViT-S/16", VIT_S, 224, 1000, 16, 5, layouts=["nchw"]),
     "lstm-2x256": Case("LSTM of 2×256, 100 steps of 64, batch 64", {"family": "lstm", "depth": 2, "hidden": 256}, (100, 64), 10,
                        64, 12, layouts=["ntc"]),
     "gpt2-384-256": gpt2(6, 384, 256, 256, 8, 6),
@@ -73,20 +87,37 @@ CASES = {
     "gpt2-768": gpt2(12, 768, 1024, 50257, 2, 3),
     "unet2d-256": Case("U-Net 2-D, 32 wide, 256×256, batch 8", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
                        (3, 256, 256), 3, 8, 5, pixels=True),
-    "unet3d-64": Case("U-Net 3-D, 32 wide, 64×64×64, batch 2", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
-                      (1, 64, 64, 64), 3, 2, 5, pixels=True),
+    "unet3d-64": unet3d(64, 2, 5),
     "deeplabv3plus-384x576": Case("DeepLabv3+, 384×576×16, batch 1", {"family": "deeplabv3plus"}, (16, 384, 576), 3, 1, 4,
                                   pixels=True),
 }
 
 
-def chosen(names):
+def memory_cases(smaller):
+    """Of memory.py: their peaks without a budget are 2 to 8 GB; `smaller`: at most 2 GB."""
+    def pick(full, small):
+        return small if smaller else full
+
+    one, two = {"layouts": ["nchw"]}, {"layouts": ["nhwc"]}
+    return {
+        "resnet50": image("ResNet-50", RESNET50, 224, 1000, pick(64, 8), 1, **two),
+        "densenet121": image("DenseNet-121", DENSENET121, 224, 1000, pick(32, 4), 1, **two),
+        "vit-s": image("ViT-S/16", VIT_S, 224, 1000, pick(64, 8), 1, **one),
+        "unet3d": unet3d(pick(128, 64), 1, 1, **one),
+        "cosmoflow-128": cosmoflow(pick(128, 64), 4, 1),
+        "cosmoflow-256": cosmoflow(pick(256, 128), 1, 1),
+        "gpt2": gpt2(12, 768, pick(1024, 256), 50257, pick(4, 1), 1),
+    }
+
+
+def chosen(names, cases=None):
     """The cases of these --case; `all`, or none, is every one."""
-    return list(CASES) if not names or "all" in names else names
+    return list(cases or CASES) if not names or "all" in names else names
 
 
-def add_case_option(parser):
-    parser.add_argument("--case", action="append", choices=[*CASES, "all"], help="only this one; may be repeated (default: all)")
+def add_case_option(parser, cases=None):
+    parser.add_argument("--case", action="append", choices=[*(cases or CASES), "all"],
+                        help="only this one; may be repeated (default: all)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for ctrain-hpc; may be repeated")
 

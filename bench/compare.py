@@ -115,6 +115,31 @@ def gpt2(model, context, classes):
     return GPT2()
 
 
+def cosmoflow(channels, size, classes):
+    """As in MLPerf HPC; a stage halves the volume."""
+    import torch
+    import torch.nn as nn
+
+    class CosmoFlow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            widths = [channels] + [16 << i for i in range(5)]
+            self.stages = nn.ModuleList(
+                nn.Sequential(nn.Conv3d(a, b, 3, padding=1), nn.LeakyReLU(0.3), nn.MaxPool3d(2))
+                for a, b in zip(widths, widths[1:]))
+            hidden = []
+            for a, b in ((256 * (size // 32) ** 3, 128), (128, 64)):
+                hidden += [nn.Linear(a, b), nn.LeakyReLU(0.3), nn.Dropout(0.5)]
+            self.hidden = nn.Sequential(*hidden, nn.Linear(64, classes))
+
+        def forward(self, x):
+            for stage in self.stages:
+                x = stage(x)
+            return 1.2 * torch.tanh(self.hidden(x.flatten(1)))
+
+    return CosmoFlow()
+
+
 def torch_model(model, shape, classes):
     """The same network; `model` as a configuration has it."""
     family = model["family"]
@@ -122,6 +147,8 @@ def torch_model(model, shape, classes):
         return lenet(classes)
     if family == "gpt2":
         return gpt2(model, shape[0], classes)
+    if family == "cosmoflow":
+        return cosmoflow(shape[0], shape[-1], classes)
     if family == "lstm":
         return lstm(model, shape[-1], classes)
     if family in ("unet", "deeplabv3plus"):
@@ -141,32 +168,34 @@ def torch_model(model, shape, classes):
     return getattr(zoo, name.format(model.get("depth")))(num_classes=classes)
 
 
-def torch_worker(name, layout, amp, compiled):
-    """One rank; rank 0 prints a line of JSON."""
-    import resource
+def torch_format(case, layout):
+    import torch
+
+    last = torch.channels_last if len(case.shape) == 3 else torch.channels_last_3d
+    return last if layout == "nhwc" else torch.contiguous_format
+
+
+def torch_batch(case, form):
+    """Samples and labels or targets."""
+    import torch
+
+    if case.tokens:
+        return torch.randint(0, case.classes, (2, case.batch, *case.shape))
+    x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
+    if case.targets:
+        return x, torch.rand(case.batch, case.classes) * 2 - 1
+    return x, torch.randint(0, case.classes, (case.batch, *case.shape[1:]) if case.pixels else (case.batch,))
+
+
+def torch_steps(case, net, x, y, steps, amp="off", after=lambda step: None):
+    """Trains; returns the seconds of each step."""
     import torch
     import torch.distributed as dist
 
-    case = CASES[name]
-    torch.set_num_threads(case.threads)
-    torch.manual_seed(0)
-    last = torch.channels_last if len(case.shape) == 3 else torch.channels_last_3d
-    form = last if layout == "nhwc" else torch.contiguous_format
-    net = torch_model(case.model, case.shape, case.classes).to(memory_format=form)
-    if case.ranks > 1:
-        dist.init_process_group("gloo")
-        net = torch.nn.parallel.DistributedDataParallel(net)
-    if compiled:
-        net = torch.compile(net)
-    if case.tokens:
-        x, y = torch.randint(0, case.classes, (2, case.batch, *case.shape))
-    else:
-        x = torch.randn(case.batch, *case.shape).contiguous(memory_format=form)
-        y = torch.randint(0, case.classes, (case.batch, *case.shape[1:]) if case.pixels else (case.batch,))
     optim = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-    loss_of = torch.nn.CrossEntropyLoss()
+    loss_of = torch.nn.MSELoss() if case.targets else torch.nn.CrossEntropyLoss()
     times = []
-    for _ in range(case.steps + case.warmup()):
+    for step in range(steps):
         if case.ranks > 1:
             dist.barrier()
         begin = time.perf_counter()
@@ -178,6 +207,28 @@ def torch_worker(name, layout, amp, compiled):
         optim.step()
         loss.item()
         times.append(time.perf_counter() - begin)
+        del out, loss
+        after(step)
+    return times
+
+
+def torch_worker(name, layout, amp, compiled):
+    """One rank; rank 0 prints a line of JSON."""
+    import resource
+    import torch
+    import torch.distributed as dist
+
+    case = CASES[name]
+    torch.set_num_threads(case.threads)
+    torch.manual_seed(0)
+    form = torch_format(case, layout)
+    net = torch_model(case.model, case.shape, case.classes).to(memory_format=form)
+    if case.ranks > 1:
+        dist.init_process_group("gloo")
+        net = torch.nn.parallel.DistributedDataParallel(net)
+    if compiled:
+        net = torch.compile(net)
+    times = torch_steps(case, net, *torch_batch(case, form), case.steps + case.warmup(), amp)
     if int(os.environ.get("RANK", "0")) == 0:
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"step_s": statistics.median(times[-case.steps:]), "bytes": rss}))

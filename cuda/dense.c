@@ -54,6 +54,8 @@ int gpu__dense_make(ct_dev_t *dev, const gpu__dense_spec_t *spec, gpu__dense_t *
   if (spec->passes & CT_BWD_PARAM) {
     CT_TRY(gpu__gemm_add(dev, &param, &d->param, scratch));
     raise_to(scratch, gpu__column_sums_scratch(rows, out));
+    param.adds = 1;
+    if (spec->adds_dw) CT_TRY(gpu__gemm_add(dev, &param, &d->param_add, scratch));
   }
 out:
   return rc;
@@ -64,7 +66,8 @@ void gpu__dense_clear(gpu__dense_t *d)
   gpu__gemm_free(d->forward);
   gpu__gemm_free(d->data);
   gpu__gemm_free(d->param);
-  d->forward = d->data = d->param = NULL;
+  gpu__gemm_free(d->param_add);
+  d->forward = d->data = d->param = d->param_add = NULL;
 }
 
 int gpu__dense_forward(const gpu__dense_t *d, const void *x, const void *w, const void *bias,
@@ -94,4 +97,10 @@ int gpu__dense_param(const gpu__dense_t *d, const void *x, const void *dy, float
     GPU_TRY(gpu__column_sums(d->spec.type, dy, d->spec.rows, d->spec.out, dbias, scratch, s));
 out:
   return rc;
+}
+
+int gpu__dense_param_add(const gpu__dense_t *d, const void *x, const void *dy, float *dw,
+                         void *scratch, cudaStream_t s)
+{
+  return gpu__gemm_run(d->param_add, 1, dy, x, NULL, dw, scratch, s);
 }

@@ -12,11 +12,12 @@ typedef struct gpu__dense_spec {
   ct_dtype_t y_type; /**< type of y: same as type, or CT_F32 */
   int bias, relu;    /**< relu: forward only */
   int add;           /**< 1: forward adds another matrix before the ReLU */
+  int adds_dw;       /**< 1: gpu__dense_param_add() is wanted */
 } gpu__dense_spec_t;
 
 typedef struct gpu__dense {
   gpu__dense_spec_t spec;
-  gpu__gemm_t *forward, *data, *param;
+  gpu__gemm_t *forward, *data, *param, *param_add;
 } gpu__dense_t;
 
 /** Local. Raises *scratch to the workspace that the passes need. Call gpu__dense_clear() even after
@@ -34,6 +35,9 @@ int gpu__dense_data(const gpu__dense_t *d, const void *dy, const void *w, void *
 /** Enqueues the gradients dw and dbias (NULL: not wanted), which are float32. */
 int gpu__dense_param(const gpu__dense_t *d, const void *x, const void *dy, float *dw, float *dbias,
                      void *scratch, cudaStream_t s);
+/** Enqueues dw += the gradient (spec.adds_dw). */
+int gpu__dense_param_add(const gpu__dense_t *d, const void *x, const void *dy, float *dw,
+                         void *scratch, cudaStream_t s);
 
 /** Prepares a GEMM; raises *scratch to its workspace. */
 int gpu__gemm_add(ct_dev_t *dev, const gpu__gemm_spec_t *g, gpu__gemm_t **out, size_t *scratch);

@@ -161,6 +161,8 @@ struct gpu__kind {
   /* Hot. Enqueues on \a s. Arguments that change from step to step are passed as step parameters
    * (step_params.h), made from \a a by gpu__step_params(), together with the pointer \a at */
   int (*run)(ct_op_t *op, const ct_op_args_t *a, const gpu__step_params_t *at, cudaStream_t s);
+  /* Hot. In place of run, of a kind that is made of other ops: enqueues these on \a q */
+  int (*enqueue)(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a);
   /* Frees what prepare made, also if it failed halfway; NULL: nothing to do */
   void (*clear)(ct_op_t *op);
 };

@@ -2,7 +2,7 @@
 cuda_c = \
   %D%/gpu.h %D%/gemm_conv.h %D%/kernels/step_params.h %D%/kernels/kernel.h %D%/kernels/elt.h \
   %D%/kernels/map.h %D%/kernels/reorder.h %D%/kernels/bytes.h %D%/kernels/bias.h %D%/kernels/depthwise.h \
-  %D%/op_conv.c %D%/op_convt.c %D%/op_convolve.c %D%/choices.h %D%/choices.c %D%/stopwatch.h %D%/stopwatch.c \
+  %D%/op_conv.c %D%/op_conv_pool.c %D%/op_convt.c %D%/op_convolve.c %D%/choices.h %D%/choices.c %D%/stopwatch.h %D%/stopwatch.c \
   %D%/card.h %D%/card.c %D%/backend.c %D%/energy.c %D%/memory.c %D%/queue.c %D%/repeat.c %D%/op.c %D%/module.c \
   %D%/op_elt.c %D%/op_reorder.c
 # matrix products and the layers built on them

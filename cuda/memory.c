@@ -83,10 +83,18 @@ static size_t mem_avail(ct_dev_t *dev)
   return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : SIZE_MAX;
 }
 
+static size_t mem_used(ct_dev_t *dev)
+{
+  size_t left = 0, all = 0;
+  if (dev->card || cudaMemGetInfo(&left, &all) != cudaSuccess) return 0;
+  return all - left;
+}
+
 const ct_mem_ops_t gpu__mem_ops = {.alloc = mem_alloc,
                                    .free = mem_free,
                                    .pin = mem_pin,
                                    .unpin = mem_unpin,
                                    .copy = mem_copy,
                                    .zero = mem_zero,
-                                   .avail = mem_avail};
+                                   .avail = mem_avail,
+                                   .used = mem_used};

@@ -32,6 +32,11 @@ static int type_fits(const ct_op_desc_t *d, const gpu__kind_t *k, char why[128])
   return 0;
 }
 
+static int known(const gpu__kind_t *k)
+{
+  return k->run || k->enqueue;
+}
+
 /* Returns from how many dims on a kind with `nhwc` has its channels last. */
 static int channel_dims(const ct_op_desc_t *d)
 {
@@ -44,6 +49,7 @@ static int nhwc_of(const ct_op_desc_t *d, const gpu__kind_t *k)
 {
   int spread = d->kind == CT_OP_DROPOUT && (d->u.dropout.dim || d->u.dropout.rows > 1);
   int fixed = d->kind == CT_OP_REDUCE && !gpu__reduce_nhwc(d);
+  if (d->kind == CT_OP_HEAD_LOSS && !d->u.loss.classes_last) return 1;
   return spread || fixed ? -1 : k->nhwc;
 }
 
@@ -69,7 +75,7 @@ static int op_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
     return 0;
   }
   const gpu__kind_t *k = kinds[d->kind];
-  if (!k->run) {
+  if (!known(k)) {
     snprintf(why, 128, "the CUDA backend has no op '%s'", ct_op_name(d->kind));
     return 0;
   }
@@ -84,7 +90,7 @@ static ct_layout_t op_wants(ct_dev_t *dev, const ct_op_desc_t *d)
   if (d->kind == CT_OP_EXPR) return ct_expr_wants(d) == CT_NHWC ? CT_NHWC : CT_PLAIN;
   if (d->kind == CT_OP_STRIDED && k->run && (!layout_fits(d, k) || ct_strided_layout(d) < 0))
     return CT_PLAIN;
-  if (!k->run || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
+  if (!known(k) || d->kind == CT_OP_REORDER || layout_fits(d, k)) return d->x.layout;
   return d->x.ndim >= channel_dims(d) && nhwc_of(d, k) >= 0 ? CT_NHWC : CT_PLAIN;
 }
 
@@ -165,6 +171,7 @@ static int op_run(ct_queue_t *q, ct_op_t *op, const ct_op_args_t *a)
 {
   int rc = ct_op_check_pass(&op->desc, a->pass);
   if (rc != CT_OK) return rc;
+  if (op->kind->enqueue) return op->kind->enqueue(q, op, a);
   if (q->noting) return gpu__note_op(q, op, a);
   return op->kind->run(op, a, NULL, q->stream);
 }

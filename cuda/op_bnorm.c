@@ -118,7 +118,7 @@ static int bnorm_forward(const bnorm_t *b, const ct_op_args_t *a, cudaStream_t s
   int rc = CT_OK;
   const ct_op_desc_t *d = &b->op.desc;
   gpu__bn_norm_t norm = norm_of(b, a);
-  if (d->training) CT_TRY(batch_stats(b, a, s));
+  if (d->training && !a->again) CT_TRY(batch_stats(b, a, s));
   GPU_TRY(gpu__bn_normalise(&b->grid, &norm, a->x, d->u.bnorm.add ? a->x2 : NULL, d->u.bnorm.relu,
                             a->y, signs_of(b, a), s));
 out:

@@ -17,7 +17,7 @@ static int fake_quant_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_pa
   float *range = a->w[0];
   int64_t n = ct_shape_count(&op->desc.x);
   (void)at;
-  if (a->pass & CT_FWD && op->desc.training && !a->keep_running)
+  if (a->pass & CT_FWD && op->desc.training && !a->keep_running && !a->again)
     GPU_TRY(gpu__fake_quant_follow(n, a->x, range, a->scratch, s));
   if (a->pass & CT_FWD) GPU_TRY(gpu__fake_quant(n, a->x, NULL, range, a->y, s));
   if (a->pass & CT_BWD_DATA) GPU_TRY(gpu__fake_quant(n, a->x, a->dy, range, a->dx, s));

@@ -1,4 +1,5 @@
-/* A linear layer and the cross-entropy of its outputs. Chunks of rows go one after another through
+/* A linear layer, or a 1x1 convolution over pixels with the channels last, and the cross-entropy of
+ * its outputs. Chunks of rows go one after another through
  * the products and the kernel of the loss, which leaves the gradient of the logits: in their place
  * if they have the operands' type, else beside them. Only the logits of a chunk are stored. */
 #include "cuda/dense.h"
@@ -79,8 +80,8 @@ static int head_loss_prepare(ct_op_t *op, ct_op_info_t *info)
   const ct_op_desc_t *d = &op->desc;
   size_t workspace = 0, end = 0;
   k->loss = ct_op_loss_of(d);
-  k->in = d->x.dim[d->x.ndim - 1];
-  k->out = d->y.dim[d->y.ndim - 1];
+  k->in = d->x.dim[ct_op_head_dim(d)];
+  k->out = d->y.dim[ct_op_head_dim(d)];
   k->rows = ct_shape_count(&d->x) / k->in;
   /* cuBLASLt needs aligned rows to be fast, and vocabularies such as 50257 are odd */
   k->line = d->u.head_loss.bias ? k->out : (k->out + LINE - 1) / LINE * LINE;
@@ -100,21 +101,22 @@ static int head_loss_prepare(ct_op_t *op, ct_op_info_t *info)
   k->workspace = end;
   info->scratch = end + workspace;
   info->algorithm = "chunks";
+  info->adds_dw = 1;
 out:
   return rc;
 }
 
 /* Writes or adds the gradient of the bias. */
-static int bias_gradient(const head_loss_t *k, const ct_op_args_t *a, int64_t first, int64_t rows,
+static int bias_gradient(const head_loss_t *k, const ct_op_args_t *a, int add, int64_t rows,
                          const void *slopes, cudaStream_t s)
 {
   int rc = CT_OK;
   char *scratch = a->scratch;
-  float *own = first ? (float *)(void *)(scratch + k->bias) : a->dw[1];
+  float *own = add ? (float *)(void *)(scratch + k->bias) : a->dw[1];
   if (!k->head.desc.u.head_loss.bias) return CT_OK;
   GPU_TRY(
       gpu__column_sums(k->head.desc.x.dtype, slopes, rows, k->out, own, scratch + k->workspace, s));
-  if (first) GPU_TRY(gpu__sum(CT_F32, k->out, a->dw[1], own, 0, a->dw[1], s));
+  if (add) GPU_TRY(gpu__sum(CT_F32, k->out, a->dw[1], own, 0, a->dw[1], s));
 out:
   return rc;
 }
@@ -122,7 +124,7 @@ out:
 static int run_chunk(const head_loss_t *k, const ct_op_args_t *a, int64_t first,
                      const products_t *p, const gpu__step_params_t *at, cudaStream_t s)
 {
-  int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM);
+  int rc = CT_OK, back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM), add = first || a->adds_dw;
   const ct_op_t *op = &k->head;
   size_t row = (size_t)k->in * ct_dtype_size(op->desc.x.dtype);
   char *scratch = a->scratch, *workspace = scratch + k->workspace;
@@ -144,8 +146,8 @@ static int run_chunk(const head_loss_t *k, const ct_op_args_t *a, int64_t first,
     CT_TRY(gpu__gemm_run(p->data, 1, slopes, w, NULL, (char *)a->dx + (size_t)first * row,
                          workspace, s));
   if (!(a->pass & CT_BWD_PARAM)) goto out;
-  CT_TRY(gpu__gemm_run(first ? p->next : p->first, 1, slopes, x, NULL, a->dw[0], workspace, s));
-  CT_TRY(bias_gradient(k, a, first, p->rows, slopes, s));
+  CT_TRY(gpu__gemm_run(add ? p->next : p->first, 1, slopes, x, NULL, a->dw[0], workspace, s));
+  CT_TRY(bias_gradient(k, a, add, p->rows, slopes, s));
 out:
   return rc;
 }
@@ -157,7 +159,7 @@ static int head_loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_par
   const head_loss_t *k = (head_loss_t *)op;
   const gpu__loss_of_t of = gpu__loss_inputs(&k->loss, a);
   gpu__loss_row_t *result = a->scratch;
-  for (int i = 0; i < 2 && k->rows == 0 && a->pass & CT_BWD_PARAM; i++)
+  for (int i = 0; i < 2 && k->rows == 0 && a->pass & CT_BWD_PARAM && !a->adds_dw; i++)
     if (op->param_bytes[i]) GPU_TRY(cudaMemsetAsync(a->dw[i], 0, op->param_bytes[i], s));
   for (int64_t first = 0; first < k->rows; first += k->chunk)
     CT_TRY(run_chunk(k, a, first, first + k->chunk <= k->rows ? &k->whole : &k->rest, at, s));
@@ -165,6 +167,14 @@ static int head_loss_run(ct_op_t *op, const ct_op_args_t *a, const gpu__step_par
     GPU_TRY(gpu__loss_sum_up(&of, k->rows, result, a->loss, op->dev->bad_label, s));
 out:
   return rc;
+}
+
+static int head_loss_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  return d->u.loss.classes_last || d->x.ndim > 3
+             ? 1
+             : gpu__cannot(why, "the CUDA backend fuses heads of images and volumes only");
 }
 
 static void head_loss_clear(ct_op_t *op)
@@ -176,6 +186,7 @@ static void head_loss_clear(ct_op_t *op)
 const gpu__kind_t gpu__kind_head_loss = {.size = sizeof(head_loss_t),
                                          .reduced = 1,
                                          .nhwc = -1,
+                                         .supports = head_loss_supports,
                                          .prepare = head_loss_prepare,
                                          .run = head_loss_run,
                                          .clear = head_loss_clear};

@@ -12,6 +12,7 @@
 #include "cuda/rnn/rnn.h"
 #include "cuda/stopwatch.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct lstm_op {
@@ -239,6 +240,17 @@ static int choose_by_time(lstm_op_t *k, const needs_t *gemms, const needs_t *rnn
   return gpu__choices_add(dev->choices, key, *faster ? rnn_name : "GEMMs", timed);
 }
 
+/* Returns why cuDNN's RNN functions may give other bits each time; NULL: they do not. They use
+ * cuBLAS on several streams, which assigns its two workspaces to them as they come, unless it has
+ * only one size of them (release notes of cuDNN 8; PyTorch's torch.nn.LSTM has the same note). */
+static const char *rnn_varies(void)
+{
+  const char *set = getenv("CUBLAS_WORKSPACE_CONFIG");
+  if (set && (strcmp(set, ":16:8") == 0 || strcmp(set, ":4096:2") == 0)) return NULL;
+  return "cuDNN's LSTM repeats its bits only with CUBLAS_WORKSPACE_CONFIG=:4096:2 in the "
+         "environment";
+}
+
 /* Makes cuDNN's algorithm if it supports the layer, and chooses. */
 static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
 {
@@ -254,6 +266,7 @@ static int choose(lstm_op_t *k, const needs_t *gemms, ct_op_info_t *info)
     return CT_OK;
   }
   info->algorithm = rnn_name;
+  info->varies = rnn_varies();
   info->saved = rnn.saved;
   info->scratch = rnn.scratch;
   if (ct_op_goes_back(&k->head.desc)) info->bwd_uses |= CT_USES_Y; /* of data, too */

@@ -163,12 +163,13 @@ static int same_args(const ct_op_args_t *a, const ct_op_args_t *b)
          a->dy2 == b->dy2 && a->dx == b->dx && a->dx2 == b->dx2 && a->dx_add == b->dx_add &&
          same_pointers(a->w, b->w, CT_OP_PARAMS) && same_pointers(a->dw, b->dw, CT_OP_PARAMS) &&
          a->saved == b->saved && a->scratch == b->scratch && a->stats == b->stats &&
-         a->keep_running == b->keep_running && a->labels == b->labels && a->labels2 == b->labels2 &&
-         a->mix == b->mix && a->affine == b->affine && a->targets == b->targets &&
-         a->sample_weight == b->sample_weight && a->class_weight == b->class_weight &&
-         a->place_weight == b->place_weight && a->loss == b->loss && a->count == b->count &&
-         a->stat == b->stat && same_pointers(a->state, b->state, CT_RULE_STATES) &&
-         a->norms == b->norms && a->segment == b->segment && a->segments == b->segments;
+         a->keep_running == b->keep_running && a->again == b->again && a->labels == b->labels &&
+         a->labels2 == b->labels2 && a->mix == b->mix && a->affine == b->affine &&
+         a->targets == b->targets && a->sample_weight == b->sample_weight &&
+         a->class_weight == b->class_weight && a->place_weight == b->place_weight &&
+         a->loss == b->loss && a->count == b->count && a->stat == b->stat &&
+         same_pointers(a->state, b->state, CT_RULE_STATES) && a->norms == b->norms &&
+         a->segment == b->segment && a->segments == b->segments;
 }
 
 static int same_entry(const entry_t *a, const entry_t *b)

@@ -9,6 +9,7 @@ nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE hdf5io/FOR
   %D%/gpu.md \
   %D%/install.md \
   %D%/language.md \
+  %D%/memory.md \
   %D%/metrics.md \
   %D%/import.md \
   %D%/models.md \

@@ -26,7 +26,7 @@ shell_tests = \
   %D%/cli/inspect.test \
   %D%/cli/report.test %D%/cli/runs.test \
   %D%/cli/init.test \
-  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/messages.test \
+  %D%/cli/loss.test %D%/cli/manual.test %D%/cli/memory.test %D%/cli/messages.test \
   %D%/cli/inputs.test \
   %D%/cli/places.test \
   %D%/cli/onnx.test \
@@ -41,6 +41,7 @@ shell_tests = \
   %D%/cli/bench_lr.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
+  %D%/cli/slabs.test \
   %D%/cli/cache.test \
   %D%/cli/stage.test \
   %D%/cli/indices.test \
@@ -51,6 +52,7 @@ shell_tests = \
   %D%/conform/cpu-direct.test \
   %D%/conform/cpu.test \
   %D%/conform/ref.test \
+  %D%/conform/limits.test \
   %D%/conform/ways.test \
   %D%/faults/death.test \
   %D%/faults/disk.test \
@@ -99,6 +101,7 @@ shell_tests = \
   %D%/mpi/account.test %D%/mpi/stragglers.test \
   %D%/mpi/topo.test \
   %D%/mpi/trainer.test \
+  %D%/mpi/replay.test \
   %D%/mpi/trainer_ahead.test \
   %D%/mpi/trainer_dp.test \
   %D%/mpi/trainer_state.test \
@@ -345,6 +348,7 @@ unit_tests = \
   %D%/unit/t_plan_low \
   %D%/unit/t_plan_modes \
   %D%/unit/t_plan_run \
+  %D%/unit/t_recompute \
   %D%/unit/t_head_loss \
   %D%/unit/t_pth \
   %D%/unit/t_pth_bad \
@@ -395,6 +399,7 @@ unit_tests = \
 launched_tests = \
   %D%/conform/conform_backend \
   %D%/conform/products \
+  %D%/conform/limits \
   %D%/conform/ways \
   %D%/conform/winograd \
   %D%/fuzz/fuzz_arrays \
@@ -425,6 +430,7 @@ launched_tests = \
   %D%/mpi/t_stragglers \
   %D%/mpi/t_topo \
   %D%/mpi/t_trainer \
+  %D%/mpi/t_replay \
   %D%/mpi/t_trainer_ahead \
   %D%/mpi/t_trainer_dp \
   %D%/mpi/t_trainer_state \
@@ -440,13 +446,14 @@ check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 
 %C%_unit_t_h5_slow_SOURCES = %D%/unit/t_h5_slow.c %D%/tools/slow_shim.c %D%/tools/slow_shim.h
-%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
+%C%_unit_t_int8_ops_SOURCES = %D%/unit/t_int8_ops.c %D%/conform/draw.c %D%/conform/draw_conv_pool.c %D%/conform/draw_expr.c %D%/conform/draw_rope.c %D%/conform/draw_sizes.c %D%/conform/draws.c
 %C%_unit_t_op_SOURCES = %D%/unit/t_op.c %D%/conform/cases_bad.c
 %C%_conform_conform_backend_SOURCES = \
   %D%/conform/bytes.c \
   %D%/conform/cases.c \
   %D%/conform/cases.h \
   %D%/conform/cases_bad.c \
+  %D%/conform/cases_conv_pool.c \
   %D%/conform/cases_expr.c \
   %D%/conform/cases_loss.c \
   %D%/conform/cases_norm.c \
@@ -461,6 +468,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/draw.h \
   %D%/conform/drawn.c \
   %D%/conform/draws.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
     %D%/conform/draw_pool.c \
@@ -472,6 +480,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/reorder.c \
   %D%/conform/repeat.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig.h \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
@@ -479,10 +488,13 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/types.c \
   %D%/conform/update.c
 %C%_conform_conform_backend_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
+%C%_conform_limits_SOURCES = %D%/conform/limits.c
+%C%_conform_limits_LDFLAGS = $(AM_LDFLAGS) $(load_modules)
 %C%_conform_ways_SOURCES = \
   %D%/conform/cases.c \
   %D%/conform/cases_volume.c \
   %D%/conform/draw.c \
+  %D%/conform/draw_conv_pool.c \
   %D%/conform/draw_expr.c \
   %D%/conform/draw_rope.c \
   %D%/conform/draw_pool.c \
@@ -493,6 +505,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/one_way.h \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/ways.c
@@ -500,6 +513,7 @@ TESTS += $(unit_tests) $(shell_tests)
 %C%_conform_winograd_SOURCES = \
   %D%/conform/parity.c \
   %D%/conform/rig.c \
+  %D%/conform/rig_again.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/winograd.c
@@ -522,6 +536,7 @@ trainer_rig = %D%/mpi/flaky.c %D%/mpi/flaky.h %D%/mpi/trainer_rig.c %D%/mpi/trai
 %C%_mpi_t_oracle_SOURCES = %D%/mpi/t_oracle.c $(trainer_rig)
 %C%_mpi_t_recipe_SOURCES = %D%/mpi/t_recipe.c $(trainer_rig)
 %C%_mpi_t_trainer_SOURCES = %D%/mpi/t_trainer.c $(trainer_rig)
+%C%_mpi_t_replay_SOURCES = %D%/mpi/t_replay.c $(trainer_rig)
 %C%_mpi_t_trainer_ahead_SOURCES = %D%/mpi/t_trainer_ahead.c $(trainer_rig)
 %C%_mpi_t_trainer_dp_SOURCES = %D%/mpi/t_trainer_dp.c $(trainer_rig)
 %C%_mpi_t_trainer_state_SOURCES = %D%/mpi/t_trainer_state.c $(trainer_rig)

@@ -248,6 +248,7 @@ static int make_buffers(ct_reader_t *r, const ct_reader_spec_t *spec)
   int64_t slots = spec->cache_bytes / (int64_t)block;
   if (slots < r->nscratch) slots = r->nscratch; /* at least one per thread, whatever the budget */
   if (slots > blocks) slots = blocks;
+  if (block > 1) r->info.layout.cache_bytes = (size_t)slots * block;
   CT_TRY(ct__h5_cache_open(block, slots, &r->cache));
   r->gave_up = ct_mem_array(r->shards.n, sizeof *r->gave_up, "the shards");
   r->offsets = ct_mem_array(r->shards.n, sizeof *r->offsets, "the shards");

@@ -35,6 +35,9 @@ typedef struct ct_mem_ops {
   int (*zero)(ct_queue_t *q, void *dst, size_t bytes);
   /* returns the free device memory in bytes; SIZE_MAX: unknown, as for host memory */
   size_t (*avail)(ct_dev_t *dev);
+  /* returns the bytes that count against the budget of this process (train.memory): of host memory
+   * its resident set, of a device all that is in use, by whichever process; 0: unknown */
+  size_t (*used)(ct_dev_t *dev);
 } ct_mem_ops_t;
 
 typedef struct ct_queue_ops {
@@ -85,6 +88,7 @@ typedef struct ct_op_info {
    * each operand, since several of its kernels read an operand, or pass results in the workspace;
    * and the number of its kernels on a GPU.  Preset to 0 and 1 */
   double extra_bytes[2];
+  double extra_flops[2]; /**< likewise: FLOP in addition to ct_op_flops(), which are done again */
   int kernels[2];
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
   ct_layout_t y_layout; /**< layout of y and dy; dx has the layout of x */
@@ -99,6 +103,7 @@ typedef struct ct_op_info {
   int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;       /**< 1: dx may share dy's memory */
+  const char *varies;    /**< why two runs may give other bits; NULL: they give the same */
   const char *algorithm; /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
 
@@ -164,6 +169,10 @@ typedef struct ct_op_args {
                                  backend asks for them (ct_backend_t.reduced_weights) */
   void *dw[CT_OP_PARAMS]; /**< gradients of the parameters; overwritten */
   int adds_dw; /**< 1: backward adds to dw[] what it would write (ct_op_info_t.adds_dw) */
+  int again;   /**< 1: forward has run already, with the same arguments, and its results were
+                    dropped.  CT_FWD writes the same bits of y and saved, and nothing else: no
+                    running statistics, no ranges.  BNORM in training reads the statistics from
+                    saved, with `sync` too */
   void *saved, *scratch;
   double *stats;             /**< SyncBN: 2C + 1 numbers in device memory.  Forward: per channel the
                                sums of x - s and (x - s)^2, where s is the running mean (identical

@@ -6,6 +6,8 @@
 
 /** Returns SIZE_MAX: the free memory of the host is unknown. */
 size_t ct_host_avail(ct_dev_t *dev);
+/** Returns the resident set of this process. */
+size_t ct_host_used(ct_dev_t *dev);
 /** Returns CT_OK: host memory needs no pinning. */
 int ct_host_pin(ct_dev_t *dev, void *p, size_t bytes);
 void ct_host_unpin(ct_dev_t *dev, void *p);

@@ -9,6 +9,7 @@
 #include "backend/ct_int8.h"
 #include "backend/ct_op_loss.h"
 #include "backend/ct_op_modes.h"
+#include "backend/ct_op_windows.h"
 #include "backend/ct_resize.h"
 #include "backend/ct_rope.h"
 #include "base/ct_types.h"
@@ -58,6 +59,9 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
     CT_KIND_FWD)                                                                                  \
   /* max (saves the arg-max; optional ReLU) or average over windows, or global average */         \
   X(POOL, pool, CT_KIND_INT8 | CT_KIND_DEQUANT, 0, 0, 0, CT_KIND_OWN, CT_KIND_FWD, 0)             \
+  /* convolution, activation and pooling; the tensors between are never stored as a whole */      \
+  X(CONV_POOL, conv_pool, CT_KIND_GEMM, 2, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN,    \
+    CT_KIND_OWN)                                                                                  \
   /* x + x2, then ReLU (optional) */                                                              \
   X(ADD, add, CT_KIND_INT8, 0, CT_KIND_OWN, 0, CT_KIND_OWN, CT_KIND_FWD, 0)                       \
   /* concatenates x and x2 along ct_op_concat_dim() */                                            \
@@ -109,7 +113,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   X(FAKE_QUANT, fake_quant, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                      \
   /* loss of outputs against targets, and counts */                                               \
   X(LOSS, loss, CT_KIND_F32, 0, CT_USES_X, 0, 4, CT_KIND_FWD, 0)                                  \
-  /* cross-entropy of y = x w^T + b, where y is never stored as a whole */                        \
+  /* cross-entropy of a linear layer or 1x1 convolution, whose output y is never stored */        \
   X(HEAD_LOSS, head_loss, CT_KIND_GEMM, 2, CT_USES_X, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD,        \
     CT_KIND_FWD)                                                                                  \
   /* sum of |g|^p or largest |g| of a flat range, and the number of nonfinite elements */         \
@@ -219,6 +223,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  EXPR     x, x2?, x3?, w[0] [as x2], w[1] [as   x, x2?, x3?, dy (+ dy2), w -> dx, dx2, dx3 (each
  *           x3] -> y                              may be NULL), dw[0], dw[1]
  *  POOL     x -> y                                dy (+ dy2), saved -> dx
+ *  CONV_POOL x, w[0], w[1] as CONV -> y           x, y?, dy, w, saved? -> dx, dw[0], dw[1]
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
  *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
@@ -269,7 +274,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *           [N,…,K] (classes_last)
  *  HEAD_LOSS x [N,…,D], w[0] [K,D], w[1] bias,   x, w, … -> dx = scale * d(sum of losses)/dx,
  *           labels -> loss; the descriptor's y    likewise dw[0], dw[1]
- *           [N,…,K] is the logits' shape
+ *           [N,…,K] is the logits' shape; or of a 1x1 convolution x [N,D,…], y [N,K,…]
  *  GRADSTAT dy gradient, count -> stat            -
  *  MEASURE  w[0] weights, dy gradient, state -> norms   -
  *  UPDATE   w[0] weights, dy gradient, state, stat?, norms?  -
@@ -298,13 +303,8 @@ typedef struct ct_op_desc {
                       each batch */
   } q;
   union {
-    struct {
-      int kernel[3], stride[3], pad[3], dilate[3]; /**< one per spatial dim: 2 (H, W) or 3 (D, H,
-                                                        W); dilate 1: not dilated */
-      int groups, bias, relu;
-      int add; /**< 1, only for inference: adds x2 (shape and layout of y) before the ReLU */
-    } conv;    /**< CONVT: of the convolution from y to x, and the bias of y; CONVOLVE: `bias` means
-                 an x3; both: no ReLU, no addition */
+    ct_op_conv_t conv; /**< CONVT: of the convolution from y to x, and the bias of y; CONVOLVE:
+                            `bias` means an x3; both: no ReLU, no addition */
     struct {
       int bias, relu;
       int add;   /**< 1: adds x2 (shape of y) before the ReLU; not for int8. Backward computes no
@@ -324,20 +324,8 @@ typedef struct ct_op_desc {
       double alpha; /**< CT_ALPHA_… */
     } act;
     ct_expr_t expr;
-    struct {
-      int kernel[3], stride[3], pad[3]; /**< as in conv */
-      int gap[3];   /**< max: pixels between neighbouring taps, PyTorch's dilation - 1 */
-      int ceil;     /**< the number of windows is rounded up: ct_op_pool_out() */
-      int average;  /**< 0: max */
-      int global;   /**< average over all pixels; y is N x C x 1 x 1 */
-      int adaptive; /**< output i of n covers the inputs floor(i in / n) to ceil((i + 1) in / n), as
-                         AdaptiveAvgPool2d; without kernel, stride, pad */
-      int divisor;  /**< average over windows with a kernel: what sums are divided by; 0: the number
-                         of elements */
-      int include_pad; /**< averages divide by the size of the whole window (PyTorch's
-                            count_include_pad) */
-      int relu;        /**< max only */
-    } pool;
+    ct_op_pool_t pool;
+    ct_op_conv_pool_t conv_pool;
     struct {
       int relu;
     } add;
@@ -431,7 +419,7 @@ typedef struct ct_op_desc {
     } rnn;         /**< LSTM, GRU */
     ct_loss_spec_t loss;
     struct {
-      ct_loss_spec_t loss; /**< CROSS_ENTROPY with classes_last, without mixed labels */
+      ct_loss_spec_t loss; /**< CROSS_ENTROPY without mixed labels; classes_last 0: of pixels */
       int bias;
     } head_loss;
     struct {
@@ -498,6 +486,17 @@ int ct_op_uses(const ct_op_desc_t *d);
 ct_op_desc_t ct_op_turned(const ct_op_desc_t *d);
 /** Returns the passes of ct_op_turned() that the passes \a pass of a CONVT run. */
 int ct_op_turned_pass(int pass);
+/** Returns the op \a part of a CONV_POOL, all plain, with the passes that \a d needs of it:
+ * CT_OP_CONV (with conv.relu), CT_OP_ACT (of kind RELU if it is conv.relu, for the backward pass),
+ * or CT_OP_POOL. */
+ct_op_desc_t ct_conv_pool_part(const ct_op_desc_t *d, ct_op_kind_t part);
+/** Return NULL if the CONV, POOL or CONV_POOL is valid, else the reason. */
+const char *ct_conv_check(const ct_op_desc_t *d);
+const char *ct_pool_check(const ct_op_desc_t *d);
+const char *ct_conv_pool_check(const ct_op_desc_t *d);
+/** Returns 1 if backward of a CONV_POOL computes the convolution again: its activation's derivative
+ * needs more than the maxima. */
+int ct_conv_pool_again(const ct_op_desc_t *d);
 /** Makes an op over sequences N x C x L the same op over images N x C x 1 x L: backends have
  * windows over two and three dims only.  For kinds with a window, and those that treat all pixels
  * of a channel alike. */
@@ -539,7 +538,7 @@ const char *ct_resize_name(ct_resize_t mode);
 
 /** Local.  Checks the passes of a run.  CT_ERR_ARG: \a pass is empty or was not prepared. */
 int ct_op_check_pass(const ct_op_desc_t *d, int pass);
-/** Returns the LOSS of the logits of a HEAD_LOSS; of a LOSS, itself. */
+/** Returns the LOSS of the logits of a HEAD_LOSS, with the classes last; of a LOSS, itself. */
 ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d);
 /** Returns the number of classes of a LOSS of classes; else that of the outputs of a sample. */
 int64_t ct_op_classes(const ct_op_desc_t *d);

@@ -108,4 +108,8 @@ CT_INLINE double ct_loss_counted(const ct_loss_spec_t *o, double sample, double 
 /** Returns 1 if a LOSS compares with labels, 0: with targets. */
 int ct_loss_has_labels(const ct_loss_spec_t *o);
 
+struct ct_op_desc;
+/** Returns the dim of features of the op HEAD_LOSS, and of the classes in its y. */
+int ct_op_head_dim(const struct ct_op_desc *d);
+
 #endif

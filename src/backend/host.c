@@ -11,6 +11,12 @@ size_t ct_host_avail(ct_dev_t *dev)
   return SIZE_MAX;
 }
 
+size_t ct_host_used(ct_dev_t *dev)
+{
+  (void)dev;
+  return ct_mem_rss();
+}
+
 int ct_host_pin(ct_dev_t *dev, void *p, size_t bytes)
 {
   (void)dev;
@@ -132,6 +138,7 @@ const ct_mem_ops_t ct_host_mem = {
     .copy = host_copy,
     .zero = host_zero,
     .avail = ct_host_avail,
+    .used = ct_host_used,
 };
 
 /* ---- a synchronous queue, which holds nothing ---- */

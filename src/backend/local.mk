@@ -11,11 +11,13 @@ libctrain_a_SOURCES += \
   %D%/ct_op.h \
   %D%/ct_op_loss.h \
   %D%/ct_op_modes.h \
+  %D%/ct_op_windows.h \
   %D%/ct_random.h \
   %D%/ct_resize.h \
   %D%/ct_rope.h \
   %D%/ct_rules.h \
   %D%/ct_sdpa.h \
+  %D%/ct_slabs.h \
   %D%/ct_strided.h \
   %D%/ct_update.h \
   %D%/element.c \
@@ -30,4 +32,5 @@ libctrain_a_SOURCES += \
   %D%/op_windows.c \
   %D%/rope.c \
   %D%/sdpa.c \
+  %D%/slabs.c \
   %D%/strided.c

@@ -244,12 +244,22 @@ int ct_loss_has_labels(const ct_loss_spec_t *o)
   return ct_loss_of_labels(o->kind) || o->one_hot;
 }
 
+int ct_op_head_dim(const ct_op_desc_t *d)
+{
+  return d->u.loss.classes_last ? d->x.ndim - 1 : 1;
+}
+
 ct_op_desc_t ct_op_loss_of(const ct_op_desc_t *d)
 {
   ct_op_desc_t loss;
-  ct_op_desc_init(&loss, CT_OP_LOSS, d->kind == CT_OP_HEAD_LOSS ? &d->y : &d->x, &d->y);
+  int head = d->kind == CT_OP_HEAD_LOSS, last = d->u.loss.classes_last;
+  ct_shape_t x = head ? d->y : d->x;
+  if (head && !last)
+    x = ct_shape(3, x.dim[0], ct_shape_sample(&x) / (x.dim[1] > 0 ? x.dim[1] : 1), x.dim[1]);
+  ct_op_desc_init(&loss, CT_OP_LOSS, &x, head && !last ? &x : &d->y);
   loss.passes = d->passes & (CT_FWD | CT_BWD_DATA);
   loss.u.loss = d->u.loss;
+  loss.u.loss.classes_last |= head;
   return loss;
 }
 
@@ -281,6 +291,58 @@ static int expr_uses(const ct_op_desc_t *d)
   return read ? CT_USES_X : 0;
 }
 
+/* ---- convolution, activation and pooling ---- */
+
+int64_t ct_op_window_out(int64_t in, int kernel, int stride, int pad, int dilate)
+{
+  int64_t extent = in + 2 * (int64_t)pad - (int64_t)dilate * (kernel - 1) - 1;
+
+  /* C division rounds towards zero; a window that does not fit must not give one output */
+  if (extent < 0) return -((-extent + stride - 1) / stride) + 1;
+  return extent / stride + 1;
+}
+
+ct_op_desc_t ct_conv_pool_part(const ct_op_desc_t *d, ct_op_kind_t part)
+{
+  const ct_op_conv_pool_t *o = &d->u.conv_pool;
+  ct_op_desc_t op;
+  ct_shape_t c = d->y;
+  for (int i = 0; i < d->x.ndim - 2; i++)
+    c.dim[2 + i] = ct_op_window_out(d->x.dim[2 + i], o->conv.kernel[i], o->conv.stride[i],
+                                    o->conv.pad[i], o->conv.dilate[i]);
+  c.layout = CT_PLAIN;
+  if (part == CT_OP_ACT && !o->act) part = CT_OP_RELU;
+  ct_op_desc_init(&op, part, part == CT_OP_CONV ? &d->x : &c, part == CT_OP_POOL ? &d->y : &c);
+  op.training = d->training;
+  op.passes = (d->passes & CT_FWD) | (ct_op_goes_back(d) ? CT_BWD_DATA : 0);
+  op.x.layout = op.y.layout = CT_PLAIN;
+  if (part == CT_OP_CONV) {
+    op.passes = d->passes;
+    op.u.conv = o->conv;
+  } else if (part == CT_OP_POOL) {
+    op.u.pool = o->pool;
+  } else if (part == CT_OP_ACT) {
+    op.u.act.kind = (ct_act_t)(o->act - 1);
+    op.u.act.alpha = o->alpha;
+  }
+  return op;
+}
+
+int ct_conv_pool_again(const ct_op_desc_t *d)
+{
+  const ct_op_conv_pool_t *o = &d->u.conv_pool;
+  if (!ct_op_goes_back(d) || (!o->act && !o->conv.relu)) return 0;
+  return o->pool.average || (o->act && ct_act_facts_of((ct_act_t)(o->act - 1))->uses & CT_USES_X);
+}
+
+/* The maxima are results of the activation. */
+static int conv_pool_uses(const ct_op_desc_t *d)
+{
+  int again = ct_conv_pool_again(d), active = d->u.conv_pool.act || d->u.conv_pool.conv.relu;
+  return (again || d->passes & CT_BWD_PARAM ? CT_USES_X : 0) |
+         (active && !again && ct_op_goes_back(d) ? CT_USES_Y : 0);
+}
+
 int ct_op_uses(const ct_op_desc_t *d)
 {
   const ct_op_facts_t *f = ct_op_facts_of(d->kind);
@@ -297,6 +359,8 @@ int ct_op_uses(const ct_op_desc_t *d)
     return expr_uses(d);
   case CT_OP_ACT:
     return data ? ct_act_facts_of(d->u.act.kind)->uses : 0;
+  case CT_OP_CONV_POOL:
+    return conv_pool_uses(d);
   case CT_OP_REDUCE:
     return data ? reduce_uses(d->u.reduce.mode) : 0;
   default:
@@ -315,6 +379,7 @@ static int64_t taps(const ct_op_desc_t *d)
 
 int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
 {
+  ct_op_desc_t conv;
   int64_t in = d->x.dim[d->x.ndim - 1], out = d->y.dim[d->y.ndim - 1];
 
   if (param < 0 || param >= ct_op_facts_of(d->kind)->params) return 0;
@@ -325,9 +390,14 @@ int64_t ct_op_param_count(const ct_op_desc_t *d, int param)
   case CT_OP_CONVT:
     if (param == 0) return d->x.dim[1] * (d->y.dim[1] / d->u.conv.groups) * taps(d);
     return d->u.conv.bias ? d->y.dim[1] : 0;
+  case CT_OP_CONV_POOL:
+    conv = ct_conv_pool_part(d, CT_OP_CONV);
+    return ct_op_param_count(&conv, param);
   case CT_OP_LINEAR:
     return param == 0 ? out * in : d->u.linear.bias ? out : 0;
   case CT_OP_HEAD_LOSS:
+    in = d->x.dim[ct_op_head_dim(d)];
+    out = d->y.dim[ct_op_head_dim(d)];
     return param == 0 ? out * in : d->u.head_loss.bias ? out : 0;
   case CT_OP_LNORM:
     return param == 1 && d->u.lnorm.rms ? 0 : ct_op_normalised(d);
@@ -387,6 +457,16 @@ static double resize_taps(ct_resize_t mode)
   return mode == CT_RESIZE_LINEAR ? 2 : mode == CT_RESIZE_BICUBIC ? 4 : 0;
 }
 
+static double forward_flops(const ct_op_desc_t *d);
+
+static double conv_pool_flops(const ct_op_desc_t *d)
+{
+  ct_op_desc_t conv = ct_conv_pool_part(d, CT_OP_CONV), act = ct_conv_pool_part(d, CT_OP_ACT);
+  ct_op_desc_t pool = ct_conv_pool_part(d, CT_OP_POOL);
+  return forward_flops(&conv) + (d->u.conv_pool.act ? forward_flops(&act) : 0) +
+         forward_flops(&pool);
+}
+
 static double forward_flops(const ct_op_desc_t *d)
 {
   double x = (double)ct_shape_count(&d->x), y = (double)ct_shape_count(&d->y);
@@ -400,9 +480,12 @@ static double forward_flops(const ct_op_desc_t *d)
   case CT_OP_CONVT:
     return 2 * x * (double)(d->y.dim[1] / d->u.conv.groups) *
            window_size(d->u.conv.kernel, space(d));
+  case CT_OP_CONV_POOL:
+    return conv_pool_flops(d);
   case CT_OP_LINEAR:
-  case CT_OP_HEAD_LOSS:
     return 2 * y * wide;
+  case CT_OP_HEAD_LOSS:
+    return 2 * y * (double)d->x.dim[ct_op_head_dim(d)];
   case CT_OP_LSTM: /* GEMMs with both weights */
     return 8 * y * (wide + (double)d->y.dim[2]);
   case CT_OP_GRU:
@@ -444,6 +527,10 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
 
   if (d->kind == CT_OP_CONVOLVE) return 2 * forward_flops(d); /* with the weight's gradient */
   if (flops == CT_KIND_FWD) return forward_flops(d);
+  if (d->kind == CT_OP_CONV_POOL) {
+    ct_op_desc_t conv = ct_conv_pool_part(d, CT_OP_CONV);
+    return forward_flops(&conv);
+  }
   if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA) return 2 * forward_flops(d);
   if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
     return forward_flops(d) - 4 * x * (double)d->x.dim[1];

@@ -110,27 +110,9 @@ static int same_dims(const ct_op_desc_t *d, int n)
   return 1;
 }
 
-static const char *check_conv(const ct_op_desc_t *d)
-{
-  int groups = d->u.conv.groups;
-
-  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
-    return "a convolution takes N x C x H x W or N x C x D x H x W";
-  if (!same_dims(d, 1)) return "input and output differ in batch size";
-  if (d->u.conv.add && d->passes != CT_FWD)
-    return "a convolution with a residual sum is for inference only";
-  if (groups < 1 || d->x.dim[1] % groups || d->y.dim[1] % groups)
-    return "the channels are not a multiple of the groups";
-  for (int i = 0; i < d->x.ndim - 2; i++) {
-    int kernel = d->u.conv.kernel[i], stride = d->u.conv.stride[i];
-    int pad = d->u.conv.pad[i], dilate = d->u.conv.dilate[i];
-    if (kernel < 1 || stride < 1 || pad < 0 || dilate < 1)
-      return "kernel, stride and dilation must be at least 1, padding at least 0";
-    if (d->y.dim[2 + i] != ct_op_window_out(d->x.dim[2 + i], kernel, stride, pad, dilate))
-      return "the output's size is not what the window gives";
-  }
-  return NULL;
-}
+#define check_conv      ct_conv_check
+#define check_pool      ct_pool_check
+#define check_conv_pool ct_conv_pool_check
 
 static const char *check_convt(const ct_op_desc_t *d)
 {
@@ -242,42 +224,6 @@ static const char *check_act(const ct_op_desc_t *d)
   if (alpha == CT_ALPHA_SLOPE && !(d->u.act.alpha >= 0)) return "the negative slope is below 0";
   if (alpha == CT_ALPHA_FACTOR && !(d->u.act.alpha > 0)) return "the factor is not above 0";
   return same_shape(d);
-}
-
-/* Checks dim i of a window; *window is multiplied by its elements. */
-static const char *check_pool_dim(const ct_op_desc_t *d, int i, double *window)
-{
-  int kernel = d->u.pool.kernel[i], stride = d->u.pool.stride[i], pad = d->u.pool.pad[i];
-  int gap = d->u.pool.gap[i];
-
-  if (kernel < 1 || stride < 1) return "kernel and stride must be at least 1";
-  if (pad < 0 || pad > kernel / 2) return "padding must be 0 to half of the kernel";
-  if (gap < 0 || (gap && d->u.pool.average)) return "only maximum pooling has gaps, of at least 0";
-  *window *= kernel;
-  int64_t out = ct_op_pool_out(d->x.dim[2 + i], kernel, stride, pad, 1 + gap, d->u.pool.ceil);
-  return d->y.dim[2 + i] == out ? NULL : "the output's size is not what the window gives";
-}
-
-static const char *check_pool(const ct_op_desc_t *d)
-{
-  int sized = ct_op_has_kernel(d);
-  double window = 1;
-  const char *reason = NULL;
-
-  if (d->x.ndim < 4 || d->y.ndim != d->x.ndim)
-    return "pooling takes N x C x H x W or N x C x D x H x W";
-  if (!same_dims(d, 2)) return "input and output differ in batch size or channels";
-  if (d->u.pool.relu && (d->u.pool.average || !sized)) return "only maximum pooling has a ReLU";
-  if (d->u.pool.divisor < 0 || (d->u.pool.divisor && (!d->u.pool.average || !sized)))
-    return "only an average over windows has a divisor, of at least 1";
-  for (int i = 0; i < d->x.ndim - 2 && !reason; i++) {
-    if (sized)
-      reason = check_pool_dim(d, i, &window);
-    else if (d->u.pool.global && d->y.dim[2 + i] != 1)
-      reason = "the output's size is not what the window gives";
-  }
-  if (window > INT32_MAX) return "a window has more than 2147483647 elements";
-  return reason;
 }
 
 static const char *check_concat(const ct_op_desc_t *d)
@@ -528,7 +474,6 @@ static const char *check_loss(const ct_op_desc_t *d)
 {
   const ct_loss_spec_t *o = &d->u.loss;
   const char *why;
-
   if ((unsigned)o->kind >= CT_LOSS_COUNT) return "unknown loss";
   if ((unsigned)o->divisor >= CT_DIVISOR_COUNT) return "unknown divisor of a loss";
   if ((why = check_loss_numbers(o)) != NULL) return why;
@@ -542,11 +487,12 @@ static const char *check_loss(const ct_op_desc_t *d)
 
 static const char *check_head_loss(const ct_op_desc_t *d)
 {
+  int n = d->x.ndim, of = ct_op_head_dim(d);
+  if (n < 3 - !!d->u.loss.classes_last || d->y.ndim != n) return "a head takes N x ... x features";
+  for (int i = 0; i < n; i++)
+    if (i != of && d->x.dim[i] != d->y.dim[i]) return "input and output differ beside the features";
   const ct_op_desc_t loss = ct_op_loss_of(d);
-  int last = d->u.loss.kind == CT_LOSS_CROSS_ENTROPY && d->u.loss.classes_last;
-  if (d->x.ndim < 2 || d->y.ndim != d->x.ndim) return "a linear layer takes N x ... x features";
-  if (!same_dims(d, d->x.ndim - 1)) return "input and output differ before the last dimension";
-  return last ? check_loss(&loss) : "only cross-entropy with classes last is fused with its head";
+  return d->u.loss.kind ? "only cross-entropy is fused with its head" : check_loss(&loss);
 }
 
 static const char *check_gradstat(const ct_op_desc_t *d)

@@ -56,32 +56,41 @@ static void put_window(text_t *t, const int kernel[3], const int stride[3], cons
   put_short(t, "p", pad, n);
 }
 
-static void put_conv(text_t *t, const ct_op_desc_t *d)
+static void put_conv(text_t *t, const ct_op_conv_t *o, int n)
 {
-  const int *dilate = d->u.conv.dilate;
-  put_window(t, d->u.conv.kernel, d->u.conv.stride, d->u.conv.pad, space(d));
-  if (dilate[0] != 1 || dilate[1] != 1 || (space(d) > 2 && dilate[2] != 1))
-    put_short(t, "d", dilate, space(d));
-  if (d->u.conv.groups != 1) op_put(t, " g%d", d->u.conv.groups);
-  put_word(t, d->u.conv.bias, "bias");
-  put_word(t, d->u.conv.add, "add");
-  put_word(t, d->u.conv.relu, d->u.conv.relu == CT_RELU6 ? "relu6" : "relu");
+  const int *dilate = o->dilate;
+  put_window(t, o->kernel, o->stride, o->pad, n);
+  if (dilate[0] != 1 || dilate[1] != 1 || (n > 2 && dilate[2] != 1)) put_short(t, "d", dilate, n);
+  if (o->groups != 1) op_put(t, " g%d", o->groups);
+  put_word(t, o->bias, "bias");
+  put_word(t, o->add, "add");
+  put_word(t, o->relu, o->relu == CT_RELU6 ? "relu6" : "relu");
 }
 
-static void put_pool(text_t *t, const ct_op_desc_t *d)
+static void put_pool(text_t *t, const ct_op_pool_t *o, int n)
 {
-  const int *gap = d->u.pool.gap;
-  put_word(t, 1, ct_op_averages(d) ? "average" : "max");
-  if (!ct_op_has_kernel(d)) {
-    put_word(t, 1, d->u.pool.global ? "global" : "adaptive");
+  const int *gap = o->gap;
+  put_word(t, 1, o->average || o->global ? "average" : "max");
+  if (o->global || o->adaptive) {
+    put_word(t, 1, o->global ? "global" : "adaptive");
   } else {
-    put_window(t, d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad, space(d));
-    if (gap[0] || gap[1] || (space(d) > 2 && gap[2])) put_each(t, "gap", gap, space(d));
-    put_word(t, d->u.pool.ceil, "ceil");
-    put_word(t, d->u.pool.include_pad, "include_pad");
-    if (d->u.pool.divisor) op_put(t, " by %d", d->u.pool.divisor);
+    put_window(t, o->kernel, o->stride, o->pad, n);
+    if (gap[0] || gap[1] || (n > 2 && gap[2])) put_each(t, "gap", gap, n);
+    put_word(t, o->ceil, "ceil");
+    put_word(t, o->include_pad, "include_pad");
+    if (o->divisor) op_put(t, " by %d", o->divisor);
   }
-  put_word(t, d->u.pool.relu, "relu");
+  put_word(t, o->relu, "relu");
+}
+
+static void put_conv_pool(text_t *t, const ct_op_desc_t *d)
+{
+  const ct_op_conv_pool_t *o = &d->u.conv_pool;
+  put_conv(t, &o->conv, space(d));
+  if (o->act) op_put(t, " %s", ct_act_facts_of((ct_act_t)(o->act - 1))->name);
+  if (o->act && o->alpha != 0) op_put(t, " %g", o->alpha);
+  put_pool(t, &o->pool, space(d));
+  op_put(t, " rows %d", o->rows);
 }
 
 /* The dims that a description has room for: a wrong one, which is refused by this text, may name
@@ -288,11 +297,12 @@ static void put_rnn(text_t *t, const ct_op_desc_t *d)
 static void put_details(text_t *t, const ct_op_desc_t *d)
 {
   put_moves(t, d);
+  if (d->kind == CT_OP_CONV_POOL) put_conv_pool(t, d);
   switch (d->kind) {
   case CT_OP_CONV:
   case CT_OP_CONVT:
   case CT_OP_CONVOLVE:
-    put_conv(t, d);
+    put_conv(t, &d->u.conv, space(d));
     break;
   case CT_OP_LINEAR:
     put_linear(t, d);
@@ -322,7 +332,7 @@ static void put_details(text_t *t, const ct_op_desc_t *d)
     put_loss(t, &d->u.loss);
     break;
   case CT_OP_POOL:
-    put_pool(t, d);
+    put_pool(t, &d->u.pool, space(d));
     break;
   case CT_OP_ADD:
     put_word(t, d->u.add.relu, "relu");

@@ -26,6 +26,10 @@ int64_t ct_mem_live(void);
 void ct_mem_fail_at(int64_t n);
 /** Returns the peak resident set size of this process in bytes (getrusage). */
 size_t ct_mem_peak_rss(void);
+/** Returns the resident set size of this process in bytes; 0: it cannot be read (not Linux). */
+size_t ct_mem_rss(void);
+/** Gives freed memory that the allocator keeps back to the system. */
+void ct_mem_trim(void);
 /** Resets the peak to the current size (Linux: /proc/self/clear_refs).  Returns 1 if done, 0 if not
  * permitted. */
 int ct_mem_peak_reset(void);

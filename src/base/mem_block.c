@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,11 +105,28 @@ size_t ct_mem_peak_rss(void)
   return getrusage(RUSAGE_SELF, &use) == 0 ? (size_t)use.ru_maxrss * 1024 : 0;
 }
 
-int ct_mem_peak_reset(void)
+size_t ct_mem_rss(void)
+{
+  char text[128];
+  unsigned long pages = 0;
+  int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = '\0';
+  if (sscanf(text, "%*u %lu", &pages) != 1) return 0;
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void ct_mem_trim(void)
 {
 #ifdef __GLIBC__
-  malloc_trim(0); /* excludes freed memory that is kept for reuse */
+  malloc_trim(0);
 #endif
+}
+
+int ct_mem_peak_reset(void)
+{
+  ct_mem_trim(); /* excludes freed memory that is kept for reuse */
   int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   int done = write(fd, "5", 1) == 1;

@@ -185,6 +185,27 @@ int ct_text_double(const char *text, double *out)
   return CT_OK;
 }
 
+int ct_text_size(const char *text, size_t *out)
+{
+  static const char units[] = "KMGT";
+  char number[40];
+  double value, factor = 1;
+  size_t len = strspn(text, ".0123456789");
+  const char *rest = text + len;
+  const char *unit = *rest ? strchr(units, toupper((unsigned char)*rest)) : NULL;
+  for (long i = unit ? unit - units + 1 : 0; i > 0; i--)
+    factor *= 1024;
+  rest += unit != NULL;
+  if (unit && rest[0] == 'i' && rest[1]) rest++;
+  if (unit && toupper((unsigned char)*rest) == 'B') rest++;
+  if (*rest || len >= sizeof number) return CT_ERR_ARG;
+  snprintf(number, sizeof number, "%.*s", (int)len, text);
+  if (ct_text_double(number, &value) != CT_OK || value * factor < 1 || value * factor > 0x1p60)
+    return CT_ERR_ARG;
+  *out = (size_t)(value * factor);
+  return CT_OK;
+}
+
 const char *ct_text_number(double value, char *buf, size_t cap)
 {
   for (int digits = 6; digits <= 17; digits++) {

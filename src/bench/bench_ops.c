@@ -131,17 +131,19 @@ static int bench_ops_add_line(const ct_launch_time_t *w, double floor, ct_str_t 
   char text[160];
   return ct_str_add(out, "%10.4f %10.4f %5.0f %8.0f %9.0f  %-16s %s  [%s]\n", 1e3 * w->seconds,
                     1e3 * floor, 100 * floor / w->seconds, w->bytes / w->seconds / 1e9,
-                    w->flops / w->seconds / 1e9, ct_op_pass_text(w->pass),
+                    w->flops / w->seconds / 1e9,
+                    w->again ? "forward again" : ct_op_pass_text(w->pass),
                     ct_op_text(w->desc, text, sizeof text), w->algorithm);
 }
 
 static int add_object(const ct_launch_time_t *w, double floor, json_t *list)
 {
   char text[160];
-  json_t *o = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "op",
-                        ct_op_text(w->desc, text, sizeof text), "pass", ct_op_pass_text(w->pass),
-                        "algorithm", w->algorithm, "workspace_bytes", w->scratch, "seconds",
-                        w->seconds, "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
+  json_t *o =
+      json_pack("{s:s, s:s, s:b, s:s, s:f, s:f, s:f, s:f, s:f}", "op",
+                ct_op_text(w->desc, text, sizeof text), "pass", ct_op_pass_text(w->pass), "again",
+                w->again, "algorithm", w->algorithm, "workspace_bytes", w->scratch, "seconds",
+                w->seconds, "floor_s", floor, "bytes", w->bytes, "flops", w->flops);
   return o && json_array_append_new(list, o) == 0
              ? CT_OK
              : ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__, "no memory for JSON");
@@ -152,7 +154,8 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
   table_t *t = ctx;
   double moving = w->bytes / t->copy_rate, counting = w->flops / t->flop_rate;
   double floor = moving > counting ? moving : counting;
-  add_to(&t->kind[w->desc->kind][(w->pass & (CT_FWD | CT_FWD_STATS)) == 0], w->seconds, floor);
+  int back = w->again || !(w->pass & (CT_FWD | CT_FWD_STATS));
+  add_to(&t->kind[w->desc->kind][back], w->seconds, floor);
   add_to(&t->all, w->seconds, floor);
   return t->list ? add_object(w, floor, t->list) : bench_ops_add_line(w, floor, t->out);
 }

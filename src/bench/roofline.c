@@ -75,7 +75,7 @@ typedef struct roofline {
 static int multiplies(ct_op_kind_t k)
 {
   return k == CT_OP_CONV || k == CT_OP_CONVT || k == CT_OP_LINEAR || k == CT_OP_CONVOLVE ||
-         k == CT_OP_LSTM || k == CT_OP_GRU || k == CT_OP_ATTENTION;
+         k == CT_OP_CONV_POOL || k == CT_OP_LSTM || k == CT_OP_GRU || k == CT_OP_ATTENTION;
 }
 
 static double flop_rate(const roofline_t *r, const ct_op_desc_t *d)
@@ -131,7 +131,7 @@ static int add_launch(roofline_t *r, const ct_plan_t *p, int i)
   int back = (w->pass & (CT_FWD | CT_FWD_STATS)) == 0;
   cost_t c = {.kernels = o->info.kernels[back],
               .bytes = ct_plan_launch_bytes(p, i) + o->info.extra_bytes[back],
-              .flops = ct_op_flops(&o->desc, w->pass)};
+              .flops = ct_op_flops(&o->desc, w->pass) + o->info.extra_flops[back]};
   roofline_time(r, flop_rate(r, &o->desc), &c);
   CT_TRY(add_row(r, &c, ct_op_pass_text(w->pass), ct_op_text(&o->desc, text, sizeof text)));
   add_cost(&r->kind[o->desc.kind][back], &c);

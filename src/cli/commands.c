@@ -82,7 +82,10 @@ static const ct_flag_t quantize_flags[] = {
 static const ct_flag_t stats_flags[] = {
     {"output", "FILE.h5", "the statistics, for normalize: {from: FILE.h5}"}, CT_CONFIG_FLAGS, {0}};
 static const ct_flag_t summary_flags[] = {
-    {"ranks", "N", "number of ranks for the memory estimate (default 1)"}, CT_CONFIG_FLAGS, {0}};
+    {"ranks", "N", "number of ranks for the memory estimate (default 1)"},
+    {"memory", "4G,2G,1G", "what budgets of a rank (train.memory) cost in FLOPs and time"},
+    CT_CONFIG_FLAGS,
+    {0}};
 static const ct_flag_t doctor_flags[] = {
     {"json", NULL, "print JSON"},
     {"full", NULL, "read all samples (default: up to 4096 of each data set)"},

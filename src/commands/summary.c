@@ -153,6 +153,9 @@ static int gradients(const ct_config_t *c, ct_str_t *t)
   if (c->parallel.verify_every)
     CT_TRY(ct_str_add(t, "  %-14s parameters of all ranks every %" PRId64 " steps\n", "compared",
                       c->parallel.verify_every));
+  if (o->replay_every)
+    CT_TRY(ct_str_add(t, "  %-14s forward and backward run twice in 1 of %" PRId64 " steps\n",
+                      "replayed", o->replay_every));
 out:
   return rc;
 }
@@ -226,6 +229,7 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   CT_TRY(add_bytes(t, "activations and their gradients", bytes[CT_MEMORY_ACTIVATIONS]));
   CT_TRY(add_bytes(t, "scratch", bytes[CT_MEMORY_SCRATCH]));
   CT_TRY(add_if_any(t, "(outputs, not stored: fused with the loss)", m->logits));
+  CT_TRY(add_if_any(t, "(convolutions, not stored: pooled in slabs)", m->slabs));
   if (m->unfused[0])
     CT_TRY(ct_str_add(t, "  %-46s %s\n", "(outputs, stored: not fused with the loss)", m->unfused));
   CT_TRY(add_bytes(t, "weights and buffers", bytes[CT_MEMORY_WEIGHTS] + bytes[CT_MEMORY_BUFFERS]));
@@ -244,6 +248,83 @@ static int add_memory(const ct_memory_t *m, ct_str_t *t)
   snprintf(evaluation, sizeof evaluation, "(activations of %d samples in evaluation)",
            m->samples[0]);
   CT_TRY(add_if_any(t, evaluation, m->evaluation));
+out:
+  return rc;
+}
+
+/* ---- the budget ---- */
+
+static const char *short_bytes(size_t bytes, char buf[32])
+{
+  return ct_text_bytes((double)bytes, buf, 32);
+}
+
+static int add_budget(const ct_setup_t *s, const ct_budget_t *b, ct_str_t *t)
+{
+  static const char *const what[] = {
+      [CT_BUDGET_PROCESS] = "program, libraries, open data",
+      [CT_BUDGET_ARRAYS] = "parameters, gradients, states",
+      [CT_BUDGET_NEIGHBOURS] = "gradients of other ranks, in shared memory",
+      [CT_BUDGET_CHECKPOINT] = "copy of the state for a checkpoint",
+      [CT_BUDGET_FEED] = "batches and decoded samples",
+      [CT_BUDGET_SCRATCH] = "scratch",
+      [CT_BUDGET_MARGIN] = "margin for libraries",
+  };
+  int rc = CT_OK;
+  char bytes[32], text[200];
+  CT_TRY(ct_str_add(t, "\nBudget of a rank (train.memory %s, %s):\n", s->cfg.train.memory,
+                    short_bytes(b->bytes, bytes)));
+  for (int k = 0; k < CT_BUDGET_COUNT; k++)
+    CT_TRY(add_if_any(t, what[k], b->taken[k]));
+  CT_TRY(add_bytes(t, "left for activations", b->most));
+  CT_TRY(ct_str_add(t, "  %s\n", ct_budget_text(b, text, sizeof text)));
+out:
+  return rc;
+}
+
+/* Appends a row of the curve; bytes 0: without a budget. */
+static int add_point(ct_setup_t *s, size_t bytes, ct_budget_t *b, ct_str_t *t)
+{
+  int rc = CT_OK;
+  char budget[32] = "none", peak[32], text[200];
+  ct_memory_t m;
+  s->memory = bytes ? bytes : (size_t)1 << 60;
+  CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
+  *b = m.budget;
+  if (bytes) short_bytes(bytes, budget);
+  if (b->met)
+    CT_TRY(ct_str_add(t, "  %-10s %10s %6d of %-6d %9.3g %8.1f%% %9.1f\n", budget,
+                      short_bytes(ct_budget_peak(b, 0), peak), b->again, b->launches,
+                      1e-9 * b->flops, 100 * b->share, 1e3 * b->seconds * (1 + b->share)));
+  else
+    CT_TRY(ct_str_add(t, "  %-10s %s\n", budget, ct_budget_text(b, text, sizeof text)));
+out:
+  return rc;
+}
+
+/* Appends the curve of --memory: what each budget of a list costs. \a met: some budget of the list
+ * can be met. */
+static int add_curve(ct_setup_t *s, const char *list, ct_str_t *t, int *met)
+{
+  int rc = CT_OK;
+  char one[40];
+  size_t bytes;
+  ct_budget_t b;
+  *met = 0;
+  CT_TRY(ct_str_add(t,
+                    "\nBudgets of a rank (modelled for this device):\n"
+                    "  %-10s %10s %6s of %-6s %9s %9s %9s\n",
+                    "budget", "peak", "again", "launches", "+GFLOP", "+time", "ms"));
+  CT_TRY(add_point(s, 0, &b, t));
+  for (const char *p = list; *p; p += strspn(p, ",")) {
+    size_t len = strcspn(p, ",");
+    if (len < sizeof one) snprintf(one, sizeof one, "%.*s", (int)len, p);
+    if (len >= sizeof one || ct_text_size(one, &bytes) != CT_OK)
+      CT_FAIL(CT_ERR_USAGE, "--memory %s: expected sizes such as 4G,2G,800M", list);
+    CT_TRY(add_point(s, bytes, &b, t));
+    *met |= b.met;
+    p += len;
+  }
 out:
   return rc;
 }
@@ -300,19 +381,25 @@ int ct_cmd_summary(const ct_args_t *a, const ct_topo_t *topo, int *status)
   ct_setup_t s = {.topo = &as_if};
   ct_memory_t memory;
   ct_residency_t residency[CT_RESIDENCIES];
-  int residencies;
+  int residencies, met = 1;
   ct_str_t text = {0};
+  const char *budgets = ct_args_get(a, "memory");
   (void)topo;
-  (void)status;
   CT_TRY(ct_args_int(a, "ranks", 1, 1, 1000000, &ranks));
   as_if.size = as_if.local_size = (int)ranks;
   CT_TRY(ct_setup_without_device(&s, a->rest[0], a));
   CT_TRY(ct_graph_summary(s.graph, &text));
-  CT_TRY(summary_describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_open_device(&s));
+  ct_setup_measure(&s);
+  CT_TRY(ct_setup_choose(&s, &memory.budget));
+  CT_TRY(summary_describe(&s.cfg, s.graph, (int)ranks, &text));
   CT_TRY(ct_setup_memory(&s, &memory, residency, &residencies));
   CT_TRY(add_residency(&s, residency, residencies, &text));
   CT_TRY(add_memory(&memory, &text));
+  if (memory.budget.bytes) CT_TRY(add_budget(&s, &memory.budget, &text));
+  if (memory.budget.bytes) met = memory.budget.met;
+  if (budgets) CT_TRY(add_curve(&s, budgets, &text, &met));
+  if (!met) *status = 1;
   CT_TRY(ct_app_print(text.data));
 out:
   ct_str_clear(&text);

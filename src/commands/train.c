@@ -141,27 +141,64 @@ out:
   return rc;
 }
 
-/* Restores the all-reduce settings that are `auto` in the configuration from the checkpoint.  The
- * communicator needs them, so the checkpoint is opened here once more, before resume(). */
-static int recall_messages(run_t *r, const ct_args_t *a)
+/* Returns a text of the checkpoint that the run will resume from on all ranks; "": none.  The
+ * checkpoint is opened here once more, before resume(). */
+static int noted_text(run_t *r, const ct_args_t *a, const char *name, char **out)
 {
   int rc = CT_OK;
   char dir[CT_PATH_MAX], *noted = NULL;
   const char *what = ct_args_get(a, "resume");
   ct_ckpt_found_t c = {0};
-  if (!ct_setup_leaves_messages(&r->s)) return CT_OK;
+  *out = NULL;
   CT_TRY(ct_path_join(dir, sizeof dir, r->s.cfg.run.dir, "checkpoints"));
   if (r->s.topo->rank == 0 && !(what && strcmp(what, "never") == 0))
     rc = open_meant(what ? what : "auto", dir, &c);
-  if (rc == CT_OK && c.store) (void)c.ops->get_text(c.store, "/meta/messages", &noted);
+  if (rc == CT_OK && c.store) (void)c.ops->get_text(c.store, name, &noted);
   void *data = noted ? noted : "";
   size_t bytes = strlen(data);
   CT_TRY(ct_agree_bytes(r->s.topo, rc, &data, &bytes));
-  ct_setup_recall_messages(&r->s, data);
-  if (r->s.topo->rank) ct_mem_free(data);
+  *out = r->s.topo->rank ? data : ct_mem_strdup(data);
+  CT_TRY_ALL(r->s.topo, *out ? CT_OK : CT_ERR_NOMEM);
 out:
   ct_mem_free(noted);
   ct_ckpt_found_close(&c);
+  return rc;
+}
+
+/* Restores the all-reduce settings that are `auto` in the configuration from the checkpoint.  The
+ * communicator needs them. */
+static int recall_messages(run_t *r, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  char *noted = NULL;
+  if (!ct_setup_leaves_messages(&r->s)) return CT_OK;
+  CT_TRY(noted_text(r, a, "/meta/messages", &noted));
+  ct_setup_recall_messages(&r->s, noted);
+out:
+  ct_mem_free(noted);
+  return rc;
+}
+
+/* Restores the batch that `data.batch_per_rank: auto` chose for the checkpoint, at any memory and
+ * number of ranks. */
+static int recall_batch(run_t *r, const ct_args_t *a)
+{
+  int rc = CT_OK;
+  char *noted = NULL;
+  ct_yaml_t *old = NULL;
+  int64_t batch = 0;
+  if (r->s.cfg.data.batch_per_rank != CT_BATCH_AUTO) return CT_OK;
+  CT_TRY(noted_text(r, a, "/meta/config", &noted));
+  if (*noted) CT_TRY(ct_yaml_parse(noted, strlen(noted), "configuration in the checkpoint", &old));
+  const ct_yaml_t *data = old && old->kind == CT_YAML_MAP ? ct_yaml_find(old, "data") : NULL;
+  const ct_yaml_t *is = data && data->kind == CT_YAML_MAP ? ct_yaml_find(data, "batch") : NULL;
+  if (!is || is->kind != CT_YAML_SCALAR || ct_text_int(is->text, &batch) != CT_OK) goto out;
+  CT_TRY(ct_config_take_batch(&r->s.cfg, batch));
+  ct_log(CT_LOG_INFO, "data.batch_per_rank: auto: global batch %" PRId64 ", of the checkpoint",
+         batch);
+out:
+  ct_yaml_free(old);
+  ct_mem_free(noted);
   return rc;
 }
 
@@ -313,6 +350,7 @@ static int end_line(run_t *r, const char *reason, const ct_loop_result_t *result
   ct_metrics_num(r->metrics, "loop_s", result->loop_s);
   ct_metrics_num(r->metrics, "eval_s", result->eval_s);
   ct_metrics_num(r->metrics, "stall_s", result->stall_s);
+  ct_metrics_num(r->metrics, "peak_rss_bytes", result->peak_rss);
   int known = *result->energy.from && result->energy.joule >= 0;
   ct_metrics_num(r->metrics, "energy_j", known ? result->energy.joule : NAN);
   ct_metrics_num(r->metrics, "joule_per_sample", known ? result->joule_per_sample : NAN);
@@ -436,6 +474,7 @@ static int train_config(const ct_args_t *a, const ct_topo_t *topo, const char *c
   }
   CT_TRY(ct_early_stop_read(&r.s.cfg.train, config, &r.early_stop)); /* was checked */
   CT_TRY(recall_messages(&r, a));
+  CT_TRY(recall_batch(&r, a));
   CT_TRY(ct_setup_device(&r.s));
   CT_TRY(ct_setup_data(&r.s, 1, r.s.cfg.data.val.n > 0));
   CT_TRY(ct_setup_model(&r.s));

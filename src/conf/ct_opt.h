@@ -17,7 +17,7 @@
 
 typedef enum {
   CT_OPT_T_END,
-  CT_OPT_T_INT,     /**< int64_t */
+  CT_OPT_T_INT,     /**< int64_t; the words of `choices`, if any, become the values -1, -2 … */
   CT_OPT_T_DOUBLE,  /**< double; the words of `choices`, if any, become the values -1, -2 … */
   CT_OPT_T_BOOL,    /**< int, 0 or 1: true/false/yes/no/on/off */
   CT_OPT_T_TEXT,    /**< char *, owned, never NULL after defaults */
@@ -57,14 +57,19 @@ typedef struct ct_opt {
   size_t offset;
   const char *def;     /**< default as YAML text; NULL: the key is required */
   double min, max;     /**< range of a number, both ends included */
-  const char *choices; /**< CHOICE: its words, "auto|cpu|ref"; path types, and DOUBLE with min >= 0:
-                            words that are allowed instead of a path or number; or NULL */
+  const char *choices; /**< CHOICE: its words, "auto|cpu|ref"; path types, and INT and DOUBLE with
+                            min >= 0: words that are allowed instead of a path or number; or NULL
+                          */
   const char *help;    /**< one line with the unit, without a capital at the start or a full stop */
 } ct_opt_t;
 
 #define CT_OPT_INT(T, f, def, lo, hi, help)                \
   {                                                        \
 #    f, CT_OPT_T_INT, offsetof(T, f), def, lo, hi, 0, help \
+  }
+#define CT_OPT_INT_OR(T, f, def, lo, hi, words, help)          \
+  {                                                            \
+#    f, CT_OPT_T_INT, offsetof(T, f), def, lo, hi, words, help \
   }
 #define CT_OPT_DOUBLE(T, f, def, lo, hi, help)                \
   {                                                           \

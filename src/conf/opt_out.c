@@ -23,13 +23,15 @@ static ct_yaml_t *double_node(const char *key, double value)
 }
 
 /* Returns a node with the number, or with the word that a negative number encodes. */
-static ct_yaml_t *number_node(const ct_opt_t *row, double value)
+static ct_yaml_t *number_node(const ct_opt_t *row, const void *from)
 {
-  int len;
+  int len, is_int = row->type == CT_OPT_T_INT;
   char text[40];
+  double value = is_int ? (double)*(const int64_t *)from : *(const double *)from;
   const char *word =
       row->choices && value < 0 ? ct__opt_choice(row->choices, (int)-value - 1, &len) : NULL;
-  if (!word) return double_node(row->key, value);
+  if (!word)
+    return is_int ? int_node(row->key, *(const int64_t *)from) : double_node(row->key, value);
   snprintf(text, sizeof text, "%.*s", len, word);
   return ct_yaml_new(CT_YAML_SCALAR, row->key, text);
 }
@@ -121,9 +123,8 @@ static ct_yaml_t *dump_row(const ct_opt_t *row, const void *from)
 {
   switch (row->type) {
   case CT_OPT_T_INT:
-    return int_node(row->key, *(const int64_t *)from);
   case CT_OPT_T_DOUBLE:
-    return number_node(row, *(const double *)from);
+    return number_node(row, from);
   case CT_OPT_T_BOOL:
     return ct_yaml_new(CT_YAML_SCALAR, row->key, *(const int *)from ? "true" : "false");
   case CT_OPT_T_TEXT:
@@ -164,7 +165,8 @@ int ct_opt_help(const ct_opt_t *rows, const char *section, ct_str_t *out)
   int rc = CT_OK;
   for (const ct_opt_t *row = rows; row->type != CT_OPT_T_END; row++) {
     char left[400], range[80];
-    int words = row->type == CT_OPT_T_DOUBLE && row->choices;
+    int is_number = row->type == CT_OPT_T_INT || row->type == CT_OPT_T_DOUBLE;
+    int words = is_number && row->choices;
     snprintf(left, sizeof left, "%s%s%s: %s%s%s", section ? section : "",
              section && *section ? "." : "", row->key,
              row->type == CT_OPT_T_CHOICE ? row->choices : ct__opt_types[row->type].help,

@@ -121,11 +121,17 @@ static int take_int(const ct__opt_location_t *at, const ct_yaml_t *n, void *out)
 {
   int64_t value;
   double number;
+  char expected[64] = "an integer";
+  int word = ct__opt_is_plain(n) ? opt_value_word_of(at->row, n->text) : -1;
+  if (word >= 0) {
+    *(int64_t *)out = -1 - word;
+    return CT_OK;
+  }
+  if (at->row->choices) snprintf(expected, sizeof expected, "an integer or %s", at->row->choices);
   if (!ct__opt_is_plain(n) || ct_text_double(n->text, &number) != CT_OK)
-    return ct__opt_wrong_type(at, n, "an integer");
+    return ct__opt_wrong_type(at, n, expected);
   if (ct_text_int(n->text, &value) != CT_OK)
-    return in_range(at->row, number) ? ct__opt_wrong_type(at, n, "an integer")
-                                     : out_of_range(at, n);
+    return in_range(at->row, number) ? ct__opt_wrong_type(at, n, expected) : out_of_range(at, n);
   if (!in_range(at->row, (double)value)) return out_of_range(at, n);
   *(int64_t *)out = value;
   return CT_OK;

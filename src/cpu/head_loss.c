@@ -1,4 +1,5 @@
-/* A linear layer and the cross-entropy of its outputs, without all logits in memory.
+/* A linear layer and the cross-entropy of its outputs, without all logits in memory.  Convolutions
+ * over pixels: head_pixels.c.
  *
  * Rows of x are processed in chunks, and for each chunk the classes in blocks:
  *
@@ -12,13 +13,14 @@
  * chunks, blocks and groups depend on the op alone, so results do not depend on threads. */
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ct_err.h"
 #include "base/ct_int.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/kern/loops.h"
-#include "cpu/kern/loss_rows.h"
+#include "cpu/head_pixels.h"
 #include "cpu/kinds.h"
 
 enum {
@@ -144,28 +146,13 @@ static void finish_row(const chunk_t *c, int64_t r)
 
 /* ---- 3. gradients ---- */
 
-/* Counts the logits of a block that rank before the label's. */
-static int32_t count_ahead(const row_t *row, int64_t first, int64_t n, const float *x)
-{
-  int32_t ahead = 0;
-  float own = row->aims.own[0];
-  int64_t before = row->aims.label[0] - first;
-  before = before < 0 ? 0 : before > n ? n : before;
-  for (int64_t j = 0; j < before; j++)
-    ahead += !(x[j] < own);
-  for (int64_t j = before; j < n; j++)
-    ahead += !(x[j] <= own);
-  if (isnan(own) && before < n && row->aims.label[0] == first + before) ahead--;
-  return ahead;
-}
-
 static void block_ahead(const chunk_t *c, int64_t b)
 {
   const row_t *row = place(c, c->k->at.row);
   int32_t *ahead = (int32_t *)place(c, c->k->at.ahead) + b * c->k->chunk;
   for (int64_t r = 0; r < c->rows; r++)
-    ahead[r] = row[r].aims.n ? count_ahead(&row[r], b * BLOCK, block_size(c->k, b),
-                                           logits_of(c, b) + r * BLOCK)
+    ahead[r] = row[r].aims.n ? cpu__row_ahead(&row[r].aims, b * BLOCK, block_size(c->k, b),
+                                              logits_of(c, b) + r * BLOCK)
                              : 0;
 }
 
@@ -185,12 +172,18 @@ static void block_slopes(const chunk_t *c, int64_t b, float *slopes)
   }
 }
 
+/* Returns 1 if the chunk adds to the gradients of parameters. */
+static int adds(const chunk_t *c)
+{
+  return c->first > 0 || c->a->adds_dw;
+}
+
 /* Computes the gradient of the weights of a block's classes, and of their bias. */
 static void block_param(const chunk_t *c, int64_t b, const float *slopes)
 {
   const head_loss_t *k = c->k;
   int64_t n = block_size(k, b);
-  cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = c->first > 0};
+  cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = adds(c)};
   g.a = cpu__transposed(cpu__row_major(slopes, BLOCK));
   g.b = cpu__panels(place(c, k->at.x_panels), k->chunk);
   g.c = cpu__row_major((float *)c->a->dw[0] + b * BLOCK * k->in, k->in);
@@ -202,7 +195,7 @@ static void block_param(const chunk_t *c, int64_t b, const float *slopes)
     for (int64_t j = 0; j < n; j++)
       sums[j] += slopes[r * BLOCK + j];
   for (int64_t j = 0; j < n; j++)
-    db[j] = (float)(sums[j] + (c->first > 0 ? db[j] : 0));
+    db[j] = (float)(sums[j] + (adds(c) ? db[j] : 0));
 }
 
 /* Adds the part of dx of a block's classes to that of its group. */
@@ -301,7 +294,7 @@ static int head_loss_run(ct_op_t *op, const ct_op_args_t *a)
   chunk_t c = {.k = k, .a = &own, .back = a->pass & (CT_BWD_DATA | CT_BWD_PARAM)};
   CT_TRY(cpu__rows_check(&k->of, &own));
   c.class_weights = cpu__rows_class_weights(&k->of, &own);
-  if (k->of.rows == 0 && a->pass & CT_BWD_PARAM)
+  if (k->of.rows == 0 && a->pass & CT_BWD_PARAM && !a->adds_dw)
     for (int i = 0; i < 2; i++)
       if (op->param_bytes[i]) memset(a->dw[i], 0, op->param_bytes[i]);
   for (c.first = 0; c.first < k->of.rows; c.first += k->chunk) {
@@ -356,12 +349,45 @@ static int head_loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->groups = ct_least(GROUPS, k->blocks);
   lay_out(k, d);
   info->scratch = k->at.end;
+  info->adds_dw = 1;
   info->algorithm = "chunks";
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__head_loss = {.size = sizeof(head_loss_t),
+/* ---- either kind of head ---- */
+
+typedef union head {
+  head_loss_t rows;
+  cpu__head_pixels_t pixels;
+} head_t;
+
+static ct_layout_t head_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return d->u.loss.classes_last ? CT_PLAIN : d->x.layout;
+}
+
+static int head_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  if (head_wants(dev, d) == d->x.layout) return 1;
+  snprintf(why, 128, "the CPU backend does this in the plain layout only");
+  return 0;
+}
+
+static int head_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
+{
+  return op->desc.u.loss.classes_last ? head_loss_prepare(op, like, info)
+                                      : cpu__head_pixels_prepare(op, info);
+}
+
+static int head_run(ct_op_t *op, const ct_op_args_t *a)
+{
+  return op->desc.u.loss.classes_last ? head_loss_run(op, a) : cpu__head_pixels_run(op, a);
+}
+
+const cpu__op_kind_t cpu__head_loss = {.size = sizeof(head_t),
                                        .bf16 = 1,
-                                       .plain = 1,
-                                       .prepare = head_loss_prepare,
-                                       .run = head_loss_run};
+                                       .wants = head_wants,
+                                       .supports = head_supports,
+                                       .prepare = head_prepare,
+                                       .run = head_run};

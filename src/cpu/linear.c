@@ -33,6 +33,7 @@ static int linear_can(const cpu__job_t *job, ct_dtype_t dtype, cpu__cost_t *cost
 typedef struct own {
   int pass, bias, relu, plain;
   int64_t rows, in, out;
+  float *before; /* backward to parameters: the gradient of the bias that the sums are added to */
 } own_t;
 
 static int gemm_can(const cpu__job_t *job, cpu__cost_t *cost, char why[128])
@@ -58,6 +59,10 @@ static int gemm_prepare(const cpu__job_t *job, cpu__ready_t *out)
                  .rows = d->x.dim[0],
                  .in = d->x.dim[1],
                  .out = d->y.dim[1]};
+  if (own->bias && own->pass == CT_BWD_PARAM) {
+    own->before = ct_mem_array(own->out, sizeof *own->before, "linear layer");
+    if (!own->before) return CT_ERR_NOMEM;
+  }
   return gemm_stored(job, &out->w);
 }
 
@@ -84,14 +89,17 @@ static void data(ct_dev_t *dev, const own_t *o, cpu__matrix_t w, void *const at[
 }
 
 static void linear_gradient(ct_dev_t *dev, const own_t *o, cpu__matrix_t w,
-                            void *const at[CPU__ROLES])
+                            void *const at[CPU__ROLES], int add)
 {
-  cpu__gemm_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w};
+  cpu__gemm_t g = {.m = o->in, .n = o->out, .k = o->rows, .c = w, .add = add};
   g.a = cpu__transposed(cpu__row_major(at[CPU__X], o->in));
   g.b = cpu__row_major(at[CPU__Y], o->out);
   if (o->bias) g.sums = at[CPU__BIAS];
+  if (o->bias && add) memcpy(o->before, g.sums, (size_t)o->out * sizeof *g.sums);
   g.streams = (o->out + 15) / 16 * w.col16 * (int64_t)sizeof(float) > CPU__STREAM_MIN;
   cpu__gemm_blocked(dev, &g);
+  for (int64_t i = 0; o->bias && add && i < o->out; i++)
+    g.sums[i] += o->before[i];
   for (int64_t i = 0; i < o->out && o->in % 16; i += 16)
     memset(w.at + i / 16 * w.col16 + o->in * 16, 0, (size_t)(w.col16 - o->in * 16) * sizeof *w.at);
 }
@@ -104,9 +112,8 @@ static void plain_gradient(ct_dev_t *dev, const own_t *o, void *const at[CPU__RO
   if (o->bias) cpu__column_sums(dev, o->rows, o->out, at[CPU__Y], at[CPU__BIAS]);
 }
 
-static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+static int run_product(ct_dev_t *dev, const own_t *o, void *const at[CPU__ROLES], int add)
 {
-  const own_t *o = ready->own;
   cpu__matrix_t w = cpu__panels(at[CPU__W], (o->in + 15) / 16 * 16);
   if (o->plain) w = cpu__transposed(cpu__row_major(at[CPU__W], o->in));
   if (o->pass == CT_FWD)
@@ -116,13 +123,25 @@ static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU
   else if (o->plain)
     plain_gradient(dev, o, at);
   else
-    linear_gradient(dev, o, w, at);
+    linear_gradient(dev, o, w, at, add);
   return CT_OK;
+}
+
+static int gemm_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+{
+  return run_product(dev, ready->own, at, 0);
+}
+
+static int gemm_run_adding(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES])
+{
+  return run_product(dev, ready->own, at, 1);
 }
 
 static void gemm_clear(cpu__ready_t *ready)
 {
-  ct_mem_free(ready->own);
+  own_t *own = ready->own;
+  if (own) ct_mem_free(own->before);
+  ct_mem_free(own);
 }
 
 static const cpu__algo_t gemm = {.name = "product",
@@ -131,6 +150,7 @@ static const cpu__algo_t gemm = {.name = "product",
                                  .stored = gemm_stored,
                                  .prepare = gemm_prepare,
                                  .run = gemm_run,
+                                 .run_adding = gemm_run_adding,
                                  .clear = gemm_clear};
 
 /* ---- bf16, oneDNN ---- */

@@ -196,7 +196,7 @@ static void gemm_panel(const linear_t *l, int64_t p, int64_t column, int64_t pai
 
 /* Sums up some columns of dy, in double and in the order of the rows. */
 static void sum_columns(const ct_dev_t *dev, const linear_t *l, const uint16_t *dy, int64_t column,
-                        float *db)
+                        int add, float *db)
 {
   float row[COLUMNS];
   double sums[COLUMNS] = {0};
@@ -207,11 +207,11 @@ static void sum_columns(const ct_dev_t *dev, const linear_t *l, const uint16_t *
       sums[j] += row[j];
   }
   for (int64_t j = 0; j < width; j++)
-    db[column + j] = (float)sums[j];
+    db[column + j] = (float)(sums[j] + (add ? db[column + j] : 0));
 }
 
 static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint16_t *x,
-                             const uint16_t *dy, float *dw, float *db, char *scratch)
+                             const uint16_t *dy, int add, float *dw, float *db, char *scratch)
 {
   int64_t across = (l->in + COLUMNS - 1) / COLUMNS;
 #pragma omp parallel
@@ -232,12 +232,12 @@ static void weights_gradient(const ct_dev_t *dev, const linear_t *l, const uint1
       }
 #pragma omp for schedule(static)
       for (int64_t i = 0; i < panels(l->out) * across; i++)
-        gemm_panel(l, i % panels(l->out), i / panels(l->out) * COLUMNS, pairs, first > 0, px, pdy,
-                   dw);
+        gemm_panel(l, i % panels(l->out), i / panels(l->out) * COLUMNS, pairs, first > 0 || add, px,
+                   pdy, dw);
     }
 #pragma omp for schedule(static)
     for (int64_t column = 0; column < (db ? l->out : 0); column += COLUMNS)
-      sum_columns(dev, l, dy, column, db);
+      sum_columns(dev, l, dy, column, add, db);
   }
 }
 
@@ -250,7 +250,16 @@ static int linear_bf16_run(ct_dev_t *dev, const cpu__ready_t *ready, void *const
   else if (l->pass == CT_BWD_DATA)
     gemm_rows(dev, l, at[CPU__Y], at[CPU__W], NULL, at[CPU__X], at[CPU__SCRATCH]);
   else
-    weights_gradient(dev, l, at[CPU__X], at[CPU__Y], at[CPU__W], bias, at[CPU__SCRATCH]);
+    weights_gradient(dev, l, at[CPU__X], at[CPU__Y], 0, at[CPU__W], bias, at[CPU__SCRATCH]);
+  return CT_OK;
+}
+
+static int linear_bf16_run_adding(ct_dev_t *dev, const cpu__ready_t *ready,
+                                  void *const at[CPU__ROLES])
+{
+  const linear_t *l = ready->own;
+  weights_gradient(dev, l, at[CPU__X], at[CPU__Y], 1, at[CPU__W], l->bias ? at[CPU__BIAS] : NULL,
+                   at[CPU__SCRATCH]);
   return CT_OK;
 }
 
@@ -260,4 +269,5 @@ const cpu__algo_t cpu__linear_bf16 = {.name = "bf16 pairs",
                                       .stored = linear_bf16_stored,
                                       .prepare = linear_bf16_prepare,
                                       .run = linear_bf16_run,
+                                      .run_adding = linear_bf16_run_adding,
                                       .clear = linear_bf16_clear};

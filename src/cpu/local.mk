@@ -11,8 +11,11 @@ libctrain_a_SOURCES += \
   %D%/op.c \
   %D%/backend.c \
   %D%/storage.c \
+  %D%/conv_pool.c \
   %D%/convt.c \
   %D%/head_loss.c \
+  %D%/head_pixels.c \
+  %D%/head_pixels.h \
   %D%/linear.c \
   %D%/linear_bf16.c \
   %D%/lstm.c \

@@ -8,6 +8,8 @@
 /** The values of data.shuffle. */
 typedef enum { CT_SHUFFLE_OFF, CT_SHUFFLE_FULL, CT_SHUFFLE_BLOCKS } ct_shuffle_t;
 
+enum { CT_BATCH_AUTO = -1 }; /**< `data.batch_per_rank: auto` */
+
 /** Options of the section `data` of the configuration. */
 typedef struct ct_data_opts {
   ct_opt_texts_t train;   /**< files or globs, or "synthetic" */
@@ -18,7 +20,7 @@ typedef struct ct_data_opts {
   char *weight;           /**< name of the array of sample weights; "": none */
   int64_t batch;          /**< global batch */
   int64_t batch_tokens;   /**< in place of batch: its tokens; 0: batch */
-  int64_t batch_per_rank; /**< 0: batch decides */
+  int64_t batch_per_rank; /**< 0: batch decides; or CT_BATCH_AUTO */
   int64_t eval_batch;     /**< global batch in evaluation; 0: batch */
   int drop_last;          /**< training: drop a last batch that is smaller */
   int shuffle;            /**< ct_shuffle_t */

@@ -32,8 +32,9 @@ const ct_opt_t ct_data_rows[] = {
     CT_OPT_INT(ct_data_opts_t, batch_tokens, "0", 0, 1e15,
                "windows of tokens: global batch in tokens, a multiple of data.context; 0: batch "
                "decides"),
-    CT_OPT_INT(ct_data_opts_t, batch_per_rank, "0", 0, 1e9,
-               "batch of one rank, in samples; 0: batch decides"),
+    CT_OPT_INT_OR(ct_data_opts_t, batch_per_rank, "0", 0, 1e9, "auto",
+                  "batch of one rank, in samples; 0: batch decides; auto: the largest for which "
+                  "train.memory suffices"),
     CT_OPT_INT(ct_data_opts_t, eval_batch, "0", 0, 1e9,
                "global batch in evaluation, in samples; 0: as batch"),
     CT_OPT_BOOL(ct_data_opts_t, drop_last, "false",

@@ -81,6 +81,8 @@ typedef struct ct_data_facts {
   int64_t workers;       /**< reader threads of a rank */
   int by_hdf5;           /**< number of files that the HDF5 library reads, one thread at a time */
   size_t rank_bytes;     /**< estimated memory of a rank; 0: not known */
+  char budget[200];      /**< what train.memory does (ct_budget_text()); "": off */
+  size_t least_bytes;    /**< the least train.memory, if it cannot be met; else 0 */
   size_t gradient_bytes; /**< the part of rank_bytes that holds gradients */
   size_t checkpoint_bytes; /**< estimated size of one checkpoint */
 } ct_data_facts_t;

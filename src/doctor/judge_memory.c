@@ -39,6 +39,17 @@ static void memory(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
+/* A budget that is too small ends the run when its plan is made. */
+static void budget(const ct__doctor_node_t *d, ct_findings_t *out)
+{
+  char a[32], cure[100];
+  size_t least = d->job->data.least_bytes;
+  if (!least || d->rank[0]->rank) return;
+  snprintf(cure, sizeof cure, "train.memory of at least %s, or a smaller data.batch",
+           bytes_text((int64_t)least, a));
+  ct__doctor_add(out, CT_FINDING_BAD, "budget", d, cure, "train.memory %s", d->job->data.budget);
+}
+
 /* Ranks of a node exchange messages and gradients through /dev/shm. */
 static void shm(const ct__doctor_node_t *d, ct_findings_t *out)
 {
@@ -103,6 +114,7 @@ static void limits(const ct__doctor_node_t *d, ct_findings_t *out)
 void ct__doctor_memory(const ct__doctor_node_t *d, ct_findings_t *out)
 {
   memory(d, out);
+  budget(d, out);
   shm(d, out);
   locked(d, out);
   limits(d, out);

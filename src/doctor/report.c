@@ -231,6 +231,7 @@ static int run_facts(const ct_job_facts_t *job, ct_str_t *out)
     CT_TRY(ct_str_add(out, "  needs       about %s of memory for each rank; checkpoints of %s\n",
                       ct_text_bytes((double)job->data.rank_bytes, a, sizeof a),
                       ct_text_bytes((double)job->data.checkpoint_bytes, b, sizeof b)));
+  if (d->budget[0]) CT_TRY(ct_str_add(out, "  budget      train.memory: %s\n", d->budget));
 out:
   return rc;
 }

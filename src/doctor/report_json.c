@@ -85,14 +85,14 @@ static json_t *data(const ct_job_facts_t *job)
 {
   const ct_data_facts_t *d = &job->data;
   if (!job->has_config || !d->samples) return json_null();
-  return json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s}",
+  return json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s}",
                    "samples", (json_int_t)d->samples, "val_samples", (json_int_t)d->val_samples,
                    "classes", (json_int_t)d->classes, "batch", (json_int_t)d->batch, "files",
                    d->files, "chunks", (json_int_t)d->blocks, "chunk_bytes",
                    (json_int_t)d->block_bytes, "rank_bytes", (json_int_t)job->data.rank_bytes,
                    "checkpoint_bytes", (json_int_t)job->data.checkpoint_bytes, "steps",
                    (json_int_t)d->steps, "step_s", d->step_s, "wait_s", d->wait_s, "read_as",
-                   d->seen, "converted", d->packed);
+                   d->seen, "converted", d->packed, "budget", d->budget);
 }
 
 static json_t *doubles(const double *list, int n)

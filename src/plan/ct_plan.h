@@ -1,16 +1,19 @@
 /** \file ct_plan.h  Plans: a model compiled to ops in order, with all memory assigned.  Layer 3.
  *
  * A plan is made once for (model, local batch, training or not).  It then runs without decisions or
- * allocations.  Eight compiler passes make it, one file each:
+ * allocations.  Nine compiler passes make it, one file each:
  *
  *   lower.c     layers -> ops; fuses ReLU and residual add                           (pure)
  *   fuse.c      chains of elementwise ops become one                                 (pure)
+ *   slabs.c     large convolutions with their pooling become one op in slabs         (device)
  *   cache.c     caches of keys and values, for decoding                              (pure)
  *   quantize.c  which ops compute in int8                                            (device)
  *   precision.c which tensors have reduced precision in mixed precision              (device)
  *   prepare.c   asks the backend for layouts, algorithms and bytes, op by op         (device)
  *   launches.c  the launches of forward and backward                                 (pure)
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
+ *
+ * recompute.c makes a training plan fit into less memory: some values are made again in backward.
  *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the buckets that are
  * all-reduced during backward (pure). */
@@ -32,10 +35,13 @@ typedef struct ct_value {
   int param;            /**< 1 + index of the parameter whose gradient in the arena the value is; 0:
                              it is none */
   int exact;            /**< 1: float32 in mixed precision too, because indices come from it */
-  int first, last;      /**< first and last launch that access the value */
-  int state;            /**< 1: keeps its contents between runs, in an arena of its own */
-  size_t offset;        /**< in the activation arena, or in that of states, in bytes */
-  int same_as;          /**< in-place sharing: value whose memory this one uses; -1: own memory */
+  int added;       /**< 1 + index of a parameter whose gradient the value is where a micro-batch
+                             adds (ct_bind_t.adds); elsewhere that gradient in the arena takes its
+                             place.  0: none */
+  int first, last; /**< first and last launch that access the value */
+  int state;       /**< 1: keeps its contents between runs, in an arena of its own */
+  size_t offset;   /**< in the activation arena, or in that of states, in bytes */
+  int same_as;     /**< in-place sharing: value whose memory this one uses; -1: own memory */
 } ct_value_t;
 
 /** An op of the plan. */
@@ -61,10 +67,14 @@ typedef struct ct_plan_op {
 typedef struct ct_plan_launch {
   int op, pass;
   int x, x2, x3, y, dy, dy2, dx, dx2, dx3, dx_add;
+  int saved;            /**< what the op saves for its backward pass */
   int dw[CT_OP_PARAMS]; /**< values for the gradients of parameters; -1: in the gradient arena */
-  int adds; /**< 1: adds to the gradients of parameters, which an earlier launch wrote */
-  int late; /**< 1 + index in ct_plan_t.late; 0: none */
+  int again; /**< 1: a forward launch in the middle of backward, which makes values once more */
+  int adds;  /**< 1: adds to the gradients of parameters, which an earlier launch wrote;
+                CT_ADDS_LATER: does so where the micro-batch adds */
+  int late;  /**< 1 + index in ct_plan_t.late; 0: none */
 } ct_plan_launch_t;
+#define CT_ADDS_LATER 2
 
 /** A table whose gradient is complete, but for the rows of its embedding, before the last launches
  * of backward, such as one that is also the weight of the last layer.  The embedding's launch does
@@ -117,6 +127,8 @@ typedef struct ct_heads {
   int n;
 } ct_heads_t;
 
+#define CT_ACCUMULATE_EXACT 2
+
 /** Options of a plan. */
 typedef struct ct_plan_opts {
   int n; /**< batch size in samples, at least 1 */
@@ -127,6 +139,8 @@ typedef struct ct_plan_opts {
   int64_t cache;        /**< inference: elements of a sequence that the caches of keys and values
                              hold, which a run continues from ct_bind_t.position on; 0: no caches */
   int only_cache;       /**< 1: computes nothing but the contents of the caches */
+  double slab_mb;       /**< a convolution whose output is larger than so many MiB per sample is one
+                             op with its pooling (slabs.c); 0: never */
   int bytes;            /**< 1: the input is uint8, and an op converts it to floats */
   int channels_last;    /**< 1: the uint8 input is in CT_NHWC */
   int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late
@@ -135,11 +149,24 @@ typedef struct ct_plan_opts {
   ct_loss_spec_t loss;  /**< the loss of the first output ... */
   ct_heads_t heads;     /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
+  int accumulates;      /**< training: 1: micro-batches after the first add to the gradients in the
+                             arena (ct_bind_t.adds); CT_ACCUMULATE_EXACT: each adds its whole
+                             gradient, so that a sum of sums is independent of who computes it */
   int outputs_unread;   /**< 1: nobody reads the outputs: a linear layer before the only loss may be
                            fused with it.  Inference computes its outputs in any case */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
                                 ct_plan_make(); not for training.  NULL: no int8 */
 } ct_plan_opts_t;
+
+/** What ct_plan_limit() has done. */
+typedef struct ct_plan_again {
+  int launches;   /**< launches that make values once more */
+  double flops;   /**< of these launches */
+  double share;   /**< their modelled time, as a part of that of all other launches */
+  double seconds; /**< modelled time of the step without a limit */
+  size_t least;   /**< bytes of the smallest arena that can be; 0: not known yet */
+  size_t most;    /**< bytes of the arena without a limit */
+} ct_plan_again_t;
 
 typedef struct ct_plan {
   const ct_backend_t *be;  /**< borrowed */
@@ -159,13 +186,20 @@ typedef struct ct_plan {
   int input;       /**< value of the network's input */
   int logits;      /**< value of the first output, or of the first that is computed; -1: none */
   int output[CT_OUTPUTS]; /**< values of the outputs, plain float32; -1: it is not computed */
-  char unfused[128]; /**< why the last layer, linear over places, and its loss are two ops; "": they
-                          are one, or it is no such layer */
+  char unfused[128]; /**< why the last layer, linear over places or a 1x1 convolution, and its loss
+                          are two ops; "": they are one, or it is no such layer */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   ct_late_rows_t late[CT_LATE_MAX];
   int lates;
   size_t arena_bytes; /**< activations, gradients and saved data */
+  ct_plan_again_t again;
+  struct {
+    ct_plan_launch_t *launch; /**< owned; NULL: no limit was ever set */
+    int launches, values;
+    char *dropped;    /**< owned; per launch, 1: what it makes is dropped and made again */
+    char *least;      /**< owned; the same for again.least; NULL: not known yet */
+  } unlimited;        /**< the plan without a limit */
   size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
                                    size and `cache` */
   size_t scratch_bytes;
@@ -179,6 +213,15 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
                  const ct_plan_opts_t *o, const ct_plan_t *like, ct_plan_t **out);
 /** Frees the plan and its prepared ops; \a p may be NULL. */
 void ct_plan_free(ct_plan_t *p);
+
+/** Local, pure.  Changes the launches of a training plan so that its arena has at most \a
+ * arena_bytes, at the least modelled time: values that are only kept for backward are dropped after
+ * their last reader in forward, and made again by a further forward launch just before backward
+ * reads them.  The results have the same bits.  It starts from the plan without a limit each time,
+ * which SIZE_MAX restores; p->again says what was done.  Launches move: make buckets after it
+ * (ct_buckets_make()).  CT_ERR_NOMEM: the limit cannot be met; the message says the least that can,
+ * and the plan is as it was. */
+int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
@@ -194,6 +237,9 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
 /** Pure.  Returns the least memory traffic of launch \a i in bytes: each operand once, where
  * parameters are read by forward and backward data and written by backward to parameters. */
 double ct_plan_launch_bytes(const ct_plan_t *p, int i);
+/** Pure.  Returns the modelled time of launch \a i in seconds, for comparisons between launches:
+ * the rates are those of a typical device of the backend. */
+double ct_plan_launch_seconds(const ct_plan_t *p, int i);
 
 /** Pure.  Returns the bytes of the gradient arena that launch \a i completes; the sum over all
  * launches of a training plan is trained_bytes. */
@@ -221,10 +267,11 @@ typedef struct ct_bind {
   const int32_t *labels, *labels2;
   const float *mix, *targets, *class_weight, *place_weight; /**< as in ct_op_args_t */
   const float *weights;                                     /**< ct_op_args_t.sample_weight */
-  ct_loss_t *loss;                     /**< staging memory: one for each loss */
-  double *stats;                       /**< SyncBN: 2C + 1 numbers for the largest C */
-  int keep_running;                    /**< 1: do not update running statistics */
-  float loss_scale;                    /**< factor of the gradient: loss scale / global batch */
+  ct_loss_t *loss;  /**< staging memory: one for each loss */
+  double *stats;    /**< SyncBN: 2C + 1 numbers for the largest C */
+  int adds;         /**< 1: the gradients are added to those in the arena; needs `accumulates` */
+  int keep_running; /**< 1: do not update running statistics */
+  float loss_scale; /**< factor of the gradient: loss scale / global batch */
   ct_head_bind_t more[CT_OUTPUTS - 1]; /**< the losses after the first */
   uint64_t seed;                       /**< dropout */
   int64_t step, first;

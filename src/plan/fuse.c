@@ -105,13 +105,23 @@ static void fuse_inputs(ct_plan_t *p, int o, const int *readers, int *maker)
   }
 }
 
-/* Removes the ops that were put into others. */
-static void remove_fused(ct_plan_t *p)
+void ct__plan_remove(ct_plan_t *p)
 {
   int n = 0;
   for (int o = 0; o < p->ops; o++)
     if (p->op[o].out >= 0 || ct_op_is_loss(p->op[o].desc.kind)) p->op[n++] = p->op[o];
   p->ops = n;
+}
+
+void ct__plan_readers(const ct_plan_t *p, int *readers, int *maker)
+{
+  for (int v = 0; v < p->values; v++)
+    maker[v] = -1;
+  for (int o = 0; o < p->ops; o++) {
+    for (int k = 0; k < CT_OP_INPUTS; k++)
+      if (p->op[o].in[k] >= 0) readers[p->op[o].in[k]]++;
+    if (p->op[o].out >= 0) maker[p->op[o].out] = o;
+  }
 }
 
 int ct__plan_fuse(ct_plan_t *p)
@@ -120,16 +130,10 @@ int ct__plan_fuse(ct_plan_t *p)
   int *readers = ct_mem_array(2 * (int64_t)p->values, sizeof *readers, "plan");
   if (!readers) return CT_ERR_NOMEM;
   int *maker = readers + p->values;
-  for (int v = 0; v < p->values; v++)
-    maker[v] = -1;
-  for (int o = 0; o < p->ops; o++) {
-    for (int k = 0; k < CT_OP_INPUTS; k++)
-      if (p->op[o].in[k] >= 0) readers[p->op[o].in[k]]++;
-    if (p->op[o].out >= 0) maker[p->op[o].out] = o;
-  }
+  ct__plan_readers(p, readers, maker);
   for (int o = 0; o < p->ops; o++)
     if (p->op[o].desc.kind == CT_OP_EXPR) fuse_inputs(p, o, readers, maker);
-  remove_fused(p);
+  ct__plan_remove(p);
   ct_mem_free(readers);
   return CT_OK;
 }

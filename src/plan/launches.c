@@ -7,7 +7,8 @@
  *
  * A parameter that several layers use gets a gradient from each of them: the first that backward
  * runs writes into the gradient arena; the others add to it, or where their backend cannot, helper
- * ops add their gradients.
+ * ops add their gradients.  If the plan runs for several micro-batches, those after the first add
+ * to the arena in the same ways: they need no memory but for one parameter at a time.
  *
  * A gradient is a value that is written once.  A value with several readers gets one gradient from
  * each reader.  If the backward pass of the op that made the value can take two gradients, it gets
@@ -19,7 +20,10 @@
 typedef struct gradients {
   ct_plan_t *p;
   int (*grad)[2]; /* per forward value: its gradients so far; -1: none */
-  int *arena;     /* per shared parameter: the value of its gradient in the arena; 0: not written */
+  int *arena;     /* per parameter that launches add to: the value of its gradient in the arena; 0:
+                     not written */
+  int *added; /* per parameter: that of the gradient of a micro-batch that adds; 0: none, or it is
+                     added already */
 } gradients_t;
 
 /* Returns 1 for an op that is run for its own sake. */
@@ -46,7 +50,8 @@ static int add_launch(ct_plan_t *p, const ct_plan_launch_t *w)
 {
   if (ct_mem_grow((void **)&p->launch, &p->cap_launches, p->launches + 1, sizeof *p->launch))
     return CT_ERR_NOMEM;
-  p->launch[p->launches++] = *w;
+  p->launch[p->launches] = *w;
+  p->launch[p->launches++].saved = p->op[w->op].saved;
   return CT_OK;
 }
 
@@ -234,8 +239,55 @@ static int is_late(ct_plan_t *p, const ct_plan_launch_t *w, int param)
   return 1;
 }
 
-/* Makes the launch add to the gradients of shared parameters that are in the arena already, or
- * sends them to new values. */
+/* Returns 1 if several layers use a parameter. */
+static int is_shared(const ct_graph_t *g, int param)
+{
+  return g->param[param].uses > 1;
+}
+
+/* Returns 1 if backward of the op can add to all gradients of its parameters, as launches do that
+ * are not the first to write them. */
+static int can_add(const ct_plan_t *p, const ct_plan_op_t *op)
+{
+  const ct_graph_t *g = p->graph;
+  const ct_layer_t *l = &g->layer[op->layer];
+  for (int k = 0; k < l->params && l->params > 1; k++)
+    if (is_shared(g, l->param[k])) return 0;
+  return op->info.adds_dw;
+}
+
+/* Returns the value that has the gradient of a parameter in the arena. */
+static int arena_value(gradients_t *s, int param, const ct_shape_t *flat, int *out)
+{
+  int rc = CT_OK;
+  if (!s->arena[param]) CT_TRY(new_value(s->p, flat, &s->arena[param]));
+  s->p->value[s->arena[param]].param = 1 + param;
+  *out = s->arena[param];
+out:
+  return rc;
+}
+
+/* Diverts the first launch that writes the gradient of a parameter, if micro-batches accumulate. */
+static int divert_first(gradients_t *s, ct_plan_launch_t *w, int k, int param,
+                        const ct_shape_t *flat)
+{
+  int rc = CT_OK, sum;
+  ct_plan_t *p = s->p;
+  CT_TRY(arena_value(s, param, flat, &sum));
+  if (!p->o.accumulates || p->graph->param[param].frozen) return CT_OK;
+  if (can_add(p, &p->op[w->op]) && p->o.accumulates != CT_ACCUMULATE_EXACT) {
+    w->adds = CT_ADDS_LATER;
+    return CT_OK;
+  }
+  CT_TRY(new_value(p, flat, &w->dw[k]));
+  p->value[w->dw[k]].added = 1 + param;
+  s->added[param] = w->dw[k];
+out:
+  return rc;
+}
+
+/* Makes the launch add to the gradients of parameters that are in the arena already, or sends them
+ * to new values. */
 static int divert(gradients_t *s, ct_plan_launch_t *w)
 {
   int rc = CT_OK;
@@ -244,14 +296,13 @@ static int divert(gradients_t *s, ct_plan_launch_t *w)
   const ct_graph_t *g = p->graph;
   for (int k = 0; op->layer >= 0 && op->trained && k < g->layer[op->layer].params; k++) {
     int param = g->layer[op->layer].param[k];
-    if (g->param[param].uses < 2 || g->param[param].spec.buffer) continue;
+    if (g->param[param].spec.buffer || !(is_shared(g, param) || p->o.accumulates)) continue;
     ct_shape_t flat = ct_shape(1, (int64_t)(op->info.param_bytes[k] / sizeof(float)));
-    int first = !s->arena[param];
-    if (first) {
-      CT_TRY(new_value(p, &flat, &s->arena[param]));
-      p->value[s->arena[param]].param = 1 + param;
-    } else if (op->info.adds_dw && g->layer[op->layer].params == 1) {
+    if (!s->arena[param]) {
+      CT_TRY(divert_first(s, w, k, param, &flat));
+    } else if (can_add(p, op)) {
       w->adds = 1;
+      w->dw[k] = s->added[param] ? s->added[param] : -1;
       if (is_late(p, w, param)) w->late = p->lates;
     } else {
       CT_TRY(new_value(p, &flat, &w->dw[k]));
@@ -261,16 +312,29 @@ out:
   return rc;
 }
 
-/* Adds the gradients of shared parameters that launch \a w diverts to those in the arena. */
+/* Adds the gradient of a micro-batch that adds to that in the arena. */
+static int merge_added(gradients_t *s, int param)
+{
+  int added = s->added[param], sum = s->arena[param];
+  ct_shape_t flat = s->p->value[sum].shape;
+  s->added[param] = 0;
+  return added ? helper(s->p, CT_OP_ADD, &flat, -1, sum, added, &sum) : CT_OK;
+}
+
+/* Adds the gradients of parameters that launch \a w diverts to those of earlier launches.  The
+ * exact sum of a shared parameter waits for all launches. */
 static int merge(gradients_t *s, const ct_plan_launch_t *w)
 {
   int rc = CT_OK;
   ct_plan_t *p = s->p;
   for (int k = 0; k < CT_OP_PARAMS; k++) {
     if (w->dw[k] < 0) continue;
-    int sum = s->arena[p->graph->layer[p->op[w->op].layer].param[k]];
+    int param = p->graph->layer[p->op[w->op].layer].param[k], sum = s->arena[param];
     ct_shape_t flat = p->value[sum].shape;
-    CT_TRY(helper(p, CT_OP_ADD, &flat, -1, sum, w->dw[k], &sum));
+    if (s->added[param]) sum = s->added[param];
+    if (w->dw[k] != sum) CT_TRY(helper(p, CT_OP_ADD, &flat, -1, sum, w->dw[k], &sum));
+    if (p->o.accumulates != CT_ACCUMULATE_EXACT || !is_shared(p->graph, param))
+      CT_TRY(merge_added(s, param));
   }
 out:
   return rc;
@@ -349,6 +413,8 @@ static int begin_backward(gradients_t *s)
     int output = op->in[0];
     p->launch[i].pass = op->desc.passes;
     if (op->trained) CT_TRY(divert(s, &p->launch[i]));
+    ct_plan_launch_t w = p->launch[i]; /* the list moves as it grows */
+    CT_TRY(merge(s, &w));
     if (!p->value[output].grad) continue;
     CT_TRY(new_value(p, &shape, &dx));
     p->launch[i].dx = dx;
@@ -367,14 +433,18 @@ int ct__plan_launches(ct_plan_t *p)
   if (!p->o.training) return CT_OK;
   s.grad = ct_mem_array(p->values, sizeof *s.grad, "plan");
   s.arena = ct_mem_array(p->graph->params + 1, sizeof *s.arena, "plan");
-  CT_TRY(s.grad && s.arena ? CT_OK : CT_ERR_NOMEM);
+  s.added = ct_mem_array(p->graph->params + 1, sizeof *s.added, "plan");
+  CT_TRY(s.grad && s.arena && s.added ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < p->values; i++)
     s.grad[i][0] = s.grad[i][1] = -1;
   CT_TRY(begin_backward(&s));
   for (int o = ops - 1; o >= 0; o--)
     CT_TRY(launches_backward(&s, o));
+  for (int i = 0; i < p->graph->params; i++)
+    CT_TRY(merge_added(&s, i));
 out:
   ct_mem_free(s.grad);
   ct_mem_free(s.arena);
+  ct_mem_free(s.added);
   return rc;
 }

@@ -199,10 +199,11 @@ static int fuse_add(lowering_t *lo, int i)
   return 1;
 }
 
-/* ---- a linear layer before the loss ---- */
+/* ---- a linear layer or 1x1 convolution before the loss ---- */
 
-/* With fewer classes its outputs are small, and the plain way is faster. */
-enum { FUSED_CLASSES = 1024 };
+/* A head with fewer classes, or a sample with fewer logits, is not fused with its loss: the outputs
+ * are small. */
+enum { FUSED_CLASSES = 1024, FUSED_LOGITS = 1 << 18 };
 
 /* Returns 1 for a linear layer over places that may be fused with the loss of its output.  It does
  * not depend on the plan: the layer has the same weight layout whether it is fused or not. */
@@ -212,6 +213,20 @@ static int is_head(const ct_graph_t *g, int i)
   int is = ct_graph_outputs(g) == 1 && ct_graph_output(g, 0) == i;
   return is && strcmp(l->ops->kind, "linear") == 0 && l->out.ndim > 2 &&
          l->out.dim[l->out.ndim - 1] >= FUSED_CLASSES;
+}
+
+/* Returns 1 for a 1x1 convolution that may be fused with the loss of its output, which is at least
+ * as large as its input.  It does not depend on the plan, for the same reason. */
+static int is_pixel_head(const ct_graph_t *g, int i)
+{
+  ct_op_desc_t d;
+  const ct_layer_t *l = &g->layer[i];
+  if (ct_graph_outputs(g) != 1 || ct_graph_output(g, 0) != i) return 0;
+  ct_graph_op(g, i, 1, &d);
+  if (d.kind != CT_OP_CONV || d.u.conv.groups != 1 || g->param[l->param[0]].uses > 1) return 0;
+  for (int k = 0; k < d.x.ndim - 2; k++)
+    if (d.u.conv.kernel[k] != 1 || d.u.conv.stride[k] != 1 || d.u.conv.pad[k]) return 0;
+  return d.y.dim[1] >= d.x.dim[1] && ct_shape_sample(&d.y) >= FUSED_LOGITS;
 }
 
 /* Returns 1 if the weight of linear layer i must be plain, for other ops that use it. */
@@ -319,6 +334,7 @@ static int lower_layer(lowering_t *lo, int i)
   }
   if (op.desc.kind == CT_OP_POOL && lo->relu[i]) op.desc.u.pool.relu = 1;
   if (op.desc.kind == CT_OP_LINEAR) op.desc.u.linear.plain = has_plain_weight(p->graph, i);
+  if (op.desc.kind == CT_OP_CONV) op.desc.u.conv.plain = !p->o.quant && is_pixel_head(p->graph, i);
   return emit(lo, i, &op);
 }
 
@@ -353,35 +369,47 @@ static int lower_loss(lowering_t *lo, int head, int output, const ct_loss_spec_t
   return ct__plan_op(p, &op) < 0 ? CT_ERR_NOMEM : CT_OK;
 }
 
-/* Returns why the last layer, of the kind is_head(), is not fused with its loss; NULL: it is. */
+/* Returns 1 if the op computes the outputs and nothing else; *bias: it has one. */
+static int is_bare(const ct_plan_op_t *op, ct_op_kind_t kind, int *bias)
+{
+  if (!op || op->desc.kind != kind) return 0;
+  int conv = kind == CT_OP_CONV;
+  *bias = conv ? op->desc.u.conv.bias : op->desc.u.linear.bias;
+  return conv ? !op->desc.u.conv.relu && !op->desc.u.conv.add
+              : !op->desc.u.linear.relu && !op->desc.u.linear.add;
+}
+
+/* Returns why the last layer, of the kind is_head() or is_pixel_head(), is not fused with its loss;
+ * NULL: it is. */
 static const char *why_unfused(const lowering_t *lo, const ct_heads_t *heads, ct_op_desc_t *fused,
                                char why[128])
 {
   const ct_plan_t *p = lo->p;
-  int layer = ct_graph_output(p->graph, 0);
+  int layer = ct_graph_output(p->graph, 0), last = !is_pixel_head(p->graph, layer), bias;
   const ct_plan_op_t *op = fusable(lo, layer);
   if (p->o.quant) return "int8";
   if (p->o.inference || !p->o.outputs_unread) return "the outputs are read";
   if (heads->n > 1) return "there are several losses";
   if (heads->of[0].loss.kind != CT_LOSS_CROSS_ENTROPY) return "the loss is not cross_entropy";
-  if (!heads->of[0].loss.classes_last) return "the classes are not the last dim";
-  if (!op || op->desc.kind != CT_OP_LINEAR || op->desc.u.linear.relu || op->desc.u.linear.add)
+  if (!heads->of[0].loss.classes_last != !last)
+    return last ? "the classes are not the last dim" : "the classes are the last dim";
+  if (!is_bare(op, last ? CT_OP_LINEAR : CT_OP_CONV, &bias))
     return "other layers read or change its output";
   ct_op_desc_init(fused, CT_OP_HEAD_LOSS, &op->desc.x, &op->desc.y);
   fused->training = p->o.training;
   fused->u.head_loss.loss = heads->of[0].loss;
-  fused->u.head_loss.bias = op->desc.u.linear.bias;
+  fused->u.head_loss.bias = bias;
   return p->be->op->supports(p->dev, fused, why) ? NULL : why;
 }
 
-/* Replaces the linear layer before the loss by an op for both. */
+/* Replaces the layer before the loss by an op for both. */
 static int fuse_head(lowering_t *lo, const ct_heads_t *heads)
 {
   ct_plan_t *p = lo->p;
   ct_op_desc_t d;
   char why[128];
   int layer = ct_graph_output(p->graph, 0), m = lo->maker[layer];
-  if (!is_head(p->graph, layer)) return 0;
+  if (!is_head(p->graph, layer) && !is_pixel_head(p->graph, layer)) return 0;
   const char *reason = why_unfused(lo, heads, &d, why);
   if (reason) {
     snprintf(p->unfused, sizeof p->unfused, "%s", reason);

@@ -18,19 +18,12 @@ static void touch(ct_plan_t *p, int v, int i)
 
 static void life_times(ct_plan_t *p)
 {
+  for (int i = 0; i < p->values; i++)
+    p->value[i].first = p->value[i].last = p->value[i].same_as = -1;
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
-    const int all[] = {w->x,
-                       w->x2,
-                       w->x3,
-                       w->y,
-                       w->dy,
-                       w->dy2,
-                       w->dx,
-                       w->dx2,
-                       w->dx3,
-                       w->dx_add,
-                       p->op[w->op].saved};
+    const int all[] = {w->x,  w->x2,  w->x3,  w->y,      w->dy,   w->dy2,
+                       w->dx, w->dx2, w->dx3, w->dx_add, w->saved};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
       touch(p, all[k], i);
     for (int k = 0; k < CT_OP_PARAMS; k++)
@@ -64,6 +57,12 @@ static void share_all(ct_plan_t *p)
     if (!(w->pass & CT_FWD) && info->inplace_bwd && w->dy != w->dy2)
       offsets_share(p, i, w->dy, w->dx);
   }
+}
+
+void ct__plan_lives(ct_plan_t *p)
+{
+  life_times(p);
+  share_all(p);
 }
 
 static int larger_first(const void *a, const void *b, void *of)
@@ -143,8 +142,7 @@ int ct__plan_offsets(ct_plan_t *p)
   CT_TRY(bytes && first ? CT_OK : CT_ERR_NOMEM);
   offset = bytes + n;
   last = first + n;
-  life_times(p);
-  share_all(p);
+  ct__plan_lives(p);
   for (int i = 0; i < n; i++) {
     const ct_value_t *v = &p->value[i];
     int own = !v->external && !v->param && !v->state && v->same_as < 0 && v->first >= 0;
@@ -153,6 +151,7 @@ int ct__plan_offsets(ct_plan_t *p)
     last[i] = v->last;
   }
   CT_TRY(check_sum(n, bytes));
+  p->state_bytes = 0;
   CT_TRY(ct__plan_fit(n, bytes, first, last, offset, &p->arena_bytes));
   for (int i = 0; i < n; i++)
     p->value[i].offset = p->value[i].state ? add_state(p, &p->value[i]) : offset[i];

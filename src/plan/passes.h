@@ -11,6 +11,14 @@ ct_plan_t *ct__plan_new(const ct_graph_t *g, const ct_plan_opts_t *o);
 int ct__plan_lower(ct_plan_t *p);
 /** Pure.  Puts elementwise ops whose only reader is an elementwise program into it. */
 int ct__plan_fuse(ct_plan_t *p);
+/** Pure.  Counts the readers of each value, from the zeros in \a readers on, and finds the op that
+ * makes it; -1: none. */
+void ct__plan_readers(const ct_plan_t *p, int *readers, int *maker);
+/** Pure.  Removes ops whose out is -1, except losses. */
+void ct__plan_remove(ct_plan_t *p);
+/** Puts a convolution, its activation and its pooling into one op if the convolution's output is
+ * larger than o.slab_mb, nothing else reads it, and the backend supports the op. */
+int ct__plan_slabs(ct_plan_t *p);
 /** Pure.  Decoding (o.cache): inserts the caches of keys and values.  CT_ERR_UNSUP names a layer
  * that reads other elements of a sequence and is not a causal attention. */
 int ct__plan_cache(ct_plan_t *p);
@@ -35,6 +43,8 @@ int ct__plan_launches(ct_plan_t *p);
 int ct__plan_prepare_helpers(ct_plan_t *p);
 /** Pure.  Computes life times, in-place sharing and offsets of values. */
 int ct__plan_offsets(ct_plan_t *p);
+/** Pure.  Computes life times and in-place sharing alone. */
+void ct__plan_lives(ct_plan_t *p);
 /** Pure.  Computes offsets for n memory blocks; block i is alive from first[i] to last[i].  Assigns
  * the largest blocks first (greedy by size; Pisarchyk and Lee, "Efficient memory management for
  * deep neural net inference", 2020).  Offsets of blocks of 0 bytes are not set.  CT_ERR_NOMEM. */

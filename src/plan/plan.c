@@ -40,6 +40,7 @@ int ct_plan_make(const ct_graph_t *g, const ct_backend_t *be, ct_dev_t *dev,
   CT_TRY(ct__plan_lower(p));
   CT_TRY(check_trained(p));
   CT_TRY(ct__plan_fuse(p));
+  CT_TRY(ct__plan_slabs(p));
   CT_TRY(ct__plan_cache(p));
   CT_TRY(ct__plan_quantize(p));
   CT_TRY(ct__plan_precision(p));

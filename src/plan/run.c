@@ -9,7 +9,9 @@ static void *run_at(const ct_plan_t *p, const ct_bind_t *b, int v)
   if (v < 0) return NULL;
   v = ct_plan_root(p, v);
   int external = p->value[v].external; /* the cast is safe: ops never write their input */
-  if (p->value[v].param) return b->gradient + b->map->offset[p->value[v].param - 1];
+  int param = p->value[v].param;
+  if (!b->adds && p->value[v].added) param = p->value[v].added;
+  if (param) return b->gradient + b->map->offset[param - 1];
   if (external) return (void *)(uintptr_t)(external == 1 ? b->x : b->extra[external - 2]);
   return (p->value[v].state ? b->state : b->arena) + p->value[v].offset;
 }
@@ -71,9 +73,10 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .dx = run_at(p, b, w->dx),
       .dx2 = run_at(p, b, w->dx2),
       .dx3 = run_at(p, b, w->dx3),
-      .saved = run_at(p, b, o->saved),
+      .saved = run_at(p, b, w->saved),
       .scratch = b->scratch,
-      .adds_dw = w->adds,
+      .adds_dw = w->adds == CT_ADDS_LATER ? b->adds : w->adds,
+      .again = w->again,
       .stats = b->stats,
       .keep_running = b->keep_running,
       .affine = b->affine,
@@ -90,6 +93,8 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
       .first = b->first,
       .position = b->position,
   };
+  if (!b->adds && o->layer < 0 && w->x2 >= 0 && p->value[w->x2].added && p->value[w->y].param)
+    return CT_OK; /* the micro-batch's gradient is in the arena */
   if (w->late) return keep_rows(p, w, b, q);
   if (o->layer >= 0) bind_params(p, b, o->layer, &a);
   if (ct_op_is_loss(o->desc.kind)) bind_loss(o, b, &a);
@@ -99,8 +104,11 @@ int ct_plan_run(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t *q)
   int rc = p->be->op->run(q, o->op, &a);
   if (rc == CT_ERR_DATA && o->layer >= 0)
     ct_err_prefix(rc, "layer '%s': ", p->graph->layer[o->layer].name);
-  ct_trace_span(ct_op_name(o->desc.kind), w->pass & (CT_FWD | CT_FWD_STATS) ? NULL : "backward", i,
-                begin);
+  ct_trace_span(ct_op_name(o->desc.kind),
+                w->again                            ? "again"
+                : w->pass & (CT_FWD | CT_FWD_STATS) ? NULL
+                                                    : "backward",
+                i, begin);
   return rc;
 }
 
@@ -110,6 +118,7 @@ int ct_plan_run_empty(const ct_plan_t *p, int i, const ct_bind_t *b, ct_queue_t 
   const ct_plan_op_t *o = &p->op[w->op];
   size_t sums = (size_t)(2 * o->desc.x.dim[1] + 1) * sizeof *b->stats;
   ct_op_args_t a = {.pass = CT_FWD, .stats = b->stats, .scratch = b->scratch};
+  if (w->again) return CT_OK;
   if (w->pass & (CT_FWD_STATS | CT_BWD_STATS)) return p->be->mem->zero(q, b->stats, sums);
   if (!o->empty || !(w->pass & CT_FWD)) return CT_OK;
   a.keep_running = b->keep_running;

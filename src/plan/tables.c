@@ -119,5 +119,8 @@ void ct_plan_free(ct_plan_t *p)
   ct_mem_free(p->value);
   ct_mem_free(p->launch);
   ct_mem_free(p->layer_op);
+  ct_mem_free(p->unlimited.launch);
+  ct_mem_free(p->unlimited.dropped);
+  ct_mem_free(p->unlimited.least);
   ct_mem_free(p);
 }

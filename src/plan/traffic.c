@@ -1,5 +1,6 @@
-/* The memory traffic of launches. */
+/* The memory traffic of launches, and a model of their time. */
 #include "plan/ct_plan.h"
+#include <string.h>
 
 static double value_bytes(const ct_plan_t *p, int v)
 {
@@ -22,9 +23,26 @@ double ct_plan_launch_bytes(const ct_plan_t *p, int i)
   const ct_plan_launch_t *w = &p->launch[i];
   const ct_plan_op_t *o = &p->op[w->op];
   const int all[] = {w->x, w->x2, w->x3, w->y, w->dy, w->dy2, w->dx, w->dx2, w->dx3};
-  double sum = value_bytes(p, o->saved);
+  double sum = value_bytes(p, w->saved);
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     sum += value_bytes(p, all[k]);
   int reads = ((w->pass & CT_FWD) != 0) + ((w->pass & CT_BWD_DATA) != 0);
   return sum + reads * param_bytes(p, o, 0) + (w->pass & CT_BWD_PARAM ? param_bytes(p, o, 1) : 0);
+}
+
+/* What a device of a backend reaches in practice.  Only the ratio matters to what is chosen. */
+static const struct rates {
+  const char *backend;
+  double flops, bytes; /* per second */
+} rates[] = {{"cuda", 2e14, 2e12}, {"ref", 1e8, 2e9}, {"", 1e11, 1e10}};
+
+double ct_plan_launch_seconds(const ct_plan_t *p, int i)
+{
+  const struct rates *r = rates;
+  const ct_plan_op_t *o = &p->op[p->launch[i].op];
+  while (r->backend[0] && strcmp(r->backend, p->be->name))
+    r++;
+  double bytes = ct_plan_launch_bytes(p, i) + o->info.extra_bytes[!(p->launch[i].pass & CT_FWD)];
+  double moving = bytes / r->bytes, computing = ct_op_flops(&o->desc, p->launch[i].pass) / r->flops;
+  return moving > computing ? moving : computing;
 }

@@ -6,6 +6,7 @@ libctrain_a_SOURCES += \
   %D%/ref_backend.c \
   %D%/ref_cache.c \
   %D%/ref_conv.c \
+  %D%/ref_conv_pool.c \
   %D%/ref_convolve.c \
   %D%/ref_expr.c \
   %D%/ref_gru.c \

@@ -52,6 +52,13 @@ extern const ct__ref_kind_t *const ct__ref_kinds[CT_OP_COUNT];
 extern const ct_queue_ops_t ct__ref_queue_ops;
 extern const ct_op_ops_t ct__ref_op_ops;
 
+/** Writes element i of the gradient of parameter k, or adds to it. */
+static inline void ct__ref_gradient(const ct_op_args_t *a, int k, int64_t i, double v)
+{
+  float *dw = a->dw[k];
+  dw[i] = (float)(a->adds_dw ? dw[i] + v : v);
+}
+
 /** Convert from and to bf16 or fp16, rounding to nearest (ref_low.c). */
 double ct__ref_widened(ct_dtype_t reduced, uint16_t bits);
 uint16_t ct__ref_narrowed(ct_dtype_t reduced, double v);

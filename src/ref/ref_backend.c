@@ -95,7 +95,8 @@ static const ct_mem_ops_t mem_ops = {.alloc = mem_alloc,
                                      .unpin = ct_host_unpin,
                                      .copy = ct__ref_enqueue_copy,
                                      .zero = mem_zero,
-                                     .avail = ct_host_avail};
+                                     .avail = ct_host_avail,
+                                     .used = ct_host_used};
 
 const ct_backend_t ct_backend_ref = {
     .size = sizeof(ct_backend_t),

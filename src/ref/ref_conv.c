@@ -372,20 +372,18 @@ static void linear_data(const ct_op_desc_t *d, const ct_op_args_t *a)
 static void linear_param(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
   int64_t in = width(&d->x), out = width(&d->y), rows = rows_of(d);
-  float *dw = a->dw[0], *db = a->dw[1];
-
   for (int64_t o = 0; o < out; o++) {
     for (int64_t i = 0; i < in; i++) {
       double sum = 0;
       for (int64_t n = 0; n < rows; n++)
         sum += dy_of(d, a, n, o) * x_of(d, a, n, i);
-      dw[o * in + i] = (float)sum;
+      ct__ref_gradient(a, 0, o * in + i, sum);
     }
     if (!d->u.linear.bias) continue;
     double sum = 0;
     for (int64_t n = 0; n < rows; n++)
       sum += dy_of(d, a, n, o);
-    db[o] = (float)sum;
+    ct__ref_gradient(a, 1, o, sum);
   }
 }
 
@@ -397,4 +395,10 @@ static int linear_run(const ct_op_desc_t *d, const ct_op_args_t *a)
   return CT_OK;
 }
 
-const ct__ref_kind_t ct__ref_linear = {.run = linear_run, .reduced = 1};
+static void linear_needs(const ct_op_desc_t *d, ct_op_info_t *info)
+{
+  (void)d;
+  info->adds_dw = 1;
+}
+
+const ct__ref_kind_t ct__ref_linear = {.needs = linear_needs, .run = linear_run, .reduced = 1};

@@ -92,24 +92,6 @@ static void running_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_
   k->invstd = 1 / sqrt(((const float *)a->w[3])[k->c] + d->u.bnorm.eps);
 }
 
-/* Sets mean and 1/std for the forward pass: the batch statistics, which are also saved, or the
- * running statistics. */
-static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
-{
-  if (!d->training) {
-    running_statistics(d, k, a);
-    return;
-  }
-  double var = d->u.bnorm.sync ? synced_statistics(d, k, a) : batch_statistics(d, k, a);
-  update_running(d, k, var, a);
-  k->invstd = 1 / sqrt(var + d->u.bnorm.eps);
-  if (!keeps_statistics(d)) return;
-  double *saved = (double *)a->saved + 3 * k->c;
-  saved[0] = k->mean;
-  saved[1] = k->invstd;
-  saved[2] = k->count;
-}
-
 static void backward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
 {
   if (!d->training) {
@@ -121,6 +103,28 @@ static void backward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op
   k->mean = saved[0];
   k->invstd = saved[1];
   k->count = saved[2];
+}
+
+/* Sets mean and 1/std for the forward pass: the batch statistics, which are also saved, or the
+ * running statistics. */
+static void forward_statistics(const ct_op_desc_t *d, channel_t *k, const ct_op_args_t *a)
+{
+  if (!d->training) {
+    running_statistics(d, k, a);
+    return;
+  }
+  if (a->again) {
+    backward_statistics(d, k, a);
+    return;
+  }
+  double var = d->u.bnorm.sync ? synced_statistics(d, k, a) : batch_statistics(d, k, a);
+  update_running(d, k, var, a);
+  k->invstd = 1 / sqrt(var + d->u.bnorm.eps);
+  if (!keeps_statistics(d)) return;
+  double *saved = (double *)a->saved + 3 * k->c;
+  saved[0] = k->mean;
+  saved[1] = k->invstd;
+  saved[2] = k->count;
 }
 
 static void norm_forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_args_t *a)

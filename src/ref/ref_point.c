@@ -115,7 +115,7 @@ static int fake_quant_run(const ct_op_desc_t *d, const ct_op_args_t *a)
     lo = x[i] < lo ? x[i] : lo;
     hi = x[i] > hi ? x[i] : hi;
   }
-  if (!a->keep_running) ct_fake_quant_follow(range, lo, hi);
+  if (!a->keep_running && !a->again) ct_fake_quant_follow(range, lo, hi);
   ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
   for (int64_t i = 0; i < count && a->pass & CT_FWD; i++)

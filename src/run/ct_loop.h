@@ -47,6 +47,8 @@ typedef struct ct_loop_result {
   double samples_per_s;         /**< samples per second during training steps */
   double tokens_per_s;          /**< windows of tokens: tokens; 0: samples are not */
   double flops_per_token;       /**< 6N + 12LCT (token_rate.h) */
+  double peak_rss;              /**< bytes: largest peak resident set size of any rank; after an
+                                   error of this one */
   double mfu;                   /**< NaN: train.peak_tflops is not set */
   ct_breakdown_sum_t breakdown; /**< time breakdown of all steps but the first */
   double loop_s;                /**< total duration of the loop */

@@ -9,6 +9,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_log.h"
+#include "base/ct_mem.h"
 #include "base/ct_trace.h"
 #include "telemetry/ct_histograms.h"
 #include "telemetry/ct_mllog.h"
@@ -447,6 +448,24 @@ out:
   return rc;
 }
 
+/* Compares the peak that the kernel counted with the budget, on a device with the host's memory. */
+static int log_peak(const ct__loop_t *l)
+{
+  int rc = CT_OK;
+  char peak[32], most[32], budget[32];
+  double own = (double)ct_mem_peak_rss(), *all = &l->out->peak_rss;
+  double limit = l->o->be->host_memory ? (double)ct_trainer_budget(l->t)->bytes : 0;
+  CT_TRY(ct_agree_doubles(l->topo, all, 1, 1));
+  ct_text_bytes(own, peak, sizeof peak);
+  ct_text_bytes(*all, most, sizeof most);
+  ct_text_bytes(limit, budget, sizeof budget);
+  if (limit > 0) ct_log(CT_LOG_INFO, "peak memory of a rank: %s (train.memory %s)", most, budget);
+  if (limit > 0 && own > limit)
+    ct_log_all(CT_LOG_WARN, "peak memory of %s, more than train.memory, %s", peak, budget);
+out:
+  return rc;
+}
+
 int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct_loop_result_t *out)
 {
   int rc = CT_OK;
@@ -481,6 +500,8 @@ int ct_train_loop(ct_trainer_t *t, const ct_loop_opts_t *o, ct_position_t at, ct
                                  &l.breakdown_lines));
   CT_TRY(ct_meter_open(l.topo, o->be, o->dev, 1, &l.meter));
   CT_TRY(go(&l));
+  out->peak_rss = (double)ct_mem_peak_rss();
+  CT_TRY(log_peak(&l));
   CT_TRY(log_energy(&l));
   CT_TRY_ALL(l.topo, ct_breakdown_lines_end(l.breakdown_lines, o->dir));
 out:;
@@ -494,6 +515,7 @@ out:;
   ct_trace_clear();
   ct__checkpointing_close(&l);
   if (rc != CT_OK) ct_err_put(&error);
+  if (rc != CT_OK) out->peak_rss = (double)ct_mem_peak_rss();
   out->at = l.at;
   out->seconds = l.trained_s;
   out->samples_per_s = l.trained_s > 0 ? (double)l.trained / l.trained_s : 0;

@@ -188,7 +188,11 @@ int ct_config_read(ct_config_t *c, const char *path, const char *const *set, int
   CT_TRY(file_meant(path, file, sizeof file));
   CT_TRY(config_file_load(file, 0, &root));
   CT_TRY(ct__config_take(c, root, file, set, sets));
+  if (c->data.batch_per_rank == CT_BATCH_AUTO && ct_yaml_find(ct_yaml_find(root, "data"), "batch"))
+    CT_FAIL(CT_ERR_USAGE, "%s: data.batch and data.batch_per_rank: auto are both given: remove one",
+            file);
 out:
+  if (rc != CT_OK) ct_config_clear(c);
   ct_yaml_free(root);
   return rc;
 }

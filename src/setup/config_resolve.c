@@ -82,6 +82,7 @@ static int convert_tokens(ct_config_t *c)
                               : "expected a multiple of the tokens of a sample",
             d->context);
   if (d->batch_tokens) d->batch = d->batch_tokens / d->context;
+  if (d->batch_per_rank == CT_BATCH_AUTO) return CT_OK; /* ct_config_take_batch() */
   CT_TRY(ct_schedule_take_tokens(&c->schedule, d->batch * d->context));
   if (!t->tokens) goto out;
   int64_t steps = (t->tokens - 1) / (d->batch * d->context) + 1;
@@ -109,9 +110,18 @@ int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks)
   CT_TRY(convert_tokens(c));
   CT_TRY(set_window_target(&c->data));
   CT_TRY(set_token_loss(c));
-  if (c->data.eval_batch == 0) c->data.eval_batch = c->data.batch;
+  c->eval_follows = c->data.eval_batch == 0;
+  if (c->eval_follows) c->data.eval_batch = c->data.batch;
 out:
   return rc;
+}
+
+int ct_config_take_batch(ct_config_t *c, int64_t batch)
+{
+  c->data.batch = batch;
+  c->data.batch_per_rank = 0; /* a run that resumes keeps the batch */
+  if (c->eval_follows) c->data.eval_batch = batch;
+  return convert_tokens(c);
 }
 
 /* ---- constraints between keys ---- */
@@ -191,6 +201,8 @@ static int check_all(const ct_config_t *c, int ranks, int with_loss, const ct_ea
     CT_FAIL(CT_ERR_USAGE,
             "data.batch_per_rank is %" PRId64 ": with %d ranks a step has more than %d samples",
             c->data.batch_per_rank, ranks, MAX_BATCH);
+  if (c->data.batch_per_rank == CT_BATCH_AUTO && !step_opts.memory)
+    CT_FAIL(CT_ERR_USAGE, "data.batch_per_rank is auto: set train.memory, to a size or to auto");
   if (with_loss && (c->data.target.n == 0 || !c->data.target.v[0][0]))
     CT_FAIL(CT_ERR_USAGE,
             "data.target is empty: the loss is of labels or targets, name their array");

@@ -69,6 +69,7 @@ typedef struct ct_config {
   ct_cpu_opts_t cpu;
   ct_cuda_opts_t cuda;
   ct_sim_opts_t sim;
+  int eval_follows;        /**< 1: data.eval_batch is data.batch, which is not chosen yet */
   char where[CT_PATH_MAX]; /**< name of the configuration file, for messages */
 } ct_config_t;
 
@@ -89,6 +90,9 @@ void ct_config_clear(ct_config_t *c);
  * which come from the command line, are prefixed with \a cwd, and the global batch is computed from
  * data.batch_per_rank and \a ranks. */
 int ct_config_resolve(ct_config_t *c, const char *cwd, int ranks);
+/** After data.batch_per_rank: auto: sets the global batch and what is computed from it.
+ * CT_ERR_USAGE */
+int ct_config_take_batch(ct_config_t *c, int64_t batch);
 /** Checks constraints between keys.  \a with_loss 0: the command reads samples without labels.
  * CT_ERR_USAGE. */
 int ct_config_check(const ct_config_t *c, int ranks, int with_loss);

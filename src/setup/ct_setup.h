@@ -55,6 +55,8 @@ typedef struct ct_setup {
   float *class_weight; /**< owned; class weights of the losses, or NULL */
   float *place_weight; /**< owned; place weights of the losses, one after another, or NULL */
   ct_str_t loss_name[CT_OUTPUTS]; /**< names of further losses of an output */
+  size_t memory;                  /**< budget of this rank in bytes; 0: none */
+  size_t used; /**< with a budget: what of it the process used before the trainer */
   ct_trainer_t *trainer;
   double config_s; /**< seconds to read the configuration */
   double data_s;   /**< seconds to open the data sets */
@@ -203,9 +205,21 @@ int ct_setup_heads(ct_setup_t *s, ct_trainer_env_t *env);
 /** Local.  With train.qat, replaces s->graph by the graph with fake-quantization observers. */
 int ct_setup_observe(ct_setup_t *s);
 
+/* ---- the memory budget (memory.c, budget.c) ---- */
+
+/** Local.  Sets s->memory and s->used. */
+void ct_setup_measure(ct_setup_t *s);
+/** Local, after ct_setup_measure().  Chooses the batch of data.batch_per_rank: auto, and a smaller
+ * data.eval_batch if evaluations do not fit; logs both.  *out: the budget, if there is one.
+ * CT_ERR_NOMEM: not even the smallest batch fits. */
+int ct_setup_choose(ct_setup_t *s, ct_budget_t *out);
+/** Local.  Sets the budget of the trainer, and what the caller of the trainer uses of it. */
+void ct_setup_spend(const ct_setup_t *s, ct_trainer_env_t *env);
+
 /* ---- trainer ---- */
 
-/** Creates the trainer; \a training 0: for evaluation only. */
+/** Creates the trainer; \a training 0: for evaluation only.  With a budget it chooses the batch as
+ * ct_setup_choose() does, the same on all ranks. */
 int ct_setup_trainer(ct_setup_t *s, int training);
 /** Local.  Fills in the environment of ct_setup_trainer()'s trainer; it borrows from \a s. */
 int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env);

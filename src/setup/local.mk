@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/args.c \
+  %D%/budget.c \
   %D%/builtin.c \
   %D%/cache.c \
   %D%/class_names.c \
@@ -24,6 +25,7 @@ libctrain_a_SOURCES += \
   %D%/import.c \
   %D%/init.c \
   %D%/losses.c \
+  %D%/memory.c \
   %D%/place_weights.c \
   %D%/model_file.c \
   %D%/model_numbers.c \

@@ -516,21 +516,8 @@ int ct_setup_describe_trainer(ct_setup_t *s, int training, ct_trainer_env_t *env
   /* eval.sets may have other stored types than data.val */
   if (env->max_eval && !s->set && ct_trainer_takes_bytes(s->be, s->dev, &s->val))
     env->bytes_of[0] = &s->val;
+  if (training) ct_setup_spend(s, env);
   return ct_setup_heads(s, env);
-}
-
-int ct_setup_trainer(ct_setup_t *s, int training)
-{
-  int rc = CT_OK;
-  double begin = ct_clock();
-  ct_trainer_env_t env;
-  ct_heartbeat_at("making the plan", -1);
-  CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
-  if (training) ct_setup_log_messages(s);
-  CT_TRY(ct_trainer_create(&env, &s->trainer));
-  s->plan_s = ct_clock() - begin;
-out:
-  return rc;
 }
 
 int ct_setup_memory(ct_setup_t *s, ct_memory_t *out, ct_residency_t *residency, int *residencies)

@@ -13,7 +13,7 @@ typedef enum {
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
   CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */
-  CT_MEMORY_PARTIAL_SUMS,    /**< gradient sums of earlier micro-batches */
+  CT_MEMORY_PARTIAL_SUMS,    /**< parallel.shards: gradient sums of earlier micro-batches */
   CT_MEMORY_STATES,          /**< optimizer states that this rank updates */
   CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: full states while a checkpoint is read or written */
   CT_MEMORY_ACTIVATIONS,     /**< activations of the largest plan (training or evaluation) */
@@ -31,13 +31,44 @@ typedef enum {
   CT_MEMORY_COUNT
 } ct_memory_kind_t;
 
+/** What a rank's budget (train.memory) is spent on besides activations. */
+typedef enum {
+  CT_BUDGET_PROCESS,    /**< in use before the trainer is made: program, libraries, open data; on a
+                             GPU what libraries hold on the card */
+  CT_BUDGET_ARRAYS,     /**< parameters, gradients, states: what does not depend on plans */
+  CT_BUDGET_NEIGHBOURS, /**< on a CPU: gradients of the other ranks of the node, in shared memory,
+                             of which this rank sums a part */
+  CT_BUDGET_CHECKPOINT, /**< on a CPU: the copy of the state that rank 0 writes */
+  CT_BUDGET_FEED,       /**< on a CPU: batches, decoded samples, outputs of an evaluation */
+  CT_BUDGET_SCRATCH,    /**< workspace of the largest plan */
+  CT_BUDGET_MARGIN,     /**< for libraries (train/budget.c) */
+  CT_BUDGET_COUNT
+} ct_budget_kind_t;
+
+/** The budget of a rank, and how the training plan meets it. */
+typedef struct ct_budget {
+  size_t bytes; /**< 0: there is none */
+  size_t taken[CT_BUDGET_COUNT];
+  size_t activations;  /**< of the largest training plan */
+  size_t whole;        /**< the same without recomputation */
+  size_t most;         /**< the most that the activations of any plan may be */
+  size_t least;        /**< the least budget that can be met */
+  int met;             /**< 1: all training plans fit */
+  int evaluation;      /**< samples of a rank that can be evaluated at a time */
+  int again, launches; /**< launches of a step: made again, and all without these */
+  double seconds;      /**< modelled time of a step without recomputation */
+  double flops, share; /**< what they add to a step: FLOPs, and part of its modelled time */
+} ct_budget_t;
+
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
+  ct_budget_t budget;
   size_t evaluation;         /**< activations that evaluation alone would need */
   int samples[2];            /**< largest local batch: [0] evaluation, [1] training */
   unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */
   size_t logits;     /**< of a batch, which the first plan of training does not store because its
                           last layer and the loss are one op; 0: they are two */
+  size_t slabs;      /**< likewise: outputs of convolutions that are one op with their pooling */
   char unfused[128]; /**< why they are two; "": the last layer is none that could be fused */
 } ct_memory_t;
 
@@ -58,6 +89,15 @@ typedef struct ct_residency {
   int on_device; /**< 0: in host memory, whatever the device */
 } ct_residency_t;
 enum { CT_RESIDENCIES = 8 };
+
+/** Pure. Returns the memory that the process of the rank uses at its peak, in bytes; \a whole:
+ * without recomputation. */
+size_t ct_budget_peak(const ct_budget_t *b, int whole);
+/** Local. CT_ERR_NOMEM: the budget cannot be met; the message says the least. */
+int ct_budget_check(const ct_budget_t *b);
+/** Pure. Writes what the budget does: "recomputes 23 of 161 launches: 6.1 GiB instead of 9.8 GiB,
+ * about +4% time". Returns buf. */
+const char *ct_budget_text(const ct_budget_t *b, char *buf, size_t cap);
 
 /** Pure. Returns the sum over all kinds, in bytes. */
 size_t ct_memory_total(const ct_memory_t *m);

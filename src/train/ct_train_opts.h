@@ -33,13 +33,16 @@ typedef struct ct_train_opts {
   int amp;              /**< off|bf16|fp16|tf32 */
   char *sync_bn;        /**< off, world, node, or the number of ranks per group */
   int64_t accumulate;   /**< micro-batches per local batch */
+  char *memory;         /**< off, auto, or a size; ct_step_opts_t.memory */
   double clip_norm;     /**< 0: off */
   char *clip_norm_type; /**< p of the norm, or inf */
   double clip_value;    /**< 0: off */
   ct_opt_texts_t freeze;
   int freeze_bn;
-  int64_t lag;           /**< steps begun before the result of an earlier one is read; 0, 1 */
-  int qat;               /**< quantization-aware training (int8) */
+  int64_t lag;    /**< steps begun before the result of an earlier one is read; 0, 1 */
+  double slab_mb; /**< output of a convolution per sample from which slabs are used; 0: never */
+  int qat;        /**< quantization-aware training (int8) */
+  int64_t replay_every;  /**< steps; 0: never */
   double ema;            /**< decay of the averaged weights; 0: off */
   ct_yaml_t *early_stop; /**< owned; NULL: off; parsed by ct_early_stop_read() */
 } ct_train_opts_t;

@@ -68,6 +68,10 @@ typedef struct ct_trainer_env {
   int max_eval;         /**< largest local batch of any rank in evaluation; 0: no evaluation */
   int64_t repeat_batch; /**< size in samples (all ranks) of the batches whose steps may be replayed
                            as CUDA graphs; 0: none */
+  size_t memory;        /**< with training: budget of this rank in bytes (train.memory); 0: none */
+  size_t used;          /**< what of it the process uses before the trainer is made */
+  size_t beside;        /**< what of it the caller uses later: feeds, caches of data */
+  int saves;            /**< 1: this rank copies the state for checkpoints */
   int training;         /**< 0: evaluation only, without gradients and optimizer states */
   const ct_quant_t *quant; /**< with training 0: int8 scales of the graph; NULL: float32 */
   int inference;      /**< 1, with training 0: logits only; batches need no labels or targets */
@@ -165,6 +169,7 @@ int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *
 typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
+  int again; /**< 1: in backward, to make a dropped value once more */
   const char *algorithm;
   double scratch; /**< bytes of workspace of the op, in any pass */
   double seconds;
@@ -269,6 +274,8 @@ double ct_trainer_lr(const ct_trainer_t *t, const ct_schedule_point_t *at);
  * (borrowed). Returns 0 if fewer entries have one. */
 int ct_trainer_group_lr(const ct_trainer_t *t, const ct_schedule_point_t *at, int i,
                         const char **match, double *lr);
+/** Returns the budget of this rank; borrowed. bytes 0: there is none. */
+const ct_budget_t *ct_trainer_budget(const ct_trainer_t *t);
 /** Returns the peak memory of this rank so far, by kind; borrowed. */
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 

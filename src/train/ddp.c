@@ -1,8 +1,8 @@
 /* Strategy ddp: each rank trains on its local batch, and gradients are averaged over all ranks.
  *
- * The local batch is processed in one or more micro-batches, one after another. The backward pass
- * of the last one fills the gradient arena from one end. As soon as a bucket is full (and the sums
- * of earlier micro-batches are added), its all-reduce starts and overlaps with the next ops. A rank
+ * The local batch is processed in one or more micro-batches, one after another; those after the
+ * first add to the gradient arena. The backward pass of the last one fills it from one end. As soon
+ * as a bucket is full, its all-reduce starts and overlaps with the next ops. A rank
  * that fails or has no samples sends zeros in the same order as the others and reports the failure
  * in the step status, so that no rank waits forever. The rows of an embedding whose table is also
  * the weight of a later layer follow after backward (late_rows.c). Strategy `single` runs this code
@@ -20,9 +20,9 @@ typedef struct ddp {
   ct_event_t *ready; /* recorded after the launches that fill a bucket */
   int ticket[CT_BUCKETS_MAX];
   int sent;                     /* buckets of this step whose transfers have started */
-  char *partial[LEVELS_MAX];    /* gradient sums of earlier micro-batches */
-  ct_op_t *sum[CT_BUCKETS_MAX]; /* adds the slices of two arenas, if there are several
-                                   micro-batches */
+  int filled;                   /* 1: the gradient arena has a sum to which micro-batches add */
+  char *partial[LEVELS_MAX];    /* logical shards: gradient sums of earlier micro-batches */
+  ct_op_t *sum[CT_BUCKETS_MAX]; /* adds the slices of two arenas, if there are such sums */
 } ddp_t;
 
 /* ---- creation and destruction ---- */
@@ -76,23 +76,34 @@ static int ddp_add(ct_trainer_t *t, int level, int k)
 }
 
 /* Adds the sums of earlier micro-batches to bucket k of micro-batch p, or stores the bucket for
- * later ones. With fixed_order the micro-batches are the leaves of a binary tree, and
- * partial[level] holds finished left subtrees, as in a binary counter. Otherwise there is one
- * running sum. */
+ * later ones. With fixed_order the micro-batches are the leaves of a binary tree, in which each
+ * second leaf is added to the first in the gradient arena, and partial[level] holds finished left
+ * subtrees, as in a binary counter. Otherwise there is one running sum, in the arena. */
 static int fold(ct_trainer_t *t, int p, int k)
 {
   int rc = CT_OK, level = 0;
   const ct_bucket_t *b = &t->first.bucket[k];
   const ddp_t *d = t->strategy;
-  if (t->micro_batches == 1) return CT_OK;
-  if (t->env.step_opts.fixed_order)
-    for (int done = p + 1; done % 2 == 0; done /= 2)
-      CT_TRY(ddp_add(t, level++, k));
-  else if (p > 0)
-    CT_TRY(ddp_add(t, 0, k));
+  if (!t->env.step_opts.fixed_order || p % 2 == 0) return CT_OK;
+  for (int done = (p + 1) / 2; done % 2 == 0; done /= 2)
+    CT_TRY(ddp_add(t, level++, k));
   if (p < t->micro_batches - 1)
     CT_TRY(t->env.be->mem->copy(t->q, d->partial[level] + b->offset, t->gradient + b->offset,
                                 b->bytes));
+out:
+  return rc;
+}
+
+/* Ends a micro-batch before the last. */
+static int end_micro_batch(ct_trainer_t *t, int p)
+{
+  int rc = CT_OK;
+  ddp_t *d = t->strategy;
+  if (!t->env.step_opts.fixed_order || p % 2 == 0) return CT_OK;
+  if (!d->filled) CT_TRY(t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
+  for (int k = 0; k < t->buckets; k++)
+    CT_TRY(fold(t, p, k));
+  d->filled = 0;
 out:
   return rc;
 }
@@ -138,13 +149,15 @@ static void end_bucket(ct_trainer_t *t, int k)
   if (ct__step_is_well(t)) ct__step_note(t, ct__late_rows_add(t, k));
 }
 
-/* Sends zeros for the buckets that would be complete after launch \a i and have not been sent. */
-static void send_zeros(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
+/* Sends the buckets that would be complete after launch \a i and have not been sent: without the
+ * last micro-batch, or zeros if there is no earlier one or this rank failed. */
+static void send_rest(ct_trainer_t *t, const ct_bucket_t *bucket, int i)
 {
   const ddp_t *d = t->strategy;
   while (d->sent < t->buckets && bucket[d->sent].after <= i) {
     const ct_bucket_t *b = &bucket[d->sent];
-    ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
+    if (!d->filled || !ct__step_is_well(t))
+      ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient + b->offset, b->bytes));
     send_bucket(t);
   }
 }
@@ -156,8 +169,10 @@ static int after_launch(ct_trainer_t *t, const ct__variant_t *v, int i)
   int rc = CT_OK;
   const ddp_t *d = t->strategy;
   if (i < v->plan->loss_launch) return CT_OK;
-  while (d->sent < t->buckets && v->bucket[d->sent].after <= i)
+  while (d->sent < t->buckets && v->bucket[d->sent].after <= i) {
+    CT_TRY(ct__replay_look(t, t->micro_batches - 1, d->sent));
     CT_TRY(send_bucket(t));
+  }
   if (!d->sent) return CT_OK;
   ct__step_enter(t, CT_TIME_MOVE, NULL, -1);
   rc = t->env.comm_ops->progress(t->env.comm);
@@ -170,11 +185,13 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
                              const ct__variant_t **v, ct_bind_t *bind)
 {
   int rc = CT_OK;
-  if (p == 0) CT_TRY(ct_fault("step"));
+  if (p == 0 && !ct__replay_is_rehearsal(t)) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
+  bind->keep_running = ct__replay_is_rehearsal(t);
   CT_TRY(ct__late_rows_begin(t, n));
-  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
+  bind->adds = ((const ddp_t *)t->strategy)->filled;
+  if (t->env.step_opts.fixed_order && b->first + first > 0) bind->keep_running = 1;
 out:
   return rc;
 }
@@ -187,23 +204,26 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
 {
   const ct__variant_t *v = &t->first;
   ct_bind_t bind;
-  int last = p == t->micro_batches - 1, live = ct__step_is_well(t) && n > 0;
+  ddp_t *d = t->strategy;
+  int rehearsal = ct__replay_is_rehearsal(t), live = ct__step_is_well(t) && n > 0;
+  int last = p == t->micro_batches - 1, sends = last && !rehearsal, messages = 0;
   if (live) live = ct__step_note(t, begin_micro_batch(t, b, p, first, n, &v, &bind)) == CT_OK;
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
+    bind.keep_running = rehearsal;
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
-    ct__sync_bn_exchange(t, v->plan, i);
-    if (live && last) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
-    if (!live && last && i >= v->plan->loss_launch) send_zeros(t, v->bucket, i);
+    ct__sync_bn_exchange(t, v->plan, i, p, &messages);
+    if (live && sends) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
+    if (!live && sends && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
   }
+  if (live) live = ct__step_note(t, ct__replay_look_all(t, p, n)) == CT_OK;
   if (last) return;
-  if (!live) ct__step_note(t, t->env.be->mem->zero(t->q, t->gradient, t->map.trained_bytes));
-  for (int k = 0; k < t->buckets && ct__step_is_well(t); k++)
-    ct__step_note(t, fold(t, p, k));
+  d->filled |= live;
+  if (ct__step_is_well(t)) ct__step_note(t, end_micro_batch(t, p));
 }
 
 /* Returns the number of samples of this rank's micro-batch p. */
@@ -224,6 +244,16 @@ static void forward_backward(ct_trainer_t *t, const ct_batch_t *b)
   }
 }
 
+/* The first run of a step that compares two. */
+static void rehearse(ct_trainer_t *t, const ct_batch_t *b)
+{
+  if (!ct__replay_is_due(t)) return;
+  ct__replay_begin(t);
+  forward_backward(t, b);
+  ((ddp_t *)t->strategy)->filled = 0;
+  ct__replay_turn(t);
+}
+
 /* Gathers the rows of tables that travel by themselves. */
 static void gather_rows(ct_trainer_t *t, const ct_batch_t *b)
 {
@@ -241,10 +271,13 @@ static void step(ct_trainer_t *t, const ct_batch_t *b, const ct_schedule_point_t
   ddp_t *d = t->strategy;
   int slot = (int)(t->progress.steps % 2); /* same on all ranks, also on those without samples */
   d->sent = 0;
+  d->filled = 0;
   if (ct__step_is_well(t) && b->n) ct__step_note(t, ct__input_take(t, b, slot));
+  rehearse(t, b);
   ct__repeat_begin(t, b, slot, report->want_norm);
   forward_backward(t, b);
-  send_zeros(t, t->first.bucket, INT_MAX);
+  ct__replay_end(t);
+  send_rest(t, t->first.bucket, INT_MAX);
   gather_rows(t, b);
   ct__update_apply(t, at, report, end_bucket);
   ct__repeat_end(t);

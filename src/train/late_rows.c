@@ -150,6 +150,13 @@ out:
   return rc;
 }
 
+const void *ct__late_rows_own(const ct_trainer_t *t, int k, int64_t n, size_t *bytes)
+{
+  const ct__late_table_t *w = &t->late.table[k];
+  *bytes = (size_t)(n * t->first.plan->late[k].sample * w->row) * sizeof(float);
+  return w->rows + w->own * w->row;
+}
+
 int ct__late_rows_tables(const ct_trainer_t *t)
 {
   return t->late.tables;

@@ -33,6 +33,7 @@ int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
     const ct_plan_op_t *o = &v->plan->op[w->op];
     ct_launch_time_t one = {.desc = &o->desc,
                             .pass = w->pass,
+                            .again = w->again,
                             .algorithm = o->info.algorithm,
                             .scratch = (double)o->info.scratch,
                             .bytes = ct_plan_launch_bytes(v->plan, i),

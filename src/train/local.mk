@@ -1,6 +1,7 @@
 libctrain_a_SOURCES += \
   %D%/arenas.c \
   %D%/average.c \
+  %D%/budget.c \
   %D%/ct_memory.h \
   %D%/ct_step_opts.h \
   %D%/ct_strategies.h \
@@ -20,6 +21,7 @@ libctrain_a_SOURCES += \
   %D%/qat.c \
   %D%/reduced_precision_weights.c \
   %D%/repeat.c \
+  %D%/replay.c \
   %D%/single_value_batchnorm.c \
   %D%/state.c \
   %D%/step.c \

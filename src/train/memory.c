@@ -53,18 +53,24 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 {
   const ct_dataset_t *bytes = e->bytes_of[training];
   int deals = e->step_opts.strategy && e->step_opts.strategy->rank0_deals; /* rank 0 reads them */
-  ct_plan_opts_t o = (ct_plan_opts_t){.n = n,
-                                      .training = training,
-                                      .inference = e->inference,
-                                      .quant = training ? NULL : e->quant,
-                                      .compute = e->step_opts.compute,
-                                      .sync_bn = e->training && statistics(e) > 0,
-                                      .bytes = bytes != NULL,
-                                      .channels_last = bytes && bytes->info.channels_last,
-                                      .late_samples = training ? late_samples(e) : 0,
-                                      .loss = e->loss,
-                                      .outputs_unread = training ? !deals : e->outputs_unread,
-                                      .heads = e->heads};
+  int several = ct__memory_micro_batches(e, training) > 1;
+  ct_plan_opts_t o =
+      (ct_plan_opts_t){.n = n,
+                       .training = training,
+                       .inference = e->inference,
+                       .quant = training ? NULL : e->quant,
+                       .compute = e->step_opts.compute,
+                       .slab_mb = e->step_opts.slab_mb,
+                       .sync_bn = e->training && statistics(e) > 0,
+                       .bytes = bytes != NULL,
+                       .channels_last = bytes && bytes->info.channels_last,
+                       .late_samples = training ? late_samples(e) : 0,
+                       .accumulates = !several                   ? 0
+                                      : e->step_opts.fixed_order ? CT_ACCUMULATE_EXACT
+                                                                 : 1,
+                       .loss = e->loss,
+                       .outputs_unread = training ? !deals : e->outputs_unread,
+                       .heads = e->heads};
   /* an evaluation reports the cross-entropy alone, of which the perplexity is made */
   o.loss.z_loss = training ? o.loss.z_loss : 0;
   for (int k = 0; k < o.heads.n && !training; k++)
@@ -296,13 +302,37 @@ static unsigned types_of(const ct_plan_t *p)
   return types;
 }
 
-/* Notes if the head and its loss are one op. */
-static void note_head(const ct_plan_t *p, ct_memory_t *out)
+/* Notes what is not stored: outputs of convolutions in slabs, and of a head that is one op with its
+ * loss. */
+static void note_unstored(const ct_plan_t *p, ct_memory_t *out)
 {
   memcpy(out->unfused, p->unfused, sizeof out->unfused);
-  for (int i = 0; i < p->ops; i++)
-    if (p->op[i].desc.kind == CT_OP_HEAD_LOSS)
-      out->logits = (size_t)ct_shape_count(&p->op[i].desc.y) * sizeof(float);
+  for (int i = 0; i < p->ops; i++) {
+    const ct_op_desc_t *d = &p->op[i].desc;
+    if (d->kind == CT_OP_HEAD_LOSS) out->logits = (size_t)ct_shape_count(&d->y) * sizeof(float);
+    if (d->kind != CT_OP_CONV_POOL) continue;
+    ct_op_desc_t conv = ct_conv_pool_part(d, CT_OP_CONV);
+    out->slabs += ct_shape_bytes(&conv.y);
+  }
+}
+
+/* Adds all that does not depend on the plans but the first one. */
+static int add_fixed(const memory_sum_t *a, const ct_plan_t *first)
+{
+  int rc = CT_OK, buckets = 0;
+  const ct_trainer_env_t *e = a->e;
+  ct_arena_map_t map = {0};
+  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
+  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_arena_map_make(first, &map));
+  if (e->training) buckets = ct__memory_buckets(e, first, &map, bucket);
+  const ct__variant_t v = {(ct_plan_t *)(uintptr_t)first, bucket};
+  CT_TRY(ct__memory_fixed(e, &map, &v, buckets, a->out));
+  ct__budget_open(e, &map, a->out, &a->out->budget);
+out:
+  ct_arena_map_clear(&map);
+  ct_mem_free(bucket);
+  return rc;
 }
 
 static int add_plan(memory_sum_t *a, int n, int training)
@@ -316,13 +346,15 @@ static int add_plan(memory_sum_t *a, int n, int training)
   CT_TRY(ct_mem_grow((void **)&a->made, &a->cap, a->sizes + 1, sizeof *a->made));
   a->made[a->sizes++] = (made_t){n, training};
   CT_TRY(ct_plan_make(a->e->graph, a->e->be, a->e->dev, &o, a->first, &p));
+  if (!a->first) CT_TRY(add_fixed(a, p));
+  CT_TRY(ct__budget_limit(&a->out->budget, p));
   raise_to(&a->out->bytes[CT_MEMORY_ACTIVATIONS], p->arena_bytes);
   raise_to(&a->out->bytes[CT_MEMORY_SCRATCH], p->scratch_bytes);
   if (!training) raise_to(&a->out->evaluation, p->arena_bytes);
   if (n > a->out->samples[training]) a->out->samples[training] = n;
   if (!a->first) {
     a->out->activation_types = types_of(p);
-    note_head(p, a->out);
+    note_unstored(p, a->out);
     a->first = p;
     p = NULL;
   }
@@ -361,22 +393,6 @@ out:
   return rc;
 }
 
-static int add_fixed(memory_sum_t *a)
-{
-  int rc = CT_OK, buckets = 0;
-  const ct_trainer_env_t *e = a->e;
-  ct_arena_map_t map = {0};
-  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
-  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(ct_arena_map_make(a->first, &map));
-  if (e->training) buckets = ct__memory_buckets(e, a->first, &map, bucket);
-  CT_TRY(ct__memory_fixed(e, &map, &(ct__variant_t){a->first, bucket}, buckets, a->out));
-out:
-  ct_arena_map_clear(&map);
-  ct_mem_free(bucket);
-  return rc;
-}
-
 /* Follows the order of ct_trainer_create() and the training loop. */
 int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2], ct_memory_t *out)
 {
@@ -388,7 +404,6 @@ int ct_trainer_plan_memory(const ct_trainer_env_t *env, const ct_batches_t of[2]
   if (train && of[1].samples) CT_TRY(add_batches(&a, &of[1], 1));
   if (of[0].samples) CT_TRY(add_batches(&a, &of[0], 0));
   out->bytes[CT_MEMORY_SCRATCH] += a.whole_losses;
-  CT_TRY(add_fixed(&a));
 out:
   ct_plan_free(a.first);
   ct_mem_free(a.made);
@@ -399,12 +414,4 @@ int ct_trainer_first_plan(const ct_trainer_env_t *env, ct_plan_t **out)
 {
   ct_plan_opts_t o = ct__memory_plan_opts(env, ct__memory_first(env), env->training);
   return ct_plan_make(env->graph, env->be, env->dev, &o, NULL, out);
-}
-
-size_t ct_memory_total(const ct_memory_t *m)
-{
-  size_t sum = 0;
-  for (int k = 0; k < CT_MEMORY_COUNT; k++)
-    sum += m->bytes[k];
-  return sum;
 }

@@ -2,6 +2,14 @@
  * the trainer uses. */
 #include "train/trainer.h"
 
+size_t ct_memory_total(const ct_memory_t *m)
+{
+  size_t sum = 0;
+  for (int k = 0; k < CT_MEMORY_COUNT; k++)
+    sum += m->bytes[k];
+  return sum;
+}
+
 static unsigned type(ct_dtype_t t)
 {
   return 1u << t;

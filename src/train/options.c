@@ -58,6 +58,10 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(
         ct_train_opts_t, accumulate, "1", 1, 32768,
         "gradient accumulation: micro-batches into which a rank's part of data.batch is split"),
+    CT_OPT_TEXT(ct_train_opts_t, memory, "off",
+                "memory that the process of a rank may use, such as 8G or 800M, or auto: its share "
+                "of what is free on the node or GPU; activations that do not fit are computed "
+                "again in backward, with the same results; off: no limit"),
     CT_OPT_DOUBLE(ct_train_opts_t, clip_norm, "0", 0, 1e30,
                   "maximum norm of the whole gradient; 0: not clipped"),
     CT_OPT_TEXT(ct_train_opts_t, clip_norm_type, "2", "p of the norm, or inf"),
@@ -71,6 +75,16 @@ const ct_opt_t ct_train_rows[] = {
     CT_OPT_INT(ct_train_opts_t, lag, "1", 0, 1,
                "1: on a GPU the next step is enqueued before the result of a step is read, so that "
                "a stop takes effect one step later; the model is the same; 0: after it"),
+    CT_OPT_INT(ct_train_opts_t, replay_every, "0", 0, 1e18,
+               "every so many steps, forward and backward run twice from the same state: a "
+               "difference in any bit of the gradients ends the run with an error that names rank, "
+               "host, tensor and step (silent data corruption); adds 100/replay_every percent of "
+               "time; 0: off"),
+    CT_OPT_DOUBLE(
+        ct_train_opts_t, slab_mb, "512", 0, 1e9,
+        "a convolution whose output has more than this many MB per sample, in float32, is "
+        "computed with its activation and pooling in slabs of depth (images: of height), so "
+        "that the output is never stored as a whole; 0: never; not with qat"),
     CT_OPT_BOOL(ct_train_opts_t, qat, "false",
                 "quantization-aware training: weights and activations are rounded as by "
                 "`quantize`, with straight-through gradients"),

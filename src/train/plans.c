@@ -8,6 +8,20 @@
 #include "comm/ct_agree.h"
 #include <math.h>
 
+/* The first plan and its buckets tell how large the arrays of the trainer will be. */
+static int open_budget(ct_trainer_t *t, ct_plan_t *first)
+{
+  int rc = CT_OK, buckets = 0;
+  ct_bucket_t *bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *bucket, "buckets");
+  CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
+  if (t->env.training) buckets = ct__memory_buckets(&t->env, first, &t->map, bucket);
+  CT_TRY(ct__memory_fixed(&t->env, &t->map, &(ct__variant_t){first, bucket}, buckets, &t->need));
+  ct__budget_open(&t->env, &t->map, &t->need, &t->budget);
+out:
+  ct_mem_free(bucket);
+  return rc;
+}
+
 static int add_variant(ct_trainer_t *t, int n, int training)
 {
   int rc = CT_OK;
@@ -16,6 +30,9 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   ct_plan_opts_t o = ct__memory_plan_opts(&t->env, n, training);
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, t->first.plan, &v.plan));
   if (!t->first.plan) CT_TRY(ct_arena_map_make(v.plan, &t->map));
+  if (!t->first.plan) CT_TRY(open_budget(t, v.plan));
+  CT_TRY(ct__budget_limit(&t->budget, v.plan));
+  CT_TRY(ct__budget_check(&t->budget, v.plan));
   if (training) {
     v.bucket = ct_mem_array(CT_BUCKETS_MAX, sizeof *v.bucket, "buckets");
     CT_TRY(v.bucket ? CT_OK : CT_ERR_NOMEM);
@@ -56,8 +73,9 @@ static int no_memory(const ct_trainer_t *t, int n, size_t want)
     return CT_ERR_NOMEM; /* free memory is unknown or in pieces; keep the error as it is */
   return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
                     "the activations of %d samples need %.0f MB, but %.0f MB are free on %s; about "
-                    "%.0f samples at a time would fit: lower data.batch, which is over all ranks, "
-                    "or split the local batch with train.accumulate",
+                    "%.0f samples at a time would fit: set train.memory, which computes "
+                    "activations again, lower data.batch, which is over all ranks, or split the "
+                    "local batch with train.accumulate",
                     n, (double)want / 1e6, (double)left / 1e6, t->env.be->describe(t->env.dev),
                     floor((double)left / (double)want * n));
 }

@@ -52,7 +52,7 @@ void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_n
   ct__repeat_t *r = &t->repeat;
   int key = 2 * slot + (want_norm != 0);
   r->key = -1;
-  if (!r->on) return;
+  if (!r->on || ct__replay_is_due(t)) return; /* due: the host waits within the step */
   if (b->global != r->full) ct__repeat_doubt(t);
   if (b->global != r->full || r->seen[key]++ == 0) return;
   ct__step_note(t, t->env.be->queue->begin(t->q, key));

@@ -64,6 +64,11 @@ static ct_loss_t *losses(const ct_trainer_t *t, int p)
   return t->step.micro_batch_loss + (t->step.slot * t->micro_batches + p) * t->heads.n;
 }
 
+const ct_loss_t *ct__step_losses(const ct_trainer_t *t)
+{
+  return losses(t, 0);
+}
+
 void ct__step_restart(ct_trainer_t *t)
 {
   t->step.ended = 0;

@@ -35,6 +35,20 @@ out:
   return rc;
 }
 
+static int read_memory(const char *text, size_t *out)
+{
+  int rc = CT_OK;
+  *out = 0;
+  if (strcmp(text, "off") == 0) return CT_OK;
+  *out = CT_MEMORY_AUTO;
+  if (strcmp(text, "auto") == 0) return CT_OK;
+  if (ct_text_size(text, out) != CT_OK)
+    CT_FAIL(CT_ERR_USAGE, "train.memory is '%s', expected off, auto or a size such as 8G or 800M",
+            text);
+out:
+  return rc;
+}
+
 static int read_norm_type(const char *text, double *out)
 {
   int rc = CT_OK;
@@ -100,9 +114,11 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
                           .clip_norm = t->clip_norm,
                           .clip_value = t->clip_value,
                           .zero = (int)p->zero,
+                          .slab_mb = t->qat ? 0 : t->slab_mb,
                           .late_rows = p->tied_rows,
                           .ema = t->ema,
                           .lag = (int)t->lag,
+                          .replay_every = t->replay_every,
                           .qat = t->qat != 0,
                           .strategy = strategies[p->mode]};
   if (out->strategy->one_rank && ranks > 1)
@@ -115,6 +131,11 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
             "train.qat rounds the weights of each rank, but with parallel.mode %s they "
             "come from rank 0 within the step: set it to ddp",
             out->strategy->name);
+  if (t->replay_every && out->strategy->rank0_deals)
+    CT_FAIL(CT_ERR_USAGE,
+            "train.replay_every runs forward and backward twice on each rank, but with "
+            "parallel.mode %s rank 0 computes the loss between them: set it to ddp",
+            out->strategy->name);
   if (p->shards) {
     CT_TRY(check_shards(p, t, ranks));
     out->micro_batches = (int)p->shards / ranks;
@@ -124,6 +145,7 @@ int ct_step_opts_make(const ct_parallel_opts_t *p, const ct_train_opts_t *t, int
     CT_FAIL(CT_ERR_USAGE, "train.clip_norm and train.clip_value are both given: choose one");
   CT_TRY(read_sync_bn(t->sync_bn, ranks, &out->sync_bn));
   CT_TRY(read_norm_type(t->clip_norm_type, &out->clip_p));
+  CT_TRY(read_memory(t->memory, &out->memory));
 out:
   return rc;
 }

@@ -45,11 +45,14 @@ int ct__sync_bn_make(ct_trainer_t *t)
   return rc;
 }
 
-void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i)
+void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i, int piece, int *number)
 {
   if (!(p->launch[i].pass & (CT_FWD_STATS | CT_BWD_STATS))) return;
   int64_t n = 2 * p->op[p->launch[i].op].desc.x.dim[1] + 1;
+  ct__step_note(t, ct__replay_message(t, piece, *number, n, 0));
   ct__step_enter(t, CT_TIME_BATCHNORM, "the sum of a batchnorm's statistics, op", i);
   ct__step_note(t, t->env.comm_ops->group_sum(t->group, t->q, t->stats, n));
   ct__step_leave(t);
+  ct__step_note(t, ct__replay_message(t, piece, *number, n, 1));
+  ++*number;
 }

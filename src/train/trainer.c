@@ -12,7 +12,6 @@
 static int make_parts(ct_trainer_t *t)
 {
   int rc = CT_OK;
-  CT_TRY(ct__memory_fixed(&t->env, &t->map, &t->first, t->buckets, &t->need));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
   CT_TRY(ct__reduced_make(t));
@@ -25,6 +24,7 @@ static int make_parts(ct_trainer_t *t)
   CT_TRY(ct__update_make(t));
   CT_TRY(ct__average_make(t));
   CT_TRY(t->env.step_opts.strategy->make(t));
+  CT_TRY(ct__replay_make(t));
 out:
   return rc;
 }
@@ -120,6 +120,7 @@ void ct_trainer_destroy(ct_trainer_t *t)
   ct__qat_free(t);
   ct__average_free(t);
   t->env.step_opts.strategy->free(t);
+  ct__replay_free(t);
   ct__step_free(t);
   ct__arenas_free(t);
   ct_mem_free(t->tracked);

@@ -57,6 +57,18 @@ void ct__memory_arrays(const ct_trainer_env_t *e, int bytes, size_t size[]);
 int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct__variant_t *first,
                      int buckets, ct_memory_t *out);
 
+/* ---- budget.c: the memory budget of a rank ---- */
+
+/** Pure. Takes from the budget all that does not depend on plans. \a fixed: result of
+ * ct__memory_fixed(). */
+void ct__budget_open(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_memory_t *fixed,
+                     ct_budget_t *b);
+/** Local. Makes a plan fit into the budget, if there is one. If that is not possible it returns
+ * CT_OK: b->met is 0, or b->evaluation is less. */
+int ct__budget_limit(ct_budget_t *b, ct_plan_t *p);
+/** Local. CT_ERR_NOMEM: the plan does not fit. */
+int ct__budget_check(const ct_budget_t *b, const ct_plan_t *p);
+
 /* ---- arenas.c: device memory ---- */
 
 /** One allocation. */
@@ -159,8 +171,9 @@ char *ct__average_arena(const ct_trainer_t *t, int buffers);
 /** Collective. Creates the group, before plans are made. */
 int ct__sync_bn_open(ct_trainer_t *t);
 int ct__sync_bn_make(ct_trainer_t *t);
-/** Collective over the group, Hot. Sums the statistics of launch \a i, if it has any. */
-void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i);
+/** Collective over the group, Hot. Sums the statistics of launch \a i, if it has any. \a piece:
+ * the micro-batch. *number: messages of the micro-batch so far. */
+void ct__sync_bn_exchange(ct_trainer_t *t, const ct_plan_t *p, int i, int piece, int *number);
 
 /* ---- input.c: transfer of batches to the device ---- */
 
@@ -344,6 +357,8 @@ void ct__late_rows_free(ct_trainer_t *t);
 void ct__late_rows_bind(const ct_trainer_t *t, ct_bind_t *bind);
 /** Local, Hot. Clears the rows that a batch of n samples does not fill. */
 int ct__late_rows_begin(ct_trainer_t *t, int64_t n);
+/** Returns the rows of table k of this rank's n samples, and their bytes. */
+const void *ct__late_rows_own(const ct_trainer_t *t, int k, int64_t n, size_t *bytes);
 /** Returns the number of tables whose rows travel by themselves. */
 int ct__late_rows_tables(const ct_trainer_t *t);
 /** Collective, Hot, after backward. Gathers the rows of table k of all ranks.  \a empty: this rank
@@ -389,6 +404,9 @@ void ct__step_free(ct_trainer_t *t);
 void ct__step_restart(ct_trainer_t *t);
 /** Sets the loss arguments of micro-batch p. */
 void ct__step_bind_loss(const ct_trainer_t *t, int p, ct_bind_t *bind);
+/** Returns the losses of the current step, [micro_batches][losses], once its launches have
+ * completed. */
+const ct_loss_t *ct__step_losses(const ct_trainer_t *t);
 /** Adds loss k of all micro-batches to *sum. */
 void ct__step_add_loss(const ct_trainer_t *t, int k, ct_loss_t *sum);
 /** Collective, Hot. \a rc_in: this rank's result so far. Computes the divisor of the losses. */
@@ -446,6 +464,46 @@ void ct__repeat_begin(ct_trainer_t *t, const ct_batch_t *b, int slot, int want_n
  * calls that peers wait for. */
 void ct__repeat_end(ct_trainer_t *t);
 
+/* ---- replay.c: steps that run twice, to compare gradients ---- */
+
+/** What forward and backward belong to: a usual step, the first of two runs, or the second. */
+typedef enum { CT_NO_REPLAY, CT_REHEARSAL, CT_REPLAY } ct__replay_stage_t;
+
+typedef struct ct__replay {
+  ct__replay_stage_t stage;
+  uint64_t *sum;   /**< owned; checksums of the rehearsal, of each micro-batch */
+  int messages;    /**< SyncBN's messages in a micro-batch */
+  char *seen;      /**< owned; [micro_batches]; 1: the rehearsal took its checksums */
+  ct_loss_t *loss; /**< owned; losses of the rehearsal, as ct__step_losses() */
+  char *piece;     /**< staging: a part of the gradients */
+  int differ;      /**< checksums that differ */
+  int first;       /**< number of the first one within its micro-batch, if any */
+  int innocent;    /**< 1: a message of another rank differed before any own checksum did */
+} ct__replay_t;
+
+/** Local. Does nothing without train.replay_every. CT_ERR_USAGE: an op of the plan may give other
+ * bits when it repeats. */
+int ct__replay_make(ct_trainer_t *t);
+void ct__replay_free(ct_trainer_t *t);
+/** Returns 1 if the current step runs forward and backward twice; identical on all ranks. */
+int ct__replay_is_due(const ct_trainer_t *t);
+/** Local. Enclose the first run of a step that is due; the second one follows. */
+void ct__replay_begin(ct_trainer_t *t);
+void ct__replay_turn(ct_trainer_t *t);
+/** Returns 1 in the first run. */
+int ct__replay_is_rehearsal(const ct_trainer_t *t);
+/** Local, Hot. Takes the checksums of a complete bucket of micro-batch p, before it is added to
+ * others or sent. Does nothing in a step that runs once. */
+int ct__replay_look(ct_trainer_t *t, int p, int bucket);
+/** Local, Hot. Takes the checksum of SyncBN's message \a number of micro-batch p, n numbers,
+ * before the exchange or after it (\a received). */
+int ct__replay_message(ct_trainer_t *t, int p, int number, int64_t n, int received);
+/** Local, Hot, after backward of the n samples of micro-batch p. Takes the other checksums: those
+ * of late rows, and of all buckets unless the micro-batch sends them. */
+int ct__replay_look_all(ct_trainer_t *t, int p, int64_t n);
+/** Local, Hot, after the second run. Fails the step with CT_ERR_DEVICE if the runs differ. */
+void ct__replay_end(ct_trainer_t *t);
+
 /* ---- state.c: the last snapshot ---- */
 
 typedef struct ct__snapshot {
@@ -484,6 +542,7 @@ struct ct_trainer {
   ct_heads_t heads;  /**< the losses */
   int max_n;         /**< samples for which memory is allocated */
   ct_memory_t need;  /**< planned memory, without the memory of the plans */
+  ct_budget_t budget;
 
   /* facts of plans.c, from the first plan; bucket slices are the same in all plans and on all
    * ranks */
@@ -514,6 +573,7 @@ struct ct_trainer {
   ct__update_t update;
   ct__step_t step;
   ct__repeat_t repeat;
+  ct__replay_t replay;
   ct__snapshot_t snapshot;
 };
 

@@ -49,6 +49,13 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
     d->y = half;
     make_window(d->u.pool.kernel, d->u.pool.stride, d->u.pool.pad);
     break;
+  case CT_OP_CONV_POOL:
+    d->y = ct_shape(4, 2, 4, 1, 1);
+    d->u.conv_pool = (ct_op_conv_pool_t){.conv = {.dilate = {1, 1}, .groups = 1}, .rows = 1};
+    make_window(d->u.conv_pool.conv.kernel, d->u.conv_pool.conv.stride, d->u.conv_pool.conv.pad);
+    make_window(d->u.conv_pool.pool.kernel, d->u.conv_pool.pool.stride, d->u.conv_pool.pool.pad);
+    d->u.conv_pool.pool.pad[0] = d->u.conv_pool.pool.pad[1] = 0;
+    break;
   case CT_OP_CONCAT:
     d->y = more;
     break;
@@ -203,6 +210,18 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_ACT, "in shape", d->y.dim[3] = 4)                                                       \
   X(CT_OP_POOL, "N x C x H x W", d->x.ndim = d->y.ndim = 3)                                       \
   X(CT_OP_POOL, "channels", d->y.dim[1] = 5)                                                      \
+  X(CT_OP_CONV_POOL, "takes N x C x H x W", d->y.ndim = 3)                                        \
+  X(CT_OP_CONV_POOL, "at least 1", d->u.conv_pool.conv.stride[1] = 0)                             \
+  X(CT_OP_CONV_POOL, "adds nothing", d->u.conv_pool.conv.add = 1)                                 \
+  X(CT_OP_CONV_POOL, "two activations", d->u.conv_pool.conv.relu = d->u.conv_pool.pool.relu = 1)  \
+  X(CT_OP_CONV_POOL, "unknown activation", d->u.conv_pool.act = 1 + CT_ACT_COUNT)                 \
+  X(CT_OP_CONV_POOL, "without padding", d->u.conv_pool.pool.pad[0] = 1)                           \
+  X(CT_OP_CONV_POOL, "1 to all rows", d->u.conv_pool.rows = 2)                                    \
+  X(CT_OP_CONV_POOL, "multiple of the groups", d->u.conv_pool.conv.groups = 3)                    \
+  X(CT_OP_CONV_POOL, "out of range", (d->u.conv_pool.act = 1, d->u.conv_pool.alpha = -1))         \
+  X(CT_OP_CONV_POOL, "at least 1", d->u.conv_pool.pool.kernel[0] = 0)                             \
+  X(CT_OP_CONV_POOL, "ends outside",                                                              \
+    (d->u.conv_pool.pool.ceil = 1, d->x.dim[2] = 7, d->y.dim[2] = 2))                             \
   X(CT_OP_POOL, "has a ReLU", d->u.pool.average = d->u.pool.relu = 1)                             \
   X(CT_OP_POOL, "has a ReLU", d->u.pool.adaptive = d->u.pool.relu = 1)                            \
   X(CT_OP_POOL, "at least 1", d->u.pool.stride[1] = 0)                                            \
@@ -342,8 +361,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_FAKE_QUANT, "in shape", d->y.dim[2] = 4)                                                \
   X(CT_OP_REORDER, "number of elements", d->y.dim[1] = 99)                                        \
   X(CT_OP_LOSS, "unknown loss", d->u.loss.kind = (ct_loss_kind_t)CT_LOSS_COUNT)                   \
-  X(CT_OP_HEAD_LOSS, "classes last is fused", d->u.head_loss.loss.classes_last = 0)               \
-  X(CT_OP_HEAD_LOSS, "differ before the last", d->y.dim[1]++)                                     \
+  X(CT_OP_HEAD_LOSS, "differ beside the features", d->u.head_loss.loss.classes_last = 0)          \
+  X(CT_OP_HEAD_LOSS, "only cross-entropy is fused", d->u.head_loss.loss.kind = CT_LOSS_MSE)       \
+  X(CT_OP_HEAD_LOSS, "differ beside the features", d->y.dim[1]++)                                 \
   X(CT_OP_LOSS, "unknown divisor", d->u.loss.divisor = CT_DIVISOR_COUNT)                          \
   X(CT_OP_LOSS, "smoothing", d->u.loss.label_smoothing = 1.1)                                     \
   X(CT_OP_LOSS, "gamma is negative", d->u.loss.gamma = -1)                                        \

@@ -301,5 +301,67 @@ static int small_head(int i, op_case_t *out)
   return 1;
 }
 
-const kind_cases_t cases_head_loss = {
-    .cases = {case_head}, .more = {case_large_head}, .small = {small_head}};
+/* A 1x1 convolution over pixels; places: of an image, of which each has `high` rows. */
+static void make_pixels(const head_row_t *r, int high, op_case_t *out)
+{
+  ct_shape_t x = ct_shape(4, r->n, r->in, high, r->places), y = x;
+  y.dim[1] = r->out;
+  case_start(out, CT_OP_HEAD_LOSS, &x, &y);
+  out->desc.u.head_loss.loss = r->spec;
+  out->desc.u.head_loss.bias = r->bias;
+}
+
+static int case_pixels(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 5, 8, 12, 0, {0}},
+      {3, 7, 17, 30, 1, {.has_ignored = 1, .ignored = 255}},
+      {2, 20, 48, 241, 0, {.z_loss = 1e-2}},
+      {2, 3, 16, 150, 1, {.label_smoothing = 0.1, .weighted = 1, .sample_weighted = 1}},
+      {3, 9, 5, 7, 0, {.gamma = 2, .place_weighted = 1, .z_loss = 1e-3, .weighted = 1}},
+      {1, 1, 4, 5, 1, {.divisor = CT_DIVISOR_SAMPLES}},
+  };
+  if (i > COUNT(rows)) return 0;
+  make_pixels(&rows[i % COUNT(rows)], 3, out);
+  if (i < COUNT(rows)) return 1;
+  out->desc.x = ct_shape(5, 2, 8, 2, 3, 5); /* a volume */
+  out->desc.y = ct_shape(5, 2, 12, 2, 3, 5);
+  return 1;
+}
+
+/* Several chunks, and groups of chunks. */
+static int case_large_pixels(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 61, 24, 50, 1, {.has_ignored = 1, .ignored = 3}},
+      {3, 37, 16, 1100, 0, {.label_smoothing = 0.1}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  make_pixels(&rows[i], 41 - 30 * i, out);
+  return 1;
+}
+
+static int small_pixels(int i, op_case_t *out)
+{
+  static const head_row_t rows[] = {
+      {2, 3, 4, 6, 1, {0}},
+      {2,
+       2,
+       3,
+       5,
+       1,
+       {.label_smoothing = 0.2,
+        .weighted = 1,
+        .has_ignored = 1,
+        .ignored = 2,
+        .z_loss = 0.01,
+        .sample_weighted = 1}},
+  };
+  if (i >= COUNT(rows)) return 0;
+  make_pixels(&rows[i], 2, out);
+  return 1;
+}
+
+const kind_cases_t cases_head_loss = {.cases = {case_head, case_pixels},
+                                      .more = {case_large_head, case_large_pixels},
+                                      .small = {small_head, small_pixels}};

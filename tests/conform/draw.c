@@ -400,10 +400,11 @@ static void draw_head(dice_t *d, op_case_t *c)
 {
   do
     draw_loss(d, c);
-  while (c->desc.u.loss.kind != CT_LOSS_CROSS_ENTROPY || !c->desc.u.loss.classes_last);
+  while (c->desc.u.loss.kind != CT_LOSS_CROSS_ENTROPY ||
+         (!c->desc.u.loss.classes_last && c->desc.x.ndim < 4));
   ct_loss_spec_t spec = c->desc.u.loss;
   ct_shape_t y = c->desc.x, x = y;
-  x.dim[x.ndim - 1] = draw_channels(d);
+  x.dim[ct_op_head_dim(&c->desc)] = draw_channels(d);
   draw_start(c, CT_OP_HEAD_LOSS, x, y);
   c->desc.u.head_loss.loss = spec;
   c->desc.u.head_loss.bias = dice_is(d, 50);
@@ -450,6 +451,8 @@ static int draw_of(dice_t *d, ct_op_kind_t kind, op_case_t *c)
     return draw_convolve(d, c);
   case CT_OP_POOL:
     return draw_pool(d, c);
+  case CT_OP_CONV_POOL:
+    return draw_conv_pool(d, c);
   case CT_OP_LINEAR:
     draw_linear(d, c);
     return 1;

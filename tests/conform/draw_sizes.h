@@ -28,6 +28,8 @@ void sdpa_with_heads(op_case_t *out, const sdpa_row_t *r);
 /** draw_rope.c */
 void draw_position(dice_t *d, op_case_t *c);
 void draw_rope(dice_t *d, op_case_t *c);
+/** draw_conv_pool.c; returns 0 if it is not valid */
+int draw_conv_pool(dice_t *d, op_case_t *c);
 /** draw_expr.c */
 void draw_expr(dice_t *d, op_case_t *c);
 void draw_random(dice_t *d, op_case_t *c);

@@ -78,7 +78,7 @@ static const char *carry_out(side_t *s, const ct_op_desc_t *d, const trial_t *ho
 static int is_chain(const ct_op_desc_t *d)
 {
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION ||
-         d->kind == CT_OP_SDPA || d->kind == CT_OP_HEAD_LOSS;
+         d->kind == CT_OP_SDPA || d->kind == CT_OP_HEAD_LOSS || d->kind == CT_OP_CONV_POOL;
   return d->kind == CT_OP_LSTM || d->kind == CT_OP_GRU || d->kind == CT_OP_ATTENTION;
 }
 
@@ -188,6 +188,7 @@ static int applies(const ct_op_desc_t *d, const trial_t *how)
   if (ok && how->flags & RIG_DY2) ok = r.info.takes_dy2;
   if (ok && how->flags & RIG_ADD_DX) ok = r.info.adds_dx;
   if (ok && how->flags & RIG_ADD_DW) ok = r.info.adds_dw;
+  if (ok && how->flags & RIG_AGAIN) ok = rig_can_again(&r.desc);
   rig_close(&r);
   return ok;
 }
@@ -337,6 +338,8 @@ static const struct way {
     {"a gradient added to dx, in place", ALL, RIG_ADD_DX | RIG_JOINT | RIG_INPLACE_BWD, 1},
     {"gradients added to those of parameters", ALL, RIG_ADD_DW, 1},
     {"like another batch", ALL, RIG_LIKE, 1},
+    {"forward once more", ALL, RIG_AGAIN, 1},
+    {"forward alone, once more", CT_FWD, RIG_AGAIN, 0},
 };
 
 void check_trial(const op_case_t *c, int way, ct_layout_t offered, uint64_t seed)

@@ -389,6 +389,7 @@ int rig_forward(rig_t *r, const inputs_t *in)
   r->args.stats = r->how.flags & RIG_STATS ? r->stats.mem : unasked;
   if (r->how.flags & RIG_STATS) return run(r, CT_FWD_STATS);
   CT_TRY(run(r, r->how.flags & RIG_JOINT && in->labels ? r->how.passes : CT_FWD));
+  if (r->how.flags & RIG_AGAIN) CT_TRY(rig_again(r));
 out:
   return rc;
 }
@@ -439,7 +440,8 @@ int rig_finish(rig_t *r, const double *sums)
 {
   block_put(&r->stats, sums, r->stats.bytes);
   block_spoil(&r->scratch);
-  return run(r, r->done & CT_BWD_STATS ? CT_BWD_DATA : CT_FWD);
+  int back = r->done & CT_BWD_STATS, rc = run(r, back ? CT_BWD_DATA : CT_FWD);
+  return rc != CT_OK || back || r->desc.x.dim[0] == 0 ? rc : rig_again(r);
 }
 
 /* Checks that the padding of a weight gradient is zero: gradients are summed and hashed in the op's

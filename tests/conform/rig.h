@@ -52,7 +52,8 @@ enum {
   RIG_NO_DX = 64,      /**< BNORM with add: only dx2 is computed */
   RIG_NO_DX2 = 128,    /**< BNORM with add: only dx is computed */
   RIG_ADD_DX = 256,    /**< LNORM: dy2, which has the shape of x, is added to dx */
-  RIG_ADD_DW = 512     /**< the parameter gradients are written, then added to themselves */
+  RIG_ADD_DW = 512,    /**< the parameter gradients are written, then added to themselves */
+  RIG_AGAIN = 1024     /**< forward runs once more: rig_again() */
 };
 typedef struct trial {
   const char *name;
@@ -142,6 +143,11 @@ int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
 /** Prepares the op and allocates the memory to run it. */
 int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
 int rig_forward(rig_t *r, const inputs_t *in);
+/** Returns 1 if an op has to be able to make dropped results again (rig_again.c). */
+int rig_can_again(const ct_op_desc_t *d);
+/** Runs forward once more with `again` after its results were spoiled.  CT_ERR_DIFFER: they have
+ * other bits, or a parameter has changed. */
+int rig_again(rig_t *r);
 /** Runs the passes of the trial except the forward pass. */
 int rig_backward(rig_t *r, const inputs_t *in);
 /** SyncBN: reads the 2C + 1 sums of the last run. */

@@ -36,6 +36,13 @@ int64_t param_count(const ct_op_desc_t *d, int param)
       return out * (d->x.dim[1] / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1] *
              (d->x.ndim == 5 ? d->u.conv.kernel[2] : 1);
     return param == 1 && d->u.conv.bias ? out : 0;
+  case CT_OP_CONV_POOL: {
+    const ct_op_conv_t *o = &d->u.conv_pool.conv;
+    if (param == 0)
+      return out * (d->x.dim[1] / o->groups) * o->kernel[0] * o->kernel[1] *
+             (d->x.ndim == 5 ? o->kernel[2] : 1);
+    return param == 1 && o->bias ? out : 0;
+  }
   case CT_OP_CONVT:
     if (param == 0)
       return d->x.dim[1] * (out / d->u.conv.groups) * d->u.conv.kernel[0] * d->u.conv.kernel[1] *
@@ -46,8 +53,8 @@ int64_t param_count(const ct_op_desc_t *d, int param)
     if (param == 0) return out * wide;
     return param == 1 && d->u.linear.bias ? out : 0;
   case CT_OP_HEAD_LOSS:
-    out = d->y.dim[d->y.ndim - 1];
-    if (param == 0) return out * wide;
+    out = d->y.dim[d->u.loss.classes_last ? d->y.ndim - 1 : 1];
+    if (param == 0) return out * (d->u.loss.classes_last ? wide : d->x.dim[1]);
     return param == 1 && d->u.head_loss.bias ? out : 0;
   case CT_OP_BNORM:
     return out;
@@ -263,6 +270,10 @@ void inputs_open(inputs_t *in, const ct_op_desc_t *d, uint64_t seed, data_kind_t
     int64_t n = param_count(d, i);
     if (n > 0) in->w[i] = numbers(n, seed, 4 + (uint32_t)i, DATA_RANDOM);
   }
+  /* -1, 0, 1: sums of halves are exact */
+  for (int k = 0; k < 2 && d->kind == CT_OP_CONV_POOL && kind == DATA_TIES; k++)
+    for (int64_t i = 0; i < param_count(d, k); i++)
+      in->w[k][i] = rintf(in->w[k][i] / 2.4494898f);
   /* so large that ReLU6 cuts off some values; few, so that none is rounded to 6 */
   int cut = d->kind == CT_OP_BNORM && d->u.bnorm.relu == CT_RELU6;
   for (int64_t i = 0; cut && i < param_count(d, 0); i++)

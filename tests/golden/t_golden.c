@@ -37,6 +37,7 @@ static struct config {
 static const ct_backend_t *backend;
 static const ct_comm_ops_t *comm;
 static ct_dtype_t amp; /* CT_F32: off */
+static double slab_mb; /* 0: whole tensors */
 static gold_t gold;
 
 /* A record of the file; NULL if it has none of that name. */
@@ -139,7 +140,7 @@ static void set_up(fixture_t *f)
                           .comm = f->comm,
                           .graph = f->graph,
                           .optim = &f->optim,
-                          .step_opts = {.compute = amp, .qat = config.qat},
+                          .step_opts = {.compute = amp, .qat = config.qat, .slab_mb = slab_mb},
                           .bucket_mb = 0.05,
                           .seed = 1,
                           .max_batch = (int)n,
@@ -367,6 +368,7 @@ int main(int argc, char **argv)
   }
   if (gold_find(&gold, "amp_losses", &n))
     amp = argc > 3 && strcmp(argv[3], "fp16") == 0 ? CT_F16 : CT_BF16;
+  if (argc > 3 && strcmp(argv[3], "slabs") == 0) slab_mb = 1e-4;
   int steps = gold_find(&gold, "losses", &n) && n > 0;
   int rc = ct_test_mpi_main(suite, amp ? mixed : steps ? float32 : one_step, 1, argv);
   ct_mem_free(config.model);

@@ -99,6 +99,7 @@ typedef struct run {
   int low;   /* the device wants low weights */
   double ema;
   int qat;
+  int budget; /* 1: half of what recomputation can save must be saved */
 } run_t;
 
 enum { OFF, BF16, FP16 };
@@ -136,6 +137,10 @@ static const run_t runs[] = {
     {.model = norm, .val = 9, .eval = 4, .ema = 0.9},
     {.model = norm, .samples = 8, .batch = 4, .val = 8, .eval = 4, .qat = 1},
     {.model = plain, .val = 40, .eval = 32, .amp = BF16, .low = 1, .accumulate = 2, .bytes = 1},
+    {.model = norm, .samples = 9, .batch = 8, .val = 9, .eval = 2, .budget = 1},
+    {.model = norm, .samples = 8, .batch = 8, .amp = BF16, .sync_bn = "world", .budget = 1},
+    {.model = norm, .samples = 16, .batch = 16, .accumulate = 2, .zero = 1, .budget = 1},
+    {.model = plain, .samples = 16, .batch = 8, .shards = 4, .optim = ADAM, .budget = 1},
     {.model = tied, .samples = 9, .batch = 4, .val = 4, .eval = 4},
     {.model = tied, .samples = 8, .batch = 4, .amp = BF16, .zero = 1, .optim = ADAM},
 };
@@ -272,6 +277,28 @@ static void get_ready(made_t *m, ct_trainer_t **t)
   ct_mem_free(item);
 }
 
+/* Sets the budget in the middle between the least and what is enough without recomputation. */
+static void squeeze(made_t *m)
+{
+  ct_memory_t tight;
+  m->env.memory = 1;
+  m->env.saves = topo->rank == 0;
+  CT_ASSERT_OK(ct_trainer_plan_memory(&m->env, m->batches, &tight));
+  CU_ASSERT(!tight.budget.met);
+  size_t least = tight.budget.least, most = ct_budget_peak(&tight.budget, 1);
+  CU_ASSERT_FATAL(least < most);
+  m->env.memory = (least + most) / 2;
+}
+
+static void check_budget(const made_t *m, const ct_memory_t *said, const ct_trainer_t *t)
+{
+  const ct_budget_t *b = &said->budget, *own = ct_trainer_budget(t);
+  CU_ASSERT(b->met && b->again > 0 && b->share > 0);
+  CU_ASSERT(ct_budget_peak(b, 0) <= m->env.memory && m->env.memory < ct_budget_peak(b, 1));
+  CT_ASSERT_INT(ct_budget_peak(b, 0), ct_budget_peak(own, 0)); /* one decision */
+  CT_ASSERT_INT(b->again, own->again);
+}
+
 static int is_there[CT_MEMORY_COUNT]; /* in some run */
 
 static void compare(const run_t *r, const char *name)
@@ -280,6 +307,7 @@ static void compare(const run_t *r, const char *name)
   ct_memory_t said, alone;
   ct_trainer_t *t = NULL;
   make(&m, r, name);
+  if (r->budget) squeeze(&m);
   CT_ASSERT_OK(ct_trainer_plan_memory(&m.env, m.batches, &said));
   CT_ASSERT_INT(most, 0); /* nothing is allocated for the account */
   get_ready(&m, &t);
@@ -289,6 +317,7 @@ static void compare(const run_t *r, const char *name)
     is_there[k] += said.bytes[k] > 0;
   }
   CT_ASSERT_INT(most, ct_memory_total(&said) - said.bytes[CT_MEMORY_GRADIENTS]);
+  if (r->budget) check_budget(&m, &said, t);
   ct_trainer_destroy(t);
   CT_ASSERT_INT(now, 0);
   m.env.comm = NULL;
@@ -315,8 +344,10 @@ static void what_is_said_is_allocated(void)
   for (int d = 0; d < (one ? 1 : 2); d++)
     for (int i = 0; i < RUNS; i++)
       if (can(&runs[i], one ? one : both[d])) compare(&runs[i], one ? one : both[d]);
-  for (int k = 0; k < CT_MEMORY_COUNT; k++) /* one rank gathers no rows */
-    CU_ASSERT(is_there[k] > 0 || (k == CT_MEMORY_LATE_ROWS && topo->size == 1));
+  int odd = (topo->size & (topo->size - 1)) != 0; /* no shards; one rank gathers no rows */
+  for (int k = 0; k < CT_MEMORY_COUNT; k++)
+    CU_ASSERT(is_there[k] > 0 || (k == CT_MEMORY_LATE_ROWS && topo->size == 1) ||
+              (k == CT_MEMORY_PARTIAL_SUMS && odd));
 }
 
 /* ---- before there is a communicator ---- */

@@ -68,10 +68,10 @@ static void train(rig_t *a, rig_t *b, double tolerance)
 
 static void pieces_equal_the_whole_batch(void)
 {
-  for (int micro_batches = 1; micro_batches <= 3; micro_batches++) {
+  for (int i = 0; i < 6; i++) {
     rig_t cut, whole;
-    rig_opts_t o = opts(rig_plain), w = opts(rig_plain);
-    o.step_opts.micro_batches = micro_batches;
+    rig_opts_t o = opts(i % 2 ? rig_shared : rig_plain), w = o;
+    o.step_opts.micro_batches = 1 + i / 2;
     o.blocking = 1;
     w.alone = 1;
     rig_start(&cut, &o);
@@ -91,10 +91,10 @@ static int power_of_two(int n)
 /* The bits of eight logical shards, whatever the ranks; with batchnorm too. */
 static void shards_have_the_same_bits(void)
 {
-  static const char *const models[] = {"plain", "norm"};
-  for (int m = 0; m < 2 && power_of_two(topo->size); m++) {
+  const char *const models[] = {rig_plain, rig_norm, rig_shared};
+  for (int m = 0; m < 3 && power_of_two(topo->size); m++) {
     rig_t ranks, one;
-    rig_opts_t o = opts(strcmp(models[m], "plain") == 0 ? rig_plain : rig_norm);
+    rig_opts_t o = opts(models[m]);
     o.step_opts =
         (ct_step_opts_t){.micro_batches = 8 / topo->size, .fixed_order = 1, .clip_norm = 1};
     rig_start(&ranks, &o);
@@ -188,6 +188,27 @@ static void sync_bn_survives_a_failure(void)
       rig_step(&r, 1, 8);
       rig_close(&r);
     }
+}
+
+/* A rank fails in any of its pieces: the others learn it, and the next step is as ever. */
+static void pieces_survive_a_failure(void)
+{
+  for (int k = 0; k < 8; k++) {
+    rig_t r;
+    ct_step_status_t status = {0};
+    rig_opts_t o = opts(rig_plain);
+    o.step_opts = (ct_step_opts_t){.micro_batches = 4, .fixed_order = k % 2};
+    if (k % 2 && !power_of_two(topo->size)) continue;
+    rig_start(&r, &o);
+    if (topo->rank == topo->size - 1) flaky_order(FLAKY_RUN, CT_OP_LINEAR, 2 + 4 * (k / 2));
+    rig_load(&r, 0, 8 * topo->size);
+    int rc = rig_run(&r, &status);
+    CU_ASSERT(rc != CT_OK);
+    CT_ASSERT_OK(ct_agree_same(topo, "the code", (uint64_t)(int64_t)rc));
+    flaky_clear();
+    rig_step(&r, 1, 12);
+    rig_close(&r);
+  }
 }
 
 /* Also where a rule needs norms of whole parameters: LARS, LAMB. */
@@ -443,22 +464,15 @@ static void a_step_allocates_nothing(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(pieces_equal_the_whole_batch),
-                                    CT_TEST(shards_have_the_same_bits),
-                                    CT_TEST(sync_bn_equals_one_big_batch),
-                                    CT_TEST(groups_of_one_are_no_sync_bn),
-                                    CT_TEST(statistics_are_those_of_the_group),
-                                    CT_TEST(sync_bn_survives_a_failure),
-                                    CT_TEST(zero_changes_nothing),
-                                    CT_TEST(a_group_with_norms_is_one_run),
-                                    CT_TEST(groups_have_their_own_numbers),
-                                    CT_TEST(frozen_ones_keep_their_bits),
-                                    CT_TEST(clipping_bounds_the_update),
-                                    CT_TEST(an_overflow_is_skipped_by_all),
-                                    CT_TEST(half_precision_is_near),
-                                    CT_TEST(weights_of_classes_are_global),
-                                    CT_TEST(a_rank_that_differs_is_named),
-                                    CT_TEST(a_step_allocates_nothing),
-                                    CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(pieces_equal_the_whole_batch),      CT_TEST(shards_have_the_same_bits),
+      CT_TEST(sync_bn_equals_one_big_batch),      CT_TEST(groups_of_one_are_no_sync_bn),
+      CT_TEST(statistics_are_those_of_the_group), CT_TEST(sync_bn_survives_a_failure),
+      CT_TEST(pieces_survive_a_failure),          CT_TEST(zero_changes_nothing),
+      CT_TEST(a_group_with_norms_is_one_run),     CT_TEST(groups_have_their_own_numbers),
+      CT_TEST(frozen_ones_keep_their_bits),       CT_TEST(clipping_bounds_the_update),
+      CT_TEST(an_overflow_is_skipped_by_all),     CT_TEST(half_precision_is_near),
+      CT_TEST(weights_of_classes_are_global),     CT_TEST(a_rank_that_differs_is_named),
+      CT_TEST(a_step_allocates_nothing),          CT_TEST_END};
   return ct_test_mpi_main("recipe", tests, argc, argv);
 }

@@ -37,6 +37,15 @@ const char *const rig_plain = "layers:\n"
   "- dropout: {p: 0.4}\n"                                             \
   "- linear: {out: 10}\n  name: last\n"
 const char *const rig_norm = NORM("", 12);
+const char *const rig_shared = "layers:\n"
+                               "- flatten:\n"
+                               "- linear: {out: 72}\n  name: own\n"
+                               "- relu:\n"
+                               "- linear: {out: 72}\n  weights: [own.weight]\n"
+                               "- relu:\n"
+                               "- linear: {out: 72}\n  weights: [own.weight, own.bias]\n"
+                               "- dropout: {p: 0.4}\n"
+                               "- linear: {out: 10}\n";
 const char *const rig_wider = NORM("", 13);
 const char *const rig_longer = NORM("- linear: {out: 108}\n  name: more\n- relu:\n", 12);
 

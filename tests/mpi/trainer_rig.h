@@ -11,6 +11,7 @@
 extern const char
     *const rig_plain; /**< conv, max-pool, linear, dropout: nothing that joins samples */
 extern const char *const rig_norm;   /**< conv, batchnorm, residual sum, dropout */
+extern const char *const rig_shared; /**< three layers with the same weight */
 extern const char *const rig_wider;  /**< rig_norm, but one layer has more outputs */
 extern const char *const rig_longer; /**< rig_norm and one more layer in between */
 

@@ -9,6 +9,7 @@
 #include "base/ct_err.h"
 #include "base/ct_fault.h"
 #include "base/ct_mem.h"
+#include "data/feed/batch.h"
 #include "data/feed/ct_feed.h"
 #include "tests/unit/feed_fake.h"
 
@@ -162,6 +163,37 @@ static void nothing_is_allocated_after_open(void)
       CT_ASSERT_OK(ct_feed_next(f, &b));
     CT_ASSERT_INT(ct_mem_calls(), before);
     ct_feed_close(f);
+  }
+  ct_dataset_close(&d);
+}
+
+static int count_bytes(void *ctx, size_t bytes, void **out)
+{
+  *(size_t *)ctx += bytes;
+  *out = ct_mem_alloc(bytes, "a batch");
+  return *out ? CT_OK : CT_ERR_NOMEM;
+}
+
+static void free_bytes(void *ctx, void *p)
+{
+  (void)ctx;
+  ct_mem_free(p);
+}
+
+static void the_memory_of_a_feed_is_known_before(void)
+{
+  ct_feed_t *f;
+  ct_dataset_t d = open_fake(1000);
+  ct_sampler_t s = sampler(1000, 8);
+  for (int workers = 0; workers <= 2; workers++) {
+    size_t batches = 0, depth = workers ? (size_t)workers + 2 : 1;
+    const ct_feed_opts_t o = {
+        .size = 1, .workers = workers, .mem = {count_bytes, free_bytes, &batches}};
+    CT_ASSERT_OK(ct_feed_open(&d, &s, &o, &f));
+    ct_feed_close(f);
+    batches += depth * 8 * sizeof(int64_t); /* the numbers of the samples */
+    batches += (workers ? (size_t)workers : 1) * ct__make_bytes(&d, 8, 0);
+    CT_ASSERT_INT(ct_feed_bytes(&d, 8, workers, 0), batches);
   }
   ct_dataset_close(&d);
 }
@@ -469,6 +501,7 @@ int main(int argc, char **argv)
       CT_TEST(a_rank_without_samples),
       CT_TEST(workers_read_ahead_as_far_as_there_is_room),
       CT_TEST(nothing_is_allocated_after_open),
+      CT_TEST(the_memory_of_a_feed_is_known_before),
       CT_TEST(close_while_workers_work),
       CT_TEST(signals_are_the_main_threads),
       CT_TEST(bad_labels_are_named),

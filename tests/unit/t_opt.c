@@ -374,6 +374,7 @@ static void dump_quotes_what_is_text(void)
 
 typedef struct either {
   double size;
+  int64_t count;
 } either_t;
 
 /* A number, or a word. */
@@ -381,6 +382,8 @@ static void words_of_numbers(void)
 {
   static const ct_opt_t of[] = {
       CT_OPT_DOUBLE_OR(either_t, size, "0", 0, 8, "auto|none", "how large"), CT_OPT_END};
+  static const ct_opt_t whole[] = {CT_OPT_INT_OR(either_t, count, "0", 0, 8, "auto", "how many"),
+                                   CT_OPT_END};
   static const char *const texts[] = {"size: auto\n", "size: none\n", "size: 2.5\n", "{}\n"};
   static const double values[] = {-1, -2, 2.5, 0};
   ct_str_t text = {0};
@@ -402,6 +405,19 @@ static void words_of_numbers(void)
   CT_ASSERT_OK(ct_opt_help(of, "bucket", &text));
   CT_ASSERT_HAS(text.data, "  bucket.size: NUMBER|auto|none ");
   ct_str_clear(&text);
+  v = (either_t){0};
+  CT_ASSERT_OK(read_rows(whole, "bucket", "count: auto\n", &v));
+  CT_ASSERT_INT(v.count, -1);
+  ct_yaml_t *n = ct_opt_dump(whole, &v, "bucket");
+  CT_ASSERT_OK(ct_yaml_dump(n, 0, &text));
+  ct_yaml_free(n);
+  CT_ASSERT_OK(ct_opt_help(whole, "bucket", &text));
+  CT_ASSERT_HAS(text.data, "count: auto\n  bucket.count: INTEGER|auto ");
+  ct_str_clear(&text);
+  CT_ASSERT_OK(read_rows(whole, "bucket", "count: 3\n", &v));
+  CT_ASSERT_INT(v.count, 3);
+  CT_ASSERT_FAILS(read_rows(whole, "bucket", "count: 2.5\n", &v), CT_ERR_USAGE,
+                  "bucket.count: expected an integer or auto, found '2.5'");
 }
 
 static void help_text(void)

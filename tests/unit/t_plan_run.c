@@ -49,9 +49,10 @@ static void put_params(const machine_t *m, const ct_plan_t *p, char *weight,
   }
 }
 
-static void machine_open_in(machine_t *m, int b, const ct_graph_t *g, ct_dtype_t compute)
+static void machine_open_in(machine_t *m, int b, const ct_graph_t *g, ct_dtype_t compute,
+                            double slab_mb)
 {
-  ct_plan_opts_t o = {.n = 8, .training = 1, .compute = compute};
+  ct_plan_opts_t o = {.n = 8, .training = 1, .compute = compute, .slab_mb = slab_mb};
   ct_plan_t *like = plan_with(b, g, &o, NULL);
   o.n = SAMPLES;
   *m = (machine_t){.be = backends[b], .dev = device(b), .p = plan_with(b, g, &o, like)};
@@ -81,7 +82,7 @@ static void machine_open_in(machine_t *m, int b, const ct_graph_t *g, ct_dtype_t
 
 static void machine_open(machine_t *m, int b, const ct_graph_t *g)
 {
-  machine_open_in(m, b, g, CT_F32);
+  machine_open_in(m, b, g, CT_F32, 0);
 }
 
 static void machine_close(machine_t *m)
@@ -166,7 +167,7 @@ static void check_low(int graph, ct_dtype_t compute, double tolerance)
   double off = 0;
   ct_graph_t *g = odd_graph(graph);
   machine_open(&m, REF, g);
-  machine_open_in(&low, REF, g, compute);
+  machine_open_in(&low, REF, g, compute, 0);
   double loss = run(&m, m.p->launches);
   CT_ASSERT_NEAR(run(&low, low.p->launches) / loss, 1, tolerance);
   const float *a = (float *)m.b.gradient, *b = (float *)low.b.gradient;
@@ -212,11 +213,87 @@ static void dropout_is_drawn_for_the_place(void)
   }
 }
 
+/* ---- slabs ---- */
+
+/* Three convolutions with a pooling, the last of which is an average; a fourth that two read. */
+static const char pooled[] =
+    "layers:\n" CONV "- leaky_relu: {negative_slope: 0.3}\n- maxpool: {kernel: 2}\n" CONV
+    "- relu:\n- maxpool: {kernel: 3, stride: 2}\n" CONV "- gelu:\n- avgpool: {kernel: 2}\n" CONV
+    "  name: a\n- maxpool: {kernel: 1}\n  name: m\n- concat:\n  from: [m, a]\n" TAIL;
+
+static int in_slabs(const ct_plan_t *p)
+{
+  int n = 0;
+  for (int o = 0; o < p->ops; o++)
+    n += p->op[o].desc.kind == CT_OP_CONV_POOL;
+  return n;
+}
+
+/* The same network in slabs and in whole tensors: the loss has the same bits where the convolutions
+ * have the same order of sums, the gradients are sums in another order. */
+static void check_slabs(int b, ct_dtype_t compute, double tolerance)
+{
+  machine_t whole, slabs;
+  ct_graph_t *g = layers(pooled, ct_shape(4, 1, 3, 30, 22));
+  machine_open_in(&whole, b, g, compute, 0);
+  machine_open_in(&slabs, b, g, compute, 1e-6);
+  CU_ASSERT_EQUAL(in_slabs(whole.p), 0);
+  CU_ASSERT_EQUAL(in_slabs(slabs.p), 3);
+  CU_ASSERT(slabs.p->arena_bytes < whole.p->arena_bytes);
+  double loss = run(&whole, whole.p->launches), other = run(&slabs, slabs.p->launches);
+  if (b == REF) CU_ASSERT(loss == other);
+  CT_ASSERT_NEAR(other / loss, 1, tolerance);
+  double off = 0;
+  const float *x = (float *)whole.b.gradient, *y = (float *)slabs.b.gradient;
+  size_t count = whole.map.weight_bytes / sizeof *x;
+  CU_ASSERT_EQUAL_FATAL(whole.map.weight_bytes, slabs.map.weight_bytes);
+  for (size_t i = 0; i < count; i++)
+    off += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+  CT_ASSERT_NEAR(sqrt(off / product(x, x, count)), 0, tolerance);
+  machine_close(&slabs);
+  machine_close(&whole);
+  ct_graph_free(g);
+}
+
+static void slabs_give_the_same_gradients(void)
+{
+  for (int b = 0; b < BACKENDS; b++)
+    check_slabs(b, CT_F32, 1e-5);
+  check_slabs(REF, CT_BF16, 1e-2);
+}
+
+/* Not in slabs: other readers, a batchnorm or an addition between, and too small ones. */
+static void only_large_poolings_of_a_convolution_are_in_slabs(void)
+{
+  for (int graph = 0; graph < ODD_GRAPHS; graph++) {
+    ct_graph_t *g = odd_graph(graph);
+    ct_plan_t *p = plan_with(REF, g, &(ct_plan_opts_t){.n = 2, .slab_mb = 1e-9}, NULL);
+    CU_ASSERT_EQUAL(in_slabs(p), 0);
+    ct_plan_free(p);
+    ct_graph_free(g);
+  }
+  ct_graph_t *g = layers(pooled, ct_shape(4, 1, 3, 30, 22));
+  double first = 5 * 30 * 22 * 4 / 0x1p20;
+  const struct {
+    double slab_mb;
+    int want;
+  } row[] = {{first, 0}, {0.99 * first, 1}, {0.2 * first, 2}};
+  for (int i = 0; i < 3; i++) {
+    ct_plan_t *p = plan_with(REF, g, &(ct_plan_opts_t){.n = 2, .slab_mb = row[i].slab_mb}, NULL);
+    CU_ASSERT_EQUAL(in_slabs(p), row[i].want);
+    ct_plan_free(p);
+  }
+  ct_graph_free(g);
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(gradients_are_those_of_the_loss),
                                     CT_TEST(low_types_give_the_gradients_roughly),
-                                    CT_TEST(dropout_is_drawn_for_the_place), CT_TEST_END};
+                                    CT_TEST(dropout_is_drawn_for_the_place),
+                                    CT_TEST(slabs_give_the_same_gradients),
+                                    CT_TEST(only_large_poolings_of_a_convolution_are_in_slabs),
+                                    CT_TEST_END};
   int rc = ct_test_main("plan_run", tests, argc, argv);
   close_devices();
   return rc;

@@ -294,6 +294,20 @@ static void text_numbers(void)
 static void text_sizes_and_times(void)
 {
   char b[32];
+  size_t n = 0;
+  static const char *const no_size[] = {"",    "0",   "G",   "8X",  "-1G",
+                                        "1GG", "1iB", "8 G", "1e3", "9e18T"};
+  static const struct {
+    const char *text;
+    size_t bytes;
+  } sizes[] = {{"800M", 800u << 20}, {"1.5g", 3u << 29}, {"4GiB", (size_t)4 << 30},
+               {"2KB", 2048},        {"12345", 12345},   {"1T", (size_t)1 << 40}};
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    CT_ASSERT_OK(ct_text_size(sizes[k].text, &n));
+    CT_ASSERT_INT(n, sizes[k].bytes);
+  }
+  for (size_t k = 0; k < sizeof no_size / sizeof *no_size; k++)
+    CT_ASSERT_INT(ct_text_size(no_size[k], &n), CT_ERR_ARG);
   CT_ASSERT_TEXT(ct_text_bytes(0, b, sizeof b), "0 B");
   CT_ASSERT_TEXT(ct_text_bytes(1023, b, sizeof b), "1023 B");
   CT_ASSERT_TEXT(ct_text_bytes(12 * 1024, b, sizeof b), "12 KiB");

@@ -61,6 +61,8 @@ typedef struct cpu__algo {
   /** Hot.  Runs the pass.  at[role]: the inputs and outputs of the pass, in the formats of the job
    * and of ready->w. */
   int (*run)(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);
+  /** Hot.  Runs backward to parameters, and adds to them.  NULL: it cannot. */
+  int (*run_adding)(ct_dev_t *dev, const cpu__ready_t *ready, void *const at[CPU__ROLES]);
   /** Frees ready->own, which may be NULL. */
   void (*clear)(cpu__ready_t *ready);
 } cpu__algo_t;

@@ -115,6 +115,17 @@ out:
   return rc;
 }
 
+/* Sets the format of the weights if it is not for the algorithm to choose. */
+static int fix_weights(cpu__passes_op_t *op, const ct_op_desc_t *d, const ct_op_t *like)
+{
+  int64_t dims[CT_MAX_DIMS] = {d->y.dim[1], d->x.dim[1]};
+  if (like) return cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]);
+  if (d->kind != CT_OP_CONV || !d->u.conv.plain) return CT_OK;
+  for (int i = 2; i < d->x.ndim; i++)
+    dims[i] = d->u.conv.kernel[i - 2];
+  return cpu__md_typed(CT_F32, d->x.ndim, dims, CT_PLAIN, &op->md[CPU__W]);
+}
+
 int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layouts_t at,
                            const ct_op_desc_t *d, const ct_op_t *like, ct_op_info_t *info)
 {
@@ -124,13 +135,16 @@ int cpu__passes_prepare_at(ct_op_t *head, const cpu__costs_t *costs, cpu__layout
   op->y_layout = job.at.y;
   CT_TRY(cpu__md_typed(d->x.dtype, d->x.ndim, d->x.dim, (int)job.at.x, &op->md[CPU__X]));
   CT_TRY(cpu__md_typed(d->x.dtype, d->y.ndim, d->y.dim, (int)job.at.y, &op->md[CPU__Y]));
-  if (like) CT_TRY(cpu__md_copy(((const cpu__passes_op_t *)like)->md[CPU__W], &op->md[CPU__W]));
+  CT_TRY(fix_weights(op, d, like));
   for (int i = 0; i < CPU__PASSES; i++)
     if (costs->passes >> i & 1) CT_TRY(add_pass(op, costs, i, job, info));
   info->param_bytes[0] = cpu__md_bytes(op->md[CPU__W]);
   info->param_layout = ct_hash_int(info->param_bytes[1] > 0, cpu__md_hash(op->md[CPU__W]));
   if (d->kind == CT_OP_LINEAR && d->u.linear.plain) info->param_layout = 0;
   info->y_layout = job.at.y;
+  const cpu__pass_t *param = &op->pass[2];
+  int plain = d->kind == CT_OP_LINEAR && d->u.linear.plain;
+  info->adds_dw = param->algo && param->algo->run_adding && !param->reorder[CPU__W] && !plain;
 out:
   return rc;
 }
@@ -156,7 +170,7 @@ static int run_reorder(cpu__dnnl_t *dnnl, cpu__prim_t *reorder, void *from, void
 
 /* Runs a pass with its reorders.  at[]: on entry the tensors of the graph and the arena; the
  * function replaces them by the tensors of the algorithm. */
-static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU__ROLES],
+static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, int adds, void *at[CPU__ROLES],
                     char *scratch)
 {
   int rc = CT_OK;
@@ -169,7 +183,7 @@ static int run_pass(ct_dev_t *dev, const cpu__pass_t *p, int pass, void *at[CPU_
     at[r] = copy;
   }
   at[CPU__SCRATCH] = own;
-  CT_TRY(p->algo->run(dev, &p->ready, at));
+  CT_TRY((adds ? p->algo->run_adding : p->algo->run)(dev, &p->ready, at));
   if (p->reorder[result])
     CT_TRY(run_reorder(dev->dnnl, p->reorder[result], at[result], target, own));
 out:
@@ -184,7 +198,7 @@ static void *readable(const void *p)
 
 static void zero_gradients(const cpu__passes_op_t *op, const ct_op_args_t *a)
 {
-  for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM; i++)
+  for (int i = 0; i < 2 && a->pass & CT_BWD_PARAM && !a->adds_dw; i++)
     if (op->head.param_bytes[i]) memset(a->dw[i], 0, op->head.param_bytes[i]);
 }
 
@@ -202,7 +216,7 @@ static int run_adding(ct_op_t *head, const ct_op_args_t *a)
   void *beside = (char *)a->scratch + p->beside;
   void *at[CPU__ROLES] = {readable(a->x), a->w[0], a->w[1], p->apart ? beside : a->y, NULL};
   if (!p->apart && a->y != a->x2) cpu__add_of(head->dev, y, a->x2, NULL, a->y, 0);
-  CT_TRY(run_pass(head->dev, p, CT_FWD, at, a->scratch));
+  CT_TRY(run_pass(head->dev, p, CT_FWD, 0, at, a->scratch));
   if (p->apart) cpu__add_of(head->dev, y, beside, a->x2, a->y, has_relu(&head->desc));
 out:
   return rc;
@@ -227,7 +241,7 @@ int cpu__passes_run(ct_op_t *head, const ct_op_args_t *a)
       at[CPU__W] = a->dw[0];
       at[CPU__BIAS] = a->dw[1];
     }
-    CT_TRY(run_pass(head->dev, p, 1 << i, at, a->scratch));
+    CT_TRY(run_pass(head->dev, p, 1 << i, i == 2 && a->adds_dw, at, a->scratch));
     if (i == 0 && has_relu(&head->desc) && !p->algo->relu)
       cpu__relu_of(head->dev, &head->desc.y, a->y);
   }

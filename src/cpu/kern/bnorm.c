@@ -208,7 +208,7 @@ static void bnorm_forward(const cpu__bn_run_t *r)
   static const pass_t evaluation = {cpu__bn_known_norms, NULL, NULL, forward_write};
 
   if (r->k->images == 0) return;
-  go(r, r->k->op.desc.training ? &training : &evaluation);
+  go(r, r->k->op.desc.training && !r->a->again ? &training : &evaluation);
 }
 
 static void bnorm_backward(const cpu__bn_run_t *r)
@@ -268,7 +268,7 @@ static int bnorm_run(ct_op_t *op, const ct_op_args_t *a)
     r.stream2 = streams_beside(k, a->dx2, a->dy, a->dy2);
   }
   /* without dx the sums of the other ranks are not needed */
-  if (op->desc.u.bnorm.sync && a->pass != CT_BWD_PARAM) {
+  if (op->desc.u.bnorm.sync && a->pass != CT_BWD_PARAM && !a->again) {
     synced(&r);
   } else if (a->pass & CT_FWD) {
     bnorm_forward(&r);

@@ -45,7 +45,8 @@ static int quant_run(ct_op_t *op, const ct_op_args_t *a)
   float *range = a->w[0];
   size_t bytes = ct_shape_bytes(&op->desc.x);
 
-  if (a->pass & CT_FWD && op->desc.training && !a->keep_running) follow(op, a->x, range);
+  if (a->pass & CT_FWD && op->desc.training && !a->keep_running && !a->again)
+    follow(op, a->x, range);
   ct_quant_params_t qp = ct_quant_params_of(range[0], range[1]);
   int known = range[0] < range[1];
   if (a->pass & CT_FWD && known) quant_forward(op, &qp, a->x, a->y);

@@ -1,6 +1,8 @@
 /* Cross-entropy of rows: what follows from few numbers of each. */
 #include "cpu/kern/loss_rows.h"
 
+#include <math.h>
+
 #include "base/ct_err.h"
 #include "cpu/kern/loss_pixels.h"
 
@@ -126,18 +128,36 @@ cpu__row_slope_t cpu__row_slope(const cpu__loss_rows_t *k, const ct_op_args_t *a
   return s;
 }
 
+int32_t cpu__row_ahead(const cpu__aims_t *aims, int64_t first, int64_t n, const float *x)
+{
+  int32_t ahead = 0;
+  float own = aims->own[0];
+  int64_t before = aims->label[0] - first;
+  before = before < 0 ? 0 : before > n ? n : before;
+  for (int64_t j = 0; j < before; j++)
+    ahead += !(x[j] < own);
+  for (int64_t j = before; j < n; j++)
+    ahead += !(x[j] <= own);
+  if (isnan(own) && before < n && aims->label[0] == first + before) ahead--;
+  return ahead;
+}
+
+void cpu__row_add(const cpu__loss_rows_t *k, const ct_op_args_t *a, int64_t row,
+                  const cpu__row_loss_t *r, ct_loss_t *sum)
+{
+  double weight = cpu__row_weight(k, a, row);
+  sum->sum += weight * r->loss;
+  sum->weight += ct_loss_counted(&k->spec, weight, r->weight, 1, 1 / (double)k->of_sample);
+  sum->abs_error += r->abs_error;
+  sum->samples += r->rank >= 0;
+  sum->top1 += r->rank >= 0 && r->rank < 1;
+  sum->top5 += r->rank >= 0 && r->rank < 5;
+}
+
 void cpu__rows_sum(const cpu__loss_rows_t *k, const ct_op_args_t *a, const cpu__row_loss_t *result)
 {
   ct_loss_t loss = {0};
-  for (int64_t n = 0; n < k->rows; n++) {
-    const cpu__row_loss_t *r = &result[n];
-    double weight = cpu__row_weight(k, a, n);
-    loss.sum += weight * r->loss;
-    loss.weight += ct_loss_counted(&k->spec, weight, r->weight, 1, 1 / (double)k->of_sample);
-    loss.abs_error += r->abs_error;
-    loss.samples += r->rank >= 0;
-    loss.top1 += r->rank >= 0 && r->rank < 1;
-    loss.top5 += r->rank >= 0 && r->rank < 5;
-  }
+  for (int64_t n = 0; n < k->rows; n++)
+    cpu__row_add(k, a, n, &result[n], &loss);
   *a->loss = loss;
 }

@@ -47,6 +47,12 @@ cpu__row_loss_t cpu__row_loss(const cpu__loss_rows_t *k, const ct_op_args_t *a, 
 /** Computes the gradient; weights: cpu__rows_class_weights(). */
 cpu__row_slope_t cpu__row_slope(const cpu__loss_rows_t *k, const ct_op_args_t *a, int64_t row,
                                 const cpu__aims_t *aims, double all, double weights);
+/** Returns how many of the logits x of classes first to first + n - 1 rank before that of the first
+ * label. */
+int32_t cpu__row_ahead(const cpu__aims_t *aims, int64_t first, int64_t n, const float *x);
+/** Adds the result of a row. */
+void cpu__row_add(const cpu__loss_rows_t *k, const ct_op_args_t *a, int64_t row,
+                  const cpu__row_loss_t *r, ct_loss_t *sum);
 /** Adds up results in the order of the rows; overwrites *a->loss. */
 void cpu__rows_sum(const cpu__loss_rows_t *k, const ct_op_args_t *a, const cpu__row_loss_t *result);
 

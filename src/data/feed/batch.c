@@ -434,6 +434,29 @@ static int64_t largest_of(const ct_inputs_t *list, int64_t most)
   return most;
 }
 
+static size_t stored_bytes(const ct_shape_t *s)
+{
+  return (size_t)ct_shape_sample(s) * ct_dtype_size(s->dtype);
+}
+
+size_t ct__make_bytes(const ct_dataset_t *d, int64_t n, int bytes)
+{
+  size_t all = (size_t)n, one = 0, sample = 0;
+  int mixes = ct__transforms_mixes(d->transforms);
+  if (!(bytes && !d->transforms)) *(d->info.varies ? &one : &sample) += stored_bytes(&d->info.x);
+  sample += (size_t)largest_of(&d->info.more, largest_of(&d->info.extra, 0));
+  if (d->dense_target.ndim) {
+    sample += stored_bytes(&d->info.dense_target);
+    one += (size_t)ct_shape_sample(&d->dense_target) * sizeof(float);
+    return all * sample + one;
+  }
+  if (!d->info.targets) sample += sizeof(int64_t);
+  if (mixes) sample += sizeof(ct__transform_mix_t) + sizeof(int64_t);
+  if (mixes) sample += (size_t)d->info.targets * sizeof(float);
+  if (mixes) one += (size_t)ct_shape_sample(&d->x) * sizeof(float);
+  return all * sample + one;
+}
+
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes)
 {

@@ -33,6 +33,9 @@ typedef struct ct__make {
 int ct__make_init(ct__make_t *m, const ct_dataset_t *data, const ct_sampler_t *sampler, int64_t n,
                   int bytes);
 void ct__make_clear(ct__make_t *m);
+/** Pure.  Returns the bytes that ct__make_init() allocates for batches of n samples, without the
+ * workspace of the transforms. */
+size_t ct__make_bytes(const ct_dataset_t *d, int64_t n, int bytes);
 /** Hot.  Fills a batch whose epoch, cursor, first and n are set.  CT_ERR_DATA, and the errors of
  * the reader: the message names the file and the sample. */
 int ct__make_batch(ct__make_t *m, ct_batch_t *b);

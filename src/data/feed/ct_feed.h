@@ -67,6 +67,9 @@ typedef struct ct_feed_opts {
  * samples, or o->bytes without ct_dataset_is_bytes(). */
 int ct_feed_open(const ct_dataset_t *d, const ct_sampler_t *s, const ct_feed_opts_t *o,
                  ct_feed_t **out);
+/** Pure.  Returns the bytes of the batches and buffers of a feed with batches of up to n samples,
+ * without the workspace of transforms and of decoders.  \a bytes: as in ct_feed_opts_t. */
+size_t ct_feed_bytes(const ct_dataset_t *d, int64_t n, int workers, int bytes);
 /** Hot.  Returns the next batch and waits until it is ready; *out is NULL after the last one
  * (one_epoch).  An error of a worker is returned here, in place of the batch that it concerns; the
  * next call returns the batch after it.  CT_ERR_DATA, for example for a label out of range, names

@@ -198,6 +198,27 @@ static void free_batch(const ct_feed_t *f, ct_batch_t *b)
   ct_mem_free(b->ids);
 }
 
+/* Returns the bytes of a sample in a batch, as alloc_batch() allocates them. */
+static size_t batch_bytes(const ct_dataset_t *d, int bytes)
+{
+  int mixes = ct__transforms_mixes(d->transforms);
+  size_t sum = (size_t)ct_shape_sample(&d->x) * (bytes ? 1 : sizeof(float));
+  for (int k = 0; k < d->extra.n; k++)
+    sum += (size_t)ct_shape_sample(&d->extra.x[k]) * sizeof(float);
+  for (int k = 0; k < d->more.n; k++)
+    sum += (size_t)ct_shape_sample(&d->more.x[k]) * sizeof(float);
+  sum += (size_t)d->pixels * sizeof(int32_t) + (size_t)d->info.targets * sizeof(float);
+  if (d->info.weighted) sum += sizeof(float);
+  if (mixes) sum += sizeof(int32_t) + sizeof(float);
+  return sum + sizeof(int64_t); /* the numbers of the samples */
+}
+
+size_t ct_feed_bytes(const ct_dataset_t *d, int64_t n, int workers, int bytes)
+{
+  size_t depth = workers > 0 ? (size_t)workers + 2 : 1, makers = workers > 0 ? (size_t)workers : 1;
+  return depth * (size_t)n * batch_bytes(d, bytes) + makers * ct__make_bytes(d, n, bytes);
+}
+
 static int alloc_buffers(ct_feed_t *f)
 {
   int rc = CT_OK;

@@ -23,11 +23,12 @@ typedef struct ct_reader_layout {
   int64_t blocks;     /**< in all files together */
   int64_t block_rows; /**< samples per block in the first file */
   size_t block_bytes;
-  int compressed; /**< 1: the first file is compressed by filters that this program decodes
+  int compressed;     /**< 1: the first file is compressed by filters that this program decodes
                      itself */
-  int by_hdf5;    /**< files that only the HDF5 library can read, one thread at a time */
-  int cached;     /**< 1: all samples fit in the cache */
-  int dims;       /**< number of dims of the stored array of the first file if it is chunked and
+  int by_hdf5;        /**< files that only the HDF5 library can read, one thread at a time */
+  int cached;         /**< 1: all samples fit in the cache */
+  size_t cache_bytes; /**< of the cache of decoded samples, once it is full; 0: none */
+  int dims;           /**< number of dims of the stored array of the first file if it is chunked and
                      chunks are read as a whole; else 0 */
   int64_t dim[CT_MAX_DIMS]; /**< the sample dim comes first */
 } ct_reader_layout_t;

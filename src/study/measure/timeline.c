@@ -25,7 +25,7 @@ static int add_launch(void *ctx, const ct_launch_time_t *w)
 static int first_backward(const launches_t *all)
 {
   int i = 0;
-  while (i < all->n && (all->launch[i].pass & (CT_FWD | CT_FWD_STATS)))
+  while (i < all->n && (all->launch[i].pass & (CT_FWD | CT_FWD_STATS)) && !all->launch[i].again)
     i++;
   return i;
 }

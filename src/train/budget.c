@@ -1,0 +1,166 @@
+/* The memory budget of a rank (train.memory): the one place that decides how much of it the
+ * activations may use. The trainer, `summary` and `doctor` call it with the same numbers.
+ *
+ * On a CPU the budget is of the process, as the kernel counts its resident pages. On a GPU it is of
+ * the card's memory. All that does not depend on plans is taken from it, then the workspace; the
+ * rest limits the activations of each plan (ct_plan_limit()). */
+#include "train/trainer.h"
+
+#include <stdio.h>
+
+#include "base/ct_err.h"
+
+/* Allocations of libraries and of small objects after the budget was decided, which no count of
+ * ours includes. Measured on a CPU (tests/mpi/budget.test prints it): code that oneDNN generates,
+ * HDF5's metadata and buffers of a checkpoint, MPI's messages, stacks of threads, pages that the
+ * allocator keeps: 9 to 21 MB for ResNet-18 to GPT-2 small on 1 and 2 ranks. On a GPU: kernels
+ * that are loaded at their first launch. */
+enum { MARGIN_MB = 24, MARGIN_GPU_MB = 64 };
+
+static size_t checkpoint_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m)
+{
+  int states;
+  size_t model = m->weight_bytes + m->buffer_bytes;
+  (void)ct_optim_rule(e->optim, &states);
+  if (!e->saves || !e->be->host_memory) return 0;
+  return model + (e->step_opts.ema > 0 ? model : 0) + (size_t)states * m->trained_bytes;
+}
+
+/* Each rank of a node sums a part of the gradients of the others, where they are. */
+static size_t neighbours(const ct_trainer_env_t *e, size_t gradients)
+{
+  size_t ranks = (size_t)e->topo->local_size;
+  return e->be->host_memory && ranks > 1 ? gradients / ranks * (ranks - 1) : 0;
+}
+
+void ct__budget_open(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_memory_t *fixed,
+                     ct_budget_t *b)
+{
+  int host = e->be->host_memory;
+  *b = (ct_budget_t){.bytes = e->training ? e->memory : 0, .met = 1, .evaluation = e->max_eval};
+  b->taken[CT_BUDGET_PROCESS] = e->used;
+  b->taken[CT_BUDGET_ARRAYS] = ct_memory_total(fixed) - fixed->bytes[CT_MEMORY_ACTIVATIONS] -
+                               fixed->bytes[CT_MEMORY_SCRATCH];
+  b->taken[CT_BUDGET_NEIGHBOURS] = neighbours(e, fixed->bytes[CT_MEMORY_GRADIENTS]);
+  b->taken[CT_BUDGET_CHECKPOINT] = checkpoint_bytes(e, m);
+  b->taken[CT_BUDGET_FEED] = host ? e->beside : 0;
+  b->taken[CT_BUDGET_MARGIN] = (size_t)(host ? MARGIN_MB : MARGIN_GPU_MB) << 20;
+}
+
+static size_t budget_taken(const ct_budget_t *b)
+{
+  size_t sum = 0;
+  for (int k = 0; k < CT_BUDGET_COUNT; k++)
+    sum += b->taken[k];
+  return sum;
+}
+
+size_t ct_budget_peak(const ct_budget_t *b, int whole)
+{
+  return budget_taken(b) + (whole ? b->whole : b->activations);
+}
+
+/* Sets the most that activations may be, for plans with at most so much workspace. */
+static void leave_room(ct_budget_t *b, const ct_plan_t *p)
+{
+  size_t *scratch = &b->taken[CT_BUDGET_SCRATCH];
+  if (p->scratch_bytes > *scratch) *scratch = p->scratch_bytes;
+  size_t taken = budget_taken(b);
+  b->most = taken < b->bytes ? b->bytes - taken : 0;
+}
+
+/* The plan with the largest activations is what the budget is reported of. */
+static void note_training(ct_budget_t *b, const ct_plan_t *p, size_t whole)
+{
+  size_t least = budget_taken(b) + p->again.least;
+  if (least > b->least) b->least = least;
+  if (whole > b->whole) b->whole = whole;
+  if (b->launches && p->again.launches <= b->again) return;
+  b->again = p->again.launches;
+  b->launches = p->launches - p->again.launches;
+  b->seconds = p->again.seconds;
+  b->flops = p->again.flops;
+  b->share = p->again.share;
+}
+
+/* An evaluation has no backward pass: nothing can be computed again. */
+static void note_evaluation(ct_budget_t *b, const ct_plan_t *p)
+{
+  int n = (int)((double)b->most / (double)p->arena_bytes * p->o.n);
+  if (n >= p->o.n) n = p->o.n - 1;
+  if (n < b->evaluation) b->evaluation = n;
+}
+
+int ct__budget_limit(ct_budget_t *b, ct_plan_t *p)
+{
+  int rc = CT_OK, training = p->o.training;
+  size_t whole = p->arena_bytes;
+  if (!b->bytes) return CT_OK;
+  leave_room(b, p);
+  if (training) rc = ct_plan_limit(p, b->most);
+  if (training && (rc == CT_OK || rc == CT_ERR_NOMEM)) note_training(b, p, whole);
+  if (rc == CT_ERR_NOMEM) b->met = 0;
+  if (!training && whole > b->most)
+    note_evaluation(b, p);
+  else if (p->arena_bytes > b->activations)
+    b->activations = p->arena_bytes;
+  if (!training && whole > b->whole) b->whole = whole;
+  return rc == CT_ERR_NOMEM ? CT_OK : rc;
+}
+
+/* Rounded up, in the notation of train.memory. */
+static const char *least_text(size_t bytes, char buf[32])
+{
+  snprintf(buf, 32, "%zuM", (bytes + (1 << 20) - 1) >> 20);
+  return buf;
+}
+
+int ct_budget_check(const ct_budget_t *b)
+{
+  int rc = CT_OK;
+  char budget[32], least[32], taken[32];
+  if (!b->bytes || b->met) return CT_OK;
+  CT_FAIL(
+      CT_ERR_NOMEM,
+      "train.memory is %s, but a rank needs at least %s, of which %s are not activations: raise "
+      "it, lower data.batch, or split the local batch with train.accumulate",
+      ct_text_bytes((double)b->bytes, budget, sizeof budget), least_text(b->least, least),
+      ct_text_bytes((double)budget_taken(b), taken, sizeof taken));
+out:
+  return rc;
+}
+
+int ct__budget_check(const ct_budget_t *b, const ct_plan_t *p)
+{
+  int rc = ct_budget_check(b);
+  char budget[32], need[32];
+  if (rc != CT_OK || !b->bytes || p->arena_bytes <= b->most) return rc;
+  CT_FAIL(CT_ERR_NOMEM,
+          "train.memory is %s, but an evaluation of %d samples at a time needs %s: lower "
+          "data.eval_batch",
+          ct_text_bytes((double)b->bytes, budget, sizeof budget), p->o.n,
+          ct_text_bytes((double)(budget_taken(b) + p->arena_bytes), need, sizeof need));
+out:
+  return rc;
+}
+
+const char *ct_budget_text(const ct_budget_t *b, char *buf, size_t cap)
+{
+  char now[32], whole[32];
+  ct_text_bytes((double)ct_budget_peak(b, 0), now, sizeof now);
+  ct_text_bytes((double)ct_budget_peak(b, 1), whole, sizeof whole);
+  if (!b->met)
+    snprintf(buf, cap, "cannot be met: the least is %s (%s without recomputation)",
+             least_text(b->least, now), whole);
+  else if (b->again)
+    snprintf(buf, cap, "recomputes %d of %d launches: %s instead of %s, about +%.2g%% time",
+             b->again, b->launches, now, whole, 100 * b->share);
+  else
+    snprintf(buf, cap, "fits without recomputation: %s", whole);
+  return buf;
+}
+
+const ct_budget_t *ct_trainer_budget(const ct_trainer_t *t)
+{
+  return &t->budget;
+}
