@@ -147,9 +147,10 @@ struct ct_op {
 
 /** One kind of op. Semantics as in ct_op_ops_t; op.c checks passes, allocates and frees. */
 struct gpu__kind {
-  size_t size; /**< size of the kind's own struct, which is allocated zeroed with the header
+  size_t size;  /**< size of the kind's own struct, which is allocated zeroed with the header
                   filled */
-  int reduced; /**< 1: x and y may both be CT_BF16 or CT_F16 */
+  int reduced;  /**< 1: x and y may both be CT_BF16 or CT_F16 */
+  unsigned low; /**< ct_op_info_t.reads_reduced of such an op */
   /* Rejects what the backend cannot do; the descriptor is valid, but layouts may not be supported;
    * NULL: accepts all */
   int (*supports)(ct_dev_t *dev, const ct_op_desc_t *d, char why[128]);

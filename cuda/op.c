@@ -151,6 +151,7 @@ static int op_prepare(ct_dev_t *dev, const ct_op_desc_t *d, const ct_op_t *like,
   memcpy(&op->desc, d, sizeof *d);
   *info = ct_op_info_of(d, "kernel");
   op->desc.y.layout = info->y_layout;
+  info->reads_reduced = is_reduced(d->x.dtype) ? k->low : 0;
   if (k->prepare) CT_TRY(k->prepare(op, info));
   op->desc.y.layout = info->y_layout;
   memcpy(op->param_bytes, info->param_bytes, sizeof op->param_bytes);

@@ -132,6 +132,7 @@ static int conv_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 
 const gpu__kind_t gpu__kind_conv = {.size = sizeof(conv_t),
                                     .reduced = 1,
+                                    .low = 3,
                                     .nhwc = 1,
                                     .supports = conv_supports,
                                     .prepare = conv_prepare,

@@ -79,6 +79,7 @@ static void convt_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_convt = {.size = sizeof(convt_t),
                                      .reduced = 1,
+                                     .low = 3,
                                      .nhwc = 1,
                                      .prepare = convt_prepare,
                                      .run = convt_run,

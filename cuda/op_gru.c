@@ -191,6 +191,7 @@ static void gru_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_gru = {.size = sizeof(gru_op_t),
                                    .reduced = 1,
+                                   .low = 3,
                                    .nhwc = -1,
                                    .prepare = gru_prepare,
                                    .run = gru_run,

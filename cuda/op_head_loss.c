@@ -185,6 +185,7 @@ static void head_loss_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_head_loss = {.size = sizeof(head_loss_t),
                                          .reduced = 1,
+                                         .low = 1,
                                          .nhwc = -1,
                                          .supports = head_loss_supports,
                                          .prepare = head_loss_prepare,

@@ -80,6 +80,7 @@ static void linear_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_linear = {.size = sizeof(linear_op_t),
                                       .reduced = 1,
+                                      .low = 3,
                                       .nhwc = -1,
                                       .prepare = linear_prepare,
                                       .run = linear_run,

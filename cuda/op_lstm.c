@@ -358,6 +358,7 @@ static void lstm_clear(ct_op_t *op)
 
 const gpu__kind_t gpu__kind_lstm = {.size = sizeof(lstm_op_t),
                                     .reduced = 1,
+                                    .low = 3,
                                     .nhwc = -1,
                                     .prepare = lstm_prepare,
                                     .run = lstm_run,

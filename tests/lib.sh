@@ -64,6 +64,12 @@ killed() {
   }
 }
 
+# pick WORDS...: one of them, by $RANDOM, in $picked.
+pick() {
+  shift $((RANDOM % $#))
+  picked=$1
+}
+
 # metric EVENT FIELD [FILE]: prints a field of all lines of an event in metrics.jsonl.
 metric() {
   sed -n "s/^{\"event\": *\"$1\".*\"$2\": *\"\{0,1\}\([^,}\"]*\).*/\1/p" \

@@ -13,6 +13,7 @@ shell_tests = \
   %D%/cli/best.test %D%/cli/quantize.test \
   %D%/cli/augment.test %D%/cli/batchnorm.test %D%/cli/brackets.test \
   %D%/cli/bench_comm.test \
+  %D%/cli/budgets.test \
   %D%/cli/compose.test %D%/cli/config.test \
   %D%/cli/convert.test \
   %D%/cli/docs.test \
@@ -440,6 +441,7 @@ launched_tests = \
   %D%/python/read_batches \
   %D%/python/token_records \
   %D%/python/weights_logits \
+  %D%/tools/peak \
   %D%/tools/same_ckpt
 
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws

@@ -241,7 +241,7 @@ CT_D chunk_t chunk_at(const gpu__range_t &all, int64_t chunk)
     const ct_segment_t s = all.segment[segment_of(all, chunk)];
     chunk -= s.chunk - all.segment->chunk;
     c.r.count = s.count;
-    c.r.w += s.first;
+    c.r.w += s.weight;
     c.r.g += s.first;
     if (all.reduced) c.r.reduced = (uint16_t *)all.reduced + s.first;
     if (all.norms) c.r.norms += 2 * s.norms;
@@ -358,7 +358,7 @@ CT_KERNEL void norms_of_chunks(gpu__range_t r, plan_t plan, double (*piece)[2])
 /* Sums the chunks of each parameter, one parameter per block. */
 CT_KERNEL void norms_of_segments(gpu__range_t r, const double (*piece)[2])
 {
-  const ct_segment_t one = {0, 0, r.count, 0, 0}, *segment = r.segment ? r.segment : &one;
+  const ct_segment_t one = {0, 0, r.count, 0, 0, 0}, *segment = r.segment ? r.segment : &one;
   for (int s = (int)blockIdx.x; s < (r.segment ? r.segments : 1); s += (int)gridDim.x) {
     double sum[2] = {};
     int64_t first = segment[s].chunk - segment->chunk;

@@ -41,11 +41,11 @@ int64_t gpu__nccl_slice(int64_t n, int ranks)
   return n / ranks / UNIT * UNIT;
 }
 
-static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+static void slice(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
 {
   int64_t step = gpu__nccl_slice(n, c->t->size);
-  *from = c->t->rank * step;
-  *to = c->t->rank == c->t->size - 1 ? n : *from + step;
+  *from = rank * step;
+  *to = rank == c->t->size - 1 ? n : *from + step;
 }
 
 void gpu__nccl_count(ct_comm_t *c, int64_t bytes, int share, int ranks)
@@ -131,10 +131,11 @@ static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
 {
   int rc = CT_OK;
   int64_t from = 0, to = n;
-  char *bf16 = bf16_of(c, buf, n), *p = bf16 ? bf16 : (char *)buf;
+  char *bf16 = how < CT_GATHER ? bf16_of(c, buf, n) : NULL, *p = bf16 ? bf16 : (char *)buf;
   ncclDataType_t type = bf16 ? ncclBfloat16 : ncclFloat32;
   size_t size = ct_dtype_size(bf16 ? CT_BF16 : CT_F32);
   if (n == 0) return CT_OK;
+  if (how >= CT_GATHER) return gpu__nccl_gather_slices(c, buf, n, how);
   if (c->tree.p) return sum_tree(c, buf, n);
   if (bf16) GPU_TRY(gpu__cast(CT_F32, CT_BF16, n, buf, bf16, c->stream));
   if (how == CT_REDUCE_SLICE)
@@ -143,7 +144,7 @@ static int sum(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
     CT_TRY(gpu__nccl_done(c, c->nccl,
                           ncclAllReduce(p, p, (size_t)n, type, ncclSum, c->nccl, c->stream),
                           "ncclAllReduce", n * (int64_t)size));
-  if (how == CT_REDUCE_SLICE) slice(c, n, &from, &to);
+  if (how == CT_REDUCE_SLICE) slice(c, c->t->rank, n, &from, &to);
   if (bf16 && from < to)
     GPU_TRY(
         gpu__cast(CT_BF16, CT_F32, to - from, bf16 + (size_t)from * size, buf + from, c->stream));
@@ -179,7 +180,8 @@ out:
 static void count_reduction(ct_comm_t *c, float *buf, int64_t n, ct_reduce_t how)
 {
   int ranks = c->t->size;
-  int64_t bytes = n * (int64_t)ct_dtype_size(bf16_of(c, buf, n) ? CT_BF16 : CT_F32);
+  int half = how == CT_GATHER_HALF || (how < CT_GATHER && bf16_of(c, buf, n));
+  int64_t bytes = n * (int64_t)ct_dtype_size(half ? CT_BF16 : CT_F32);
   gpu__nccl_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
 }
 
@@ -450,6 +452,7 @@ out:
 const ct_comm_ops_t gpu__comm_nccl = {.size = sizeof(ct_comm_ops_t),
                                       .name = "nccl",
                                       .repeatable = 1,
+                                      .gathers_ahead = 1,
                                       .open = open_comm,
                                       .alloc = alloc,
                                       .reduce = nccl_reduce,

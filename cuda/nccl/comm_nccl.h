@@ -124,6 +124,9 @@ void gpu__nccl_measure(ct_comm_t *c, int of);
 void gpu__nccl_waited(ct_comm_t *c, int of, double *transfers, double *groups);
 void gpu__nccl_waits_free(ct_comm_t *c);
 
+/** Hot. Enqueues a gather on the communicator's stream. */
+int gpu__nccl_gather_slices(ct_comm_t *c, void *buf, int64_t n, ct_reduce_t how);
+
 /* Entries of ct_comm_ops_t, see ct_comm.h. */
 int gpu__nccl_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
 int gpu__nccl_bcast(ct_comm_t *c, ct_queue_t *q, void *buf, size_t bytes, int root);

@@ -11,20 +11,22 @@ typedef struct gather {
   int64_t n, wait;
 } gather_t;
 
-static int gather_slices(ct_comm_t *c, float *buf, int64_t n)
+int gpu__nccl_gather_slices(ct_comm_t *c, void *buf, int64_t n, ct_reduce_t how)
 {
   int ranks = c->t->size;
+  ncclDataType_t type = how == CT_GATHER ? ncclFloat32 : ncclBfloat16;
+  size_t size = how == CT_GATHER ? 4 : 2;
   int64_t step = gpu__nccl_slice(n, ranks);
-  float *rest = buf + ranks * step;
+  char *mine = (char *)buf + (size_t)(c->t->rank * step) * size;
+  char *rest = (char *)buf + (size_t)(ranks * step) * size;
   size_t left = (size_t)(n - ranks * step);
+  if (ranks == 1) return CT_OK;
   ncclResult_t r = ncclGroupStart();
   if (r != ncclSuccess) return gpu__nccl_done(c, c->nccl, r, "ncclGroupStart", 0);
-  if (step)
-    r = ncclAllGather(buf + c->t->rank * step, buf, (size_t)step, ncclFloat32, c->nccl, c->stream);
+  if (step) r = ncclAllGather(mine, buf, (size_t)step, type, c->nccl, c->stream);
   if (gpu__nccl_is_fine(r) && left)
-    r = ncclBroadcast(rest, rest, left, ncclFloat32, ranks - 1, c->nccl, c->stream);
-  return gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclAllGather",
-                        n * (int64_t)sizeof *buf);
+    r = ncclBroadcast(rest, rest, left, type, ranks - 1, c->nccl, c->stream);
+  return gpu__nccl_done(c, c->nccl, gpu__nccl_end_group(r), "ncclAllGather", n * (int64_t)size);
 }
 
 /* Enqueues a gather on the communicator's stream, after earlier transfers. */
@@ -35,7 +37,7 @@ static int gather_launch(void *arg, cudaStream_t s)
   ct_comm_t *c = w->c;
   CT_TRY(gpu__nccl_alive(c));
   CT_TRY(gpu__nccl_fork(c, s, c->gather_fork));
-  CT_TRY(gather_slices(c, w->buf, w->n));
+  CT_TRY(gpu__nccl_gather_slices(c, w->buf, w->n, CT_GATHER));
   GPU_TRY(cudaEventRecord(c->gather_done, c->stream));
   CT_TRY(gpu__nccl_wait(c, (int)w->wait, s, c->gather_done));
 out:

@@ -95,16 +95,17 @@ typedef struct ct_op_info {
   /** bytes of w[i] in the op's own layout, float32; gradients and optimizer states have the same
    * size; 0: the op does not have parameter i */
   size_t param_bytes[CT_OP_PARAMS];
-  uint64_t param_layout; /**< hash of the parameter layouts; equal on all ranks */
-  int bwd_uses;          /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
-  int takes_dy2;         /**< 1: backward can add dy2 to dy */
-  int adds_dx;           /**< 1: backward can add dx_add to dx */
-  int adds_dw;           /**< 1: backward can add to the gradients of the parameters */
-  int inplace_fwd;       /**< 1: y may share x's memory (if x is not needed later) */
-  int inplace_second;    /**< 1: y may share x2's memory, and this is the preferred memory for y */
-  int inplace_bwd;       /**< 1: dx may share dy's memory */
-  const char *varies;    /**< why two runs may give other bits; NULL: they give the same */
-  const char *algorithm; /**< "winograd", "direct", "by hand"; valid as long as the op */
+  uint64_t param_layout;  /**< hash of the parameter layouts; equal on all ranks */
+  unsigned reads_reduced; /**< bits 1 << i: run() reads parameter i from w_reduced[i] alone */
+  int bwd_uses;           /**< CT_USES_X | CT_USES_Y: the tensors to keep until the backward pass */
+  int takes_dy2;          /**< 1: backward can add dy2 to dy */
+  int adds_dx;            /**< 1: backward can add dx_add to dx */
+  int adds_dw;            /**< 1: backward can add to the gradients of the parameters */
+  int inplace_fwd;        /**< 1: y may share x's memory (if x is not needed later) */
+  int inplace_second;     /**< 1: y may share x2's memory, and this is the preferred memory for y */
+  int inplace_bwd;        /**< 1: dx may share dy's memory */
+  const char *varies;     /**< why two runs may give other bits; NULL: they give the same */
+  const char *algorithm;  /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
 
 /** Pure.  The initial info that `prepare` completes: y in the layout of x (REORDER: in the
@@ -145,11 +146,12 @@ typedef struct ct_grad_ctl {
 
 /** A parameter, or a slice of one, among the arrays of MEASURE and UPDATE. */
 typedef struct ct_segment {
-  int64_t first; /**< its first element in w, dy and y */
+  int64_t first; /**< its first element in dy and y */
   int64_t state; /**< its first element in the states */
   int64_t count;
-  int norms; /**< index of its pair of sums in `norms` */
-  int chunk; /**< number of chunks of CT_SEGMENT_CHUNK elements in the segments before it */
+  int norms;      /**< index of its pair of sums in `norms` */
+  int chunk;      /**< number of chunks of CT_SEGMENT_CHUNK elements in the segments before it */
+  int64_t weight; /**< its first element in w */
 } ct_segment_t;
 
 /** Elements that a parallel device processes as a unit. */

@@ -73,7 +73,7 @@ CT_INLINE ct_op_args_t ct_segment_args(const ct_op_args_t *a, int i)
   if (!s) return one;
   one.segment = NULL;
   one.count = s->count;
-  one.w[0] = (float *)a->w[0] + s->first;
+  one.w[0] = (float *)a->w[0] + s->weight;
   one.dy = (const float *)a->dy + s->first;
   if (a->y) one.y = (uint16_t *)a->y + s->first;
   if (a->norms) one.norms = a->norms + 2 * s->norms;

@@ -109,7 +109,7 @@ static int comm_fill(const algorithm_t *w, ct_comm_call_t call, int64_t n)
 {
   int gathers = call == CT_COMM_ALL_GATHER;
   int64_t from = 0, to = n;
-  if (gathers) w->ops->slice(w->comm, n, &from, &to);
+  if (gathers) w->ops->slice(w->comm, w->t->rank, n, &from, &to);
   for (int64_t i = 0; i < n; i++)
     w->host[i] = i >= from && i < to ? summand(i, gathers ? 0 : w->t->rank) : -1;
   return copy(w, w->buf, w->host, n);
@@ -120,7 +120,7 @@ static int count_wrong(const algorithm_t *w, ct_comm_call_t call, int64_t n, int
 {
   int rc = CT_OK;
   int64_t from = 0, to = n;
-  if (call == CT_COMM_REDUCE_SCATTER) w->ops->slice(w->comm, n, &from, &to);
+  if (call == CT_COMM_REDUCE_SCATTER) w->ops->slice(w->comm, w->t->rank, n, &from, &to);
   CT_TRY(copy(w, w->host, w->buf + from, to - from));
   for (int64_t i = from; i < to; i++) {
     float want = summand(i, 0);

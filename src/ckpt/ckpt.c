@@ -27,20 +27,6 @@
 #include "host/ct_thread.h"
 #include "ckpt/disk_space.h"
 
-const ct_opt_t ct_ckpt_rows[] = {
-    CT_OPT_INT(ct_ckpt_opts_t, every_epochs, "1", 0, 1e18,
-               "epochs between checkpoints; 0: only at the end of the run, or only the best ones "
-               "if best is set"),
-    CT_OPT_INT(ct_ckpt_opts_t, every_steps, "0", 0, 1e18, "steps between checkpoints; 0: none"),
-    CT_OPT_INT(ct_ckpt_opts_t, keep, "3", 0, 1e18, "number of newest checkpoints to keep; 0: all"),
-    CT_OPT_CHOICE(ct_ckpt_opts_t, best, "off", "off|" CT_SCORE_KINDS,
-                  "also keep the best checkpoint by this metric; one is written after each "
-                  "evaluation that is better than all before"),
-    CT_OPT_CHOICE(ct_ckpt_opts_t, on_error, "stop", "stop|continue",
-                  "if a checkpoint cannot be written: stop ends the run; continue warns and "
-                  "retries when the next one is due, but the run's last one must succeed"),
-    CT_OPT_END};
-
 enum { NAME_CAP = sizeof((ct_ckpt_done_t *)0)->name };
 
 struct ct_ckpt {
@@ -55,7 +41,9 @@ struct ct_ckpt {
   ct_ckpt_text_t *text;
   int64_t item_cap, text_cap;
   int items, texts;
-  double begun; /**< ct_clock() */
+  int passed;        /**< 1: the items were put one by one, and are in the store */
+  ct_store_t *store; /**< owned; the file that items are put into; NULL: none, or it failed */
+  double begun;      /**< ct_clock() */
   ct_ckpt_done_t done;
   pthread_t thread;
   int started;         /**< 1: the thread must be joined */
@@ -202,17 +190,34 @@ out:
   return rc;
 }
 
-static int write_store(const ct_ckpt_t *c, const char *path)
+static int create_store(ct_ckpt_t *c, const char *path)
+{
+  int rc = CT_OK;
+  CT_TRY(prepare_dir(c, path));
+  CT_TRY(c->ops->create(path, &c->store));
+out:
+  return rc;
+}
+
+static int put_item(const ct_ckpt_t *c, const ct_ckpt_item_t *item)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_fault("ckpt.write"));
+  ct_heartbeat_progress(); /* a run that waits for this write does not count as hanging */
+  CT_TRY(c->ops->put(c->store, item->name, &item->shape, item->data));
+out:
+  return rc;
+}
+
+static int write_store(ct_ckpt_t *c, const char *path)
 {
   int rc = CT_OK;
   ct_store_t *s = NULL;
-  CT_TRY(prepare_dir(c, path));
-  CT_TRY(c->ops->create(path, &s));
-  for (int i = 0; i < c->items; i++) {
-    CT_TRY(ct_fault("ckpt.write"));
-    ct_heartbeat_progress(); /* a run that waits for this write does not count as hanging */
-    CT_TRY(c->ops->put(s, c->item[i].name, &c->item[i].shape, c->item[i].data));
-  }
+  if (!c->passed) CT_TRY(create_store(c, path));
+  for (int i = 0; i < c->items && !c->passed; i++)
+    CT_TRY(put_item(c, &c->item[i]));
+  s = c->store;
+  c->store = NULL;
   for (int i = 0; i < c->texts; i++)
     CT_TRY(c->ops->put_text(s, c->text[i].name, c->text[i].text));
   ct_store_t *whole = s;
@@ -220,6 +225,8 @@ static int write_store(const ct_ckpt_t *c, const char *path)
   CT_TRY(c->ops->commit(whole));
 out:
   c->ops->discard(s);
+  c->ops->discard(c->store);
+  c->store = NULL;
   return rc;
 }
 
@@ -289,7 +296,7 @@ static int write_all(ct_ckpt_t *c)
   char path[CT_PATH_MAX];
   CT_TRY(ct_path_join(path, sizeof path, c->dir, c->done.name));
   rc = write_files(c, path);
-  if (rc != CT_OK && !ct_file_exists(c->dir))
+  if (rc != CT_OK && !c->passed && !ct_file_exists(c->dir))
     rc = write_files(c, path); /* the directory was removed meanwhile: retry */
   CT_TRY(rc);
   CT_TRY(remove_old(c));
@@ -310,14 +317,16 @@ static int explained(const ct_ckpt_t *c, int rc)
 static void *writer(void *arg)
 {
   ct_ckpt_t *c = arg;
-  c->rc = explained(c, write_all(c));
-  c->err = *ct_err_last(); /* errors are recorded per thread */
+  if (c->rc == CT_OK) c->rc = explained(c, write_all(c));
+  if (c->rc != CT_OK && ct_err_last()->code == c->rc)
+    c->err = *ct_err_last(); /* errors are recorded per thread */
   atomic_store(&c->finished, 1);
   return NULL;
 }
 
-int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
-                 const ct_ckpt_text_t *text, int texts)
+/* Notes what is to be written. */
+static int describe(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
+                    const ct_ckpt_text_t *text, int texts)
 {
   int rc = CT_OK;
   if (c->started) CT_FAIL(CT_ERR_ARG, "a checkpoint was begun before the last one was waited for");
@@ -331,11 +340,64 @@ int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int ite
   c->done = (ct_ckpt_done_t){.step = step, .best = c->mark_best};
   c->mark_best = 0;
   make_name(c->done.name, c->ops, step);
+  c->rc = CT_OK;
+  c->passed = 0;
+out:
+  return rc;
+}
+
+int ct_ckpt_end(ct_ckpt_t *c)
+{
+  int rc = CT_OK;
   atomic_store(&c->finished, 0);
   CT_TRY(ct_thread_start(&c->thread, 0, writer, c, "to write a checkpoint"));
   c->started = 1;
 out:
   return rc;
+}
+
+int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
+                 const ct_ckpt_text_t *text, int texts)
+{
+  int rc = CT_OK;
+  CT_TRY(describe(c, step, item, items, text, texts));
+  CT_TRY(ct_ckpt_end(c));
+out:
+  return rc;
+}
+
+/* Records the first failure of a checkpoint that is passed item by item. */
+static void ckpt_note(ct_ckpt_t *c, int rc)
+{
+  if (rc == CT_OK || c->rc != CT_OK) return;
+  c->rc = explained(c, rc);
+  c->err = *ct_err_last();
+  c->ops->discard(c->store);
+  c->store = NULL;
+}
+
+int ct_ckpt_begin(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
+                  const ct_ckpt_text_t *text, int texts)
+{
+  int rc = CT_OK;
+  char path[CT_PATH_MAX];
+  CT_TRY(describe(c, step, item, items, text, texts));
+  CT_TRY(ct_path_join(path, sizeof path, c->dir, c->done.name));
+  c->passed = 1;
+  ckpt_note(c, create_store(c, path));
+out:
+  return rc;
+}
+
+void ct_ckpt_put(ct_ckpt_t *c, const ct_ckpt_item_t *item)
+{
+  if (c->rc == CT_OK) ckpt_note(c, put_item(c, item));
+}
+
+void ct_ckpt_cancel(ct_ckpt_t *c)
+{
+  c->ops->discard(c->store);
+  c->store = NULL;
 }
 
 void ct_ckpt_mark_best(ct_ckpt_t *c)
@@ -365,6 +427,7 @@ void ct_ckpt_close(ct_ckpt_t *c)
 {
   if (!c) return;
   ct_ckpt_wait(c, NULL);
+  ct_ckpt_cancel(c);
   ct_mem_free(c->item);
   ct_mem_free(c->text);
   ct_mem_free(c);

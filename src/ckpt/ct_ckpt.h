@@ -58,8 +58,18 @@ int ct_ckpt_open(const char *dir, const ct_store_ops_t *ops, int64_t keep, ct_ck
  * failure all earlier checkpoints remain, and the partial file is removed. */
 int ct_ckpt_save(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
                  const ct_ckpt_text_t *text, int texts);
-/** Marks the next ct_ckpt_save() as the best model so far: once it is durable, `best` names it, and
- * it is kept, whatever \a keep is, until `best` names another one. */
+/** Starts to write a checkpoint whose arrays nobody has in memory together: item[] has their names
+ * and shapes; ct_ckpt_put() then writes each of them, in this order, and ct_ckpt_end() makes the
+ * file durable in a background thread. A failure to write is returned by ct_ckpt_wait(), as that of
+ * ct_ckpt_save(); a directory that is removed meanwhile is one. */
+int ct_ckpt_begin(ct_ckpt_t *c, int64_t step, const ct_ckpt_item_t *item, int items,
+                  const ct_ckpt_text_t *text, int texts);
+void ct_ckpt_put(ct_ckpt_t *c, const ct_ckpt_item_t *item);
+int ct_ckpt_end(ct_ckpt_t *c);
+/** Removes the file of ct_ckpt_begin() instead of ct_ckpt_end(). */
+void ct_ckpt_cancel(ct_ckpt_t *c);
+/** Marks the next ct_ckpt_save() or ct_ckpt_begin() as the best model so far: once it is durable,
+ * `best` names it, and it is kept, whatever \a keep is, until `best` names another one. */
 void ct_ckpt_mark_best(ct_ckpt_t *c);
 /** Waits for the write in progress and returns its result; CT_OK if nothing is being written. The
  * text of a CT_ERR_IO states the bytes needed, the bytes free and what to do. *done (may be NULL):

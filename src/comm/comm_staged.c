@@ -141,10 +141,15 @@ out:
 
 /* ---- transfers ---- */
 
+static size_t bytes_of(const transfer_t *x, int64_t n)
+{
+  return (size_t)n * (x->how == CT_GATHER_HALF ? 2 : sizeof *x->buf);
+}
+
 /* Chooses a transfer's host buffer. Without memory the run ends: other ranks wait for it. */
 static void find_host(ct_comm_t *c, transfer_t *x)
 {
-  size_t bytes = (size_t)x->n * sizeof *x->buf;
+  size_t bytes = bytes_of(x, x->n);
   x->spare = NONE;
   x->host = (float *)find_twin(c, x->buf, bytes);
   if (x->host) return;
@@ -197,6 +202,7 @@ static int staged_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n,
                          int *ticket)
 {
   int rc = CT_OK;
+  int64_t from = 0, to = n;
   *ticket = c->unused;
   if (c->unused == NONE)
     CT_FAIL(CT_ERR_ARG, "more than %d transfers are open at once", CT_COMM_TICKETS);
@@ -209,7 +215,10 @@ static int staged_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n,
   find_host(c, x);
   /* continue on errors: the other ranks wait for this transfer */
   if (after) rc = c->be->queue->after(c->down, after);
-  if (n) rc = first_of(rc, c->be->mem->copy(c->down, x->host, buf, (size_t)n * sizeof *buf));
+  if (how >= CT_GATHER) mpi->slice(c->inner, c->t->rank, n, &from, &to);
+  size_t at = bytes_of(x, from), bytes = bytes_of(x, to) - at;
+  if (bytes)
+    rc = first_of(rc, c->be->mem->copy(c->down, (char *)x->host + at, (char *)buf + at, bytes));
   int marked = c->be->queue->mark(c->down, &x->copied);
   x->marked = marked == CT_OK;
   rc = first_of(rc, marked);
@@ -245,9 +254,10 @@ static int copy_back(ct_comm_t *c, const transfer_t *x, ct_queue_t *q)
 {
   int rc = CT_OK;
   int64_t from = 0, to = x->n;
-  if (x->how == CT_REDUCE_SLICE) mpi->slice(c->inner, x->n, &from, &to);
+  if (x->how == CT_REDUCE_SLICE) mpi->slice(c->inner, c->t->rank, x->n, &from, &to);
   if (from == to) return CT_OK;
-  CT_TRY(c->be->mem->copy(q, x->buf + from, x->host + from, (size_t)(to - from) * sizeof *x->buf));
+  size_t at = bytes_of(x, from), bytes = bytes_of(x, to) - at;
+  CT_TRY(c->be->mem->copy(q, (char *)x->buf + at, (char *)x->host + at, bytes));
   CT_TRY(c->be->queue->mark(q, &c->back));
   CT_TRY(c->be->queue->after(c->down, c->back));
 out:
@@ -270,9 +280,9 @@ out:
   return rc;
 }
 
-static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+static void slice(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
 {
-  mpi->slice(c->inner, n, from, to);
+  mpi->slice(c->inner, rank, n, from, to);
 }
 
 /* ---- blocking calls ---- */
@@ -287,21 +297,11 @@ static int settle(ct_comm_t *c, ct_queue_t *q)
 
 static int staged_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
 {
-  int rc = CT_OK, spare = NONE;
-  int64_t from, to;
-  size_t bytes = (size_t)n * sizeof *buf;
+  int rc = CT_OK, ticket;
   CT_TRY(settle(c, q));
-  float *p = (float *)find_twin(c, buf, bytes);
-  if (!p) {
-    CT_TRY_ALL(c->t, take_spare(c, bytes ? bytes : 1, &spare));
-    p = c->spare[spare].host;
-  }
-  mpi->slice(c->inner, n, &from, &to);
-  CT_TRY_ALL(c->t, copy_now(c, q, p + from, buf + from, (size_t)(to - from) * sizeof *buf));
-  CT_TRY(mpi->gather(c->inner, NULL, p, n));
-  CT_TRY_ALL(c->t, copy_now(c, q, buf, p, bytes));
+  rc = staged_reduce(c, NULL, buf, n, CT_GATHER, &ticket);
+  rc = first_of(rc, staged_end(c, ticket, q));
 out:
-  if (spare != NONE) c->spare[spare].taken = 0;
   return rc;
 }
 

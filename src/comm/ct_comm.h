@@ -28,25 +28,30 @@ typedef struct ct_comm_opts {
   int flat;
 } ct_comm_opts_t;
 
-/** Which ranks receive the result of a reduction. */
+/** What a transfer does with the buffers of the ranks. */
 typedef enum {
-  CT_REDUCE_ALL,  /**< all ranks get all of it (all-reduce) */
-  CT_REDUCE_SLICE /**< each rank gets its slice, the rest of buf is undefined (reduce-scatter) */
+  CT_REDUCE_ALL,   /**< sums them; all ranks get all of the sum (all-reduce) */
+  CT_REDUCE_SLICE, /**< each rank gets its slice of the sum, the rest of buf is undefined
+                      (reduce-scatter) */
+  CT_GATHER,       /**< copies each rank's slice to all ranks (all-gather) */
+  CT_GATHER_HALF   /**< the same, with n elements of 2 bytes */
 } ct_reduce_t;
 
 typedef struct ct_comm_ops {
   size_t size;
-  const char *name; /* "mpi", "nccl", "staged" */
-  int repeatable;   /* 1: reduce(), end(), gather() and group_sum() may be part of a step that is
+  const char *name;  /* "mpi", "nccl", "staged" */
+  int repeatable;    /* 1: reduce(), end(), gather() and group_sum() may be part of a step that is
                        replayed as a CUDA graph */
+  int gathers_ahead; /* 1: an open gather takes no memory, so that many may be open */
   /* Collective. Borrows the first three arguments. *out is owned by the caller. */
   int (*open)(const ct_topo_t *t, const ct_backend_t *be, ct_dev_t *dev, const ct_comm_opts_t *o,
               ct_comm_t **out);
   /* Collective. Zeroed, 64-byte aligned device memory that this communicator reduces fastest (a
    * shared window, registered memory); used for the gradient arena. Freed by close(). */
   int (*alloc)(ct_comm_t *c, size_t bytes, void **out);
-  /* Collective, Hot. Starts the in-place sum of n floats over all ranks once the event \a after has
-   * completed (it follows the launches that fill buf; NULL: buf is ready). The order of summation
+  /* Collective, Hot. Starts the in-place sum of n floats over all ranks, or a gather, once the
+   * event \a after has completed (it follows the launches that fill buf; NULL: buf is ready). The
+   * order of summation
    * is fixed: the result is bit-identical in every run with the same ranks and nodes, and on every
    * rank (see also `fixed_order`). Do not touch buf until end(). Either all ranks pass memory of
    * alloc() at the same offset, or none does. If the event carries an error, the transfer still
@@ -55,9 +60,10 @@ typedef struct ct_comm_ops {
    * node; across nodes it costs the same as CT_REDUCE_ALL. */
   int (*reduce)(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
                 int *ticket);
-  /* Local, pure. This rank's slice [*from, *to) of a buffer of n floats; a multiple of 16 floats
-   * except for the last slice. The slices of all ranks are disjoint and cover the buffer. */
-  void (*slice)(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to);
+  /* Local, pure. The slice [*from, *to) of a rank in a buffer of n elements; a multiple of 16
+   * elements except for the last slice. The slices of all ranks are disjoint and cover the
+   * buffer. */
+  void (*slice)(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to);
   /* Collective, Hot. All-gather: each rank's slice of buf is copied to all ranks. Ordered after
    * earlier and before later launches of q; complete once q is. An error may be returned on this
    * rank alone; it must then take part in the following calls. */

@@ -20,6 +20,7 @@ libctrain_a_SOURCES += \
   %D%/host/comm_mpi.h \
   %D%/host/exchange.c \
   %D%/host/exchange.h \
+  %D%/host/gather.c \
   %D%/host/group.c \
   %D%/host/rows.c \
   %D%/host/transfers.c \

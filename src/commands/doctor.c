@@ -189,13 +189,14 @@ static int describe_memory(ct_setup_t *s, ct_data_facts_t *d)
   ct_setup_measure(s);
   CT_TRY(ct_setup_choose(s, &m.budget));
   CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
-  size_t whole = m.bytes[CT_MEMORY_WHOLE_STATES];
+  int states;
+  (void)ct_optim_rule(&s->cfg.optim, &states);
   d->rank_bytes = ct_memory_total(&m);
   if (m.budget.bytes) ct_budget_text(&m.budget, d->budget, sizeof d->budget);
   d->least_bytes = m.budget.met ? 0 : m.budget.least;
   d->gradient_bytes = m.bytes[CT_MEMORY_GRADIENTS];
-  d->checkpoint_bytes = m.bytes[CT_MEMORY_WEIGHTS] + m.bytes[CT_MEMORY_BUFFERS] +
-                        (whole ? whole : m.bytes[CT_MEMORY_STATES]);
+  d->checkpoint_bytes = (size_t)ct_graph_count(s->graph) * sizeof(float) +
+                        (size_t)states * m.bytes[CT_MEMORY_GRADIENTS];
 out:
   return rc;
 }

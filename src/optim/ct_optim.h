@@ -33,10 +33,13 @@ typedef struct ct_optim_opts {
   double momentum_decay;            /**< nadam */
   double lr_decay;                  /**< adagrad */
   double initial_accumulator_value; /**< adagrad */
+  int place;                        /**< device|host: where the states are */
   int no_decay_bias_norm;           /**< biases and normalisation layers get no weight decay */
   ct_yaml_t *groups;                /**< list of {match, lr, weight_decay, momentum}, or NULL */
 } ct_optim_opts_t;
 extern const ct_opt_t ct_optim_rows[];
+
+enum { CT_OPTIM_ON_DEVICE, CT_OPTIM_ON_HOST }; /* choices of optim.place */
 
 /** Checks combinations of options (Nesterov needs momentum and no dampening, as in
  * torch.optim.SGD), and that options which the optimizer does not have are at their defaults.

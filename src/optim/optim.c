@@ -102,6 +102,10 @@ const ct_opt_t ct_optim_rows[] = {
                   "adagrad: decay of the learning rate over the steps"),
     CT_OPT_DOUBLE(ct_optim_opts_t, initial_accumulator_value, "0", 0, 1e18,
                   "adagrad: sum of the squared gradients before the first step"),
+    CT_OPT_CHOICE(ct_optim_opts_t, place, "device", "device|host",
+                  "on a GPU, where the optimizer states are: device: in its memory; host: in host "
+                  "memory, where the CPU updates them and the weights, bucket by bucket while "
+                  "backward runs"),
     CT_OPT_BOOL(ct_optim_opts_t, no_decay_bias_norm, "false",
                 "biases and normalisation layers get no weight decay"),
     CT_OPT_NODE(
@@ -162,6 +166,17 @@ int ct_optim_check(const ct_optim_opts_t *o)
   if (o->beta1 >= 1 || o->beta2 >= 1)
     CT_FAIL(CT_ERR_USAGE, "optim.beta1 and optim.beta2 must be below 1, but are %g and %g",
             o->beta1, o->beta2);
+  int states, rule = ct_optim_rule(o, &states);
+  if (o->place == CT_OPTIM_ON_HOST &&
+      (rule == CT_RULE_MUON || ct_rule_needs_norms((ct_rule_t)rule)))
+    CT_FAIL(CT_ERR_USAGE,
+            "optim.place: host updates the states bucket by bucket, but optim.kind %s needs norms "
+            "or products of whole parameters: set it to device, or use parallel.zero to share the "
+            "states among the ranks",
+            ct_opt_word(ct_optim_rows, "kind", o->kind));
+  if (o->place == CT_OPTIM_ON_HOST && !states)
+    CT_FAIL(CT_ERR_USAGE, "optim.place: host, but without a momentum sgd has no states that could "
+                          "be in host memory: leave it out");
   if (o->ns_coefficients.n != 0 && o->ns_coefficients.n != 3)
     CT_FAIL(CT_ERR_USAGE, "optim.ns_coefficients must be three numbers, not %d",
             o->ns_coefficients.n);

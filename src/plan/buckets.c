@@ -46,8 +46,9 @@ int ct_buckets_make(const ct_plan_t *p, const ct_arena_map_t *m, size_t bucket_b
   for (int k = 0; k < m->trained; k++) {
     int last = k == m->trained - 1;
     size_t end = end_of(m, k);
-    /* the last possible bucket takes all that is left */
-    if (!last && (end - begin < bucket_bytes || n == cap - 1)) continue;
+    int border = end == m->low_bytes; /* no bucket has parameters of both kinds */
+    int full = n >= (end < m->low_bytes ? cap - 2 : cap - 1); /* the last takes all that is left */
+    if (!last && !border && (end - begin < bucket_bytes || full)) continue;
     bucket[n].offset = begin;
     bucket[n].bytes = end - begin;
     bucket[n].after = finished_by(p, m->order[k]);

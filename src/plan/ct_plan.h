@@ -89,15 +89,19 @@ typedef struct ct_late_rows {
 
 /** Layout of all parameters in the arenas; made from the first plan of a model, identical on all
  * ranks.  Trained parameters come in the order in which backward completes their gradients, each
- * aligned to 64 bytes.  Then come the frozen parameters of partly trained layers (backward writes
- * their gradients, which are ignored), then the other frozen parameters. */
+ * aligned to 64 bytes; with ct_plan_opts_t.slices first those that are read in reduced precision
+ * alone, then those that an op reads in float32.  Then come the frozen parameters of partly trained
+ * layers (backward writes their gradients, which are ignored), then the other frozen parameters. */
 typedef struct ct_arena_map {
   int params;
-  size_t *offset;        /**< bytes; per graph parameter, in the weight arena or the buffer arena */
-  size_t *bytes;         /**< size without alignment padding */
-  int *order;            /**< trained parameters, sorted by offset */
-  int trained;           /**< number of trained parameters */
-  size_t weight_bytes;   /**< size of the weight arena */
+  size_t *offset;      /**< bytes; per graph parameter, in the weight arena or the buffer arena */
+  size_t *bytes;       /**< size without alignment padding */
+  int *order;          /**< trained parameters, sorted by offset */
+  int trained;         /**< number of trained parameters */
+  size_t weight_bytes; /**< size of all parameters but buffers */
+  size_t low_bytes;    /**< ct_plan_opts_t.slices: bytes of the trained parameters at the beginning
+                       that ops read in reduced precision alone; the others are whole in float32 on
+                       each rank */
   size_t gradient_bytes; /**< size of the gradient arena */
   size_t
       trained_bytes; /**< bytes of the trained parameters at the beginning of the arenas: this part
@@ -146,13 +150,15 @@ typedef struct ct_plan_opts {
   int64_t late_samples; /**< training: samples of all ranks; the rows of a shared table are late
                                 (ct_late_rows_t) if so many samples have at most as many indices as
                                 the table has rows.  0: never */
-  ct_loss_spec_t loss;  /**< the loss of the first output ... */
-  ct_heads_t heads;     /**< ... unless n > 0: the losses.  Training leaves
+  int slices; /**< 1: the float32 weights are divided among the ranks, where ops read a copy in
+                   reduced precision (ct_arena_map_t.low_bytes) */
+  ct_loss_spec_t loss; /**< the loss of the first output ... */
+  ct_heads_t heads;    /**< ... unless n > 0: the losses.  Training leaves
                             out layers that no loss needs, other plans compute all outputs */
-  int accumulates;      /**< training: 1: micro-batches after the first add to the gradients in the
+  int accumulates;     /**< training: 1: micro-batches after the first add to the gradients in the
                              arena (ct_bind_t.adds); CT_ACCUMULATE_EXACT: each adds its whole
                              gradient, so that a sum of sums is independent of who computes it */
-  int outputs_unread;   /**< 1: nobody reads the outputs: a linear layer before the only loss may be
+  int outputs_unread;  /**< 1: nobody reads the outputs: a linear layer before the only loss may be
                            fused with it.  Inference computes its outputs in any case */
   const ct_quant_t *quant; /**< scales and zero points for a folded graph; borrowed during
                                 ct_plan_make(); not for training.  NULL: no int8 */
@@ -197,8 +203,8 @@ typedef struct ct_plan {
   struct {
     ct_plan_launch_t *launch; /**< owned; NULL: no limit was ever set */
     int launches, values;
-    char *dropped;    /**< owned; per launch, 1: what it makes is dropped and made again */
-    char *least;      /**< owned; the same for again.least; NULL: not known yet */
+    int *dropped;     /**< owned; per launch, what becomes of it: see recompute.c */
+    int *least;       /**< owned; the same for again.least; NULL: not known yet */
   } unlimited;        /**< the plan without a limit */
   size_t state_bytes; /**< values that keep their contents; the same in all plans of a batch
                                    size and `cache` */
@@ -227,6 +233,8 @@ int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 int ct_arena_map_make(const ct_plan_t *p, ct_arena_map_t *out);
 /** Frees the contents; the struct may be all zero: nothing to free. */
 void ct_arena_map_clear(ct_arena_map_t *m);
+/** Local.  CT_ERR_UNSUP: an op of another plan reads a parameter in float32 that is in slices. */
+int ct_arena_map_check(const ct_arena_map_t *m, const ct_plan_t *p);
 
 /** Pure.  Cuts [0, trained_bytes) into buckets of at least \a bucket_bytes (the last may be
  * smaller), at parameter boundaries, into bucket[cap].  Returns the number of buckets: at least 1
@@ -255,8 +263,9 @@ typedef struct ct_head_bind {
 /** The memory of one run of a plan; all pointers are device memory unless noted. */
 typedef struct ct_bind {
   char *arena, *scratch;
-  char *state; /**< ct_plan_t.state_bytes, which only runs of the plans write */
-  char *weight, *gradient, *buffer; /**< gradient may be NULL in evaluation */
+  char *state;             /**< ct_plan_t.state_bytes, which only runs of the plans write */
+  char *weight;            /**< the float32 weights from ct_arena_map_t.low_bytes on */
+  char *gradient, *buffer; /**< gradient may be NULL in evaluation */
   const char
       *reduced; /**< the weights in reduced precision, at half the offsets of the float32 weights;
                      NULL if the backend does not use them */

@@ -6,6 +6,9 @@
  * dropped too are made before it; others live until then.  So a set of dropped launches determines
  * a plan, and the added time is the sum of the times of its launches.
  *
+ * What readers far apart need, such as a skip connection of a U-Net, can be made *twice*: the
+ * readers after a given launch of backward get a value of their own, made with all that it needs.
+ *
  * The set is chosen in two parts.  First, launches are dropped until the largest sum of values that
  * are alive at a time meets the limit: each time those that free the most bytes at that time per
  * modelled second, with all that they need.  Then launches are kept again, the most expensive
@@ -19,18 +22,25 @@
 
 #define ALIGN 64
 
+/* What becomes of a launch of forward.  A number above 0: it is dropped and made twice, for the
+ * readers up to this launch of the unlimited plan and for those after it. */
+enum { KEPT = 0, ONCE = -1 };
+
 typedef struct search {
   ct_plan_t *p;
   const ct_plan_launch_t *base; /* the unlimited plan */
   int n, values;
-  char *drop;        /* per launch; the set */
+  int *drop;         /* per launch; the set */
   char *can;         /* per launch: it can be dropped */
   char *banned;      /* per launch: dropping it has raised the peak */
   char *held;        /* per launch: it is kept, whatever it costs */
-  char *lowest;      /* per launch: the best set so far */
+  int *lowest;       /* per launch: the best set so far */
   char *mark;        /* per launch: to be dropped together */
   int *order;        /* of launches */
-  int *rerun;        /* per launch: it is made again in the current plan */
+  int *rerun;        /* per launch: how often it is made again in the current plan */
+  int *made;         /* per launch: the launch of the unlimited plan before which, last */
+  int eager;         /* 1: makes launches twice rather than keep others */
+  int now;           /* the launch of the unlimited plan that the current plan has come to */
   double *seconds;   /* per launch */
   int *maker;        /* per value: the launch that makes it, if it can be dropped; -1 */
   int *renewed;      /* per value: what replaces it in backward; -1: itself */
@@ -81,7 +91,8 @@ static void add_again(search_t *s, int m)
     *out[k] = p->values++;
   }
   w.again = 1;
-  s->rerun[m] = 1;
+  s->rerun[m]++;
+  s->made[m] = s->now;
   p->launch[p->launches++] = w;
 }
 
@@ -90,7 +101,8 @@ static int fetch(search_t *s, int v)
 {
   int m = v >= 0 && v < s->values ? s->maker[v] : -1;
   if (m < 0 || !s->drop[m]) return v;
-  if (!s->rerun[m]) add_again(s, m);
+  if (!s->rerun[m] || (s->drop[m] > 0 && s->made[m] <= s->drop[m] && s->now > s->drop[m]))
+    add_again(s, m);
   return s->renewed[v] >= 0 ? s->renewed[v] : v;
 }
 
@@ -104,6 +116,7 @@ static void build(search_t *s)
   memset(s->renewed, -1, (size_t)s->values * sizeof *s->renewed);
   for (int i = 0; i < s->n; i++) {
     ct_plan_launch_t w = s->base[i];
+    s->now = i;
     int *read[] = {&w.x, &w.x2, &w.x3, &w.y, &w.saved};
     for (size_t k = 0; k < sizeof read / sizeof *read && i > p->loss_launch; k++)
       *read[k] = fetch(s, *read[k]);
@@ -218,11 +231,11 @@ static void drop(search_t *s, int m)
   int64_t before = s->peak;
   consider(s, m);
   for (int i = 0; i < s->n; i++)
-    s->drop[i] |= s->mark[i];
+    if (s->mark[i]) s->drop[i] = ONCE;
   evaluate(s);
   if (s->peak <= before) return;
   for (int i = 0; i < s->n; i++)
-    if (s->mark[i]) s->drop[i] = 0;
+    if (s->mark[i]) s->drop[i] = KEPT;
   s->banned[m] = 1;
   evaluate(s);
 }
@@ -242,9 +255,10 @@ static int split(search_t *s)
   }
   for (int i = 0; i < s->n; i++) {
     if (!s->mark[i]) continue;
-    s->drop[i] = 0;
+    int now = s->drop[i];
+    s->drop[i] = KEPT;
     evaluate(s);
-    s->drop[i] = 1;
+    s->drop[i] = now;
     if (s->load[where] > least || (s->load[where] == least && (found < 0 || s->peak >= peak)))
       continue;
     least = s->load[where];
@@ -252,12 +266,64 @@ static int split(search_t *s)
     found = i;
   }
   if (found >= 0) {
-    s->drop[found] = 0;
+    s->drop[found] = KEPT;
     s->held[found] = 1;
     memset(s->banned, 0, (size_t)s->n);
   }
   evaluate(s);
   return found >= 0;
+}
+
+/* Marks launch \a m and all that is made again for it, and returns their time. */
+static double mark_twice(search_t *s, int m)
+{
+  const ct_plan_launch_t *w = &s->base[m];
+  const int in[] = {w->x, w->x2, w->x3};
+  double seconds = s->seconds[m];
+  s->mark[m] = 1;
+  for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
+    int made = in[k] < 0 ? -1 : s->maker[in[k]];
+    if (made >= 0 && s->drop[made] == ONCE && !s->mark[made]) seconds += mark_twice(s, made);
+  }
+  return seconds;
+}
+
+/* Sets what becomes of the launches that are marked. */
+static void set_marked(search_t *s, int to)
+{
+  for (int i = 0; i < s->n; i++)
+    if (s->mark[i]) s->drop[i] = to;
+  evaluate(s);
+}
+
+/* If the peak is reached in backward while values that were made again wait for a later reader,
+ * makes one of them twice: that which frees most at the peak per second.  Returns 0 if none
+ * frees any. */
+static int twice(search_t *s)
+{
+  int found = -1, where = s->where, at = s->at;
+  int64_t peak = s->peak, load = s->load[where];
+  double most = 0;
+  for (int i = 0; i < s->n && where > s->p->loss_launch; i++) {
+    if (s->rerun[i] != 1 || s->drop[i] != ONCE) continue;
+    const ct_value_t *y = &s->p->value[s->renewed[s->base[i].y]];
+    if (y->first >= at || y->last <= at) continue;
+    memset(s->mark, 0, (size_t)s->n);
+    double seconds = mark_twice(s, i);
+    set_marked(s, where);
+    double gain = (double)(load - s->load[where]) / (seconds + 1e-12);
+    if (s->peak <= peak && gain > most) {
+      most = gain;
+      found = i;
+    }
+    set_marked(s, ONCE);
+  }
+  if (found < 0) return 0;
+  memset(s->mark, 0, (size_t)s->n);
+  mark_twice(s, found);
+  set_marked(s, where);
+  memset(s->banned, 0, (size_t)s->n);
+  return 1;
 }
 
 /* Drops launches until the peak is at most \a target; returns 1 if it is.  Otherwise the set is the
@@ -272,15 +338,15 @@ static int descend(search_t *s, int64_t target)
     int m = best(s);
     if (s->peak < least) {
       least = s->peak;
-      memcpy(s->lowest, s->drop, (size_t)s->n);
+      memcpy(s->lowest, s->drop, (size_t)s->n * sizeof *s->drop);
     }
     if (m >= 0)
       drop(s, m);
-    else if (!split(s))
+    else if (!(s->eager && twice(s)) && !split(s) && !twice(s))
       break;
   }
   if (s->peak <= target) return 1;
-  memcpy(s->drop, s->lowest, (size_t)s->n);
+  memcpy(s->drop, s->lowest, (size_t)s->n * sizeof *s->drop);
   evaluate(s);
   return 0;
 }
@@ -293,17 +359,20 @@ static int costlier(const void *a, const void *b, void *of)
   return i - j;
 }
 
-/* Keeps launches again, the most expensive first, if the peak stays within \a target. */
+/* Keeps launches again, or makes them once, the most expensive first, if the peak stays within
+ * \a target. */
 static void keep(search_t *s, int64_t target)
 {
   int n = 0, *order = s->order;
   for (int i = 0; i < s->n; i++)
     if (s->drop[i]) order[n++] = i;
   qsort_r(order, (size_t)n, sizeof *order, costlier, s->seconds);
-  for (int k = 0; k < n; k++) {
-    s->drop[order[k]] = 0;
+  for (int k = 0; k < 2 * n; k++) {
+    int *drop = &s->drop[order[k / 2]], now = *drop;
+    if (k % 2 && now == KEPT) continue;
+    *drop = k % 2 ? ONCE : KEPT;
     evaluate(s);
-    if (s->peak > target) s->drop[order[k]] = 1;
+    if (s->peak > target) *drop = now;
   }
   evaluate(s);
 }
@@ -337,8 +406,8 @@ static void search_prepare(search_t *s)
 
 static void search_free(search_t *s)
 {
-  void *all[] = {s->order,   s->held,  s->lowest,  s->load,  s->can,  s->banned, s->mark, s->rerun,
-                 s->seconds, s->maker, s->renewed, s->forth, s->back, s->last,   s->live};
+  void *all[] = {s->order, s->made,    s->held,  s->lowest,  s->load,  s->can,  s->banned, s->mark,
+                 s->rerun, s->seconds, s->maker, s->renewed, s->forth, s->back, s->last,   s->live};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     ct_mem_free(all[k]);
 }
@@ -348,8 +417,8 @@ static int remember(ct_plan_t *p)
 {
   int rc = CT_OK, n = p->launches;
   if (p->unlimited.launch) return CT_OK;
-  CT_TRY(ct_mem_grow((void **)&p->launch, &p->cap_launches, 2 * (int64_t)n, sizeof *p->launch));
-  CT_TRY(ct_mem_grow((void **)&p->value, &p->cap_values, p->values + 2 * (int64_t)n,
+  CT_TRY(ct_mem_grow((void **)&p->launch, &p->cap_launches, 3 * (int64_t)n, sizeof *p->launch));
+  CT_TRY(ct_mem_grow((void **)&p->value, &p->cap_values, p->values + 4 * (int64_t)n,
                      sizeof *p->value));
   p->unlimited.dropped = ct_mem_array(n, sizeof *p->unlimited.dropped, "plan");
   CT_TRY(p->unlimited.dropped ? CT_OK : CT_ERR_NOMEM);
@@ -372,7 +441,8 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->banned = ct_mem_array(n, 1, "plan");
   s->mark = ct_mem_array(n, 1, "plan");
   s->held = ct_mem_array(n, 1, "plan");
-  s->lowest = ct_mem_array(n, 1, "plan");
+  s->lowest = ct_mem_array(n, sizeof *s->lowest, "plan");
+  s->made = ct_mem_array(n, sizeof *s->made, "plan");
   s->load = ct_mem_array(n, sizeof *s->load, "plan");
   s->order = ct_mem_array(n, sizeof *s->order, "plan");
   s->rerun = ct_mem_array(n, sizeof *s->rerun, "plan");
@@ -382,10 +452,10 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->forth = ct_mem_array(v, sizeof *s->forth, "plan");
   s->back = ct_mem_array(v, sizeof *s->back, "plan");
   s->last = ct_mem_array(v, sizeof *s->last, "plan");
-  s->live = ct_mem_array(2 * (int64_t)n + 1, sizeof *s->live, "plan");
-  if (!s->order || !s->held || !s->lowest || !s->load || !s->can || !s->banned || !s->mark ||
-      !s->rerun || !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back || !s->last ||
-      !s->live)
+  s->live = ct_mem_array(3 * (int64_t)n + 1, sizeof *s->live, "plan");
+  if (!s->order || !s->made || !s->held || !s->lowest || !s->load || !s->can || !s->banned ||
+      !s->mark || !s->rerun || !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back ||
+      !s->last || !s->live)
     return CT_ERR_NOMEM;
   search_prepare(s);
   return CT_OK;
@@ -397,7 +467,7 @@ static int meet(search_t *s, size_t limit)
   int rc = CT_OK;
   int64_t target = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
   for (;;) {
-    memset(s->drop, 0, (size_t)s->n);
+    memset(s->drop, 0, (size_t)s->n * sizeof *s->drop);
     if (!descend(s, target)) return CT_ERR_NOMEM;
     keep(s, target);
     CT_TRY(ct__plan_offsets(s->p));
@@ -414,19 +484,22 @@ static int find_least(search_t *s)
 {
   int rc = CT_OK;
   ct_plan_t *p = s->p;
-  char *set = ct_mem_array(s->n, 1, "plan");
+  int *set = ct_mem_array(s->n, sizeof *set, "plan");
   CT_TRY(set ? CT_OK : CT_ERR_NOMEM);
   p->again.least = p->again.most;
-  memset(s->drop, 0, (size_t)s->n);
-  evaluate(s);
-  for (int64_t before = INT64_MAX; s->peak < before;) {
-    before = s->peak;
-    descend(s, 0);
-    keep(s, s->peak);
-    CT_TRY(ct__plan_offsets(p));
-    if (p->arena_bytes >= p->again.least) continue;
-    p->again.least = p->arena_bytes;
-    memcpy(set, s->drop, (size_t)s->n);
+  for (int turn = 0; turn < 2; turn++) {
+    int64_t before = INT64_MAX;
+    memset(s->drop, 0, (size_t)s->n * sizeof *s->drop);
+    s->eager = turn;
+    for (evaluate(s); s->peak < before;) {
+      before = s->peak;
+      descend(s, 0);
+      keep(s, s->peak);
+      CT_TRY(ct__plan_offsets(p));
+      if (p->arena_bytes >= p->again.least) continue;
+      p->again.least = p->arena_bytes;
+      memcpy(set, s->drop, (size_t)s->n * sizeof *set);
+    }
   }
   p->unlimited.least = set;
   set = NULL;
@@ -435,15 +508,17 @@ out:
   return rc;
 }
 
-/* Finds the set for a limit; if the search fails, that of the least arena may meet it. */
+/* Finds the set for a limit; if both searches fail, that of the least arena may meet it. */
 static int meet_somehow(search_t *s, size_t limit)
 {
-  int rc = meet(s, limit);
+  int rc = CT_ERR_NOMEM;
   ct_plan_t *p = s->p;
+  for (s->eager = 0; s->eager < 2 && rc == CT_ERR_NOMEM; s->eager++)
+    rc = meet(s, limit);
   if (rc != CT_ERR_NOMEM) return rc;
   rc = p->unlimited.least ? CT_OK : find_least(s);
   if (rc != CT_OK) return rc;
-  memcpy(s->drop, p->unlimited.least, (size_t)s->n);
+  memcpy(s->drop, p->unlimited.least, (size_t)s->n * sizeof *s->drop);
   evaluate(s);
   rc = ct__plan_offsets(p);
   return rc == CT_OK && p->arena_bytes > limit ? CT_ERR_NOMEM : rc;
@@ -457,10 +532,9 @@ static void sum_up(search_t *s)
   a->flops = 0;
   for (int i = 0; i < s->n; i++) {
     all += s->seconds[i];
-    if (!s->rerun[i]) continue;
-    again += s->seconds[i];
-    a->launches++;
-    a->flops += ct_op_flops(&s->p->op[s->base[i].op].desc, CT_FWD);
+    again += s->rerun[i] * s->seconds[i];
+    a->launches += s->rerun[i];
+    a->flops += s->rerun[i] * ct_op_flops(&s->p->op[s->base[i].op].desc, CT_FWD);
   }
   a->seconds = all;
   a->share = all > 0 ? again / all : 0;
@@ -479,20 +553,20 @@ static int cannot(const ct_plan_t *p, size_t limit)
 int ct_plan_limit(ct_plan_t *p, size_t arena_bytes)
 {
   int rc = CT_OK;
-  char *before = NULL;
+  int *before = NULL;
   search_t s = {0};
   if (!p->o.training) {
     p->again.least = p->again.most = p->arena_bytes;
     return arena_bytes < p->arena_bytes ? cannot(p, arena_bytes) : CT_OK;
   }
   CT_TRY(remember(p));
-  before = ct_mem_array(p->unlimited.launches, 1, "plan");
+  before = ct_mem_array(p->unlimited.launches, sizeof *before, "plan");
   CT_TRY(before ? CT_OK : CT_ERR_NOMEM);
-  memcpy(before, p->unlimited.dropped, (size_t)p->unlimited.launches);
+  memcpy(before, p->unlimited.dropped, (size_t)p->unlimited.launches * sizeof *before);
   CT_TRY(search_make(&s, p));
   rc = meet_somehow(&s, arena_bytes < p->again.most ? arena_bytes : SIZE_MAX);
   if (rc != CT_OK) {
-    memcpy(s.drop, before, (size_t)s.n);
+    memcpy(s.drop, before, (size_t)s.n * sizeof *before);
     evaluate(&s);
     CT_TRY(ct__plan_offsets(p));
     rc = cannot(p, arena_bytes);

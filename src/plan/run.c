@@ -23,7 +23,9 @@ static void bind_params(const ct_plan_t *p, const ct_bind_t *b, int layer, ct_op
   for (int slot = 0; slot < l->params; slot++) {
     int i = l->param[slot];
     size_t offset = b->map->offset[i];
-    a->w[slot] = (g->param[i].spec.buffer ? b->buffer : b->weight) + offset;
+    int buffer = g->param[i].spec.buffer, sliced = !buffer && offset < b->map->low_bytes;
+    if (!sliced)
+      a->w[slot] = buffer ? b->buffer + offset : b->weight + (offset - b->map->low_bytes);
     int written = !g->param[i].spec.buffer && offset < b->map->gradient_bytes;
     if (written && b->gradient) a->dw[slot] = b->gradient + offset;
     if (b->reduced && !g->param[i].spec.buffer) a->w_reduced[slot] = b->reduced + offset / 2;

@@ -1,6 +1,8 @@
 /* Checkpoints of the training loop: rank 0 copies the state and continues while a thread writes it,
- * so that training waits for memory and not for the disk.  The result of a write is reported later:
- * when the next checkpoint is due, or at the end of the run. */
+ * so that training waits for memory and not for the disk.  States that are divided among the ranks
+ * are not copied: no rank could hold all of them, and training waits until they are written.  The
+ * result of a write is reported later: when the next checkpoint is due, or at the end of the run.
+ * */
 #include "run/loop.h"
 #include "base/ct_heartbeat.h"
 #include "base/ct_clock.h"
@@ -102,27 +104,62 @@ double ct__checkpointing_seconds(const ct__loop_t *l)
   return ct_walltime_guess_save(ct_trainer_snapshot_bytes(l->t));
 }
 
-/* Rank 0 copies the state and passes it to the writer; other ranks send their part, if any. */
-static int save(ct__loop_t *l)
+static void put(void *ctx, const ct_ckpt_item_t *item)
+{
+  ct_ckpt_put(ctx, item);
+}
+
+static int begin_file(ct__loop_t *l)
 {
   int rc = CT_OK;
-  double begin = ct_clock();
-  int is_best = l->is_best;
-  l->is_best = 0;
-  if (!l->ckpt) {
-    l->saved_step = l->at.step;
-    return ct_trainer_snapshot_is_collective(l->t) ? ct_trainer_snapshot(l->t, &l->at, NULL)
-                                                   : CT_OK;
-  }
-  int waited = end_one_of_many(l); /* no return before the snapshot, which may be collective */
-  l->saved_step = l->at.step;
-  ct_heartbeat_at("copying the state for a checkpoint", -1);
-  CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
-  CT_TRY(waited);
   CT_TRY(ct_rundir_check(l->o->rundir));
-  if (is_best) ct_ckpt_mark_best(l->ckpt);
+  CT_TRY(ct_trainer_list(l->t, l->item));
+  CT_TRY(ct_ckpt_begin(l->ckpt, l->at.step, l->item, l->items, l->text, l->texts));
+out:
+  return rc;
+}
+
+/* States in slices: rank 0 writes them parameter by parameter, as the ranks send their parts; a
+ * thread then makes the file durable. */
+static int save_slices(ct__loop_t *l, int own)
+{
+  int rc = own;
+  if (!l->ckpt) return ct_trainer_pass(l->t, &l->at, own, NULL, NULL);
+  if (rc == CT_OK) rc = begin_file(l);
+  CT_TRY(ct_trainer_pass(l->t, &l->at, rc, put, l->ckpt));
+  l->writing = 1;
+  CT_TRY(ct_ckpt_end(l->ckpt));
+out:
+  if (rc != CT_OK) ct_ckpt_cancel(l->ckpt);
+  return rc;
+}
+
+/* Copies the state, and passes the copy to the writer. */
+static int save_copy(ct__loop_t *l, int own)
+{
+  int rc = own;
+  CT_TRY(rc);
+  CT_TRY(ct_trainer_snapshot(l->t, &l->at, l->item));
+  CT_TRY(ct_rundir_check(l->o->rundir));
   l->writing = 1;
   CT_TRY(ct_ckpt_save(l->ckpt, l->at.step, l->item, l->items, l->text, l->texts));
+out:
+  return rc;
+}
+
+static int save(ct__loop_t *l)
+{
+  int rc = CT_OK, is_best = l->is_best, slices = ct_trainer_snapshot_is_collective(l->t);
+  double begin = ct_clock();
+  l->is_best = 0;
+  if (l->ckpt) rc = end_one_of_many(l);
+  if (l->ckpt && is_best) ct_ckpt_mark_best(l->ckpt);
+  l->saved_step = l->at.step;
+  ct_heartbeat_at("saving the state for a checkpoint", -1);
+  if (slices)
+    CT_TRY(save_slices(l, rc));
+  else if (l->ckpt)
+    CT_TRY(save_copy(l, rc));
   l->stall_s = ct_clock() - begin;
 out:
   return rc;

@@ -18,9 +18,12 @@
  * a sample cheaper. */
 static const double most_share = 0.1;
 
-static int batch_fits(ct_setup_t *s, int64_t n, ct_memory_t *m)
+/* Returns 1, 0, or an error code.  \a eval: the batch of evaluations, but no larger than that of
+ * training. */
+static int batch_fits(ct_setup_t *s, int64_t n, int64_t eval, ct_memory_t *m)
 {
-  s->cfg.data.batch = n * s->topo->size;
+  int64_t batch = s->cfg.data.batch = n * s->topo->size;
+  s->cfg.data.eval_batch = eval < batch ? eval : batch;
   ct_heartbeat_progress();
   int rc = ct_setup_memory(s, m, NULL, NULL);
   if (rc != CT_OK) return rc;
@@ -46,23 +49,22 @@ static int64_t grain(int64_t n)
 }
 
 /* Finds the largest batch of a rank that fits: *fits, of at most \a most samples; 0: none. */
-static int search(ct_setup_t *s, int64_t most, int64_t *fits)
+static int search(ct_setup_t *s, int64_t most, int64_t eval, int64_t *fits)
 {
   enum { FEW = 8 };
   ct_memory_t one, few, at;
-  int64_t least = s->step_opts.micro_batches > 1 ? s->step_opts.micro_batches : 1,
-          beyond = most + 1;
+  int64_t least = s->step_opts.micro_batches, beyond = most + 1;
   *fits = 0;
-  int rc = batch_fits(s, least, &one);
+  int rc = batch_fits(s, least, eval, &one);
   if (rc <= 0) return rc;
   *fits = least;
   if (most < FEW * least) {
-    rc = batch_fits(s, most, &at);
+    rc = batch_fits(s, most, eval, &at);
     if (rc > 0) *fits = most;
     if (rc < 0 || rc > 0) return rc < 0 ? rc : CT_OK;
     beyond = most;
   } else {
-    rc = batch_fits(s, FEW * least, &few);
+    rc = batch_fits(s, FEW * least, eval, &few);
     if (rc < 0) return rc;
     if (rc > 0) *fits = FEW * least;
     if (rc == 0) beyond = FEW * least;
@@ -71,7 +73,7 @@ static int search(ct_setup_t *s, int64_t most, int64_t *fits)
   while (beyond - *fits > grain(*fits)) {
     if (n <= *fits) n = beyond > most ? *fits + *fits / 4 + 1 : (*fits + beyond) / 2;
     if (n >= beyond) n = beyond - 1;
-    rc = batch_fits(s, n, &at);
+    rc = batch_fits(s, n, eval, &at);
     if (rc < 0) return rc;
     *(rc ? fits : &beyond) = n;
     n = 0;
@@ -100,9 +102,14 @@ static int choose_batch(ct_setup_t *s)
 {
   int rc = CT_OK;
   int64_t fits, most = s->data.info.samples / s->topo->size;
+  int64_t eval = s->cfg.eval_follows ? INT64_MAX : s->cfg.data.eval_batch;
   ct_memory_t m;
   ct_heartbeat_at("choosing the batch (data.batch_per_rank: auto)", -1);
-  CT_TRY(search(s, most > 0 ? most : 1, &fits));
+  if (!s->memory)
+    CT_FAIL(CT_ERR_USAGE,
+            "data.batch_per_rank is auto, but how much memory is free is not known: set "
+            "train.memory to a size");
+  CT_TRY(search(s, most > 0 ? most : 1, eval, &fits));
   if (!fits) { /* the smallest batch, within the budget but for more time */
     s->cfg.data.batch = s->step_opts.micro_batches * s->topo->size;
     CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
@@ -110,10 +117,20 @@ static int choose_batch(ct_setup_t *s)
     fits = s->step_opts.micro_batches;
   }
   if (fits < most) fits -= fits % grain(fits);
+  s->cfg.data.eval_batch = eval;
   CT_TRY(ct_config_take_batch(&s->cfg, fits * s->topo->size));
   log_rate(s, fits);
 out:
   return rc;
+}
+
+/* Returns a smaller batch of evaluations of a rank, or n if none would help: their activations, or
+ * the memory of their feed, do not fit. */
+static int less(const ct_memory_t *m, int n)
+{
+  if (!m->budget.met) return n > 1 ? n / 2 : n;
+  if (m->budget.evaluation >= n) return n;
+  return m->budget.evaluation > 1 ? m->budget.evaluation : 1;
 }
 
 /* Results of an evaluation do not depend on the size of its batches. */
@@ -122,12 +139,12 @@ static int choose_eval_batch(ct_setup_t *s, ct_budget_t *out)
   int rc = CT_OK;
   ct_memory_t m;
   int64_t before = s->cfg.data.eval_batch;
-  for (int tries = 0; tries < 4; tries++) {
+  for (int n = 0, now = 1; n != now;) {
     CT_TRY(ct_setup_memory(s, &m, NULL, NULL));
     *out = m.budget;
-    if (!m.budget.met || m.budget.evaluation >= m.samples[0]) break;
-    int n = m.budget.evaluation > 1 ? m.budget.evaluation : 1;
-    s->cfg.data.eval_batch = (int64_t)n * s->topo->size;
+    now = m.samples[0];
+    n = less(&m, now);
+    if (n < now) s->cfg.data.eval_batch = (int64_t)n * s->topo->size;
   }
   if (s->cfg.data.eval_batch != before)
     ct_log(CT_LOG_INFO,
@@ -162,7 +179,7 @@ static int choose_for_all(ct_setup_t *s, const double tightest[2])
   return rc;
 }
 
-/* Collective.  Both on all ranks, with the same batches. */
+/* Collective.  Measures and chooses, with the same batches on all ranks. */
 static int budget_open(ct_setup_t *s)
 {
   int rc = CT_OK;
@@ -182,6 +199,7 @@ static int budget_open(ct_setup_t *s)
   if (s->topo->rank) ct_mem_free(data);
   if (open && s->topo->rank) CT_TRY(ct_config_take_batch(&s->cfg, batches[0]));
   s->cfg.data.eval_batch = batches[1];
+  ct_mem_trim(); /* of the plans that were tried */
 out:
   return rc;
 }
@@ -203,6 +221,8 @@ int ct_setup_trainer(ct_setup_t *s, int training)
   if (training) CT_TRY(budget_open(s));
   ct_heartbeat_at("making the plan", -1);
   CT_TRY_ALL(s->topo, ct_setup_describe_trainer(s, training, &env));
+  int threads = ct_setup_threads(&s->cfg, s->topo->threads);
+  CT_TRY_ALL(s->topo, ct_setup_host(s, threads, &env));
   if (training) ct_setup_log_messages(s);
   CT_TRY(ct_trainer_create(&env, &s->trainer));
   log_budget(s);

@@ -34,6 +34,8 @@ typedef struct ct_setup {
   ct_config_t cfg;
   const ct_backend_t *be;
   ct_dev_t *dev;
+  const ct_backend_t *host; /**< optim.place host: the CPU as a device of its own; else NULL */
+  ct_dev_t *host_dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   ct_messages_t messages;
@@ -84,6 +86,9 @@ int ct_setup_read_config(ct_config_t *c, const char *path, const ct_args_t *a, i
 int ct_setup_device(ct_setup_t *s);
 /** Local.  Opens the device of this rank only. */
 int ct_setup_open_device(ct_setup_t *s);
+/** Local.  If a training has optim.place: host, opens the CPU beside the device and sets env->host.
+ * CT_ERR_USAGE: there is no other memory than that of the host. */
+int ct_setup_host(ct_setup_t *s, int threads, ct_trainer_env_t *env);
 /** Chooses the parallel strategy and opens the communicator.  Every rank has a device open. */
 int ct_setup_comm(ct_setup_t *s);
 /** Local.  Returns the number of threads of a rank: cpu.threads, or \a share, its share of the

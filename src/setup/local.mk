@@ -22,6 +22,7 @@ libctrain_a_SOURCES += \
   %D%/described.c \
   %D%/eval.c \
   %D%/gradient_messages.c \
+  %D%/host_device.c \
   %D%/import.c \
   %D%/init.c \
   %D%/losses.c \

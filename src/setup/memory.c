@@ -28,7 +28,9 @@ static size_t free_share(const ct_setup_t *s)
   ct_machine_read(&m, 0);
   int64_t node = m.memory_free < 0 ? -1 : m.memory_free + (int64_t)(ranks * s->used);
   int64_t have = least_of(node, m.memory_limit == CT_NO_LIMIT ? -1 : m.memory_limit);
-  return have < 0 ? 0 : (size_t)((1 - auto_margin) * (double)have) / ranks;
+  if (have >= 0) have /= (int64_t)ranks;
+  have = least_of(have, m.address_space == CT_NO_LIMIT ? -1 : m.address_space);
+  return have < 0 ? 0 : (size_t)((1 - auto_margin) * (double)have);
 }
 
 void ct_setup_measure(ct_setup_t *s)

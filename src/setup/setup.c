@@ -554,6 +554,7 @@ void ct_setup_close(ct_setup_t *s)
   ct_setup_cache_close(s);
   if (s->comm) s->comm_ops->close(s->comm);
   if (s->dev) s->be->close(s->dev);
+  if (s->host_dev) s->host->close(s->host_dev);
   ct_config_clear(&s->cfg);
   ct_err_put(&failure);
 }

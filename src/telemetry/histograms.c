@@ -29,7 +29,8 @@ int ct_histograms(ct_events_t *events, ct_trainer_t *t, const ct_graph_t *g, int
   CT_TRY(values ? CT_OK : CT_ERR_NOMEM);
   for (int i = 0; i < g->params; i++) {
     const ct_param_t *p = &g->param[i];
-    CT_TRY(histogram(events, t, step, p, "weights", i, values, ct_trainer_get));
+    if (ct_trainer_has_whole(t, i)) /* slices are with other ranks */
+      CT_TRY(histogram(events, t, step, p, "weights", i, values, ct_trainer_get));
     if (!p->spec.buffer && !p->frozen && whole)
       CT_TRY(histogram(events, t, step, p, "gradients", i, values, ct_trainer_get_gradient));
   }

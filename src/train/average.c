@@ -4,7 +4,7 @@
  * use_buffers=True, updated after each optimizer step: the first update is a copy, and running
  * statistics are averaged like weights. It is implemented as the update rule AVERAGE over the
  * arenas, so every backend's optimizer kernels are used. Weights are identical on all ranks, so
- * their averages are too, and no communication is needed. */
+ * their averages are too, and those of weights in slices are slices: no communication is needed. */
 #include "train/trainer.h"
 #include "base/ct_err.h"
 
@@ -15,7 +15,7 @@ int ct__average_make(ct_trainer_t *t)
   ct_op_desc_t d;
   ct_op_info_t info;
   char *both = NULL;
-  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
+  size_t weights = t->need.bytes[CT_MEMORY_WEIGHTS], buffers = t->map.buffer_bytes;
   if (t->env.step_opts.ema <= 0) return CT_OK;
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_AVERAGES, &both));
   a->weight = both;
@@ -49,7 +49,7 @@ int ct__average_step(ct_trainer_t *t)
   const ct__average_t *a = &t->average;
   double take = t->progress.steps ? 1 - t->env.step_opts.ema : 1;
   if (!a->op) return CT_OK;
-  CT_TRY(lerp(t, a->weight, t->weight, t->map.weight_bytes, take));
+  CT_TRY(lerp(t, a->weight, t->weight, t->need.bytes[CT_MEMORY_WEIGHTS], take));
   CT_TRY(lerp(t, a->buffer, t->buffer, t->map.buffer_bytes, take));
 out:
   return rc;
@@ -62,7 +62,7 @@ int ct__average_restart(ct_trainer_t *t)
   const ct_mem_ops_t *mem = t->env.be->mem;
   ct_trainer_use_average(t, 0);
   if (!a->op) return CT_OK;
-  CT_TRY(mem->zero(t->q, a->weight, t->map.weight_bytes));
+  CT_TRY(mem->zero(t->q, a->weight, t->need.bytes[CT_MEMORY_WEIGHTS]));
   if (a->buffer) CT_TRY(mem->zero(t->q, a->buffer, t->map.buffer_bytes));
 out:
   return rc;
@@ -86,9 +86,10 @@ int ct_trainer_use_average(ct_trainer_t *t, int on)
   ct__average_t *a = &t->average;
   int use = on && a->op && t->progress.steps > 0;
   if (use == a->used) return use;
+  ct__slices_settle(t);
   swap(&t->weight, &a->weight);
   swap(&t->buffer, &a->buffer);
-  ct__reduced_outdate(t);
+  ct__reduced_swap(t);
   a->used = use;
   return use;
 }

@@ -7,15 +7,15 @@
 #include <stddef.h>
 
 typedef enum {
-  CT_MEMORY_WEIGHTS,
-  CT_MEMORY_BUFFERS,         /**< running statistics */
+  CT_MEMORY_WEIGHTS,         /**< float32: whole, or with ZeRO-1 partly this rank's slices */
+  CT_MEMORY_BUFFERS,         /**< running statistics; twice with train.replay_every */
   CT_MEMORY_REDUCED_WEIGHTS, /**< mixed precision: bf16 or fp16 copy of the weights */
   CT_MEMORY_ROUNDED_WEIGHTS, /**< train.qat: the weights rounded to int8 steps */
   CT_MEMORY_AVERAGES,        /**< EMA of weights and buffers */
   CT_MEMORY_GRADIENTS,       /**< allocated by the communicator */
   CT_MEMORY_PARTIAL_SUMS,    /**< parallel.shards: gradient sums of earlier micro-batches */
   CT_MEMORY_STATES,          /**< optimizer states that this rank updates */
-  CT_MEMORY_WHOLE_STATES,    /**< ZeRO-1: full states while a checkpoint is read or written */
+  CT_MEMORY_STATE_PIECE,     /**< ZeRO-1, rank 0: a parameter on its way to or from a checkpoint */
   CT_MEMORY_ACTIVATIONS,     /**< activations of the largest plan (training or evaluation) */
   CT_MEMORY_SCRATCH,         /**< workspace of the largest plan; mode dp adds that of the whole
                                 batch's loss */
@@ -40,6 +40,7 @@ typedef enum {
                              of which this rank sums a part */
   CT_BUDGET_CHECKPOINT, /**< on a CPU: the copy of the state that rank 0 writes */
   CT_BUDGET_FEED,       /**< on a CPU: batches, decoded samples, outputs of an evaluation */
+  CT_BUDGET_OPS,        /**< on a CPU: code and descriptions of prepared ops */
   CT_BUDGET_SCRATCH,    /**< workspace of the largest plan */
   CT_BUDGET_MARGIN,     /**< for libraries (train/budget.c) */
   CT_BUDGET_COUNT
@@ -62,6 +63,7 @@ typedef struct ct_budget {
 
 typedef struct ct_memory {
   size_t bytes[CT_MEMORY_COUNT];
+  size_t on_host; /**< optim.place host: states and weights in host memory, not in `bytes` */
   ct_budget_t budget;
   size_t evaluation;         /**< activations that evaluation alone would need */
   int samples[2];            /**< largest local batch: [0] evaluation, [1] training */

@@ -52,6 +52,9 @@ typedef struct ct_trainer_env {
   const ct_topo_t *topo;
   const ct_backend_t *be;
   ct_dev_t *dev;
+  const ct_backend_t *host; /**< optim.place host: the backend that updates the states, with memory
+                                 of the host; NULL: place device */
+  ct_dev_t *host_dev;
   const ct_comm_ops_t *comm_ops;
   ct_comm_t *comm;
   const ct_graph_t *graph;
@@ -207,18 +210,18 @@ void ct_loss_report(const ct_loss_t sum[], int n, ct_step_status_t *status);
  * (buffers only) before evaluation, as DDP does. */
 int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only);
 
-/** Local, between two steps. \a on 1: forward passes, reads, writes and broadcasts use the averaged
- * weights and running statistics (ct_step_opts_t.ema). 0: they use the trained values again, as
- * steps and snapshots require. Returns 1 if averages are in use now; averages exist only with ema
- * and after the first step. */
+/** Local, or collective if ct_trainer_snapshot_is_collective(); between two steps. \a on 1: forward
+ * passes, reads, writes and broadcasts use the averaged weights and running statistics
+ * (ct_step_opts_t.ema). 0: they use the trained values again, as steps and snapshots require.
+ * Returns 1 if averages are in use now; averages exist only with ema and after the first step. */
 int ct_trainer_use_average(ct_trainer_t *t, int on);
 
 /** Local, between two steps. Copies weights and running statistics to host memory for
  * ct_trainer_restart(). CT_ERR_NOMEM. */
 int ct_trainer_remember(ct_trainer_t *t);
-/** Local, between two steps, after ct_trainer_remember(). Restores the weights that it copied, and
- * resets optimizer states, loss scale and averages to their initial values, so that the next steps
- * repeat the first ones. */
+/** Local, or collective if ct_trainer_snapshot_is_collective(); between two steps, after
+ * ct_trainer_remember(). Restores the weights that it copied, and resets optimizer states, loss
+ * scale and averages to their initial values, so that the next steps repeat the first ones. */
 int ct_trainer_restart(ct_trainer_t *t);
 
 /** Weights in device memory; borrowed. */
@@ -252,6 +255,15 @@ double ct_trainer_snapshot_bytes(const ct_trainer_t *t);
  * owned by the trainer (plain layout) and lists them in item[ct_trainer_items()]; \a item is NULL
  * on ranks that only contribute their slices. The arrays are valid until the next snapshot. */
 int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item);
+/** Local. Lists names and shapes of the state in item[ct_trainer_items()], without data. */
+int ct_trainer_list(ct_trainer_t *t, ct_ckpt_item_t *item);
+/** Takes an item of the state; its data is valid during the call. */
+typedef void (*ct_trainer_put_t)(void *ctx, const ct_ckpt_item_t *item);
+/** Collective. Passes the state item by item, in the order of ct_trainer_list(), on the rank with
+ * \a put (NULL on the others). One parameter is in memory at a time. \a rc_in: this rank's result
+ * so far, with which all ranks fail. */
+int ct_trainer_pass(ct_trainer_t *t, const ct_position_t *at, int rc_in, ct_trainer_put_t put,
+                    void *ctx);
 /** Collective. Restores parameters, buffers and (with \a with_optim) optimizer states and the
  * position from a checkpoint that rank 0 has open (s is NULL on the others), and broadcasts them.
  * CT_ERR_FORMAT names an array whose name does not match the model, CT_ERR_SHAPE one whose shape
@@ -279,11 +291,17 @@ const ct_budget_t *ct_trainer_budget(const ct_trainer_t *t);
 /** Returns the peak memory of this rank so far, by kind; borrowed. */
 const ct_memory_t *ct_trainer_memory(const ct_trainer_t *t);
 
-/** Local. Copies one parameter or buffer to a host array in plain layout. */
+/** Returns 1 if each rank has the float32 values of a parameter or buffer; 0: it has a slice of
+ * them (ZeRO-1 in mixed precision). */
+int ct_trainer_has_whole(const ct_trainer_t *t, int param);
+/** Local, or collective without ct_trainer_has_whole(): then rank 0 alone gets the values. Copies
+ * one parameter or buffer to a host array in plain layout. */
 int ct_trainer_get(ct_trainer_t *t, int param, float *out);
 /** Local. Copies a trained parameter's gradient as the last step left it. */
 int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out);
-/** Local. Overwrites one parameter or buffer from a host array in plain layout. */
+/** Local, or collective without ct_trainer_has_whole(): then rank 0's values are scattered, and
+ * ct_trainer_broadcast() must follow. Overwrites one parameter or buffer from a host array in plain
+ * layout. */
 int ct_trainer_set(ct_trainer_t *t, int param, const float *in);
 /** Returns the number of values per sample of the first output. */
 int64_t ct_trainer_outputs(const ct_trainer_t *t);

@@ -144,7 +144,7 @@ static void end_bucket(ct_trainer_t *t, int k)
   const ddp_t *d = t->strategy;
   ct__step_enter(t, CT_TIME_WAIT, "waiting for the all-reduce of bucket", k);
   if (k == 0) ct__step_note(t, ct_fault("step.wait"));
-  ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], t->q));
+  ct__step_note(t, t->env.comm_ops->end(t->env.comm, d->ticket[k], ct__host_states_queue(t)));
   ct__step_leave(t);
   if (ct__step_is_well(t)) ct__step_note(t, ct__late_rows_add(t, k));
 }
@@ -188,10 +188,9 @@ static int begin_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_
   if (p == 0 && !ct__replay_is_rehearsal(t)) CT_TRY(ct_fault("step"));
   CT_TRY(ct__plans_use(t, (int)n, 1, v));
   *bind = ct__input_bind(t, b, 1, first, p);
-  bind->keep_running = ct__replay_is_rehearsal(t);
   CT_TRY(ct__late_rows_begin(t, n));
   bind->adds = ((const ddp_t *)t->strategy)->filled;
-  if (t->env.step_opts.fixed_order && b->first + first > 0) bind->keep_running = 1;
+  bind->keep_running = t->env.step_opts.fixed_order && b->first + first > 0;
 out:
   return rc;
 }
@@ -211,15 +210,16 @@ static void run_micro_batch(ct_trainer_t *t, const ct_batch_t *b, int p, int64_t
   if (!live) {
     v = &t->first;
     bind = ct__plans_bind(t, 0);
-    bind.keep_running = rehearsal;
   }
   for (int i = 0; i < v->plan->launches && (live || t->group); i++) {
+    ct__slices_before(t, v->plan, i);
     if (live) live = ct__step_note(t, ct_plan_run(v->plan, i, &bind, t->q)) == CT_OK;
     if (!live) ct__step_note(t, ct_plan_run_empty(v->plan, i, &bind, t->q));
     ct__sync_bn_exchange(t, v->plan, i, p, &messages);
     if (live && sends) live = ct__step_note(t, after_launch(t, v, i)) == CT_OK;
     if (!live && sends && i >= v->plan->loss_launch) send_rest(t, v->bucket, i);
   }
+  ct__slices_settle(t);
   if (live) live = ct__step_note(t, ct__replay_look_all(t, p, n)) == CT_OK;
   if (last) return;
   d->filled |= live;

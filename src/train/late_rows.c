@@ -105,7 +105,8 @@ int ct__late_rows_make(ct_trainer_t *t)
   (void)place(l, t->env.topo->size, block);
   for (int k = 0; k < l->tables; k++) {
     ct__late_table_t *w = &l->table[k];
-    t->env.comm_ops->slice(t->env.comm, t->env.topo->size * w->most, &w->own, &to);
+    const ct_topo_t *topo = t->env.topo;
+    t->env.comm_ops->slice(t->env.comm, topo->rank, topo->size * w->most, &w->own, &to);
     w->offset = t->map.offset[p->late[k].param];
     ct_log(CT_LOG_DEBUG, "%s: rows of up to %lld indices are gathered after backward",
            t->env.graph->param[p->late[k].param].name, (long long)(t->env.topo->size * w->most));

@@ -1,5 +1,6 @@
 libctrain_a_SOURCES += \
   %D%/arenas.c \
+  %D%/arrays.c \
   %D%/average.c \
   %D%/budget.c \
   %D%/ct_memory.h \
@@ -9,12 +10,16 @@ libctrain_a_SOURCES += \
   %D%/ct_trainer.h \
   %D%/ddp.c \
   %D%/dp.c \
+  %D%/host_states.c \
+  %D%/host_states.h \
   %D%/input.c \
   %D%/late_rows.c \
+  %D%/late_rows.h \
   %D%/launch_times.c \
   %D%/memory.c \
   %D%/memory_report.c \
   %D%/muon.c \
+  %D%/muon.h \
   %D%/observe.c \
   %D%/options.c \
   %D%/plans.c \
@@ -23,6 +28,7 @@ libctrain_a_SOURCES += \
   %D%/repeat.c \
   %D%/replay.c \
   %D%/single_value_batchnorm.c \
+  %D%/slices.c \
   %D%/state.c \
   %D%/step.c \
   %D%/step_opts.c \

@@ -45,7 +45,7 @@ static int64_t late_samples(const ct_trainer_env_t *e)
 {
   const ct_step_opts_t *how = &e->step_opts;
   int several = ct__memory_micro_batches(e, 1) > 1 || how->fixed_order;
-  if (!e->training || !how->late_rows || several || whole(e)) return 0;
+  if (!e->training || !how->late_rows || several || whole(e) || ct__memory_on_host(e)) return 0;
   return e->topo->size > 1 ? (int64_t)e->max_batch * e->topo->size : 0;
 }
 
@@ -62,6 +62,7 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
                        .compute = e->step_opts.compute,
                        .slab_mb = e->step_opts.slab_mb,
                        .sync_bn = e->training && statistics(e) > 0,
+                       .slices = ct__memory_sliced(e),
                        .bytes = bytes != NULL,
                        .channels_last = bytes && bytes->info.channels_last,
                        .late_samples = training ? late_samples(e) : 0,
@@ -110,15 +111,26 @@ static int64_t largest_slice(const ct_trainer_env_t *e, int64_t n)
   return most < n ? most : n;
 }
 
+int ct__memory_sliced(const ct_trainer_env_t *e)
+{
+  const ct_step_opts_t *how = &e->step_opts;
+  return e->training && how->zero && !how->qat && e->be->reduced_weights && how->compute != CT_F32;
+}
+
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to)
 {
   int64_t n = (int64_t)(b->bytes / sizeof(float)), first = 0, end = n;
   if (e->step_opts.zero && e->comm)
-    e->comm_ops->slice(e->comm, n, &first, &end);
+    e->comm_ops->slice(e->comm, e->topo->rank, n, &first, &end);
   else if (e->step_opts.zero)
     end = largest_slice(e, n);
   *from = b->offset + (size_t)first * sizeof(float);
   *to = b->offset + (size_t)end * sizeof(float);
+}
+
+int ct__memory_on_host(const ct_trainer_env_t *e)
+{
+  return e->training && e->optim->place == CT_OPTIM_ON_HOST && !e->be->host_memory;
 }
 
 /* ---- memory outside of plans ---- */
@@ -232,21 +244,38 @@ static size_t dealt(const ct_trainer_env_t *e)
   return (size_t)e->max_batch * ct__memory_sample(e->graph) + (e->topo->rank ? 0 : all);
 }
 
+/* Returns the bytes of the largest parameter in slices, twice: in the order of its elements, and in
+ * that of the ranks. */
+static size_t state_piece(const ct_trainer_env_t *e, const ct_arena_map_t *m, int states)
+{
+  size_t most = 0;
+  if (!e->step_opts.zero || e->topo->rank) return 0;
+  for (int k = 0; k < m->trained; k++) {
+    int i = m->order[k];
+    if ((states || m->offset[i] < m->low_bytes) && m->bytes[i] > most) most = m->bytes[i];
+  }
+  return 2 * most;
+}
+
 static void of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
-                        const ct_bucket_t *bucket, int buckets, size_t *bytes)
+                        const ct_bucket_t *bucket, int buckets, size_t *bytes, size_t *on_host)
 {
   int states, rule = ct_optim_rule(e->optim, &states);
-  size_t from, to, own = 0;
+  size_t from, to, own = 0, low = 0;
   for (int k = 0; k < buckets; k++) {
     ct__memory_slice(e, &bucket[k], &from, &to);
     own += to - from;
+    if (bucket[k].offset < m->low_bytes) low = own;
   }
-  if (e->step_opts.ema > 0) bytes[CT_MEMORY_AVERAGES] = m->weight_bytes + m->buffer_bytes;
+  bytes[CT_MEMORY_WEIGHTS] += low - m->low_bytes;
+  if (e->step_opts.ema > 0) bytes[CT_MEMORY_AVERAGES] = bytes[CT_MEMORY_WEIGHTS] + m->buffer_bytes;
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
   bytes[CT_MEMORY_PARTIAL_SUMS] =
       (size_t)ct_step_opts_accumulators(&e->step_opts) * m->trained_bytes;
-  bytes[CT_MEMORY_STATES] = (size_t)states * own;
-  if (e->step_opts.zero) bytes[CT_MEMORY_WHOLE_STATES] = (size_t)states * m->trained_bytes;
+  int host = ct__memory_on_host(e);
+  bytes[CT_MEMORY_STATES] = host ? 0 : (size_t)states * own;
+  *on_host = host ? (size_t)(states + 1) * own : 0;
+  bytes[CT_MEMORY_STATE_PIECE] = state_piece(e, m, states);
   if (ct_rule_needs_norms((ct_rule_t)rule))
     bytes[CT_MEMORY_NORMS] = (size_t)m->trained * (2 * sizeof(double) + sizeof(ct_segment_t));
   if (e->step_opts.zero) bytes[CT_MEMORY_NORMS] += sizeof(ct_grad_stat_t);
@@ -260,7 +289,7 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
 {
   size_t *bytes = out->bytes;
   bytes[CT_MEMORY_WEIGHTS] = m->weight_bytes;
-  bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes;
+  bytes[CT_MEMORY_BUFFERS] = m->buffer_bytes * (e->training && e->step_opts.replay_every ? 2 : 1);
   if (e->be->reduced_weights && e->step_opts.compute != CT_F32)
     bytes[CT_MEMORY_REDUCED_WEIGHTS] = m->weight_bytes / 2;
   if (e->step_opts.qat) bytes[CT_MEMORY_ROUNDED_WEIGHTS] = m->weight_bytes;
@@ -269,7 +298,7 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
   size_t last, at = ct__memory_class_weights(e, ct__memory_heads(e).n - 1, 1, &last);
   bytes[CT_MEMORY_CLASS_WEIGHTS] = at + last;
   if (!e->training) return CT_OK;
-  of_training(e, m, first->bucket, buckets, bytes);
+  of_training(e, m, first->bucket, buckets, bytes, &out->on_host);
   return ct__late_rows_bytes(e, first->plan, &bytes[CT_MEMORY_LATE_ROWS]);
 }
 
@@ -328,7 +357,7 @@ static int add_fixed(const memory_sum_t *a, const ct_plan_t *first)
   if (e->training) buckets = ct__memory_buckets(e, first, &map, bucket);
   const ct__variant_t v = {(ct_plan_t *)(uintptr_t)first, bucket};
   CT_TRY(ct__memory_fixed(e, &map, &v, buckets, a->out));
-  ct__budget_open(e, &map, a->out, &a->out->budget);
+  ct__budget_open(e, first, &map, a->out, &a->out->budget);
 out:
   ct_arena_map_clear(&map);
   ct_mem_free(bucket);

@@ -27,11 +27,14 @@ int ct_trainer_residency(const ct_trainer_env_t *e, const ct_memory_t *m, ct_res
   int dealt = how->strategy && how->strategy->rank0_deals;
   unsigned f32 = type(CT_F32);
   ct_spread_t states = dealt ? CT_SPREAD_ROOT : how->zero ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
-  out[n++] = residency("parameters", f32, CT_SPREAD_SAME, 1);
+  int sliced = how->zero && !how->qat && m->bytes[CT_MEMORY_REDUCED_WEIGHTS];
+  ct_spread_t weights = sliced ? CT_SPREAD_SLICES : CT_SPREAD_SAME;
+  out[n++] = residency("parameters", f32, weights, 1);
   if (m->bytes[CT_MEMORY_REDUCED_WEIGHTS])
     out[n++] = residency("copy of them", type(how->compute), CT_SPREAD_SAME, 1);
-  if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = residency("averages", f32, CT_SPREAD_SAME, 1);
+  if (m->bytes[CT_MEMORY_AVERAGES]) out[n++] = residency("averages", f32, weights, 1);
   out[n++] = residency("gradients", f32, CT_SPREAD_SUMMED, 1);
+  if (m->on_host) out[n++] = residency("optimizer states", f32, states, 0);
   if (m->bytes[CT_MEMORY_STATES]) out[n++] = residency("optimizer states", f32, states, 1);
   out[n++] = residency("activations", m->activation_types, CT_SPREAD_SAMPLES, 1);
   out[n++] = residency("input", type(e->bytes_of[1] ? CT_U8 : CT_F32),

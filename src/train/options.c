@@ -21,8 +21,10 @@ const ct_opt_t ct_parallel_rows[] = {
     CT_OPT_INT(ct_parallel_opts_t, shards, "0", 0, 65536,
                "logical shards of a batch, a power of two: results are bit-identical for every "
                "number of ranks that divides it; 0: off"),
-    CT_OPT_INT(ct_parallel_opts_t, zero, "0", 0, 1,
-               "1: optimizer states are sharded over the ranks (ZeRO-1)"),
+    CT_OPT_INT(
+        ct_parallel_opts_t, zero, "0", 0, 1,
+        "1: optimizer states are sharded over the ranks (ZeRO-1); on a GPU in mixed precision "
+        "the float32 weights are too, where ops read the reduced copy"),
     CT_OPT_CHOICE(ct_parallel_opts_t, grad_dtype, "float32", "float32|bf16",
                   "type in which gradients are sent between nodes"),
     CT_OPT_INT(

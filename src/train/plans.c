@@ -16,7 +16,7 @@ static int open_budget(ct_trainer_t *t, ct_plan_t *first)
   CT_TRY(bucket ? CT_OK : CT_ERR_NOMEM);
   if (t->env.training) buckets = ct__memory_buckets(&t->env, first, &t->map, bucket);
   CT_TRY(ct__memory_fixed(&t->env, &t->map, &(ct__variant_t){first, bucket}, buckets, &t->need));
-  ct__budget_open(&t->env, &t->map, &t->need, &t->budget);
+  ct__budget_open(&t->env, first, &t->map, &t->need, &t->budget);
 out:
   ct_mem_free(bucket);
   return rc;
@@ -30,6 +30,7 @@ static int add_variant(ct_trainer_t *t, int n, int training)
   ct_plan_opts_t o = ct__memory_plan_opts(&t->env, n, training);
   CT_TRY(ct_plan_make(t->env.graph, t->env.be, t->env.dev, &o, t->first.plan, &v.plan));
   if (!t->first.plan) CT_TRY(ct_arena_map_make(v.plan, &t->map));
+  CT_TRY(ct_arena_map_check(&t->map, v.plan));
   if (!t->first.plan) CT_TRY(open_budget(t, v.plan));
   CT_TRY(ct__budget_limit(&t->budget, v.plan));
   CT_TRY(ct__budget_check(&t->budget, v.plan));
@@ -234,7 +235,7 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first)
 {
   ct_bind_t bind = {.arena = t->plans.arena,
                     .scratch = t->plans.scratch,
-                    .weight = ct__qat_weight(t),
+                    .weight = ct__qat_weight(t) + t->own_low,
                     .reduced = t->reduced,
                     .gradient = t->gradient,
                     .buffer = t->buffer,

@@ -25,6 +25,7 @@ static const char *obstacle(const ct_trainer_env_t *env)
   if (env->repeat_batch < env->topo->size) return "a rank may have no samples";
   if (!how->strategy->repeats) return "in this parallel.mode the ranks agree within each step";
   if (!env->comm_ops->repeatable) return "the host takes part in reducing the gradients";
+  if (ct__memory_on_host(env)) return "with optim.place host the host updates the weights";
   if (how->zero && isinf(how->clip_p))
     return "with parallel.zero the host finds the largest element of the gradients";
   return NULL;
@@ -39,6 +40,11 @@ void ct__repeat_make(ct_trainer_t *t)
   const char *reason = obstacle(env);
   t->repeat.on = !reason;
   if (reason) ct_log(CT_LOG_INFO, "steps are not replayed as CUDA graphs: %s", reason);
+}
+
+int ct__repeat_is_on(const ct_trainer_t *t)
+{
+  return t->repeat.on;
 }
 
 void ct__repeat_doubt(ct_trainer_t *t)

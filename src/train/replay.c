@@ -3,11 +3,12 @@
  * error (silent data corruption: Dixit et al., arXiv 2102.11245; Hochschild et al., HotOS 2021)
  * shows itself as a difference, since all ops of this program give the same bits when they repeat.
  *
- * The first run is a rehearsal: nothing is sent but SyncBN's messages, running statistics stay, and
- * a 64-bit checksum is taken of each parameter's gradient, for each micro-batch. The second run is
- * the step itself. Its checksums are taken when a bucket is complete, before it is sent. Late rows
- * are gradients too. A difference fails the step like any other error of one rank, so that nothing
- * of it is saved.
+ * The first run is a rehearsal: nothing is sent but SyncBN's messages, and a 64-bit checksum is
+ * taken of each parameter's gradient after each micro-batch. Running statistics move in it as ever,
+ * since SyncBN's sums and observers of later micro-batches depend on them, and are put back. The
+ * second run is the step itself. Its checksums are taken when a bucket is complete, before it is
+ * sent. Late rows are gradients too. A difference fails the step like any other error of one rank,
+ * so that nothing of it is saved.
  *
  * SyncBN spreads a wrong value over its group. So each rank also compares what it sends and what it
  * receives: a rank that first received a difference is not to blame, and reports nothing.
@@ -77,6 +78,7 @@ int ct__replay_make(ct_trainer_t *t)
   CT_TRY(r->sum && r->seen && r->loss ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_STAGING, PIECE, &piece));
   r->piece = piece;
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_BUFFERS, t->map.buffer_bytes, &r->buffer));
   ct_log(CT_LOG_INFO,
          "forward and backward run twice in 1 of %lld steps, to compare gradients: about +%.3g%% "
          "time",
@@ -208,9 +210,16 @@ int ct__replay_is_due(const ct_trainer_t *t)
   return every && (t->progress.steps + 1) % every == 0;
 }
 
+static void copy_buffers(ct_trainer_t *t, char *to, const char *from)
+{
+  if (!t->map.buffer_bytes || !ct__step_is_well(t)) return;
+  ct__step_note(t, t->env.be->mem->copy(t->q, to, from, t->map.buffer_bytes));
+}
+
 void ct__replay_begin(ct_trainer_t *t)
 {
   ct__replay_t *r = &t->replay;
+  copy_buffers(t, r->buffer, t->buffer);
   r->stage = CT_REHEARSAL;
   r->differ = r->innocent = 0;
   memset(r->seen, 0, (size_t)t->micro_batches * sizeof *r->seen);
@@ -219,6 +228,7 @@ void ct__replay_begin(ct_trainer_t *t)
 void ct__replay_turn(ct_trainer_t *t)
 {
   ct__replay_t *r = &t->replay;
+  copy_buffers(t, t->buffer, r->buffer);
   if (ct__step_is_well(t)) ct__step_note(t, t->env.be->queue->sync(t->q));
   memcpy(r->loss, ct__step_losses(t), losses_bytes(t));
   r->stage = CT_REPLAY;

@@ -3,94 +3,7 @@
 #include "base/ct_heartbeat.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
-#include "weights/ct_init.h"
 #include <string.h>
-
-static const ct_plan_op_t *op_of(const ct_trainer_t *t, int param)
-{
-  const ct_plan_t *p = t->first.plan;
-  return &p->op[p->layer_op[t->env.graph->param[param].layer]];
-}
-
-/* Copies an array of a parameter's shape from the op's layout to a plain host array. */
-static int fetch(ct_trainer_t *t, int param, const char *arena, float *out)
-{
-  int rc = CT_OK;
-  const ct_backend_t *be = t->env.be;
-  const ct_param_t *p = &t->env.graph->param[param];
-  const char *own = arena + t->map.offset[param];
-  if (!p->spec.buffer) return be->op->unpack(t->q, op_of(t, param)->op, p->slot, own, out);
-  CT_TRY(be->mem->copy(t->q, out, own, t->map.bytes[param]));
-  CT_TRY(be->queue->sync(t->q));
-out:
-  return rc;
-}
-
-static int state_put(ct_trainer_t *t, int param, char *arena, const float *in)
-{
-  int rc = CT_OK;
-  const ct_backend_t *be = t->env.be;
-  const ct_param_t *p = &t->env.graph->param[param];
-  char *own = arena + t->map.offset[param];
-  ct__reduced_outdate(t);
-  if (!p->spec.buffer) return be->op->pack(t->q, op_of(t, param)->op, p->slot, in, own);
-  CT_TRY(be->mem->copy(t->q, own, in, t->map.bytes[param]));
-  CT_TRY(be->queue->sync(t->q));
-out:
-  return rc;
-}
-
-static char *arena_of(const ct_trainer_t *t, int param)
-{
-  return t->env.graph->param[param].spec.buffer ? t->buffer : t->weight;
-}
-
-/* Returns the arrays that a checkpoint stores as the model, which evaluation uses: the averages if
- * ema is on. */
-static char *model_arena_of(const ct_trainer_t *t, int param)
-{
-  char *average = ct__average_arena(t, t->env.graph->param[param].spec.buffer);
-  return average ? average : arena_of(t, param);
-}
-
-int ct_trainer_get(ct_trainer_t *t, int param, float *out)
-{
-  return fetch(t, param, arena_of(t, param), out);
-}
-
-int ct_trainer_get_gradient(ct_trainer_t *t, int param, float *out)
-{
-  return fetch(t, param, t->gradient, out);
-}
-
-int ct_trainer_set(ct_trainer_t *t, int param, const float *in)
-{
-  return state_put(t, param, arena_of(t, param), in);
-}
-
-/* Allocates a buffer for any parameter or buffer in plain layout. */
-static float *plain_buffer(const ct_graph_t *g)
-{
-  int64_t most = 1;
-  for (int i = 0; i < g->params; i++)
-    if (g->param[i].count > most) most = g->param[i].count;
-  return ct_mem_array(most, sizeof(float), "weights in their plain layout");
-}
-
-int ct__state_init(ct_trainer_t *t)
-{
-  int rc = CT_OK;
-  const ct_graph_t *g = t->env.graph;
-  float *plain = plain_buffer(g);
-  if (!plain) return CT_ERR_NOMEM;
-  for (int i = 0; i < g->params; i++) {
-    ct_graph_init_param(g, i, t->env.seed, plain);
-    CT_TRY(ct_trainer_set(t, i, plain));
-  }
-out:
-  ct_mem_free(plain);
-  return rc;
-}
 
 /* ---- the list of items ----
  *
@@ -98,39 +11,101 @@ out:
  * batchnorm's buffers; then the optimizer states; then the position. With averaged weights the
  * model is the average, and the trained weights are stored among the optimizer states. */
 
+/* Returns the arrays that a checkpoint stores as the model, which evaluation uses: the averages if
+ * ema is on. */
+static ct__arrays_t model_arrays_of(const ct_trainer_t *t, int param)
+{
+  char *average = ct__average_arena(t, t->env.graph->param[param].spec.buffer);
+  return average ? (ct__arrays_t){average, 0} : ct__arrays_of(t, param);
+}
+
+typedef enum {
+  COUNT,
+  LIST, /* item[] without the data of arrays */
+  SAVE, /* item[] with data in t->snapshot */
+  PASS, /* each item to put() */
+  RESTORE
+} walk_mode_t;
+
+/* Collective if there are slices: then all ranks visit the same items, and rank 0 alone has the
+ * items or the store. */
 typedef struct walk {
   ct_trainer_t *t;
-  const ct_position_t *at; /* saving: position to save; NULL: only count, or restore */
-  ct_store_t *store;       /* source of a restore; NULL: save */
+  walk_mode_t mode;
+  int root;                /* 1: this rank has the items */
+  const ct_position_t *at; /* saving: position to save */
+  ct_store_t *store;       /* RESTORE: source */
   const ct_store_ops_t *ops;
-  ct_position_t *found;     /* restoring: position found in the store ... */
+  ct_position_t *found;     /* RESTORE: position found in the store ... */
   ct__progress_t *progress; /* ... and the optimizer's progress */
   int with_optim;
-  ct_ckpt_item_t *item; /* NULL: only count */
-  float *plain;         /* restoring: buffer for the largest parameter */
+  ct_ckpt_item_t *item;
+  ct_trainer_put_t put;
+  void *ctx;    /* of put() */
+  float *plain; /* RESTORE, PASS: buffer for the largest parameter */
   int n, numbers;
+  int failed; /* first error of this rank */
 } walk_t;
 
-static int visit_array(walk_t *w, const char *name, int param, char *arena)
+static void note(walk_t *w, int rc)
+{
+  if (w->failed == CT_OK) w->failed = rc;
+}
+
+static int is_live(const walk_t *w)
+{
+  return w->root && w->failed == CT_OK;
+}
+
+/* Stores item i, or passes it on. */
+static void give(walk_t *w, int i, const ct_ckpt_item_t *it)
+{
+  if (!is_live(w)) return;
+  if (w->item) w->item[i] = *it;
+  if (w->mode == PASS && w->put) w->put(w->ctx, it);
+}
+
+static int save_array(walk_t *w, int i, int param, const ct__arrays_t *a, ct_ckpt_item_t *it)
+{
+  ct_trainer_t *t = w->t;
+  int agreed = CT_OK;
+  it->data = w->plain;
+  if (is_live(w) && w->mode == SAVE) {
+    float **copy = &t->snapshot.array[i];
+    if (!*copy)
+      *copy = ct_mem_array(t->env.graph->param[param].count, sizeof **copy, "checkpoint snapshot");
+    note(w, *copy ? CT_OK : CT_ERR_NOMEM);
+    it->data = *copy;
+  }
+  if (is_live(w))
+    note(w, ct__arrays_get(t, param, a, it->data, &agreed));
+  else if (ct__arrays_sliced(t, param, a))
+    agreed = ct__slices_collect(t, a->base, param);
+  give(w, i, it);
+  return agreed;
+}
+
+static int restore_array(walk_t *w, int param, const ct__arrays_t *a, const ct_ckpt_item_t *it)
+{
+  int agreed = CT_OK;
+  if (is_live(w)) note(w, w->ops->get(w->store, it->name, &it->shape, w->plain));
+  if (w->root || ct__arrays_sliced(w->t, param, a))
+    w->failed = ct__arrays_put(w->t, param, a, w->plain, w->failed, &agreed);
+  return agreed;
+}
+
+static int visit_array(walk_t *w, const char *name, int param, ct__arrays_t a)
 {
   int rc = CT_OK;
-  ct_trainer_t *t = w->t;
-  const ct_param_t *p = &t->env.graph->param[param];
+  const ct_param_t *p = &w->t->env.graph->param[param];
   int i = w->n++;
   ct_ckpt_item_t it = {.shape = p->spec.shape};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s%s", name, p->name));
+  if (w->mode == COUNT) return CT_OK;
   ct_heartbeat_progress();
-  if (w->store) {
-    CT_TRY(w->ops->get(w->store, it.name, &it.shape, w->plain));
-    CT_TRY(state_put(t, param, arena, w->plain));
-  } else if (w->item) {
-    float **copy = &t->snapshot.array[i];
-    if (!*copy) *copy = ct_mem_array(p->count, sizeof **copy, "checkpoint snapshot");
-    CT_TRY(*copy ? CT_OK : CT_ERR_NOMEM);
-    CT_TRY(fetch(t, param, arena, *copy));
-    it.data = *copy;
-    w->item[i] = it;
-  }
+  if (w->mode == LIST) give(w, i, &it);
+  if (w->mode == SAVE || w->mode == PASS) CT_TRY(save_array(w, i, param, &a, &it));
+  if (w->mode == RESTORE) CT_TRY(restore_array(w, param, &a, &it));
 out:
   return rc;
 }
@@ -140,13 +115,16 @@ static int visit_number(walk_t *w, const char *name, ct_dtype_t type, const void
 {
   int rc = CT_OK;
   int i = w->n++, k = w->numbers++;
+  double number;
   ct_ckpt_item_t it = {.shape = {.dtype = type}};
   CT_TRY(ct_text_format(it.name, sizeof it.name, "%s", name));
-  if (w->store && found) CT_TRY(w->ops->get(w->store, it.name, &it.shape, found));
-  if (w->item) {
-    it.data = memcpy(&w->t->snapshot.number[k], save, sizeof(double));
-    w->item[i] = it;
-  }
+  if (w->mode == RESTORE && found && is_live(w))
+    note(w, w->ops->get(w->store, it.name, &it.shape, found));
+  if (w->mode == COUNT || w->mode == RESTORE) return CT_OK;
+  if (w->mode != LIST)
+    it.data = memcpy(w->mode == SAVE && w->root ? &w->t->snapshot.number[k] : &number, save,
+                     sizeof number);
+  give(w, i, &it);
 out:
   return rc;
 }
@@ -207,7 +185,7 @@ static int visit_model(walk_t *w)
   char name[160];
   for (int i = 0; i < g->params; i++) {
     int buffer = g->param[i].spec.buffer;
-    CT_TRY(visit_array(w, "/model/", i, model_arena_of(t, i)));
+    CT_TRY(visit_array(w, "/model/", i, model_arrays_of(t, i)));
     int norm = ct_layer_tracks(g, &g->layer[g->param[i].layer]);
     int last = i + 1 == g->params || g->param[i + 1].layer != g->param[i].layer;
     if (!buffer || !norm || !last) continue;
@@ -228,11 +206,13 @@ static int visit_optim(walk_t *w)
   ct_trainer_t *t = w->t;
   char name[80];
   for (int i = 0; i < t->env.graph->params && ct__average_arena(t, 0); i++)
-    CT_TRY(visit_array(w, "/optim/model/", i, arena_of(t, i)));
+    CT_TRY(visit_array(w, "/optim/model/", i, ct__arrays_of(t, i)));
   for (int s = 0; s < ct__update_states(t); s++) {
     CT_TRY(ct_text_format(name, sizeof name, "/optim/%s/", ct_optim_state_name(t->env.optim, s)));
+    if (w->mode >= SAVE) note(w, ct__host_states_lend(t, s, w->mode != RESTORE));
     for (int i = 0; i < t->map.trained; i++)
-      CT_TRY(visit_array(w, name, t->map.order[i], ct__update_state(t, s)));
+      CT_TRY(visit_array(w, name, t->map.order[i], (ct__arrays_t){ct__update_state(t, s), 1}));
+    if (w->mode == RESTORE) note(w, ct__host_states_take_back(t, s));
   }
   const ct__progress_t *save = &t->progress;
   ct__progress_t *f = w->progress;
@@ -289,16 +269,61 @@ double ct_trainer_snapshot_bytes(const ct_trainer_t *t)
   return arrays * (double)ct_graph_count(t->env.graph) * sizeof(float);
 }
 
-static int snapshot_here(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
+int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
 {
-  walk_t w = {.t = t, .at = at, .item = item, .with_optim = 1};
+  return t->env.step_opts.zero && (ct__update_states(t) > 0 || t->map.low_bytes > 0);
+}
+
+/* Prepares rank 0's memory for a snapshot. */
+static int make_snapshot(ct_trainer_t *t)
+{
   ct__snapshot_t *s = &t->snapshot;
-  if (!item) return CT_OK;
   if (!s->items) s->items = ct_trainer_items(t);
   if (!s->array) s->array = ct_mem_array(s->items, sizeof *s->array, "checkpoint snapshot");
   if (!s->number) s->number = ct_mem_array(s->items, sizeof *s->number, "checkpoint snapshot");
-  if (!s->array || !s->number) return CT_ERR_NOMEM;
+  return s->array && s->number ? CT_OK : CT_ERR_NOMEM;
+}
+
+/* Saves, of which rank 0 may fail alone if there are no slices. */
+static int walk_save(walk_t *w)
+{
+  int rc = CT_OK;
+  ct_trainer_t *t = w->t;
+  w->with_optim = 1;
+  if (ct_trainer_snapshot_is_collective(t) && t->env.topo->rank) w->root = 0;
+  ct__slices_settle(t);
+  if (w->root && w->mode == SAVE) note(w, make_snapshot(t));
+  if (w->root && w->mode == PASS)
+    note(w, (w->plain = ct__arrays_plain(t->env.graph)) ? CT_OK : CT_ERR_NOMEM);
+  CT_TRY(ct_trainer_snapshot_is_collective(t) ? ct_agree(t->env.topo, w->failed) : w->failed);
+  if (w->root || ct_trainer_snapshot_is_collective(t)) CT_TRY(visit_all(w));
+  CT_TRY(ct_trainer_snapshot_is_collective(t) ? ct_agree(t->env.topo, w->failed) : w->failed);
+out:
+  ct_mem_free(w->plain);
+  return rc;
+}
+
+int ct_trainer_list(ct_trainer_t *t, ct_ckpt_item_t *item)
+{
+  walk_t w = {.t = t, .mode = LIST, .root = 1, .with_optim = 1, .item = item};
   return visit_all(&w);
+}
+
+int ct_trainer_pass(ct_trainer_t *t, const ct_position_t *at, int rc_in, ct_trainer_put_t put,
+                    void *ctx)
+{
+  return walk_save(&(walk_t){.t = t,
+                             .mode = PASS,
+                             .root = put != NULL,
+                             .at = at,
+                             .put = put,
+                             .ctx = ctx,
+                             .failed = rc_in});
+}
+
+int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
+{
+  return walk_save(&(walk_t){.t = t, .mode = SAVE, .root = item != NULL, .at = at, .item = item});
 }
 
 void ct__state_free(ct_trainer_t *t)
@@ -308,17 +333,6 @@ void ct__state_free(ct_trainer_t *t)
     ct_mem_free(s->array[i]);
   ct_mem_free(s->array);
   ct_mem_free(s->number);
-}
-
-int ct_trainer_snapshot(ct_trainer_t *t, const ct_position_t *at, ct_ckpt_item_t *item)
-{
-  int rc = CT_OK;
-  if (!ct_trainer_snapshot_is_collective(t)) return snapshot_here(t, at, item);
-  CT_TRY(ct__update_widen(t, 1));
-  CT_TRY_ALL(t->env.topo, snapshot_here(t, at, item));
-out:
-  ct__update_narrow(t);
-  return rc;
 }
 
 /* CT_ERR_FORMAT if the checkpoint has model arrays that this model lacks: a larger model's
@@ -352,21 +366,25 @@ static void found_init(found_t *f)
   ct_plateau_init(&f->at.plateau);
 }
 
-static int restore_here(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
-                        found_t *found)
+/* Restores rank 0's arrays, and all slices. */
+static int restore_all(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s, int with_optim,
+                       found_t *found)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, root = t->env.topo->rank == 0;
   const ct_graph_t *g = t->env.graph;
   walk_t w = {.t = t,
+              .mode = RESTORE,
+              .root = root,
               .ops = ops,
               .store = s,
               .with_optim = with_optim,
               .found = &found->at,
               .progress = &found->progress};
-  w.plain = plain_buffer(g);
-  CT_TRY(w.plain ? CT_OK : CT_ERR_NOMEM);
-  CT_TRY(visit_all(&w));
-  CT_TRY(expect_no_more(g, ops, s));
+  if (root) note(&w, (w.plain = ct__arrays_plain(g)) ? CT_OK : CT_ERR_NOMEM);
+  ct__slices_settle(t);
+  if (root || t->env.step_opts.zero) CT_TRY(visit_all(&w));
+  if (is_live(&w)) note(&w, expect_no_more(g, ops, s));
+  rc = w.failed;
 out:
   ct_mem_free(w.plain);
   return rc;
@@ -392,8 +410,7 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
   void *from_root = &found;
   size_t bytes = sizeof found;
   found_init(&found);
-  if (with_optim) CT_TRY(ct__update_widen(t, 0));
-  if (topo->rank == 0) rc = restore_here(t, ops, s, with_optim, &found);
+  rc = restore_all(t, ops, s, with_optim, &found);
   CT_TRY(ct_agree_bytes(topo, rc, &from_root, &bytes));
   if (topo->rank) {
     memcpy(&found, from_root, sizeof found);
@@ -403,60 +420,6 @@ int ct_trainer_restore(ct_trainer_t *t, const ct_store_ops_t *ops, ct_store_t *s
   ct__one_value_share(t);
   state_take(t, &found);
   if (at) *at = found.at;
-out:
-  ct__update_narrow(t);
-  return rc;
-}
-
-/* Reads the counter that belongs to tensor \a var, a running variance; without one *tracked keeps
- * its value. */
-static int load_tracked(const ct_weights_file_t *f, int var, int64_t *tracked)
-{
-  static const char from[] = "running_var", to[] = "num_batches_tracked";
-  int rc = CT_OK;
-  float number;
-  ct_tensor_t t;
-  f->ops->tensor(f->w, var, &t);
-  const char *name = t.name;
-  size_t own = strlen(name), stem = own < strlen(from) ? 0 : own - strlen(from);
-  if (strcmp(name + stem, from) != 0) return CT_OK;
-  for (int i = 0, n = f->ops->count(f->w); i < n; i++) {
-    f->ops->tensor(f->w, i, &t);
-    if (strncmp(t.name, name, stem) != 0 || strcmp(t.name + stem, to) != 0) continue;
-    if (t.count != 1 || !ct_elem_has_numbers(t.type)) return CT_OK;
-    if (t.type == CT_ELEM_I64) return f->ops->read(f->w, i, 0, 1, tracked);
-    CT_TRY(ct_weights_floats(f, i, &number));
-    *tracked = (int64_t)number;
-  }
-out:
-  return rc;
-}
-
-static int load_here(ct_trainer_t *t, const ct_weights_file_t *f, const int *from)
-{
-  int rc = CT_OK;
-  const ct_graph_t *g = t->env.graph;
-  float *plain = plain_buffer(g);
-  CT_TRY(plain ? CT_OK : CT_ERR_NOMEM);
-  for (int i = 0; i < g->params; i++) {
-    ct_heartbeat_progress();
-    if (from[i] < 0) continue;
-    CT_TRY(ct_match_read(f, from[i], &g->param[i], plain));
-    CT_TRY(ct_trainer_set(t, i, plain));
-    if (g->param[i].spec.buffer) CT_TRY(load_tracked(f, from[i], &t->tracked[g->param[i].layer]));
-  }
-out:
-  ct_mem_free(plain);
-  return rc;
-}
-
-int ct_trainer_load(ct_trainer_t *t, const ct_weights_file_t *f, const int *from)
-{
-  int rc = CT_OK;
-  const ct_topo_t *topo = t->env.topo;
-  CT_TRY_ALL(topo, topo->rank == 0 ? load_here(t, f, from) : CT_OK);
-  CT_TRY(ct_trainer_broadcast(t, 0));
-  ct__one_value_share(t);
 out:
   return rc;
 }

@@ -404,7 +404,7 @@ int ct_trainer_lag(const ct_trainer_t *t)
   const ct_trainer_env_t *e = &t->env;
   const ct_step_opts_t *how = &e->step_opts;
   int host_waits = !e->be->repeats || !e->comm_ops->repeatable || !how->strategy->repeats ||
-                   (how->zero && isinf(how->clip_p)) || how->qat;
+                   (how->zero && isinf(how->clip_p)) || how->qat || ct__memory_on_host(e);
   return host_waits || t->progress.scaler.on ? 0 : how->lag;
 }
 

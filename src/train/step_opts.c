@@ -39,7 +39,7 @@ static int read_memory(const char *text, size_t *out)
 {
   int rc = CT_OK;
   *out = 0;
-  if (strcmp(text, "off") == 0) return CT_OK;
+  if (!*text || strcmp(text, "off") == 0) return CT_OK; /* null is the default */
   *out = CT_MEMORY_AUTO;
   if (strcmp(text, "auto") == 0) return CT_OK;
   if (ct_text_size(text, out) != CT_OK)

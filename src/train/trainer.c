@@ -12,8 +12,9 @@
 static int make_parts(ct_trainer_t *t)
 {
   int rc = CT_OK;
+  if (t->env.training) CT_TRY(ct__slices_make(t));
   CT_TRY(ct__arenas_take_all(t, CT_MEMORY_WEIGHTS, &t->weight));
-  CT_TRY(ct__arenas_take_all(t, CT_MEMORY_BUFFERS, &t->buffer));
+  CT_TRY(ct__arenas_take(t, CT_MEMORY_BUFFERS, t->map.buffer_bytes, &t->buffer));
   CT_TRY(ct__reduced_make(t));
   CT_TRY(ct__qat_make(t));
   CT_TRY(ct__step_make(t));
@@ -60,7 +61,7 @@ int ct_trainer_create(const ct_trainer_env_t *env, ct_trainer_t **out)
     CT_TRY(ct__update_open(t));
     CT_TRY(ct__arenas_make_gradient(t));
   }
-  CT_TRY_ALL(env->topo, env->topo->rank == 0 ? ct__state_init(t) : CT_OK);
+  CT_TRY(ct__arrays_init(t));
   CT_TRY(ct_trainer_broadcast(t, 0));
   CT_TRY(ct_trainer_verify(t));
   *out = t;
@@ -79,11 +80,13 @@ int ct_trainer_remember(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_mem_ops_t *mem = t->env.be->mem;
-  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes, counts = tracked_bytes(t);
+  size_t weights = t->need.bytes[CT_MEMORY_WEIGHTS];
+  size_t buffers = t->map.buffer_bytes, counts = tracked_bytes(t);
   if (!t->first_state)
     t->first_state =
         ct_mem_alloc(weights + buffers + counts, "the weights to begin with once more");
   CT_TRY(t->first_state ? CT_OK : CT_ERR_NOMEM);
+  ct__slices_settle(t);
   CT_TRY(mem->copy(t->q, t->first_state, t->weight, weights));
   if (buffers) CT_TRY(mem->copy(t->q, t->first_state + weights, t->buffer, buffers));
   memcpy(t->first_state + weights + buffers, t->tracked, counts);
@@ -96,13 +99,14 @@ int ct_trainer_restart(ct_trainer_t *t)
 {
   int rc = CT_OK;
   const ct_mem_ops_t *mem = t->env.be->mem;
-  size_t weights = t->map.weight_bytes, buffers = t->map.buffer_bytes;
+  size_t weights = t->need.bytes[CT_MEMORY_WEIGHTS], buffers = t->map.buffer_bytes;
+  ct__slices_settle(t);
   CT_TRY(ct__average_restart(t));
   CT_TRY(mem->copy(t->q, t->weight, t->first_state, weights));
   if (buffers) CT_TRY(mem->copy(t->q, t->buffer, t->first_state + weights, buffers));
   memcpy(t->tracked, t->first_state + weights + buffers, tracked_bytes(t));
   CT_TRY(ct__update_restart(t));
-  ct__reduced_outdate(t);
+  ct__reduced_swap(t);
   ct__step_restart(t);
 out:
   return rc;
@@ -111,11 +115,13 @@ out:
 void ct_trainer_destroy(ct_trainer_t *t)
 {
   if (!t) return;
+  ct__slices_settle(t);
   t->env.be->queue->destroy(t->q);
   ct__input_free(t);
   ct__state_free(t);
   ct__plans_free(t);
   ct__update_free(t);
+  ct__slices_free(t);
   ct__reduced_free(t);
   ct__qat_free(t);
   ct__average_free(t);
@@ -174,6 +180,7 @@ static int trainer_forward(ct_trainer_t *t, const ct_batch_t *b)
   const ct__variant_t *v;
   CT_TRY(ct_fault("eval.forward"));
   CT_TRY(ct__input_take(t, b, -1));
+  ct__slices_settle(t);
   CT_TRY(ct__reduced_refresh(t));
   CT_TRY(ct__qat_round(t));
   CT_TRY(ct__plans_use(t, b->n, 0, &v));
@@ -207,19 +214,30 @@ const ct_heads_t *ct_trainer_heads(const ct_trainer_t *t)
 
 /* ---- queries ---- */
 
-static int hash_weights(ct_trainer_t *t, uint64_t *out)
+static int hash_memory(ct_trainer_t *t, const char *from, size_t bytes, uint64_t *hash)
 {
   enum { PIECE = 1 << 16 };
   int rc = CT_OK;
-  uint64_t hash = 0;
   char piece[PIECE];
-  for (size_t at = 0; at < t->map.weight_bytes; at += PIECE) {
-    size_t n = t->map.weight_bytes - at < PIECE ? t->map.weight_bytes - at : PIECE;
-    CT_TRY(t->env.be->mem->copy(t->q, piece, t->weight + at, n));
+  for (size_t at = 0; at < bytes; at += PIECE) {
+    size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+    CT_TRY(t->env.be->mem->copy(t->q, piece, from + at, n));
     CT_TRY(t->env.be->queue->sync(t->q));
-    hash = ct_hash(piece, n, hash);
+    *hash = ct_hash(piece, n, *hash);
   }
-  *out = hash;
+out:
+  return rc;
+}
+
+/* Weights in slices are the same on all ranks as their reduced copy. */
+static int hash_weights(ct_trainer_t *t, uint64_t *out)
+{
+  int rc = CT_OK;
+  size_t low = t->map.low_bytes;
+  *out = 0;
+  ct__slices_settle(t);
+  CT_TRY(hash_memory(t, t->reduced, low / 2, out));
+  CT_TRY(hash_memory(t, ct__slices_whole(t, t->weight, low), t->map.weight_bytes - low, out));
 out:
   return rc;
 }

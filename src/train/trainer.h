@@ -35,9 +35,13 @@ ct_plan_opts_t ct__memory_plan_opts(const ct_trainer_env_t *e, int n, int traini
 /** Cuts the gradient arena into bucket[CT_BUCKETS_MAX]; returns their number. */
 int ct__memory_buckets(const ct_trainer_env_t *e, const ct_plan_t *p, const ct_arena_map_t *m,
                        ct_bucket_t *bucket);
+/** Returns 1 if float32 weights are divided into slices where ops read the reduced copy. */
+int ct__memory_sliced(const ct_trainer_env_t *e);
 /** Computes the slice of a bucket that this rank updates: bytes [*from, *to) of the gradient arena.
  * Without a communicator only its length is valid: the largest of any rank. */
 void ct__memory_slice(const ct_trainer_env_t *e, const ct_bucket_t *b, size_t *from, size_t *to);
+/** Returns 1 if the states are in host memory, and the device has memory of its own. */
+int ct__memory_on_host(const ct_trainer_env_t *e);
 /** Returns the losses. */
 ct_heads_t ct__memory_heads(const ct_trainer_env_t *e);
 /** Returns the shape of the output that a loss is of, for one sample. */
@@ -61,8 +65,8 @@ int ct__memory_fixed(const ct_trainer_env_t *e, const ct_arena_map_t *m, const c
 
 /** Pure. Takes from the budget all that does not depend on plans. \a fixed: result of
  * ct__memory_fixed(). */
-void ct__budget_open(const ct_trainer_env_t *e, const ct_arena_map_t *m, const ct_memory_t *fixed,
-                     ct_budget_t *b);
+void ct__budget_open(const ct_trainer_env_t *e, const ct_plan_t *first, const ct_arena_map_t *m,
+                     const ct_memory_t *fixed, ct_budget_t *b);
 /** Local. Makes a plan fit into the budget, if there is one. If that is not possible it returns
  * CT_OK: b->met is 0, or b->evaluation is less. */
 int ct__budget_limit(ct_budget_t *b, ct_plan_t *p);
@@ -121,16 +125,59 @@ ct_bind_t ct__plans_bind(const ct_trainer_t *t, int64_t first);
  * ---- */
 
 typedef struct ct__reduced {
-  ct_op_t *cast; /**< converts all weights; NULL: the backend uses float32 weights */
-  int stale;     /**< 1: the weights were written by something other than UPDATE */
+  ct_op_t *round; /**< NULL: the backend uses float32 weights */
+  int stale;      /**< 1: whole weights were written by something other than UPDATE */
+  int failed;     /**< result of ct__reduced_swap(), for the next refresh */
 } ct__reduced_t;
 
 int ct__reduced_make(ct_trainer_t *t);
 void ct__reduced_free(ct_trainer_t *t);
 /** Marks the copy as outdated; call it after writing weights by anything but UPDATE. */
 void ct__reduced_outdate(ct_trainer_t *t);
-/** Local, Hot. Enqueues a conversion of the weights if the copy is outdated. */
+/** Local, Hot. Enqueues the rounding of the whole weights if their copy is outdated. */
 int ct__reduced_refresh(ct_trainer_t *t);
+/** Local, Hot. Enqueues the rounding of this rank's slices. */
+int ct__reduced_round(ct_trainer_t *t);
+/** Collective. Makes the copy of the weights in slices, from those of all ranks. */
+int ct__reduced_share(ct_trainer_t *t);
+/** Collective if weights are in slices. Makes the copy that of other weights; the next refresh
+ * returns a failure. */
+void ct__reduced_swap(ct_trainer_t *t);
+
+/* ---- slices.c: ZeRO-1 ---- */
+
+typedef struct ct__slices {
+  int *ticket;       /**< per bucket: its gather; -1: none is open */
+  int open;          /**< number of open gathers */
+  size_t *packed;    /**< per bucket: offset of this rank's slice in an array of slices */
+  int64_t *bytes;    /**< per rank: its part of a parameter */
+  int64_t *place;    /**< per rank: where that part begins in the parameter */
+  char *piece;       /**< device, rank 0: a parameter, and the parts of the ranks */
+  ct_event_t *ready; /**< recorded after the update of a bucket */
+} ct__slices_t;
+
+int ct__slices_make(ct_trainer_t *t);
+void ct__slices_free(ct_trainer_t *t);
+/** Collective, Hot. Starts the gather of bucket k's weights, which follows the launches so far. */
+void ct__slices_gather(ct_trainer_t *t, int k);
+/** Hot. Orders all open gathers before later launches. */
+void ct__slices_settle(ct_trainer_t *t);
+/** Hot. The same for the weights that are whole in float32. */
+void ct__slices_settle_float(ct_trainer_t *t);
+/** Hot, before launch \a i of a plan. The same for the weights that it reads. */
+void ct__slices_before(ct_trainer_t *t, const ct_plan_t *p, int i);
+/** Returns this rank's slice of bucket k's float32 weights, which begins at byte *from of the
+ * gradient arena; NULL: the bucket's weights are whole. */
+char *ct__slices_low(const ct_trainer_t *t, int k, size_t *from, size_t *bytes);
+/** Returns 1 if the float32 values of a parameter exist in slices only. */
+int ct__slices_has(const ct_trainer_t *t, int param);
+/** Returns the address of whole float32 weights in an arena of weights. */
+char *ct__slices_whole(const ct_trainer_t *t, char *weights, size_t offset);
+/** Returns rank 0's memory for a parameter in slices, in the op's own layout. */
+char *ct__slices_piece(const ct_trainer_t *t);
+/** Collective. Copy a parameter between packed slices of all ranks and rank 0's piece. */
+int ct__slices_collect(ct_trainer_t *t, const char *slices, int param);
+int ct__slices_scatter(ct_trainer_t *t, char *slices, int param);
 
 /* ---- qat.c: weights rounded to int8 steps, for forward passes ---- */
 
@@ -227,47 +274,15 @@ int ct__input_copied(ct_trainer_t *t);
 ct_bind_t ct__input_bind(const ct_trainer_t *t, const ct_batch_t *b, int training, int64_t first,
                          int p);
 
-/* ---- muon.c: directions of matrices for optim.kind muon ---- */
-
-enum { CT_MUON_PRODUCTS = 3 };
-
-/** A trained parameter whose step is orthogonalized. */
-typedef struct ct__matrix {
-  int param, k; /**< index in the graph, and in the order of the arena */
-  int64_t rows, columns;
-  size_t bytes;                       /**< in the arena */
-  ct_op_t *product[CT_MUON_PRODUCTS]; /**< X X^T or X^T X; its square; and with X */
-} ct__matrix_t;
-
-typedef struct ct__muon {
-  ct__matrix_t *matrix;
-  int matrices;
-  char *room;                      /**< device: workspace; a matrix x at its begin */
-  size_t y, a, aa, norms, scratch; /**< offsets of a second matrix, of products, and so on */
-  int64_t count;                   /**< largest number of elements of one of them */
-  ct_op_t *measure, *blend;
-} ct__muon_t;
-
-/** Returns the bytes of the workspace; 0: the optimizer is another one, or has no matrices. */
-size_t ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m);
-/** Local. CT_ERR_UNSUP: the device stores a matrix in another layout, and the host cannot
- * access it. */
-int ct__muon_make(ct_trainer_t *t, const ct_param_groups_t *groups);
-void ct__muon_free(ct_trainer_t *t);
-/** Returns the workspace, which has room for a matrix. */
-char *ct__muon_room(const ct_trainer_t *t);
-/** Returns 1 if bytes [from, to) of the gradient arena hold a part of a matrix. */
-int ct__muon_uses(const ct_trainer_t *t, size_t from, size_t to);
-/** Local, Hot. Orthogonalizes parameter k (in the order of the arena) in the gradient arena, where
- * all of it must be; does nothing for other parameters. */
-int ct__muon_step(ct_trainer_t *t, int k);
+#include "train/muon.h"
 
 /* ---- update.c: from gradients to weights ---- */
 
 /** Contiguous weights updated with the same hyperparameters: whole parameters, or this rank's slice
  * of them (ZeRO-1). */
 typedef struct ct__range {
-  size_t offset; /**< in the weight and gradient arenas */
+  size_t offset; /**< in the gradient arena */
+  size_t weight; /**< offset in the weight arena */
   size_t bytes;  /**< length in each of these arenas */
   size_t state;  /**< offset in the state arenas */
   int group, bucket;
@@ -299,8 +314,8 @@ typedef struct ct__update {
   ct_grad_stat_t *stat; /**< staging: [2], by slot of the step */
   int states;           /**< float32 state arrays of the optimizer (momentum and the like) */
   size_t state_bytes;   /**< bytes of each on this rank */
+  int on_host;          /**< 1: optim.place host (host_states.c) */
   char *state[CT_RULE_STATES];
-  char *full[CT_RULE_STATES]; /**< ZeRO-1, while a checkpoint is read or written: full states */
 } ct__update_t;
 
 /** Makes groups, ranges, ops and states; the buckets must exist. */
@@ -321,51 +336,12 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
 /** Local; call after ct__step_wait(). Reports whether the update was applied,
  * and the gradient norm. */
 void ct__update_report(ct_trainer_t *t, ct_step_report_t *report);
-/** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 this rank's
- * slice, or the full state if it is allocated. */
+/** Return the number of optimizer states, and the array of state \a s: with ZeRO-1 slices. */
 int ct__update_states(const ct_trainer_t *t);
 char *ct__update_state(const ct_trainer_t *t, int s);
-/** Collective. ZeRO-1: allocates full states until ct__update_narrow(); \a gather: fills them with
- * the slices of all ranks. */
-int ct__update_widen(ct_trainer_t *t, int gather);
-void ct__update_narrow(ct_trainer_t *t);
 
-/* ---- late_rows.c: rows of shared tables that travel by themselves ---- */
-
-typedef struct ct__late_table {
-  ct_op_t *add;  /**< adds the rows of all ranks to the table's gradient */
-  int64_t most;  /**< indices of a rank, rounded up to whole cache lines */
-  int64_t row;   /**< floats of memory of a row */
-  float *index;  /**< device: of all ranks, [ranks * most] */
-  float *rows;   /**< device: [ranks * most * row] */
-  int64_t own;   /**< this rank's first index in `index` */
-  size_t offset; /**< of the table in the gradient arena */
-} ct__late_table_t;
-
-typedef struct ct__late_rows {
-  ct__late_table_t table[CT_LATE_MAX];
-  int tables;
-  void *scratch; /**< device */
-} ct__late_rows_t;
-
-/** Local. Computes the bytes that ct__late_rows_make() allocates. */
-int ct__late_rows_bytes(const ct_trainer_env_t *e, const ct_plan_t *p, size_t *out);
-/** Local. Allocates the rows of all ranks and prepares the ops that add them. */
-int ct__late_rows_make(ct_trainer_t *t);
-void ct__late_rows_free(ct_trainer_t *t);
-/** Sets where any run of backward keeps its rows. */
-void ct__late_rows_bind(const ct_trainer_t *t, ct_bind_t *bind);
-/** Local, Hot. Clears the rows that a batch of n samples does not fill. */
-int ct__late_rows_begin(ct_trainer_t *t, int64_t n);
-/** Returns the rows of table k of this rank's n samples, and their bytes. */
-const void *ct__late_rows_own(const ct_trainer_t *t, int k, int64_t n, size_t *bytes);
-/** Returns the number of tables whose rows travel by themselves. */
-int ct__late_rows_tables(const ct_trainer_t *t);
-/** Collective, Hot, after backward. Gathers the rows of table k of all ranks.  \a empty: this rank
- * has none: it failed, or has no samples. */
-int ct__late_rows_gather(ct_trainer_t *t, int k, int empty);
-/** Local, Hot. Adds the rows to the reduced gradients of a bucket's tables. */
-int ct__late_rows_add(ct_trainer_t *t, int bucket);
+#include "train/host_states.h"
+#include "train/late_rows.h"
 
 /* ---- step.c: state of the steps in progress ---- */
 
@@ -455,6 +431,8 @@ typedef struct ct__repeat {
 } ct__repeat_t;
 
 void ct__repeat_make(ct_trainer_t *t);
+/** Returns 1 if steps may be replayed. */
+int ct__repeat_is_on(const ct_trainer_t *t);
 /** Local; all ranks call it at the same point. The ranks agree again before they replay a step. */
 void ct__repeat_doubt(ct_trainer_t *t);
 /** Local, Hot. Starts recording the step's launches, if the step can be replayed: a full batch,
@@ -476,6 +454,7 @@ typedef struct ct__replay {
   char *seen;      /**< owned; [micro_batches]; 1: the rehearsal took its checksums */
   ct_loss_t *loss; /**< owned; losses of the rehearsal, as ct__step_losses() */
   char *piece;     /**< staging: a part of the gradients */
+  char *buffer;    /**< device: running statistics before the first run */
   int differ;      /**< checksums that differ */
   int first;       /**< number of the first one within its micro-batch, if any */
   int innocent;    /**< 1: a message of another rank differed before any own checksum did */
@@ -487,13 +466,14 @@ int ct__replay_make(ct_trainer_t *t);
 void ct__replay_free(ct_trainer_t *t);
 /** Returns 1 if the current step runs forward and backward twice; identical on all ranks. */
 int ct__replay_is_due(const ct_trainer_t *t);
-/** Local. Enclose the first run of a step that is due; the second one follows. */
+/** Local, Hot. Enclose the first run of a step that is due; the second one follows, from the same
+ * running statistics. */
 void ct__replay_begin(ct_trainer_t *t);
 void ct__replay_turn(ct_trainer_t *t);
 /** Returns 1 in the first run. */
 int ct__replay_is_rehearsal(const ct_trainer_t *t);
-/** Local, Hot. Takes the checksums of a complete bucket of micro-batch p, before it is added to
- * others or sent. Does nothing in a step that runs once. */
+/** Local, Hot. Takes the checksums of a complete bucket after micro-batch p, before it is sent.
+ * Does nothing in a step that runs once. */
 int ct__replay_look(ct_trainer_t *t, int p, int bucket);
 /** Local, Hot. Takes the checksum of SyncBN's message \a number of micro-batch p, n numbers,
  * before the exchange or after it (\a received). */
@@ -504,6 +484,29 @@ int ct__replay_look_all(ct_trainer_t *t, int p, int64_t n);
 /** Local, Hot, after the second run. Fails the step with CT_ERR_DEVICE if the runs differ. */
 void ct__replay_end(ct_trainer_t *t);
 
+/* ---- arrays.c: arrays of the parameters' shapes ---- */
+
+typedef struct ct__arrays {
+  char *base;   /**< packed slices, or an arena */
+  int of_state; /**< 1: an optimizer state */
+} ct__arrays_t;
+
+/** Returns the weights, or for a buffer the buffers. */
+ct__arrays_t ct__arrays_of(const ct_trainer_t *t, int param);
+/** Returns 1 if a parameter of the array exists in slices only. */
+int ct__arrays_sliced(const ct_trainer_t *t, int param, const ct__arrays_t *a);
+/** Allocates host memory for any parameter or buffer in plain layout. */
+float *ct__arrays_plain(const ct_graph_t *g);
+/** Local, or for slices collective: then rank 0 gets the values. *agreed: result on all ranks,
+ * after which rank 0 may fail alone. */
+int ct__arrays_get(ct_trainer_t *t, int param, const ct__arrays_t *a, float *out, int *agreed);
+/** Local, or for slices collective: then rank 0's values are scattered. \a rc: this rank's result
+ * so far, with which slices fail on all ranks; *agreed: result on all ranks. */
+int ct__arrays_put(ct_trainer_t *t, int param, const ct__arrays_t *a, const float *in, int rc,
+                   int *agreed);
+/** Collective. Initializes parameters and buffers: rank 0's arrays, and all slices. */
+int ct__arrays_init(ct_trainer_t *t);
+
 /* ---- state.c: the last snapshot ---- */
 
 typedef struct ct__snapshot {
@@ -512,8 +515,6 @@ typedef struct ct__snapshot {
   int items;
 } ct__snapshot_t;
 
-/** Local. Initializes parameters and buffers. */
-int ct__state_init(ct_trainer_t *t);
 void ct__state_free(ct_trainer_t *t);
 
 /* ---- single_value_batchnorm.c: running statistics of batches with one value per channel ---- */
@@ -550,7 +551,9 @@ struct ct_trainer {
   ct_arena_map_t map;
   int buckets;
   /* facts of arenas.c, reduced_precision_weights.c and sync_bn.c */
-  char *weight, *gradient, *buffer;
+  char *weight;   /**< float32: this rank's slices, then the weights that are whole */
+  size_t own_low; /**< bytes of these slices; 0: all weights are whole */
+  char *gradient, *buffer;
   char *reduced;       /**< reduced-precision weights, at half the offsets; NULL: none */
   ct_group_t *group;   /**< SyncBN; NULL: off */
   int group_lowest[2]; /**< the two lowest ranks of this rank's group; -1: there is only one */
@@ -565,12 +568,14 @@ struct ct_trainer {
   ct__arenas_t arenas;
   ct__plans_t plans;
   ct__reduced_t reduced_state;
+  ct__slices_t slices;
   ct__qat_t rounding;
   ct__muon_t muon;
   ct__average_t average;
   ct__input_t input;
   ct__late_rows_t late;
   ct__update_t update;
+  ct__host_states_t host;
   ct__step_t step;
   ct__repeat_t repeat;
   ct__replay_t replay;

@@ -3,8 +3,8 @@
  * The arenas are processed in ranges of parameters with the same hyperparameters (parameter
  * groups). Without clipping and loss scaling each bucket is applied as soon as its reduction is
  * complete, while later ones are in flight. Operations that need the whole gradient first (clipping
- * by norm, detecting infinities) wait for all buckets. With ZeRO-1 (Rajbhandari et al. 2020) a rank
- * updates its slice of each bucket, and the weights are then all-gathered. */
+ * by norm, detecting infinities) wait for all buckets. With ZeRO-1 a rank updates its slice of each
+ * bucket, and the weights are then all-gathered (slices.c). */
 #include "train/trainer.h"
 #include "backend/ct_update.h"
 #include "base/ct_err.h"
@@ -30,12 +30,15 @@ static int add_range(ct_trainer_t *t, int k, int bucket, size_t from, size_t to)
     last->bytes += to - from;
   } else {
     CT_TRY(ct_mem_grow((void **)&u->range, &u->cap, u->ranges + 1, sizeof *u->range));
-    u->range[u->ranges++] = (ct__range_t){.offset = from,
-                                          .bytes = to - from,
-                                          .state = t->env.step_opts.zero ? u->state_bytes : from,
-                                          .group = group,
-                                          .bucket = bucket,
-                                          .norms = k};
+    int low = from < t->map.low_bytes;
+    u->range[u->ranges++] =
+        (ct__range_t){.offset = from,
+                      .weight = low ? u->state_bytes : t->own_low + (from - t->map.low_bytes),
+                      .bytes = to - from,
+                      .state = t->env.step_opts.zero ? u->state_bytes : from,
+                      .group = group,
+                      .bucket = bucket,
+                      .norms = k};
   }
   u->state_bytes += to - from;
 out:
@@ -81,7 +84,8 @@ static int add_segment(ct__update_t *u, int i, ct_segment_t *table, int *n)
                                  .state = (int64_t)(r->state / sizeof(float)),
                                  .count = count,
                                  .norms = r->norms,
-                                 .chunk = (int)chunks};
+                                 .chunk = (int)chunks,
+                                 .weight = (int64_t)(r->weight / sizeof(float))};
   return CT_OK;
 }
 
@@ -164,9 +168,15 @@ int ct__update_make(ct_trainer_t *t)
   u->norm_pairs = ct_rule_needs_norms((ct_rule_t)rule) ? t->map.trained : 0;
   CT_TRY(make_ranges(t));
   CT_TRY(make_ops(t, rule));
-  for (int s = 0; s < u->states; s++)
-    CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES, t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states,
-                           &u->state[s]));
+  u->on_host = ct__memory_on_host(&t->env);
+  if (u->on_host) CT_TRY(ct__host_states_make(t, rule, u->states, u->state_bytes));
+  for (int s = 0; s < u->states; s++) {
+    if (u->on_host)
+      u->state[s] = ct__host_states_array(t, s);
+    else
+      CT_TRY(ct__arenas_take(t, CT_MEMORY_STATES,
+                             t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states, &u->state[s]));
+  }
 out:
   return rc;
 }
@@ -186,6 +196,7 @@ int ct__update_restart(ct_trainer_t *t)
   const ct_backend_t *be = t->env.be;
   t->progress = (ct__progress_t){0};
   ct_scaler_init(&t->progress.scaler, t->env.step_opts.compute == CT_F16);
+  if (u->on_host) return ct__host_states_restart(t);
   for (int s = 0; s < u->states; s++)
     CT_TRY(be->mem->zero(t->q, u->state[s], t->need.bytes[CT_MEMORY_STATES] / (size_t)u->states));
   CT_TRY(be->queue->sync(t->q));
@@ -201,6 +212,7 @@ void ct__update_free(ct_trainer_t *t)
   t->env.be->op->release(u->gradstat);
   t->env.be->op->release(u->direction);
   ct__muon_free(t);
+  ct__host_states_free(t);
   t->env.be->mem->free(t->env.dev, CT_MEM_STAGING, u->stat);
   ct_param_groups_clear(&u->groups);
   ct_mem_free(u->host_norms);
@@ -222,7 +234,7 @@ static ct_op_args_t args_of(const ct_trainer_t *t, const ct__range_t *r, int wit
   const ct__update_t *u = &t->update;
   double sign = t->env.optim->maximize ? -1 : 1;
   ct_op_args_t a = {.pass = CT_FWD,
-                    .w = {t->weight + r->offset},
+                    .w = {t->weight + r->weight},
                     .y = t->reduced ? t->reduced + r->offset / 2 : NULL,
                     .dy = t->gradient + r->offset,
                     .count = (int64_t)(r->bytes / sizeof(float)),
@@ -350,24 +362,6 @@ static void share_norms(ct_trainer_t *t)
   ct__step_note(t, be->mem->copy(t->q, u->norms, u->host_norms, norms_bytes(u)));
 }
 
-/* All-gathers a bucket from its slices. */
-static int gather_bucket(ct_trainer_t *t, char *arena, int k)
-{
-  const ct_bucket_t *b = &t->first.bucket[k];
-  return t->env.comm_ops->gather(t->env.comm, t->q, (float *)(arena + b->offset),
-                                 (int64_t)(b->bytes / sizeof(float)));
-}
-
-static void gather_weights(ct_trainer_t *t)
-{
-  for (int k = 0; k < t->buckets; k++) {
-    ct__step_enter(t, CT_TIME_WAIT, "the gathering of the weights of bucket", k);
-    ct__step_note(t, gather_bucket(t, t->weight, k));
-    ct__step_leave(t);
-  }
-  ct__reduced_outdate(t); /* the slices of other ranks were written by the gather */
-}
-
 /* ---- muon ---- */
 
 /* Adds this rank's gradients of matrices to their momenta; the directions take their place. */
@@ -389,7 +383,9 @@ static void gather_directions(ct_trainer_t *t)
     const ct_bucket_t *b = &t->first.bucket[k];
     if (!ct__muon_uses(t, b->offset, b->offset + b->bytes)) continue;
     ct__step_enter(t, CT_TIME_WAIT, "the gathering of the momenta of bucket", k);
-    ct__step_note(t, gather_bucket(t, t->gradient, k));
+    ct__step_note(t, t->env.comm_ops->gather(t->env.comm, t->q,
+                                             (float *)(void *)(t->gradient + b->offset),
+                                             (int64_t)(b->bytes / sizeof(float))));
     ct__step_leave(t);
   }
 }
@@ -423,6 +419,21 @@ static void apply_as_they_come(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   }
 }
 
+/* ZeRO-1: updates the buckets in the order in which forward reads them, and starts their gathers.
+ * These end in the next forward pass, unless something reads the weights earlier, or the step may
+ * become a graph, which must contain all that it starts. \a updated: only gathers. */
+static void update_slices(ct_trainer_t *t, int stat, int updated)
+{
+  const ct_step_opts_t *how = &t->env.step_opts;
+  for (int k = t->buckets - 1; k >= 0; k--) {
+    if (!updated) run_over(t, t->update.update, k, stat);
+    ct__slices_gather(t, k);
+  }
+  if (ct__repeat_is_on(t) || how->ema > 0 || how->qat || !t->env.comm_ops->gathers_ahead)
+    ct__slices_settle(t);
+  ct__reduced_outdate(t); /* of whole weights, the slices of other ranks are gathered */
+}
+
 static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
 {
   const ct__update_t *u = &t->update;
@@ -436,8 +447,35 @@ static void apply_together(ct_trainer_t *t, int stat, ct__arrive_t arrive)
   if (u->norm_pairs && zero) ct__step_note(t, t->env.be->mem->zero(t->q, u->norms, norms_bytes(u)));
   run_over(t, u->norms_op, -1, stat);
   if (u->norm_pairs && shared) share_norms(t);
-  run_over(t, u->update, -1, stat);
-  if (zero) gather_weights(t);
+  if (zero)
+    update_slices(t, stat, 0);
+  else
+    run_over(t, u->update, -1, stat);
+}
+
+/* Updates on the host, bucket by bucket; where all gradients are needed first, after these. */
+static void apply_on_host(ct_trainer_t *t, int stat, int needed, ct__arrive_t arrive)
+{
+  const ct__update_t *u = &t->update;
+  int zero = t->env.step_opts.zero;
+  for (int k = 0; k < t->buckets && stat; k++) {
+    if (arrive) arrive(t, k);
+    run_gradstat(t, k);
+  }
+  if (stat && zero && t->env.topo->size > 1) share_stat(t);
+  ct__host_states_begin(t, !stat, u->range, u->ranges);
+  for (int k = 0; k < t->buckets; k++) {
+    if (arrive && !stat) arrive(t, k);
+    for (int64_t i = 0; i < u->ranges && ct__step_is_well(t); i++) {
+      ct_op_args_t a = args_of(t, &u->range[i], needed);
+      if (u->range[i].bucket == k) ct__host_states_update(t, &u->range[i], &a);
+    }
+  }
+  ct__host_states_end(t);
+  if (ct__step_is_well(t)) ct__step_note(t, ct__reduced_round(t));
+  if (zero) update_slices(t, stat, 1);
+  ct__reduced_outdate(t);
+  ct__host_states_keep(t);
 }
 
 void ct__update_begin(ct_trainer_t *t, ct_step_report_t *report)
@@ -457,7 +495,9 @@ void ct__update_apply(ct_trainer_t *t, const ct_schedule_point_t *at, ct_step_re
   for (int g = 0; g < u->groups.groups; g++)
     u->hyper[g] = ct_optim_hyper(t->env.optim, &u->groups.group[g], at, updates);
   ct__step_turn(t, CT_TIME_UPDATE);
-  if (needed || how->zero || u->direction)
+  if (u->on_host)
+    apply_on_host(t, stat, needed, arrive);
+  else if (needed || how->zero || u->direction)
     apply_together(t, stat, arrive);
   else
     apply_as_they_come(t, stat, arrive);
@@ -487,96 +527,5 @@ int ct__update_states(const ct_trainer_t *t)
 
 char *ct__update_state(const ct_trainer_t *t, int s)
 {
-  return t->update.full[s] ? t->update.full[s] : t->update.state[s];
-}
-
-int ct_trainer_snapshot_is_collective(const ct_trainer_t *t)
-{
-  return t->env.step_opts.zero && t->update.states > 0;
-}
-
-void ct__update_narrow(ct_trainer_t *t)
-{
-  for (int s = 0; s < CT_RULE_STATES; s++)
-    ct__arenas_give(t, &t->update.full[s]);
-}
-
-static int take_full_states(ct_trainer_t *t)
-{
-  int rc = CT_OK;
-  ct__update_t *u = &t->update;
-  for (int s = 0; s < u->states; s++)
-    CT_TRY(ct__arenas_take(t, CT_MEMORY_WHOLE_STATES, t->map.trained_bytes, &u->full[s]));
-out:
-  return rc;
-}
-
-static int broadcast(ct_trainer_t *t, void *buf, size_t bytes)
-{
-  if (!bytes) return CT_OK;
-  ct__step_enter(t, CT_TIME_WAIT, "the broadcast of the state", -1);
-  return t->env.comm_ops->bcast(t->env.comm, t->q, buf, bytes, 0);
-}
-
-/* Copies slices of a state. The copies have completed on return, so that the full state may be
- * freed. */
-static int copy_slices(ct_trainer_t *t, int s, int to_full)
-{
-  int rc = CT_OK, done;
-  const ct__update_t *u = &t->update;
-  for (int64_t i = 0; i < u->ranges; i++) {
-    const ct__range_t *r = &u->range[i];
-    char *full = u->full[s] + r->offset, *own = u->state[s] + r->state;
-    CT_TRY(t->env.be->mem->copy(t->q, to_full ? full : own, to_full ? own : full, r->bytes));
-  }
-out:
-  done = t->env.be->queue->sync(t->q);
-  return rc != CT_OK ? rc : done;
-}
-
-/* Gathers a state; returns this rank's own result. */
-static int gather_state(ct_trainer_t *t, int s)
-{
-  int rc = CT_OK;
-  for (int k = 0; k < t->buckets; k++) {
-    ct__step_enter(t, CT_TIME_WAIT, "the gathering of the optimizer's state, bucket", k);
-    int one = gather_bucket(t, t->update.full[s], k);
-    if (rc == CT_OK) rc = one;
-  }
-  return rc == CT_OK ? t->env.be->queue->sync(t->q) : rc;
-}
-
-int ct__update_widen(ct_trainer_t *t, int gather)
-{
-  int rc = CT_OK;
-  ct__update_t *u = &t->update;
-  if (!ct_trainer_snapshot_is_collective(t)) return CT_OK;
-  CT_TRY_ALL(t->env.topo, take_full_states(t));
-  for (int s = 0; s < u->states && gather; s++) {
-    CT_TRY_ALL(t->env.topo, copy_slices(t, s, 1));
-    CT_TRY_ALL(t->env.topo, gather_state(t, s));
-  }
-out:
-  return rc;
-}
-
-int ct_trainer_broadcast(ct_trainer_t *t, int buffers_only)
-{
-  int rc = CT_OK;
-  const ct__update_t *u = &t->update;
-  CT_TRY(broadcast(t, t->buffer, t->map.buffer_bytes));
-  if (buffers_only) return CT_OK;
-  CT_TRY(broadcast(t, t->weight, t->map.weight_bytes));
-  ct__reduced_outdate(t);
-  for (int s = 0; s < u->states; s++) {
-    if (!t->env.step_opts.zero) CT_TRY(broadcast(t, u->state[s], u->state_bytes));
-    if (!u->full[s]) continue;
-    CT_TRY(broadcast(t, u->full[s], t->map.trained_bytes));
-    CT_TRY_ALL(t->env.topo, copy_slices(t, s, 0));
-  }
-  for (int buffers = 0; buffers < 2 && ct__average_arena(t, 0); buffers++)
-    CT_TRY(broadcast(t, ct__average_arena(t, buffers),
-                     buffers ? t->map.buffer_bytes : t->map.weight_bytes));
-out:
-  return rc;
+  return t->update.on_host ? t->gradient : t->update.state[s];
 }

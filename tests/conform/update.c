@@ -273,8 +273,12 @@ static int make_table(ct_segment_t *table, int64_t *all, int64_t *count)
   for (int i = 0; i < LENGTHS; i++) {
     int64_t rounded = lengths[i] == 33 ? 33 : (lengths[i] + 15) / 16 * 16;
     if (i % 3 != 2) {
-      table[n++] = (ct_segment_t){
-          .first = at, .state = state, .count = lengths[i], .norms = i, .chunk = chunks};
+      table[n++] = (ct_segment_t){.first = at,
+                                  .state = state,
+                                  .count = lengths[i],
+                                  .norms = i,
+                                  .chunk = chunks,
+                                  .weight = at};
       chunks += (int)((lengths[i] + CT_SEGMENT_CHUNK - 1) / CT_SEGMENT_CHUNK);
       state += rounded;
       *count += lengths[i];

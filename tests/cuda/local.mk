@@ -44,13 +44,15 @@ nccl_tests = \
   %D%/nccl_calls.test \
   %D%/nccl_fails.test \
   %D%/nccl_inject.test \
-  %D%/nccl_train.test
+  %D%/nccl_train.test \
+  %D%/zero_slices.test
 EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/choices.test \
   %D%/emu/STRICT.md \
   %D%/compose.test \
   %D%/conform.test \
   %D%/energy.test \
+  %D%/host_states.test \
   %D%/lag.test \
   %D%/fails.test \
   %D%/deviceprop/a100.json \
@@ -75,6 +77,7 @@ TESTS += \
   %D%/choices.test \
   %D%/memory.test \
   %D%/energy.test \
+  %D%/host_states.test \
   %D%/lag.test \
   %D%/fails.test \
   %D%/train.test \

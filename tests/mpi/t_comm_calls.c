@@ -363,7 +363,7 @@ static void slices_cover_the_buffer(void)
   CT_ASSERT_OK(open_plain());
   for (int k = 0; k < LENGTHS; k++) {
     int64_t n = lengths[k], from, to, wrong = 0;
-    ops->slice(comm, n, &from, &to);
+    ops->slice(comm, t->rank, n, &from, &to);
     CU_ASSERT(from >= 0 && from <= to && to <= n);
     if (from < to) CU_ASSERT(from % 16 == 0 && (to % 16 == 0 || to == n));
     memset(outside, 0, (size_t)n * sizeof *outside);
@@ -372,6 +372,44 @@ static void slices_cover_the_buffer(void)
     CT_ASSERT_OK(reduce(outside, n, CT_REDUCE_ALL));
     for (int64_t i = 0; i < n; i++)
       wrong += outside[i] != 1;
+    CT_ASSERT_INT(wrong, 0);
+  }
+  close_comm();
+}
+
+/* Gathers of elements of 2 and 4 bytes, many of them open at once and among sums. */
+static void gathers_may_stay_open(void)
+{
+  enum { N = 4099, OPEN = 6 };
+  int ticket[OPEN], sum;
+  static uint16_t half[N];
+  CT_ASSERT_OK(open_plain());
+  for (int turn = 0; turn < 3; turn++) {
+    int64_t from, to, wrong = 0;
+    uint16_t *low = (uint16_t *)(void *)outside;
+    ops->slice(comm, t->rank, N, &from, &to);
+    for (int k = 0; k < OPEN; k++) {
+      for (int64_t i = 0; i < N; i++) {
+        half[i] = i < from || i >= to ? 0 : (uint16_t)(i + k + turn);
+        memory[k * N + i] = i < from || i >= to ? NAN : (float)(i + k);
+      }
+      memcpy(low + k * 5000, half, sizeof half);
+    }
+    for (int k = 0; k < OPEN; k++)
+      CT_ASSERT_OK(k % 2 ? ops->reduce(comm, NULL, (float *)(void *)(low + k * 5000), N,
+                                       CT_GATHER_HALF, &ticket[k])
+                         : ops->reduce(comm, NULL, memory + k * N, N, CT_GATHER, &ticket[k]));
+    fill(memory + OPEN * N, N, turn);
+    CT_ASSERT_OK(ops->reduce(comm, NULL, memory + OPEN * N, N, CT_REDUCE_ALL, &sum));
+    CT_ASSERT_OK(finish(sum));
+    wrong += wrong_sums(memory + OPEN * N, 0, N, turn);
+    for (int k = OPEN - 1; k >= 0; k--) {
+      CT_ASSERT_OK(ops->progress(comm));
+      CT_ASSERT_OK(finish(ticket[k]));
+      for (int64_t i = 0; i < N; i++)
+        wrong += k % 2 ? low[k * 5000 + i] != (uint16_t)(i + k + turn)
+                       : memory[k * N + i] != (float)(i + k);
+    }
     CT_ASSERT_INT(wrong, 0);
   }
   close_comm();
@@ -390,7 +428,7 @@ static void slices_there_and_back(void)
         buffers[b][n] = -1;
         fill(buffers[b], n, k);
         CT_ASSERT_OK(reduce(buffers[b], n, CT_REDUCE_SLICE));
-        ops->slice(comm, n, &from, &to);
+        ops->slice(comm, t->rank, n, &from, &to);
         wrong += wrong_sums(buffers[b], from, to, k);
         for (int64_t i = 0; i < n; i++)
           buffers[b][i] = i < from || i >= to ? NAN : (float)(i + k);
@@ -478,6 +516,8 @@ static void bytes_are_counted(void)
   CT_ASSERT_INT(ops->bytes_sent(comm), want += 2 * others * 4800 / R);
   CT_ASSERT_OK(reduce(memory, 1200, CT_REDUCE_SLICE));
   CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 4800 / R);
+  CT_ASSERT_OK(reduce(outside, 1200, CT_GATHER_HALF));
+  CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 2400 / R);
   CT_ASSERT_OK(ops->gather(comm, queue, memory, 1200));
   CT_ASSERT_INT(ops->bytes_sent(comm), want += others * 4800 / R);
   CT_ASSERT_OK(ops->bcast(comm, queue, memory, 4800, 0));
@@ -545,6 +585,7 @@ int main(int argc, char **argv)
                                     CT_TEST(no_number_is_lost_in_bf16),
                                     CT_TEST(slices_cover_the_buffer),
                                     CT_TEST(slices_there_and_back),
+                                    CT_TEST(gathers_may_stay_open),
                                     CT_TEST(rows_there_and_back),
                                     CT_TEST(sums_at_rank_zero),
                                     CT_TEST(bytes_are_counted),

@@ -81,14 +81,30 @@ static void sum_up(float *buf, int64_t n)
   }
 }
 
+static int64_t slice_begin(int64_t n, int rank)
+{
+  int64_t step = (n / ct_test_topo.size + 16) / 16 * 16;
+  return rank * step < n ? rank * step : n;
+}
+
+static void gather_now(char *buf, int64_t n, int size)
+{
+  const ct_topo_t *t = &ct_test_topo;
+  for (int r = 0; r < t->size; r++) {
+    int64_t from = slice_begin(n, r), to = slice_begin(n, r + 1);
+    ct_mpi_bcast(t, t->world, buf + from * size, (size_t)((to - from) * size), r);
+  }
+}
+
 static int reduce_now(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
                       int *ticket)
 {
   (void)c;
-  (void)how;
   *ticket = 0;
   int rc = after ? flaky_backend().queue->wait(after) : CT_OK;
-  if (ct_test_topo.size > 1) sum_up(buf, n);
+  if (ct_test_topo.size > 1 && how < CT_GATHER) sum_up(buf, n);
+  if (ct_test_topo.size > 1 && how >= CT_GATHER)
+    gather_now((char *)buf, n, how == CT_GATHER ? 4 : 2);
   return rc;
 }
 
@@ -158,17 +174,11 @@ static int group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n)
   return rc;
 }
 
-static int64_t slice_begin(int64_t n, int rank)
-{
-  int64_t step = (n / ct_test_topo.size + 16) / 16 * 16;
-  return rank * step < n ? rank * step : n;
-}
-
-static void slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
+static void slice(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
 {
   (void)c;
-  *from = slice_begin(n, ct_test_topo.rank);
-  *to = slice_begin(n, ct_test_topo.rank + 1);
+  *from = slice_begin(n, rank);
+  *to = slice_begin(n, rank + 1);
 }
 
 static int gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
@@ -403,14 +413,17 @@ uint64_t rig_snapshot(rig_t *r, const ct_position_t *at, int whole)
   r->items = ct_trainer_items(r->t);
   if (!r->item) r->item = ct_mem_array(r->items, sizeof *r->item, "test");
   CU_ASSERT_PTR_NOT_NULL_FATAL(r->item);
-  if (CT_ASSERT_OK(ct_trainer_snapshot(r->t, at, r->item))) return 0;
-  for (int i = 0; i < r->items; i++) {
+  int slices = ct_trainer_snapshot_is_collective(r->t); /* rank 0 gets them */
+  int has = !slices || ct_test_topo.rank == 0;
+  if (CT_ASSERT_OK(ct_trainer_snapshot(r->t, at, has ? r->item : NULL))) return 0;
+  for (int i = 0; i < r->items && has; i++) {
     const ct_ckpt_item_t *it = &r->item[i];
     if (!whole && strstr(it->name, ".running_")) continue;
     hash = ct_hash_text(it->name, hash);
     size_t bytes = (size_t)ct_shape_count(&it->shape) * ct_dtype_size(it->shape.dtype);
     hash = ct_hash(it->data, bytes, hash);
   }
+  if (slices) ct_mpi_bcast(&ct_test_topo, ct_test_topo.world, &hash, sizeof hash, 0);
   return hash;
 }
 

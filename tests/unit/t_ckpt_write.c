@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "base/ct_fault.h"
 #include "base/ct_log.h"
 #include "tests/unit/ckpt_fake.h"
 
@@ -97,6 +98,45 @@ static void one_under_way_is_seen(void)
   ct_ckpt_close(c);
 }
 
+/* Items that are passed one by one make the same file; the caller's memory is free after each. */
+static void items_may_be_passed_one_by_one(void)
+{
+  char same[200];
+  ct_ckpt_t *c;
+  const char *dir = ct_test_dir();
+  float value = 1.5f;
+  const ct_shape_t one = {.dtype = CT_F32, .ndim = 1, .dim = {1, 1, 1, 1, 1}};
+  ct_ckpt_item_t item[] = {{.name = "/model/a", .shape = one}, {.name = "/model/b", .shape = one}};
+  const ct_ckpt_text_t text[] = {{"/meta/config", "seed 1"}};
+  if (CT_ASSERT_OK(ct_ckpt_open(dir, &fake, 1, &c)) != CT_OK) return;
+  CT_ASSERT_OK(save(c, 1));
+  CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+  snprintf(same, sizeof same, "%s", content(dir, "step-00000001.txt"));
+  for (int fails = 0; fails < 2; fails++) {
+    CT_ASSERT_OK(ct_ckpt_begin(c, 2 + fails, item, 2, text, 1));
+    setenv("CTRAIN_FAULTS", fails ? "ckpt.write@0:2" : "", 1);
+    ct_fault_setup(0);
+    for (int i = 0; i < 2; i++) {
+      ct_ckpt_item_t it = item[i];
+      it.data = &value;
+      value = 1.5f;
+      ct_ckpt_put(c, &it);
+      value = -1;
+    }
+    CT_ASSERT_OK(ct_ckpt_end(c));
+    if (fails)
+      CT_ASSERT_FAILS(ct_ckpt_wait(c, NULL), CT_ERR_FAULT, "'ckpt.write'");
+    else
+      CT_ASSERT_OK(ct_ckpt_wait(c, NULL));
+    CT_ASSERT_TEXT(names(dir), "step-00000002.txt");
+  }
+  CT_ASSERT_TEXT(content(dir, "step-00000002.txt"), same);
+  CT_ASSERT_OK(ct_ckpt_begin(c, 9, item, 2, text, 1));
+  ct_ckpt_cancel(c);
+  CT_ASSERT_TEXT(names(dir), "step-00000002.txt");
+  ct_ckpt_close(c);
+}
+
 static void nothing_stays_allocated(void)
 {
   CT_ASSERT_INT(ct_mem_live(), 0);
@@ -108,6 +148,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_directory_removed_meanwhile_is_made_anew),
                                     CT_TEST(one_that_goes_at_once_pushes_out_no_other),
                                     CT_TEST(one_under_way_is_seen),
+                                    CT_TEST(items_may_be_passed_one_by_one),
                                     CT_TEST(nothing_stays_allocated),
                                     CT_TEST_END};
   ct_log_setup(0, 1, CT_LOG_ERROR); /* the warnings are meant */

@@ -125,11 +125,38 @@ static void messages_stay_as_they_are(void)
   ct_plan_free(p);
 }
 
+/* The skip connections of a U-Net are read by backward of the decoder and, much later, of the
+ * encoder: what makes them runs once more for each. */
+static void skips_are_made_twice(void)
+{
+  ct_graph_t *g = NULL;
+  ct_shape_t input = ct_shape(4, 1, 3, 64, 64);
+  double width[] = {16};
+  ct_model_opts_t m = {.family = (char *)(uintptr_t) "unet", .widths = {width, 1}};
+  CT_ASSERT_OK(ct_graph_make(&m, &input, NULL, 10, "test", &g));
+  ct_plan_t *p = plan_with(CPU, g, &(ct_plan_opts_t){.n = 2, .training = 1}, NULL);
+  int most = 0;
+  CT_ASSERT_OK(ct_plan_limit(p, middle(p, 0)));
+  CT_ASSERT_INT(count_again(p), p->again.launches);
+  for (int o = 0; o < p->ops; o++) {
+    int times = 0;
+    for (int i = 0; i < p->launches; i++)
+      times += p->launch[i].again && p->launch[i].op == o;
+    if (times > most) most = times;
+  }
+  CT_ASSERT_INT(most, 2);
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {
-      CT_TEST(limits_are_met), CT_TEST(the_order_of_limits_does_not_matter),
-      CT_TEST(what_cannot_be_met_changes_nothing), CT_TEST(messages_stay_as_they_are), CT_TEST_END};
+  static const ct_test_t tests[] = {CT_TEST(limits_are_met),
+                                    CT_TEST(the_order_of_limits_does_not_matter),
+                                    CT_TEST(what_cannot_be_met_changes_nothing),
+                                    CT_TEST(messages_stay_as_they_are),
+                                    CT_TEST(skips_are_made_twice),
+                                    CT_TEST_END};
   int rc = ct_test_main("recompute", tests, argc, argv);
   close_devices();
   return rc;

@@ -16,6 +16,10 @@ static void free_memory(ct_comm_t *c)
     ct__exchange_close(c->chunk[i].exchange);
   ct_mem_free(c->slice_number);
   ct_mem_free(c->request);
+  for (int i = 0; i < CT_COMM_TICKETS; i++) {
+    ct_mem_free(c->transfer[i].counts);
+    if (i < c->spare_counts) ct_mem_free(c->counts[i]);
+  }
   ct_mem_free(c);
 }
 
@@ -135,8 +139,25 @@ static int alloc(ct_comm_t *c, size_t bytes, void **out)
 static void count_reduction(ct_comm_t *c, int64_t n, ct_reduce_t how)
 {
   int ranks = c->t->size, half = c->opts.wire == CT_BF16 && c->t->nodes > 1;
+  half = how == CT_GATHER_HALF || (how < CT_GATHER && half);
   int64_t bytes = n * (int64_t)ct_dtype_size(half ? CT_BF16 : CT_F32);
   ct__comm_count(c, bytes, (how == CT_REDUCE_ALL ? 2 : 1) * (ranks - 1), ranks);
+}
+
+/* A rank without memory ends the run: the others wait for it. */
+static void start_gather(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n, int size)
+{
+  if (c->t->size == 1) {
+    x->state = CT__TRANSFER_REDUCED;
+    return;
+  }
+  if (c->spare_counts)
+    x->counts = c->counts[--c->spare_counts];
+  else
+    x->counts = ct_mem_array(2 * (int64_t)c->t->size, sizeof *x->counts, "slices of the ranks");
+  if (!x->counts) ct_panic(c->t, "%s", ct_err_last()->text);
+  x->state = CT__TRANSFER_GATHERING;
+  ct__comm_gather_begin(c, x, n, size);
 }
 
 static int mpi_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct_reduce_t how,
@@ -156,6 +177,11 @@ static int mpi_reduce(ct_comm_t *c, ct_event_t *after, float *buf, int64_t n, ct
                              .end = n,
                              .posted_s = ct_trace_now(),
                              .slice_alone = how == CT_REDUCE_SLICE};
+  if (how >= CT_GATHER) {
+    start_gather(c, x, n, how == CT_GATHER ? 4 : 2);
+    count_reduction(c, n, how);
+    goto out;
+  }
   x->shared = !c->opts.flat && ct__window_find(c->window, buf, n, &x->location);
   if (x->shared) {
     ct__window_slice(c->window, n, &x->begun, &x->end);
@@ -182,9 +208,22 @@ static int mpi_end(ct_comm_t *c, int ticket, ct_queue_t *q)
   if (ticket < 0 || ticket >= CT_COMM_TICKETS || c->transfer[ticket].state == CT__TRANSFER_FREE)
     CT_FAIL(CT_ERR_ARG, "ticket %d is not open", ticket);
   CT_TRY(ct__comm_await(c, ticket));
-  c->transfer[ticket].state = CT__TRANSFER_FREE;
-  c->transfer[ticket].next = c->unused;
+  ct__comm_transfer_t *x = &c->transfer[ticket];
+  if (x->counts) c->counts[c->spare_counts++] = x->counts;
+  x->counts = NULL;
+  x->state = CT__TRANSFER_FREE;
+  x->next = c->unused;
   c->unused = ticket;
+out:
+  return rc;
+}
+
+static int mpi_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
+{
+  int rc = CT_OK, ticket;
+  CT_TRY_ALL(c->t, c->be->queue->sync(q));
+  CT_TRY(mpi_reduce(c, NULL, buf, n, CT_GATHER, &ticket));
+  CT_TRY(mpi_end(c, ticket, q));
 out:
   return rc;
 }
@@ -230,11 +269,12 @@ static int64_t bytes_sent(const ct_comm_t *c)
 
 const ct_comm_ops_t ct_comm_mpi = {.size = sizeof(ct_comm_ops_t),
                                    .name = "mpi",
+                                   .gathers_ahead = 1,
                                    .open = open_comm,
                                    .alloc = alloc,
                                    .reduce = mpi_reduce,
                                    .slice = ct__comm_slice,
-                                   .gather = ct__comm_gather,
+                                   .gather = mpi_gather,
                                    .progress = mpi_progress,
                                    .end = mpi_end,
                                    .bcast = bcast,

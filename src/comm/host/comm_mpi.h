@@ -13,8 +13,13 @@ enum {
 };
 
 typedef struct ct__comm_transfer {
-  /** REDUCED: this rank has reduced its slice. */
-  enum { CT__TRANSFER_FREE, CT__TRANSFER_QUEUED, CT__TRANSFER_REDUCED } state;
+  /** REDUCED: this rank has reduced its slice; or the gather is complete. */
+  enum {
+    CT__TRANSFER_FREE,
+    CT__TRANSFER_QUEUED,
+    CT__TRANSFER_GATHERING,
+    CT__TRANSFER_REDUCED
+  } state;
   float *buf;
   int shared;      /**< 1: buf is in shared memory, at `location`; the transfer's number there is
                       `number` */
@@ -26,8 +31,10 @@ typedef struct ct__comm_transfer {
   int64_t begun;  /**< reductions of all elements before this one have been started */
   int64_t landed; /**< reductions of all elements before this one are complete */
   int64_t end;
-  double posted_s; /**< start time, if a timeline is recorded */
-  int next;        /**< next transfer in the queue or in the free list */
+  double posted_s;       /**< start time, if a timeline is recorded */
+  int next;              /**< next transfer in the queue or in the free list */
+  MPI_Request gather[2]; /**< of whole units, and of the rest */
+  int *counts;           /**< owned; counts and offsets of an open gather, or NULL */
 } ct__comm_transfer_t;
 
 typedef struct ct__comm_chunk {
@@ -57,9 +64,10 @@ struct ct_comm {
   ct__comm_chunk_t chunk[CT__COMM_IN_FLIGHT]; /**< ring buffer: `in_flight` chunks from `oldest`
                                                  on */
   int oldest, in_flight;
+  int gathers;                  /**< number of gathers that are not complete */
+  int *counts[CT_COMM_TICKETS]; /**< owned; `spare_counts` of earlier gathers */
+  int spare_counts;
   int *slice_number;    /**< owned; per rank: index of its slice */
-  int *count;           /**< owned; per rank: an argument of one MPI call */
-  int *offset;          /**< owned; per rank: an argument of the same call */
   MPI_Request *request; /**< owned; one per rank */
   ct_group_t *groups;   /**< owned; list */
   int64_t sent;         /**< bytes sent to other ranks */
@@ -83,8 +91,11 @@ int ct__comm_group(ct_comm_t *c, int color, ct_group_t **out);
 int ct__comm_group_sum(ct_group_t *g, ct_queue_t *q, double *buf, int64_t n);
 void ct__comm_groups_free(ct_comm_t *c, int aborted);
 int ct__comm_slice_open(ct_comm_t *c);
-void ct__comm_slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to);
-int ct__comm_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n);
+void ct__comm_slice(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to);
+/** Starts a gather of n elements of \a size bytes. */
+void ct__comm_gather_begin(ct_comm_t *c, ct__comm_transfer_t *x, int64_t n, int size);
+/** Makes progress on a gather. */
+void ct__comm_gather_test(ct_comm_t *c, ct__comm_transfer_t *x);
 int ct__comm_scatter(ct_comm_t *c, ct_queue_t *q, const void *all, void *mine,
                      const int64_t bytes[]);
 int ct__comm_collect(ct_comm_t *c, ct_queue_t *q, const void *mine, void *all,

@@ -1,4 +1,4 @@
-/* All-gather of slices, and scatter and gather between rank 0 and the others. */
+/* Scatter and gather between rank 0 and the others. */
 #include <string.h>
 
 #include "base/ct_mem.h"
@@ -7,86 +7,9 @@
 #include "comm/ct_mpi.h"
 
 enum {
-  UNIT = 16,               /* floats per slice unit: a cache line */
   BYTES_AT_ONCE = 1 << 30, /* MPI counts are ints */
   FLOATS_AT_ONCE = 1 << 28
 };
-
-/* ---- slices ---- */
-
-/* Assigns slices to ranks. With shared memory each local rank reduces one part of the buffer, and
- * the ranks of all nodes with the same local rank split that part. Without shared memory all ranks
- * split the whole buffer. */
-int ct__comm_slice_open(ct_comm_t *c)
-{
-  int rc = CT_OK;
-  const ct_topo_t *t = c->t;
-  c->slice_number =
-      ct_mem_array(3 * (int64_t)t->size, sizeof *c->slice_number, "the slices of the ranks");
-  c->request = ct_mem_array(t->size, sizeof *c->request, "messages of the ranks");
-  CT_TRY_ALL(t, c->slice_number && c->request ? CT_OK : CT_ERR_NOMEM);
-  c->count = c->slice_number + t->size;
-  c->offset = c->count + t->size;
-  c->slice_number[t->rank] =
-      ct__window_sharing(c->window) ? t->local_rank * t->nodes + t->node_index : t->rank;
-  if (t->size > 1)
-    CT_MPI(t, MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, c->slice_number, 1, MPI_INT,
-                            t->world));
-out:
-  return rc;
-}
-
-static void slice_of(const ct_comm_t *c, int rank, int64_t n, int64_t *from, int64_t *to)
-{
-  int number = c->slice_number[rank];
-  *from = 0;
-  *to = n;
-  if (ct__window_sharing(c->window)) {
-    ct__window_cut(from, to, c->t->local_size, number / c->t->nodes);
-    ct__window_cut(from, to, c->t->nodes, number % c->t->nodes);
-  } else {
-    ct__window_cut(from, to, c->t->size, number);
-  }
-}
-
-void ct__comm_slice(const ct_comm_t *c, int64_t n, int64_t *from, int64_t *to)
-{
-  slice_of(c, c->t->rank, n, from, to);
-}
-
-/* Counts in units, so that any arena fits into MPI's int; the last unit, which may be partial, is
- * sent separately. */
-int ct__comm_gather(ct_comm_t *c, ct_queue_t *q, float *buf, int64_t n)
-{
-  int rc = CT_OK;
-  const ct_topo_t *t = c->t;
-  int owner = 0;
-  MPI_Datatype unit;
-  MPI_Request request;
-  CT_TRY_ALL(t, c->be->queue->sync(q));
-  if (t->size == 1) return CT_OK;
-  for (int r = 0; r < t->size; r++) {
-    int64_t from, to;
-    slice_of(c, r, n, &from, &to);
-    if (to == n && from < to) owner = r;
-    c->offset[r] = (int)(from / UNIT);
-    c->count[r] = (int)((to - from) / UNIT);
-  }
-  CT_MPI(t, MPI_Type_contiguous(UNIT, MPI_FLOAT, &unit));
-  CT_MPI(t, MPI_Type_commit(&unit));
-  CT_MPI(t, MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buf, c->count, c->offset, unit,
-                            t->world, &request));
-  CT_MPI(t, MPI_Type_free(&unit));
-  CT_TRY(ct__comm_wait(c, &request));
-  CT_MPI(t,
-         MPI_Ibcast(buf + n / UNIT * UNIT, (int)(n % UNIT), MPI_FLOAT, owner, t->world, &request));
-  CT_TRY(ct__comm_wait(c, &request));
-  ct__comm_count(c, n * (int64_t)sizeof *buf, t->size - 1, t->size);
-out:
-  return rc;
-}
-
-/* ---- rows ---- */
 
 enum { ROW_TAG = 1 };
 

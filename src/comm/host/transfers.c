@@ -134,10 +134,16 @@ void ct__comm_progress(ct_comm_t *c)
     ;
   while (begin_chunk(c))
     ;
+  for (int i = 0; c->gathers && i < CT_COMM_TICKETS; i++) /* all are tested in one MPI call */
+    if (c->transfer[i].state == CT__TRANSFER_GATHERING) {
+      ct__comm_gather_test(c, &c->transfer[i]);
+      break;
+    }
 }
 
-static int complete(ct_comm_t *c, const ct__comm_transfer_t *x)
+static int complete(ct_comm_t *c, ct__comm_transfer_t *x)
 {
+  if (x->state == CT__TRANSFER_GATHERING) ct__comm_gather_test(c, x);
   return x->state == CT__TRANSFER_REDUCED &&
          (!x->shared || ct__window_all_reduced(c->window, x->number));
 }
@@ -183,7 +189,7 @@ out:
 int ct__comm_await(ct_comm_t *c, int ticket)
 {
   int rc = CT_OK;
-  const ct__comm_transfer_t *x = &c->transfer[ticket];
+  ct__comm_transfer_t *x = &c->transfer[ticket];
   for (unsigned turn = 1; ct__comm_progress(c), !complete(c, x); turn++)
     CT_TRY(ct__comm_turn(c, turn));
 out:
