@@ -97,8 +97,9 @@ int ct__graph_check_output(const ct_graph_t *g, int64_t classes)
   const ct_layer_t *last = &g->layer[ct_graph_output(g, 0)];
   char shape[80];
   const ct_shape_t *y = &last->out;
-  int by_pixel = y->ndim > 2 && (y->dim[1] == classes || y->dim[y->ndim - 1] == classes);
-  if (ct_graph_outputs(g) > 1) return CT_OK; /* the losses say what each must be */
+  int by_pixel = y->ndim > 2 && (y->dim[1] == classes || y->dim[y->ndim - 1] == classes ||
+                                 classes == 1); /* one value of a pixel: N x H x W, too */
+  if (ct_graph_outputs(g) > 1) return CT_OK;    /* the losses say what each must be */
   if (last->out.batch != 1)
     CT_FAIL(CT_ERR_SHAPE, "the %s layer '%s' (%s) gives %s, whose first dim does not count samples",
             g->outputs ? "output" : "last", last->name, last->ops->kind,

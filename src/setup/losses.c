@@ -120,6 +120,9 @@ static int check_loss(const ct_config_t *c, const ct_graph_t *g, const ct_loss_o
   const char *what = g->outputs ? "output" : "the last layer";
   CT_TRY(ct_loss_check_layer(o, what, layer, classes, targets, pixels));
   CT_TRY(check_targets(o, targets, pixels, d));
+  if (!targets && !is_xent && !d->info.unlabelled && ct_shape_sample(&layer->out) != classes)
+    CT_FAIL(CT_ERR_USAGE, "%s '%s' gives %lld values, but a sample has a label of %lld classes",
+            what, layer->name, (long long)ct_shape_sample(&layer->out), (long long)classes);
   if (target || !is_xent || !has_several(c, g)) goto out;
   if (classes < c->model.classes)
     CT_FAIL(CT_ERR_USAGE,

@@ -134,6 +134,7 @@ MODELS = {
     "circular": Entry(image.Circular, real(2, 8, 8)),
     "climate": Entry(image.Climate, real(2, 8, 16)),
     "places": Entry(image.Places, real(2, 8, 6)),
+    "depth": Entry(image.Depth, real(2, 8, 6)),
     "siamese": Entry(image.Siamese, real(1, 8, 8), real(1, 8, 8)),
     "srgan": Entry(image.Srgan, real(3, 8, 8)),
     "rcan": Entry(image.Rcan, real(3, 8, 8)),
@@ -185,7 +186,8 @@ MODELS = {
 }
 
 # Those of every run of the tests: each takes a few seconds.
-QUICK = ["written", "norms", "unet2d", "lstm_bidirectional", "gpt", "encoder", "weight_norm", "tabular", "hypernetwork", "native", "places"]
+QUICK = """written norms unet2d lstm_bidirectional gpt encoder weight_norm tabular hypernetwork native places
+    depth""".split()
 
 # The comparison itself is tried on these, which need no .pt2 file.
 BY_LAYERS = {

@@ -422,3 +422,14 @@ class Places(nn.Module):
         x = x * F.interpolate(self.b, scale_factor=2, mode="bilinear", align_corners=True)
         p = self.f(F.unfold(x, 2, stride=2).transpose(1, 2)).transpose(1, 2)
         return F.fold(torch.tanh(p), (8, 6), 2, stride=2)
+
+
+class Depth(nn.Module):
+    """One number for each pixel, without a dim of channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(2, 6, 3, padding=1), nn.Conv2d(6, 1, 3, padding=1)
+
+    def forward(self, x):
+        return F.softplus(self.b(F.gelu(self.a(x)))).squeeze(1)
