@@ -204,6 +204,7 @@ static void parameters_have_torchs_sizes(void)
     ct_op_kind_t kind;
     int64_t count[CT_OP_PARAMS];
   } want[] = {{CT_OP_CONV, {4 * 4 * 9}},
+              {CT_OP_CONV_POOL, {4 * 4 * 9}},
               {CT_OP_CONVT, {4 * 4 * 9}},
               {CT_OP_LINEAR, {5 * 8}},
               {CT_OP_HEAD_LOSS, {5 * 8}},
