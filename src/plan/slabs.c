@@ -64,6 +64,7 @@ static int slabs_join(const slabs_of_t *s, const ct_plan_op_t *pool, const ct_pl
   const ct_plan_t *p = s->p;
   const ct_op_desc_t *c = &conv->desc;
   if (sample_bytes(&c->y) <= p->o.slab_mb * 0x1p20 || is_shared(p->graph, conv->layer)) return 0;
+  if (pool->desc.u.pool.global || pool->desc.u.pool.adaptive) return 0; /* no windows to cut */
   if (c->u.conv.add || c->x.ndim < 4 || pool->desc.x.ndim != c->y.ndim) return 0;
   *out = *conv;
   out->out = pool->out;

@@ -84,10 +84,10 @@ static void what_cannot_be_met_changes_nothing(void)
   CT_ASSERT_INT(p->again.launches, before.launches);
   CU_ASSERT(p->again.share == before.share);
   CT_ASSERT_OK(ct_plan_limit(p, before.least)); /* what the message promises */
-  ct_plan_free(p);
-  p = plan_on(CPU, deep(CPU, 0)->graph, 4, 0, NULL);
-  CT_ASSERT_INT(ct_plan_limit(p, p->arena_bytes - 1), CT_ERR_NOMEM);
-  CT_ASSERT_OK(ct_plan_limit(p, p->arena_bytes));
+  ct_plan_t *forward = plan_on(CPU, p->graph, 4, 0, NULL);
+  CT_ASSERT_INT(ct_plan_limit(forward, forward->arena_bytes - 1), CT_ERR_NOMEM);
+  CT_ASSERT_OK(ct_plan_limit(forward, forward->arena_bytes));
+  ct_plan_free(forward);
   ct_plan_free(p);
 }
 
