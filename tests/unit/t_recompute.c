@@ -3,11 +3,12 @@
 #include "tests/unit/plan_make.h"
 #include <stdio.h>
 
+static ct_graph_t *net; /* of all plans of deep() */
+
 static ct_plan_t *deep(int b, int sync_bn)
 {
-  static ct_graph_t *g;
-  if (!g) g = family("resnet", 18, ct_shape(4, 1, 3, 32, 32));
-  return plan_with(b, g, &(ct_plan_opts_t){.n = 4, .training = 1, .sync_bn = sync_bn}, NULL);
+  if (!net) net = family("resnet", 18, ct_shape(4, 1, 3, 32, 32));
+  return plan_with(b, net, &(ct_plan_opts_t){.n = 4, .training = 1, .sync_bn = sync_bn}, NULL);
 }
 
 static int count_again(const ct_plan_t *p)
@@ -158,6 +159,7 @@ int main(int argc, char **argv)
                                     CT_TEST(skips_are_made_twice),
                                     CT_TEST_END};
   int rc = ct_test_main("recompute", tests, argc, argv);
+  ct_graph_free(net);
   close_devices();
   return rc;
 }
