@@ -364,24 +364,36 @@ out:
   return rc;
 }
 
+typedef struct windows {
+  int64_t kernel[2], dilation[2], padding[2], stride[2];
+} windows_t;
+
+static int read_windows(const ct__im_t *t, const ct_pt2_node_t *n, windows_t *w)
+{
+  int rc = CT_OK;
+  CT_TRY(ct_pt2_ints(t->g, n, "kernel_size", 2, w->kernel));
+  CT_TRY(ct_pt2_ints(t->g, n, "dilation", 2, w->dilation));
+  CT_TRY(ct_pt2_ints(t->g, n, "padding", 2, w->padding));
+  CT_TRY(ct_pt2_ints(t->g, n, "stride", 2, w->stride));
+out:
+  return rc;
+}
+
 /* torch.nn.Unfold */
 static int conv_im2col(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x;
-  int64_t kernel[2], dilation[2], padding[2], stride[2];
+  windows_t w;
   options_t o = {.text = ""};
   ct_shape_t y;
   (void)data;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
   CT_TRY(ct__im_result(t, n, &y));
-  CT_TRY(ct_pt2_ints(t->g, n, "kernel_size", 2, kernel));
-  CT_TRY(ct_pt2_ints(t->g, n, "dilation", 2, dilation));
-  CT_TRY(ct_pt2_ints(t->g, n, "padding", 2, padding));
-  CT_TRY(ct_pt2_ints(t->g, n, "stride", 2, stride));
-  conv_sizes(t, &o, "kernel", 2, kernel, -1);
-  conv_sizes(t, &o, "dilation", 2, dilation, 1);
-  conv_sizes(t, &o, "padding", 2, padding, 0);
-  conv_sizes(t, &o, "stride", 2, stride, 1);
+  CT_TRY(read_windows(t, n, &w));
+  conv_sizes(t, &o, "kernel", 2, w.kernel, -1);
+  conv_sizes(t, &o, "dilation", 2, w.dilation, 1);
+  conv_sizes(t, &o, "padding", 2, w.padding, 0);
+  conv_sizes(t, &o, "stride", 2, w.stride, 1);
   if (!o.text) return CT_ERR_NOMEM;
   CT_TRY(ct__im_one(t, &x, "unfold", &y, x, "%s", o.text));
   CT_TRY(ct__im_done(t, n, x));
@@ -393,22 +405,19 @@ out:
 static int conv_col2im(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x;
-  int64_t kernel[2], dilation[2], padding[2], stride[2];
+  windows_t w;
   ct_shape_t y;
   (void)data;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
   CT_TRY(ct__im_result(t, n, &y));
-  CT_TRY(ct_pt2_ints(t->g, n, "kernel_size", 2, kernel));
-  CT_TRY(ct_pt2_ints(t->g, n, "dilation", 2, dilation));
-  CT_TRY(ct_pt2_ints(t->g, n, "padding", 2, padding));
-  CT_TRY(ct_pt2_ints(t->g, n, "stride", 2, stride));
+  CT_TRY(read_windows(t, n, &w));
   for (int i = 0; i < 2; i++)
-    if (kernel[i] != stride[i] || dilation[i] != 1 || padding[i] ||
-        y.dim[y.ndim - 2 + i] % kernel[i])
+    if (w.kernel[i] != w.stride[i] || w.dilation[i] != 1 || w.padding[i] ||
+        y.dim[y.ndim - 2 + i] % w.kernel[i])
       return ct__im_refuse("its windows overlap or leave gaps");
   if (y.ndim != 4) return ct__im_refuse("its batch is not dim 0");
-  ct_shape_t s = ct_shape(6, y.dim[0], y.dim[1], kernel[0], kernel[1], y.dim[2] / kernel[0],
-                          y.dim[3] / kernel[1]);
+  ct_shape_t s = ct_shape(6, y.dim[0], y.dim[1], w.kernel[0], w.kernel[1], y.dim[2] / w.kernel[0],
+                          y.dim[3] / w.kernel[1]);
   s.batch = y.batch;
   CT_TRY(ct__im_reshape(t, x, &s, &x));
   CT_TRY(ct__im_permute(t, x, (const int[CT_MAX_DIMS]){0, 1, 4, 2, 5, 3}, &x));
