@@ -88,7 +88,8 @@ typedef struct ct_op_info {
    * each operand, since several of its kernels read an operand, or pass results in the workspace;
    * and the number of its kernels on a GPU.  Preset to 0 and 1 */
   double extra_bytes[2];
-  double extra_flops[2]; /**< likewise: FLOP in addition to ct_op_flops(), which are done again */
+  /** For the same estimates: FLOP that a run computes in addition to ct_op_flops() */
+  double extra_flops[2];
   int kernels[2];
   size_t saved;         /**< bytes kept from forward to backward (masks, arg-max, statistics) */
   ct_layout_t y_layout; /**< layout of y and dy; dx has the layout of x */

@@ -55,7 +55,7 @@ int ct_text_int(const char *text, int64_t *out);
 int ct_text_double(const char *text, double *out);
 /** Parses a size in bytes: a number above 0, with K, M, G or T for powers of 1024 (as in Slurm's
  * --mem), in either case, with or without B or iB after it: "8G", "1.5GiB".
- * CT_ERR_ARG (nothing recorded): the text is no such size. */
+ * CT_ERR_ARG (nothing recorded): the text is not a size. */
 int ct_text_size(const char *text, size_t *out);
 /** Writes the shortest text that parses to the same number to buf (returned). */
 const char *ct_text_number(double value, char *buf, size_t cap);

@@ -192,8 +192,8 @@ typedef struct ct_plan {
   int input;       /**< value of the network's input */
   int logits;      /**< value of the first output, or of the first that is computed; -1: none */
   int output[CT_OUTPUTS]; /**< values of the outputs, plain float32; -1: it is not computed */
-  char unfused[128]; /**< why the last layer, linear over places or a 1x1 convolution, and its loss
-                          are two ops; "": they are one, or it is no such layer */
+  char unfused[128]; /**< why the last layer and its loss are two ops, although the layer is linear
+                          over places or a 1x1 convolution; else "" */
   int extra[CT_INPUTS_EXTRA]; /**< values of the extra inputs */
   int *layer_op;              /**< per layer: the op with its parameters, or -1 */
   ct_late_rows_t late[CT_LATE_MAX];

@@ -296,9 +296,9 @@ static void set_marked(search_t *s, int to)
   evaluate(s);
 }
 
-/* If the peak is reached in backward while values that were made again wait for a later reader,
- * makes one of them twice: that which frees most at the peak per second.  Returns 0 if none
- * frees any. */
+/* If the peak is in backward and values that were made again wait there for a later reader, makes
+ * one of them twice.  It takes the value that frees the most bytes at the peak per second.  Returns
+ * 0 if no value frees any. */
 static int twice(search_t *s)
 {
   int found = -1, where = s->where, at = s->at;

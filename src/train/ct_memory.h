@@ -70,7 +70,8 @@ typedef struct ct_memory {
   unsigned activation_types; /**< dtypes of the first plan's values: bits 1 << ct_dtype_t */
   size_t logits;     /**< of a batch, which the first plan of training does not store because its
                           last layer and the loss are one op; 0: they are two */
-  size_t slabs;      /**< likewise: outputs of convolutions that are one op with their pooling */
+  size_t slabs;      /**< outputs of convolutions of a batch that are not stored either, because
+                          the convolution and its pooling are one op */
   char unfused[128]; /**< why they are two; "": the last layer is none that could be fused */
 } ct_memory_t;
 
