@@ -175,14 +175,22 @@ static size_t parts(ct_trainer_t *t, int param)
   return at;
 }
 
+/* Returns where the parts lie in the order of the ranks: rank 0 alone has memory for them. */
+static char *piece_rows(const ct_trainer_t *t)
+{
+  char *piece = t->slices.piece;
+  return piece ? piece + t->need.bytes[CT_MEMORY_STATE_PIECE] / 2 : NULL;
+}
+
 /* Rank 0: moves the parts between the parameter and the order of the ranks, which may differ from
  * the order of the slices. */
 static int sort_parts(ct_trainer_t *t, int from_ranks)
 {
   int rc = CT_OK;
   const ct__slices_t *s = &t->slices;
-  char *rows = s->piece + t->need.bytes[CT_MEMORY_STATE_PIECE] / 2;
-  for (int r = 0; r < t->env.topo->size && t->env.topo->rank == 0; rows += s->bytes[r++]) {
+  char *rows = piece_rows(t);
+  if (t->env.topo->rank) return CT_OK;
+  for (int r = 0; r < t->env.topo->size; rows += s->bytes[r++]) {
     char *part = s->piece + s->place[r];
     if (s->bytes[r])
       CT_TRY(t->env.be->mem->copy(t->q, from_ranks ? part : rows, from_ranks ? rows : part,
@@ -195,9 +203,9 @@ out:
 int ct__slices_collect(ct_trainer_t *t, const char *slices, int param)
 {
   int rc = CT_OK;
-  size_t at = parts(t, param), rows = t->need.bytes[CT_MEMORY_STATE_PIECE] / 2;
+  size_t at = parts(t, param);
   ct__step_enter(t, CT_TIME_WAIT, "the gathering of the state, parameter", param);
-  CT_TRY(t->env.comm_ops->collect(t->env.comm, t->q, slices + at, t->slices.piece + rows,
+  CT_TRY(t->env.comm_ops->collect(t->env.comm, t->q, slices + at, piece_rows(t),
                                   t->slices.bytes));
   CT_TRY_ALL(t->env.topo, sort_parts(t, 1));
 out:
@@ -207,10 +215,10 @@ out:
 int ct__slices_scatter(ct_trainer_t *t, char *slices, int param)
 {
   int rc = CT_OK;
-  size_t at = parts(t, param), rows = t->need.bytes[CT_MEMORY_STATE_PIECE] / 2;
+  size_t at = parts(t, param);
   ct__step_enter(t, CT_TIME_WAIT, "the scattering of the state, parameter", param);
   CT_TRY_ALL(t->env.topo, sort_parts(t, 0));
-  CT_TRY(t->env.comm_ops->scatter(t->env.comm, t->q, t->slices.piece + rows, slices + at,
+  CT_TRY(t->env.comm_ops->scatter(t->env.comm, t->q, piece_rows(t), slices + at,
                                   t->slices.bytes));
 out:
   return rc;
