@@ -23,6 +23,7 @@ class Case:
     pixels: bool = False  # a label for each pixel
     tokens: bool = False  # windows of shape[0] tokens, a label for each
     targets: bool = False  # `classes` real numbers for each sample, in place of a label
+    module: str = ""  # of torchvision, or UNet: exported as model["from"] before its first run
 
     def warmup(self):
         return max(3, self.steps // 5)
@@ -32,7 +33,7 @@ class Case:
         data = {"input": "tokens", "context": self.shape[0]} if self.tokens else {"shape": self.shape}
         return json.dumps({
             "device": "cpu",
-            "model": dict(self.model, classes=self.classes),
+            "model": self.model if self.module else dict(self.model, classes=self.classes),
             "data": {"train": "synthetic", **data, "classes": self.classes, "batch": self.batch * self.ranks,
                      **({"synthetic_pixels": True} if self.pixels else {}),
                      **({"synthetic_targets": self.classes} if self.targets else {})},
@@ -49,6 +50,12 @@ def gpt2(layers, dim, context, classes, batch, steps, **more):
     model = {"family": "gpt2", "layers": layers, "heads": dim // 64, "dim": dim}
     return Case(f"GPT-2 {layers}×{dim}, {context} of {classes} tokens, batch {batch}", model, (context,), classes, batch, steps,
                 layouts=["eager", "heap kept"], tokens=True, **more)
+
+
+def imported(title, module, batch, steps):
+    """A module of PyTorch, which ctrain-hpc trains from its .pt2 file."""
+    path = os.path.join(tempfile.gettempdir(), f"ctrain-bench-{module}.pt2")
+    return Case(f"{title}, imported, 224×224, batch {batch}", {"from": path}, (3, 224, 224), 1000, batch, steps, module=module)
 
 
 def unet3d(size, batch, steps, **more):
@@ -88,6 +95,13 @@ CASES = {
     "unet2d-256": Case("U-Net 2-D, 32 wide, 256×256, batch 8", {"family": "unet", "widths": [32, 64, 128, 256, 512]},
                        (3, 256, 256), 3, 8, 5, pixels=True),
     "unet3d-64": unet3d(64, 2, 5),
+    "unet2d-256-imported": Case("U-Net 2-D, 32 wide, imported, 256×256, batch 8",
+                                {"from": os.path.join(tempfile.gettempdir(), "ctrain-bench-UNet.pt2")}, (3, 256, 256), 3, 8, 5,
+                                pixels=True, module="UNet"),
+    "convnext-tiny-imported": imported("ConvNeXt-T", "convnext_tiny", 8, 4),
+    "efficientnet-b0-imported": imported("EfficientNet-B0", "efficientnet_b0", 16, 4),
+    "resnext50-imported": imported("ResNeXt-50 32×4d", "resnext50_32x4d", 8, 4),
+    "swin-t-imported": imported("Swin-T", "swin_t", 8, 4),
     "deeplabv3plus-384x576": Case("DeepLabv3+, 384×576×16, batch 1", {"family": "deeplabv3plus"}, (16, 384, 576), 3, 1, 4,
                                   pixels=True),
 }

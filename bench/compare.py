@@ -140,6 +140,32 @@ def cosmoflow(channels, size, classes):
     return CosmoFlow()
 
 
+def unet(dims, channels, classes, widths):
+    """As the family builds it."""
+    sys.path.insert(0, os.path.join(HERE, "..", "tests", "python"))
+    from field_nets import UNet
+
+    return UNet(dims, channels, classes, widths)
+
+
+def torch_module(case):
+    """What a case of an imported model exports and trains."""
+    import torchvision.models as zoo
+
+    if case.module == "UNet":
+        return unet(len(case.shape) - 1, case.shape[0], case.classes, [32, 64, 128, 256, 512])
+    return getattr(zoo, case.module)(num_classes=case.classes)
+
+
+def torch_export(case):
+    """Writes the .pt2 file of a case, in a process of its own."""
+    sys.path.insert(0, os.path.join(HERE, "..", "contrib"))
+    from export_pt2 import export
+    import torch
+
+    export(torch_module(case), torch.randn(2, *case.shape), case.model["from"])
+
+
 def torch_model(model, shape, classes):
     """The same network; `model` as a configuration has it."""
     family = model["family"]
@@ -151,11 +177,13 @@ def torch_model(model, shape, classes):
         return cosmoflow(shape[0], shape[-1], classes)
     if family == "lstm":
         return lstm(model, shape[-1], classes)
-    if family in ("unet", "deeplabv3plus"):
+    if family == "unet":
+        return unet(len(shape) - 1, shape[0], classes, model["widths"])
+    if family == "deeplabv3plus":
         sys.path.insert(0, os.path.join(HERE, "..", "tests", "python"))
-        from field_nets import DeepLab, UNet
+        from field_nets import DeepLab
 
-        return UNet(len(shape) - 1, shape[0], classes, model["widths"]) if family == "unet" else DeepLab(shape[0], classes)
+        return DeepLab(shape[0], classes)
     import torchvision.models as zoo
 
     if family == "resnet":
@@ -222,7 +250,8 @@ def torch_worker(name, layout, amp, compiled):
     torch.set_num_threads(case.threads)
     torch.manual_seed(0)
     form = torch_format(case, layout)
-    net = torch_model(case.model, case.shape, case.classes).to(memory_format=form)
+    net = torch_module(case) if case.module else torch_model(case.model, case.shape, case.classes)
+    net = net.to(memory_format=form)
     if case.ranks > 1:
         dist.init_process_group("gloo")
         net = torch.nn.parallel.DistributedDataParallel(net)
@@ -323,6 +352,8 @@ def print_head(sides, a):
 def main():
     if sys.argv[1:2] == ["--worker"]:
         return torch_worker(*sys.argv[2:5], sys.argv[5] == "compiled")
+    if sys.argv[1:2] == ["--export"]:
+        return torch_export(CASES[sys.argv[2]])
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_case_option(p)
     p.add_argument("--amp", choices=["off", "bf16"], default="off", help="mixed precision, on all sides")
@@ -332,6 +363,8 @@ def main():
     p.add_argument("--mpiexec", default="mpiexec")
     a = p.parse_args()
     for i, name in enumerate(chosen(a.case)):
+        if CASES[name].module:
+            subprocess.run([sys.executable, os.path.abspath(__file__), "--export", name], check=True)
         sides = sides_of(name, a)
         for _ in range(a.rounds):
             for side in sides:
