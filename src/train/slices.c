@@ -205,8 +205,7 @@ int ct__slices_collect(ct_trainer_t *t, const char *slices, int param)
   int rc = CT_OK;
   size_t at = parts(t, param);
   ct__step_enter(t, CT_TIME_WAIT, "the gathering of the state, parameter", param);
-  CT_TRY(t->env.comm_ops->collect(t->env.comm, t->q, slices + at, piece_rows(t),
-                                  t->slices.bytes));
+  CT_TRY(t->env.comm_ops->collect(t->env.comm, t->q, slices + at, piece_rows(t), t->slices.bytes));
   CT_TRY_ALL(t->env.topo, sort_parts(t, 1));
 out:
   return rc;
@@ -218,8 +217,7 @@ int ct__slices_scatter(ct_trainer_t *t, char *slices, int param)
   size_t at = parts(t, param);
   ct__step_enter(t, CT_TIME_WAIT, "the scattering of the state, parameter", param);
   CT_TRY_ALL(t->env.topo, sort_parts(t, 0));
-  CT_TRY(t->env.comm_ops->scatter(t->env.comm, t->q, piece_rows(t), slices + at,
-                                  t->slices.bytes));
+  CT_TRY(t->env.comm_ops->scatter(t->env.comm, t->q, piece_rows(t), slices + at, t->slices.bytes));
 out:
   return rc;
 }
