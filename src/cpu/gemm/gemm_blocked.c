@@ -85,10 +85,17 @@ static void choose_tile(plan_t *p)
   }
 }
 
+/* Returns 1 if 16 columns of a are not followed by the next ones. */
+static int is_apart(const cpu__matrix_t *a)
+{
+  return a->col16 != 16 * a->col;
+}
+
 /* Returns 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1
  * cache sets; a large stride along k touches many pages. */
 static int is_bad_a(const cpu__gemm_t *g, int rows)
 {
+  if (is_apart(&g->a) && g->k % CPU__PANEL) return 1;
   if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
   return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && ct_least(g->m, rows) > 6;
 }
@@ -144,14 +151,38 @@ static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, con
   }
 }
 
+static const float *element_of_a(const cpu__gemm_t *g, int64_t i, int64_t k)
+{
+  return g->a.at + i * g->a.row + k / CPU__PANEL * g->a.col16 + k % CPU__PANEL * g->a.col;
+}
+
+/* Sets the taps of the tiles of a block: one, or one for each 16 of k. */
+static void set_taps(const plan_t *p, const block_t *b, cpu__tile_t *t, int64_t a_at[],
+                     int64_t b_at[])
+{
+  t->a_at = a_at;
+  t->b_at = b_at;
+  t->taps = 1;
+  t->k = b->k;
+  if (is_apart(&p->g->a) && !p->pack_a) {
+    t->taps = b->k / CPU__PANEL;
+    t->k = CPU__PANEL;
+  }
+  for (int64_t i = 0; i < t->taps; i++) {
+    a_at[i] = i * p->g->a.col16;
+    b_at[i] = i * b->b.row16;
+  }
+}
+
 /* Multiplies some rows of a by the columns n0 to n0 + n, which stay in the L2 cache. */
 static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64_t m, int64_t n0,
                             int64_t n)
 {
-  static const int64_t here = 0;
+  int64_t a_at[K_BLOCK / CPU__PANEL + 1], b_at[K_BLOCK / CPU__PANEL + 1];
   const cpu__gemm_t *g = p->g;
   int64_t count = ct_div_up(m, p->rows), step = p->tiles->width == CPU__PANEL ? b->b.col16 : 8;
-  cpu__tile_t t = {.taps = 1, .a_at = &here, .b_at = &here, .k = b->k, .add = b->k0 > 0 || g->add};
+  cpu__tile_t t = {.add = b->k0 > 0 || g->add};
+  set_taps(p, b, &t, a_at, b_at);
   t.stream = p->stream;
   t.a_row = p->pack_a ? 1 : g->a.row;
   t.a_k = p->pack_a ? CPU__PANEL : g->a.col;
@@ -161,8 +192,8 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
   t.c_vec = p->tiles->width == CPU__PANEL ? g->c.col16 : 8;
   for (int64_t i = 0; i < count; i++) {
     int64_t first = m * i / count, rows = m * (i + 1) / count - first;
-    const float *a = p->pack_a ? b->a_packed + i * b->k * CPU__PANEL
-                               : g->a.at + (m0 + first) * g->a.row + b->k0 * g->a.col;
+    const float *a =
+        p->pack_a ? b->a_packed + i * b->k * CPU__PANEL : element_of_a(g, m0 + first, b->k0);
     tiles_of_rows(p, b, &t, a, (int)rows, m0 + first, n0, n);
   }
 }
@@ -182,7 +213,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
 {
   const cpu__gemm_t *g = p->g;
   int64_t count = ct_div_up(m, p->rows);
-  cpu__pack_t pack = {.k_step = g->a.col, .k16 = 16 * g->a.col, .lane = g->a.row};
+  cpu__pack_t pack = {.k_step = g->a.col, .k16 = g->a.col16, .lane = g->a.row};
   int64_t chunk = g->a.row == 1 ? K_CHUNK : b->k;
   for (int64_t k = 0; k < b->k; k += chunk) {
     if (g->a.row == 1) fetch(g, b->k0 + k + chunk, chunk, m0, m);
@@ -190,7 +221,7 @@ static void pack_a(const plan_t *p, const block_t *b, int64_t m0, int64_t m)
       int64_t first = m * i / count;
       pack.lanes = (int)(m * (i + 1) / count - first);
       pack.k = ct_least(chunk, b->k - k);
-      p->tiles->pack(&pack, g->a.at + (m0 + first) * g->a.row + (b->k0 + k) * g->a.col,
+      p->tiles->pack(&pack, element_of_a(g, m0 + first, b->k0 + k),
                      b->a_packed + (i * b->k + k) * CPU__PANEL);
     }
   }

@@ -36,7 +36,7 @@ static inline cpu__matrix_t cpu__transposed(cpu__matrix_t m)
 /** The GEMM c = a * b; a is m x k, b is k x n. */
 typedef struct cpu__gemm {
   int64_t m, n, k;
-  /** `row` or `col` is 1; row16 = 16 row and col16 = 16 col. */
+  /** `row` or `col` is 1; row16 = 16 row; if col16 is not 16 col, `col` is 1. */
   cpu__matrix_t a;
   /** `row` or `col` is 1; panels must be readable as a whole. */
   cpu__matrix_t b;
