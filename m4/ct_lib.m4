@@ -16,13 +16,12 @@ AC_DEFUN([CT_FIND_IN],[
   AS_IF([test -n "$ct_lib"],[$1_LDFLAGS="-L$ct_lib -Wl,-rpath,$ct_lib"])])
 
 # CT_WITH_LIB(name, help, package for the message, pkg-config modules or [], header, library or [], function,
-#             [required], [asked], [optional])
+#             [required], [optional])
 # A library: --with-NAME=DIR takes it from there and from nowhere else; otherwise pkg-config and then
 # the default paths are asked.  Results: <NAME>_CPPFLAGS, _LDFLAGS, _LIBS; nothing leaks into the
 # global flags; ct_has_NAME says in words what is used.
 #   required  there is no --without-NAME
-#   asked     --without-NAME leaves it out; otherwise it is required
-#   optional  the same, but it is missed only where --with-NAME asks for it
+#   optional  --without-NAME leaves it out; it is missed only where --with-NAME asks for it
 # Where pkg-config was asked before, ct_pc_NAME says what it had.
 # What may be left out has HAVE_<NAME> in config.h, and have_NAME is yes or no.  What is missed goes
 # into CT_MISSING, so that one run of configure names all of it.

@@ -444,6 +444,9 @@ launched_tests = \
   %D%/tools/peak \
   %D%/tools/same_ckpt
 
+if HAVE_DNNL
+unit_tests += %D%/unit/t_formats
+endif
 check_PROGRAMS += $(unit_tests) $(launched_tests) %D%/golden/draws
 TESTS += $(unit_tests) $(shell_tests)
 

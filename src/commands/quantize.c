@@ -195,8 +195,8 @@ static int check_device(const ct_setup_t *s)
   ct_op_desc_init(&d, CT_OP_LINEAR, &x, &x);
   d.q.dynamic = 1;
   if (!s->be->op->supports(s->dev, &d, why))
-    CT_FAIL(CT_ERR_UNSUP, "quantize: device %s cannot measure an int8 model: %s; set device: cpu",
-            s->be->name, why);
+    CT_FAIL(CT_ERR_UNSUP, "quantize: device %s cannot measure an int8 model: %s; set device: %s",
+            s->be->name, why, strcmp(s->be->name, "cpu") == 0 ? "ref" : "cpu");
 out:
   return rc;
 }

@@ -84,7 +84,7 @@ static int cpu_open(const ct_dev_opts_t *o, ct_dev_t **out)
     goto out;
   }
   dev->bf16_rate = bf16_rate();
-  snprintf(dev->describe, sizeof dev->describe, "oneDNN %s, %s, %d thread%s",
+  snprintf(dev->describe, sizeof dev->describe, "%s, %s, %d thread%s",
            cpu__dnnl_version(version, sizeof version), isa_names[dev->isa], dev->threads,
            dev->threads == 1 ? "" : "s");
   *out = dev;

@@ -1,7 +1,5 @@
 src/cpu/%.$(OBJEXT): CONTRACT =
 
-if HAVE_DNNL
-
 libctrain_a_SOURCES += \
   %D%/ct_cpu.h \
   %D%/team.h \
@@ -25,9 +23,13 @@ libctrain_a_SOURCES += \
   %D%/sdpa.c \
   %D%/convolve.c \
   %D%/gru.c
-# oneDNN
+# oneDNN, or the memory formats without it
+if HAVE_DNNL
 libctrain_a_SOURCES += \
   %D%/onednn/glue.h %D%/onednn/glue.c %D%/onednn/prim.h %D%/onednn/int8.c
+else
+libctrain_a_SOURCES += %D%/onednn/glue.h %D%/onednn/without.c
+endif
 # micro-kernels
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/gemm_tiled.h %D%/tile/gemm_tiled.c \
@@ -99,5 +101,3 @@ libctrain_a_SOURCES += \
 # int8
 libctrain_a_SOURCES += \
   %D%/int8/int8.h %D%/int8/kinds.c %D%/int8/layout.c %D%/int8/gemm.h %D%/int8/gemm.c %D%/int8/dynamic.c %D%/int8/pool.c %D%/int8/point.c %D%/int8/reorder.c
-
-endif HAVE_DNNL

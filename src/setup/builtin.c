@@ -26,11 +26,7 @@ static const struct {
   const ct_backend_t *backend;
   const char *driver, *driver_name, *missing; /* missing: reason why it is not in this build */
 } backends[] = {{"cuda", NULL, "libcuda.so.1", "NVIDIA", NULL},
-#ifdef HAVE_DNNL
                 {"cpu", &ct_backend_cpu, NULL, NULL, NULL},
-#else
-                {"cpu", NULL, NULL, NULL, "the program was built without oneDNN"},
-#endif
                 {"ref", &ct_backend_ref, NULL, NULL, NULL},
                 {"sim", &ct_backend_sim, NULL, NULL, NULL}};
 enum { BACKENDS = sizeof backends / sizeof *backends };

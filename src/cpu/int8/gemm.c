@@ -131,7 +131,9 @@ static int gemm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   const char *reason = NULL;
   cpu__prim_t *prim = NULL;
-  if (!cpu__dnnl_has_int8())
+  if (cpu__dnnl_major() == 0)
+    reason = "the program was built without oneDNN, which computes int8 products";
+  else if (!cpu__dnnl_has_int8())
     reason = "the processor has no exact int8 dot products (VNNI)";
   else if (d->y.dtype == CT_U8 && relu_of(d) && d->q.y.zero)
     reason = "after a ReLU the minimum must be 0";

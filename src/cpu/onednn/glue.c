@@ -46,7 +46,7 @@ int cpu__dnnl_major(void)
 const char *cpu__dnnl_version(char *buf, size_t cap)
 {
   const dnnl_version_t *v = dnnl_version();
-  snprintf(buf, cap, "%d.%d.%d", v->major, v->minor, v->patch);
+  snprintf(buf, cap, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
   return buf;
 }
 

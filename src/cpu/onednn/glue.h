@@ -1,5 +1,6 @@
 /** \file onednn/glue.h  A thin wrapper around oneDNN.  Only this folder includes dnnl.h, and only
- * it knows the differences between the C interfaces of oneDNN 2 and 3.  Module-internal.
+ * it knows the differences between the C interfaces of oneDNN 2 and 3.  In a build without oneDNN,
+ * without.c implements memory formats and reorders, and no layer has a primitive.  Module-internal.
  *
  * A convolution or inner product has the arguments x, w and y in all its passes, and a reorder goes
  * from x to y.  So five roles name every argument, gradients included.  Data are float32, or bf16
@@ -21,9 +22,9 @@ typedef enum { CPU__X, CPU__W, CPU__BIAS, CPU__Y, CPU__SCRATCH, CPU__ROLES } cpu
 int cpu__dnnl_open(cpu__dnnl_t **out);
 /** Frees the engine and stream; \a dnnl may be NULL. */
 void cpu__dnnl_close(cpu__dnnl_t *dnnl);
-/** Writes the version, "2.6.3", into buf; returns buf. */
+/** Writes "oneDNN 2.6.3", or "no oneDNN", into buf; returns buf. */
 const char *cpu__dnnl_version(char *buf, size_t cap);
-/** Returns the major version. */
+/** Returns the major version; 0: the build is without oneDNN. */
 int cpu__dnnl_major(void);
 /** Return 1 if the processor has AVX-512 (core) or AVX2, respectively, and ONEDNN_MAX_CPU_ISA
  * allows its use. */
