@@ -24,8 +24,10 @@
 
 enum {
   WIDE = 16,              /* channels in a block of the matrix */
+  THIN = 4,               /* channels that are never padded to a block */
   CHUNK_FLOATS = 1 << 17, /* maximum size of an unfolded chunk: it fits the L2 cache */
   CHUNK_MIN = 16,         /* minimum rows of a chunk */
+  ROWS = 64,              /* images with fewer outputs are unfolded together */
   COLUMNS = 1024,         /* columns of a task of the gradient, about */
   TASKS = 16,             /* about so many tasks */
   PARTS_FLOATS = 1 << 22  /* maximum size of all copies of the gradient, one for each part */
@@ -43,6 +45,7 @@ typedef struct lowered {
   int64_t depth;               /* columns of the unfolded matrix */
   int64_t chunk;               /* rows that are unfolded at a time */
   int64_t ranges, parts;       /* of the gradient: of the blocks, and of the batch */
+  int64_t together;            /* images in a chunk, if all of them is in it */
   int thin;                    /* 1: a single block, of fewer than 16 channels */
   int packs;                   /* 1: weights are packed */
   int in_place;                /* 1: 1x1 windows, whose matrix is x */
@@ -115,7 +118,7 @@ static void set_geometry(lowered_t *t)
   t->groups = d->u.conv.groups;
   t->in = d->x.dim[1] / t->groups;
   t->out = d->y.dim[1] / t->groups;
-  t->thin = t->in < WIDE;
+  t->thin = t->in <= THIN || (t->in < WIDE && t->x.lanes == 1);
   t->packs = is_packed(d);
   t->block = t->taps * (t->thin ? t->in : WIDE);
   t->blocks = ct_div_up(t->in, WIDE);
@@ -138,7 +141,7 @@ static int is_matrix(const lowered_t *t, const cpu__view_t *v, int64_t channels)
 
 static int is_in_place(const lowered_t *t)
 {
-  int one = t->taps == 1 && t->in % WIDE == 0 && is_matrix(t, &t->x, t->in);
+  int one = t->together == 1 && t->taps == 1 && t->in % WIDE == 0 && is_matrix(t, &t->x, t->in);
   for (int i = 0; i < 3; i++)
     one &= t->stride[i] == 1 && t->pad[i] == 0;
   return one && t->pass != CT_BWD_PARAM; /* the GEMM cannot read panels of pixels by columns */
@@ -158,6 +161,9 @@ static void set_tasks(lowered_t *t)
   }
   t->chunk = CHUNK_FLOATS / columns;
   if (t->chunk < CHUNK_MIN) t->chunk = CHUNK_MIN;
+  t->together = ct_least(t->y.n, ct_least(t->chunk, ROWS) / t->y.inner);
+  if (t->together < 1 || t->pass == CT_BWD_PARAM) t->together = 1;
+  if (t->pass != CT_BWD_PARAM) rows *= t->together;
   if (t->chunk > rows) t->chunk = rows;
   t->thread = t->chunk * (columns + ct_round_up(t->out, WIDE));
 }
@@ -172,8 +178,8 @@ static int lowered_prepare(const cpu__job_t *job, cpu__ready_t *out)
   t->x = view_in(&d->x, job->at.x);
   t->y = view_in(&d->y, job->at.y);
   set_geometry(t);
-  t->in_place = is_in_place(t);
   set_tasks(t);
+  t->in_place = is_in_place(t);
   t->x_all = t->x.n * t->x.groups * t->x.inner * t->x.lanes;
   t->y_all = t->y.n * t->y.groups * t->y.inner * t->y.lanes;
   t->x_copy = d->x.dtype == CT_F32 ? 0 : ct_round_up(t->x_all, WIDE);
@@ -297,7 +303,8 @@ static void unfold(const lowered_t *t, const part_t *u, int back)
 {
   int64_t pieces = t->thin ? t->in : u->end - u->first, lines = t->taps / t->kernel[2];
   int64_t width = t->thin ? 1 : WIDE;
-#pragma omp parallel for if (!omp_in_parallel()) schedule(static)
+  int large = (u->to - u->from) * t->taps * pieces * width > CPU__PARALLEL_MIN;
+#pragma omp parallel for if (large && !omp_in_parallel()) schedule(static)
   for (int64_t i = 0; i < pieces; i++) {
     int64_t c = (u->first + i) * width;
     block_t b = block_of(&t->x, u->image, u->group * t->in + c, t->thin ? 1 : t->in - c);
@@ -344,28 +351,62 @@ static void move_y(const lowered_t *t, const task_t *k, int64_t from, int64_t to
   }
 }
 
+/* Returns the arguments for image n. */
+static task_t image_of(const lowered_t *t, const task_t *k, int64_t n)
+{
+  task_t one = *k;
+  one.x += n * (t->x_all / t->x.n);
+  one.y += n * (t->y_all / t->y.n);
+  return one;
+}
+
+/* Multiplies `rows` rows of x by the weights, or of y by the transposed weights. */
+static void multiply(const lowered_t *t, const task_t *k, int64_t rows, cpu__matrix_t x,
+                     cpu__matrix_t y)
+{
+  cpu__matrix_t w = cpu__panels(k->w, t->depth);
+  cpu__gemm_t g = {.m = rows, .n = t->out, .k = t->depth, .a = x, .b = w, .c = y};
+  if (t->pass == CT_BWD_DATA)
+    g = (cpu__gemm_t){
+        .m = rows, .n = t->depth, .k = t->out, .a = y, .b = cpu__transposed(w), .c = x};
+  if (t->pass == CT_FWD && k->bias) g.bias = k->bias + k->group * t->out;
+  cpu__gemm_blocked(k->dev, &g);
+}
+
 /* Computes y or dx of rows `from` to `to` of one image. */
 static void run_chunk(const lowered_t *t, const task_t *k, int64_t from, int64_t to)
 {
-  int64_t first = k->group * t->out, wide = ct_round_up(t->out, WIDE);
-  int lies = is_matrix(t, &t->y, t->out);
+  int64_t wide = ct_round_up(t->out, WIDE);
+  int lies = is_matrix(t, &t->y, t->out), back = t->pass == CT_BWD_DATA;
   float *rows = k->cols + t->chunk * t->depth;
   part_t u = {k->x, k->cols, from, to, 0, t->blocks, k->group, t->depth};
-  cpu__matrix_t w = cpu__panels(k->w, t->depth), x = cpu__row_major(k->cols, t->depth);
-  cpu__matrix_t y = lies ? matrix_of(&t->y, k->y, first, from) : cpu__row_major(rows, wide);
+  cpu__matrix_t x = cpu__row_major(k->cols, t->depth), y = cpu__row_major(rows, wide);
   if (t->in_place) x = matrix_of(&t->x, k->x, k->group * t->in, from);
-  if (t->pass == CT_FWD) {
-    if (!t->in_place) unfold(t, &u, 0);
-    cpu__gemm_t g = {.m = to - from, .n = t->out, .k = t->depth, .a = x, .b = w, .c = y};
-    if (k->bias) g.bias = k->bias + first;
-    cpu__gemm_blocked(k->dev, &g);
-    if (!lies) move_y(t, k, from, to, rows, 1);
-  } else {
-    if (!lies) move_y(t, k, from, to, rows, 0);
-    cpu__gemm_t g = {.m = to - from, .n = t->depth, .k = t->out, .a = y, .c = x};
-    g.b = cpu__transposed(w);
-    cpu__gemm_blocked(k->dev, &g);
-    if (!t->in_place) unfold(t, &u, 1);
+  if (lies) y = matrix_of(&t->y, k->y, k->group * t->out, from);
+  if (back && !lies) move_y(t, k, from, to, rows, 0);
+  if (!back && !t->in_place) unfold(t, &u, 0);
+  multiply(t, k, to - from, x, y);
+  if (back && !t->in_place) unfold(t, &u, 1);
+  if (!back && !lies) move_y(t, k, from, to, rows, 1);
+}
+
+/* Computes y or dx of small images `first` to `end` - 1, all of them at once. */
+static void run_together(const lowered_t *t, const task_t *k, int64_t first, int64_t end)
+{
+  int64_t wide = ct_round_up(t->out, WIDE), pixels = t->y.inner;
+  int back = t->pass == CT_BWD_DATA;
+  float *rows = k->cols + t->chunk * t->depth;
+  for (int after = 0; after < 2; after++) {
+    for (int64_t n = first; n < end; n++) {
+      int64_t row = (n - first) * pixels;
+      task_t one = image_of(t, k, n);
+      part_t u = {one.x, k->cols + row * t->depth, 0, pixels, 0, t->blocks, k->group, t->depth};
+      if (after == back) unfold(t, &u, back);
+      if (after != back) move_y(t, &one, 0, pixels, rows + row * wide, !back);
+    }
+    if (!after)
+      multiply(t, k, (end - first) * pixels, cpu__row_major(k->cols, t->depth),
+               cpu__row_major(rows, wide));
   }
 }
 
@@ -390,17 +431,22 @@ static void clear_x(const lowered_t *t, const task_t *k)
   }
 }
 
-/* Computes y or dx of one image. */
-static void run_image(const lowered_t *t, task_t k, int64_t n)
+/* Computes y or dx of a group of channels of images `first` to `end` - 1. */
+static void run_images(const lowered_t *t, task_t k, int64_t first, int64_t end)
 {
+  int last = k.group == t->groups - 1;
   k.cols += omp_get_thread_num() * t->thread;
-  k.x += n * (t->x_all / t->x.n);
-  k.y += n * (t->y_all / t->y.n);
-  if (t->pass == CT_BWD_DATA && !t->in_place) clear_x(t, &k);
-  for (int64_t from = 0; from < t->y.inner; from += t->chunk)
-    run_chunk(t, &k, from, ct_least(from + t->chunk, t->y.inner));
-  if (k.group == t->groups - 1 && t->pass == CT_FWD) clear_padding(&t->y, k.y);
-  if (k.group == t->groups - 1 && t->pass == CT_BWD_DATA) clear_padding(&t->x, k.x);
+  for (int64_t n = first; n < end; n++) {
+    task_t one = image_of(t, &k, n);
+    if (t->pass == CT_BWD_DATA && !t->in_place) clear_x(t, &one);
+    for (int64_t from = 0; from < t->y.inner && t->together == 1; from += t->chunk)
+      run_chunk(t, &one, from, ct_least(from + t->chunk, t->y.inner));
+  }
+  if (t->together > 1) run_together(t, &k, first, end);
+  for (int64_t n = first; n < end && last; n++) {
+    task_t one = image_of(t, &k, n);
+    clear_padding(t->pass == CT_FWD ? &t->y : &t->x, t->pass == CT_FWD ? one.y : one.x);
+  }
 }
 
 static void sum_bias(const lowered_t *t, float *dy, float *db)
@@ -461,9 +507,7 @@ static void add_rows(const lowered_t *t, const task_t *k, int64_t first, int64_t
   for (int64_t n, p = from; p < to; p += n) {
     int64_t image = p / whole, pixel = p % whole;
     n = ct_least(whole - pixel, to - p);
-    task_t one = *k;
-    one.x += image * (t->x_all / t->x.n);
-    one.y += image * size;
+    task_t one = image_of(t, k, image);
     part_t u = {one.x,  k->cols + (p - from) * columns, pixel, pixel + n, first, end, k->group,
                 columns};
     unfold(t, &u, 0);
@@ -505,15 +549,16 @@ static void lowered_gradient(const lowered_t *t, task_t k, float *copies, float 
 
 static void run_layer(const lowered_t *t, task_t k, float *copies, float *w)
 {
-  int64_t images = t->x.n * t->groups;
+  int64_t tasks = ct_div_up(t->x.n, t->together) * t->groups;
   k.w = w;
   if (t->packs) pack_weights(t, w, k.w = copies, 0);
-#pragma omp parallel for if (images > 1) schedule(static)
-  for (int64_t i = 0; i < images; i++) {
+#pragma omp parallel for if (tasks > 1) schedule(static)
+  for (int64_t i = 0; i < tasks; i++) {
     task_t own = k;
+    int64_t first = i / t->groups * t->together;
     own.group = i % t->groups;
     own.w += own.group * t->group;
-    run_image(t, own, i / t->groups);
+    run_images(t, own, first, ct_least(first + t->together, t->x.n));
   }
 }
 
