@@ -77,7 +77,7 @@ enum norm_t { SUM, SQUARES, POWERS, LARGEST };
 
 template <norm_t NORM> CT_D void add_power(ct_grad_stat_t *sum, float v, double p)
 {
-  ct_grad_stat_t one = {v, !isfinite(v)};
+  ct_grad_stat_t one = {v, isfinite(v) ? 0.0 : 1.0};
   if (NORM == SQUARES) one.power *= one.power;
   if (NORM == POWERS) one.power = pow(one.power, p);
   ct_grad_stat_add(sum, &one, NORM == LARGEST ? (double)INFINITY : 1);

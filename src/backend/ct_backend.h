@@ -129,8 +129,8 @@ typedef struct ct_loss {
 /** Result of GRADSTAT, in staging memory.  Each run adds to it, so an arena can be processed in
  * parts; the caller zeroes it before the first. */
 typedef struct ct_grad_stat {
-  double power;      /**< sum of |g|^p (p infinite: the largest |g|), g = gradient * scale */
-  int64_t nonfinite; /**< number of infinite or NaN elements */
+  double power;     /**< sum of |g|^p (p infinite: the largest |g|), g = gradient * scale */
+  double nonfinite; /**< number of infinite or NaN elements; a double, as ranks sum both */
 } ct_grad_stat_t;
 
 /** Gradient clipping before the optimizer rule: g = clamp(g * scale * clip, ±clip_value), where

@@ -314,8 +314,7 @@ static void run_over(ct_trainer_t *t, ct_op_t *op, int bucket, int with_stat)
   }
 }
 
-/* Sums the gradient statistics on the device, without the host. The count of infinite elements is
- * summed as a double with the same bits: a subnormal number, and sums of these are exact. */
+/* Sums the gradient statistics on the device, without the host. */
 static int sum_stat(ct_trainer_t *t)
 {
   enum { DOUBLES = sizeof(ct_grad_stat_t) / sizeof(double) };
@@ -340,12 +339,12 @@ static void share_stat(ct_trainer_t *t)
   }
   int max = isinf(t->env.step_opts.clip_p);
   ct__step_note(t, t->env.be->queue->sync(t->q));
-  double sums[2] = {max ? 0 : stat->power, (double)stat->nonfinite};
+  double sums[2] = {max ? 0 : stat->power, stat->nonfinite};
   double largest = stat->power;
   ct__step_sum(t, sums, 2, 0);
   if (max) ct__step_sum(t, &largest, 1, 1);
   stat->power = max ? largest : sums[0];
-  stat->nonfinite = (int64_t)sums[1];
+  stat->nonfinite = sums[1];
 }
 
 static void share_norms(ct_trainer_t *t)
