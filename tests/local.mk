@@ -377,6 +377,7 @@ unit_tests = \
   %D%/unit/t_stop \
   %D%/unit/t_store \
   %D%/unit/t_store_small \
+  %D%/unit/t_subnormal \
   %D%/unit/t_survey \
   %D%/unit/t_targets \
   %D%/unit/t_text \
