@@ -272,16 +272,24 @@ static int run_scatter(ct__fold_t *f, const ct__fold_op_t *op)
 
 /* ---- other orders of the indices ---- */
 
+static int same_dims(const ct__array_t *a, const ct__array_t *b)
+{
+  return a->ndim == b->ndim && a->count == b->count &&
+         memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
+}
+
 /* flip, roll: sets the tables of the dims that the argument names. */
 static int order_dims(const ct__fold_t *f, const ct__array_t *a, const int64_t *step, tables_t *t)
 {
   int flip = ct_pt2_is(f->node, "aten.flip");
+  uint64_t seen = 0;
   const ct_pt2_arg_t *dims = ct_pt2_arg(f->node, "dims"), *shifts = ct_pt2_arg(f->node, "shifts");
   if (!dims || dims->kind != CT_PT2_INTS) return 0;
   if (!flip && (!shifts || shifts->kind != CT_PT2_INTS || shifts->n != dims->n)) return 0;
   for (int k = 0; k < dims->n; k++) {
     int64_t d = dims->dim[k].n + (dims->dim[k].n < 0 ? a->ndim : 0);
-    if (d < 0 || d >= a->ndim) return 0;
+    if (d < 0 || d >= a->ndim || seen >> d & 1) return 0; /* roll adds the shifts of a dim */
+    seen |= (uint64_t)1 << d;
     for (int64_t i = 0, n = a->dim[d]; i < n; i++) {
       int64_t from = flip ? n - 1 - i : (i - shifts->dim[k].n % n + n) % n;
       t->of[d][i] = from * step[d];
@@ -298,7 +306,7 @@ static int run_order(ct__fold_t *f, const ct__fold_op_t *op)
   int64_t step[CT__PT2_DIMS];
   int good;
   (void)op;
-  if (!first_in(f, &a) || a.ndim != f->o.ndim || a.count != f->o.count) return 0;
+  if (!first_in(f, &a) || !same_dims(&a, &f->o)) return 0;
   if (!tables_new(&t, &f->o)) return 0;
   ct__fold_steps(&a, step);
   for (int i = 0; i < a.ndim; i++)

@@ -218,6 +218,22 @@ def constants():
     return p
 
 
+def misshapen():
+    """Shapes that the ops' results cannot have."""
+    p = Program()
+    p.value("a", 6, dtype=5)
+    p.node("arange.default", "a", end=6)
+    p.value("b", 2, 3, dtype=5)
+    p.node("view.default", "b", self="a", size=[2, 3])
+    p.value("c", 1, 6, dtype=5)
+    p.node("roll.default", "c", self="b", shifts=[1], dims=[0])
+    p.value("d", 6, 1, dtype=5)
+    p.node("flip.default", "d", self="b", dims=[1])
+    for name in "c", "d":
+        p.out(name)
+    return p
+
+
 out = Path(sys.argv[1])
-for make in arguments, changes, wrapped, constants:
+for make in arguments, changes, wrapped, constants, misshapen:
     (out / (make.__name__ + ".json")).write_text(make().text())
