@@ -205,6 +205,49 @@ typedef struct pool {
   int space, max;
 } pool_t;
 
+/* Returns a shape with a dim of channels: N x H x W becomes N x 1 x H x W. */
+static ct_shape_t conv_with_channels(const ct_shape_t *s)
+{
+  ct_shape_t r = *s;
+  memmove(r.dim + 2, s->dim + 1, (size_t)(s->ndim - 1) * sizeof *s->dim);
+  r.dim[1] = 1;
+  r.ndim++;
+  return r;
+}
+
+/* Reads the input and the shape of the result.  The samples may be the channels of an input without
+ * a dim for the batch. */
+static int conv_pool_begin(ct__im_t *t, const ct_pt2_node_t *n, int space, int *x, ct_shape_t *y)
+{
+  int rc = CT_OK;
+  ct_shape_t s;
+  CT_TRY(ct__im_in(t, n, "self", 0, x));
+  CT_TRY(ct__im_result(t, n, y));
+  if (n->outs > 1 && !ct__im_unused(t, n->out[1]))
+    return ct__im_refuse("its indices are used; only its values have a layer");
+  s = t->layer[*x].shape;
+  if (y->ndim == space + 1 && y->batch == 1 && s.ndim == y->ndim && s.batch == 1) {
+    s = conv_with_channels(&s);
+    *y = conv_with_channels(y);
+    CT_TRY(ct__im_reshape(t, *x, &s, x));
+  }
+  if (y->ndim != space + 2 || y->batch != 1)
+    return ct__im_refuse("its input has no dim for the batch");
+out:
+  return rc;
+}
+
+static int conv_pool_end(ct__im_t *t, const ct_pt2_node_t *n, int x)
+{
+  int rc = CT_OK;
+  ct_shape_t y;
+  CT_TRY(ct__im_result(t, n, &y));
+  CT_TRY(ct__im_reshape(t, x, &y, &x));
+  CT_TRY(ct__im_done(t, n, x));
+out:
+  return rc;
+}
+
 static int conv_pool(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, ceil = 0, pad = 1;
@@ -212,11 +255,7 @@ static int conv_pool(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   int64_t kernel[3], stride[3], padding[3], dilation[3], divisor;
   options_t o = {.text = ""};
   ct_shape_t y;
-  CT_TRY(ct__im_in(t, n, "self", 0, &x));
-  CT_TRY(ct__im_result(t, n, &y));
-  if (y.ndim != p->space + 2) return ct__im_refuse("its input has no dim for the batch");
-  if (n->outs > 1 && !ct__im_unused(t, n->out[1]))
-    return ct__im_refuse("its indices are used; only its values have a layer");
+  CT_TRY(conv_pool_begin(t, n, p->space, &x, &y));
   CT_TRY(ct_pt2_ints(t->g, n, "kernel_size", p->space, kernel));
   memcpy(stride, kernel, sizeof stride);
   const ct_pt2_arg_t *a = ct_pt2_arg(n, "stride");
@@ -244,7 +283,7 @@ static int conv_pool(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   if (ceil) conv_word(t, &o, "ceil_mode: yes");
   if (!o.text) return CT_ERR_NOMEM;
   CT_TRY(ct__im_one(t, &x, p->kind, &y, x, "%s", o.text));
-  CT_TRY(ct__im_done(t, n, x));
+  CT_TRY(conv_pool_end(t, n, x));
 out:
   return rc;
 }
@@ -252,32 +291,25 @@ out:
 /* Pooling to a given size; to one pixel it is the global average. */
 static int conv_adaptive(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
-  int rc = CT_OK, x, one = 1, space;
-  const char *kind = data;
+  int rc = CT_OK, x, one = 1;
+  const pool_t *p = data;
   int64_t out[3];
   ct_shape_t y;
-  CT_TRY(ct__im_in(t, n, "self", 0, &x));
-  CT_TRY(ct__im_result(t, n, &y));
-  if (n->outs > 1 && !ct__im_unused(t, n->out[1]))
-    return ct__im_refuse("its indices are used; only its values have a layer");
-  space = y.ndim - 2;
-  if (space < 1 || space > 3 || y.batch != 1)
-    return ct__im_refuse("its input has no dim for the batch");
-  for (int i = 0; i < space; i++) {
+  CT_TRY(conv_pool_begin(t, n, p->space, &x, &y));
+  for (int i = 0; i < p->space; i++) {
     out[i] = y.dim[2 + i];
     one &= out[i] == 1;
   }
-  int average = strcmp(kind, "adaptive_avgpool") == 0;
-  if (one && average && space >= 2) {
+  if (one && !p->max && p->space >= 2) {
     CT_TRY(ct__im_one(t, &x, "global_avgpool", &y, x, NULL));
   } else if (ct__im_same(&y, &t->layer[x].shape)) {
     /* nothing changes */
   } else {
-    const char *list = ct__im_list(t, space, out, space == 1);
+    const char *list = ct__im_list(t, p->space, out, p->space == 1);
     if (!list) return CT_ERR_NOMEM;
-    CT_TRY(ct__im_one(t, &x, kind, &y, x, "out: %s", list));
+    CT_TRY(ct__im_one(t, &x, p->kind, &y, x, "out: %s", list));
   }
-  CT_TRY(ct__im_done(t, n, x));
+  CT_TRY(conv_pool_end(t, n, x));
 out:
   return rc;
 }
@@ -431,6 +463,10 @@ static const pool_t max1 = {"maxpool1d", 1, 1}, max2 = {"maxpool", 2, 1},
                     max3 = {"maxpool3d", 3, 1};
 static const pool_t avg1 = {"avgpool1d", 1, 0}, avg2 = {"avgpool", 2, 0},
                     avg3 = {"avgpool3d", 3, 0};
+static const pool_t to_avg[3] = {
+    {"adaptive_avgpool", 1, 0}, {"adaptive_avgpool", 2, 0}, {"adaptive_avgpool", 3, 0}};
+static const pool_t to_max[3] = {
+    {"adaptive_maxpool", 1, 1}, {"adaptive_maxpool", 2, 1}, {"adaptive_maxpool", 3, 1}};
 
 #define CONV(kind)                   \
   {                                  \
@@ -444,9 +480,9 @@ static const pool_t avg1 = {"avgpool1d", 1, 0}, avg2 = {"avgpool", 2, 0},
   {                             \
     "aten." op, conv_pool, &row \
   }
-#define ADAPT(op, kind)             \
+#define ADAPT(op, row)              \
   {                                 \
-    "aten." op, conv_adaptive, kind \
+    "aten." op, conv_adaptive, &row \
   }
 #define RESIZE(op, m)          \
   {                            \
@@ -468,12 +504,12 @@ const ct__im_rule_t ct__im_convs[] = {CONV("conv1d"),
                                       POOL("avg_pool1d", avg1),
                                       POOL("avg_pool2d", avg2),
                                       POOL("avg_pool3d", avg3),
-                                      ADAPT("adaptive_avg_pool1d", "adaptive_avgpool"),
-                                      ADAPT("adaptive_avg_pool2d", "adaptive_avgpool"),
-                                      ADAPT("adaptive_avg_pool3d", "adaptive_avgpool"),
-                                      ADAPT("adaptive_max_pool1d", "adaptive_maxpool"),
-                                      ADAPT("adaptive_max_pool2d", "adaptive_maxpool"),
-                                      ADAPT("adaptive_max_pool3d", "adaptive_maxpool"),
+                                      ADAPT("adaptive_avg_pool1d", to_avg[0]),
+                                      ADAPT("adaptive_avg_pool2d", to_avg[1]),
+                                      ADAPT("adaptive_avg_pool3d", to_avg[2]),
+                                      ADAPT("adaptive_max_pool1d", to_max[0]),
+                                      ADAPT("adaptive_max_pool2d", to_max[1]),
+                                      ADAPT("adaptive_max_pool3d", to_max[2]),
                                       RESIZE("upsample_nearest1d", "nearest"),
                                       RESIZE("upsample_nearest2d", "nearest"),
                                       RESIZE("upsample_nearest3d", "nearest"),

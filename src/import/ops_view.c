@@ -374,6 +374,24 @@ out:
 
 /* ---- padding ---- */
 
+/* Cuts where the padding is negative: circular padding continues what is left. */
+static int view_crop(ct__im_t *t, int *x, int count, int64_t *pad)
+{
+  int rc = CT_OK;
+  for (int i = 0; i + 1 < count; i += 2) {
+    int dim = t->layer[*x].shape.ndim - 1 - i / 2;
+    int64_t start = pad[i] < 0 ? -pad[i] : 0, end = pad[i + 1] < 0 ? pad[i + 1] : 0;
+    if (start == 0 && end == 0) continue;
+    end += t->layer[*x].shape.dim[dim];
+    if (start >= end) return ct__im_refuse("its padding leaves nothing");
+    CT_TRY(ct__im_slice(t, *x, dim, start, end, 1, x));
+    if (pad[i] < 0) pad[i] = 0;
+    if (pad[i + 1] < 0) pad[i + 1] = 0;
+  }
+out:
+  return rc;
+}
+
 static int view_pad(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, count, zero = 1;
@@ -385,16 +403,19 @@ static int view_pad(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   ct_shape_t y;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
   CT_TRY(ct__im_result(t, n, &y));
+  if (t->layer[x].shape.ndim != y.ndim) return ct__im_refuse("changes the number of dims");
   if (!mode) CT_TRY(ct_pt2_text(t->g, n, "mode", &mode));
   if (!ct_pt2_is_none(n, "value")) CT_TRY(ct_pt2_number(t->g, n, "value", &value));
   CT_TRY(ct_pt2_dims(t->g, n, "pad", &count, &pad));
-  for (int i = 0; i < count && i < 2 * CT_MAX_DIMS; i++) {
+  if (count % 2 || count > 2 * y.ndim) return ct__im_refuse("pads more dims than there are");
+  for (int i = 0; i < count; i++) {
     v[i] = pad[i].n;
     zero &= v[i] == 0;
     if (pad[i].batch) return ct__im_refuse("pads by the batch size");
     if (v[i] && (y.batch >> (y.ndim - 1 - i / 2) & 1)) return ct__im_refuse("pads the batch");
   }
   if (zero) return ct__im_done(t, n, x);
+  if (strcmp(mode, "circular") == 0) CT_TRY(view_crop(t, &x, count, v));
   list = ct__im_list(t, count, v, 0);
   if (strcmp(mode, "constant") != 0) text = ct__im_format(t, ", mode: %s", mode);
   if (value != 0)
