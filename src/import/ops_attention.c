@@ -10,18 +10,42 @@
 
 /* ---- composed ---- */
 
-/* Adds a mask to the scores: bool masks keep where they are 1. */
-static int attention_mask(ct__im_t *t, const ct_pt2_node_t *n, int scores, int *out)
+/* Returns 1 if each row of a mask is known to keep an element. */
+static int attention_rows_keep(ct__im_t *t, int value)
 {
-  int rc = CT_OK, value, mask;
-  *out = scores;
+  const double *x;
+  ct_shape_t s;
+  if (ct__im_numbers(t, value, &s, &x) != CT_OK) return 0;
+  int64_t columns = s.dim[s.ndim - 1], count = ct_shape_count(&s), kept = 1;
+  for (int64_t i = 0; i < count; i += columns) {
+    kept = 0;
+    for (int64_t k = 0; k < columns; k++)
+      kept |= x[i + k] != 0;
+    if (!kept) break;
+  }
+  return kept != 0;
+}
+
+/* Adds a mask to the scores: bool masks keep where they are 1.  *none: a layer that is 1 for rows
+ * without an element that is kept, whose result is 0; -1: there are none. */
+static int attention_mask(ct__im_t *t, const ct_pt2_node_t *n, int *scores, int *none)
+{
+  int rc = CT_OK, value, mask, hidden;
+  *none = -1;
   CT_TRY(ct_pt2_tensor(t->g, n, "attn_mask", 1, &value));
   if (value < 0) return CT_OK;
   CT_TRY(ct__im_operand(t, value, &mask));
-  if (t->g->value[value].type != CT_ELEM_BOOL) return ct__im_binary(t, "add", scores, mask, out);
-  CT_TRY(ct__im_one(t, &mask, "logical_not", &t->layer[mask].shape, mask, NULL));
-  CT_TRY(ct__im_add(t, out, "where", &t->layer[scores].shape, 2, (int[]){mask, scores},
-                    "value: -inf"));
+  if (t->g->value[value].type != CT_ELEM_BOOL)
+    return ct__im_binary(t, "add", *scores, mask, scores);
+  const ct_shape_t s = t->layer[mask].shape;
+  if (!attention_rows_keep(t, value)) {
+    ct_shape_t row = ct__im_reduced(&s, 1u << (s.ndim - 1), 1);
+    CT_TRY(ct__im_one(t, none, "amax", &row, mask, "dims: [%d], keepdim: yes", s.ndim - 1));
+    CT_TRY(ct__im_one(t, none, "logical_not", &row, *none, NULL));
+  }
+  CT_TRY(ct__im_one(t, &hidden, "logical_not", &s, mask, NULL));
+  CT_TRY(ct__im_add(t, scores, "where", &t->layer[*scores].shape, 2, (int[]){hidden, *scores},
+                    "value: %s", *none < 0 ? "-inf" : "-1e30"));
 out:
   return rc;
 }
@@ -32,6 +56,7 @@ static int attention_causal(ct__im_t *t, int scores, int *out)
   int rc = CT_OK, mask;
   const ct_shape_t s = t->layer[scores].shape;
   int64_t rows = s.dim[s.ndim - 2], columns = s.dim[s.ndim - 1];
+  if (s.batch >> (s.ndim - 2)) return ct__im_refuse("its steps are the samples of the batch");
   ct_shape_t square = ct_shape(2, rows, columns);
   float *data = ct__im_alloc(t, rows * columns, sizeof *data);
   if (!data) return CT_ERR_NOMEM;
@@ -88,7 +113,7 @@ out:
 
 static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
-  int rc = CT_OK, q, k, v, causal, y;
+  int rc = CT_OK, q, k, v, causal, y, none;
   double scale, p;
   char number[40];
   ct__im_form_t form;
@@ -106,7 +131,7 @@ static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *d
   CT_TRY(ct__im_scalar(t, "mul", q, scale, &q));
   CT_TRY(attention_product(t, q, k, 1, &y));
   if (causal) CT_TRY(attention_causal(t, y, &y));
-  CT_TRY(attention_mask(t, n, y, &y));
+  CT_TRY(attention_mask(t, n, &y, &none));
   CT_TRY(
       ct__im_one(t, &y, "softmax", &t->layer[y].shape, y, "dim: %d", t->layer[y].shape.ndim - 1));
   if (p > 0) {
@@ -116,6 +141,8 @@ static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *d
     CT_TRY(ct__im_back(t, &y, &form));
   }
   CT_TRY(attention_product(t, y, v, 0, &y));
+  if (none >= 0)
+    CT_TRY(ct__im_add(t, &y, "where", &t->layer[y].shape, 2, (int[]){none, y}, "value: 0"));
   CT_TRY(ct__im_done(t, n, y));
 out:
   return rc;
