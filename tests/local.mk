@@ -161,6 +161,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/golden/make_h5.py \
   %D%/golden/import %D%/golden/make_import.py \
   %D%/import/check_layers.py \
+  %D%/import/check_refusals.py \
   %D%/import/families.py \
   %D%/golden/make_images.py \
   %D%/golden/make_resize.py \

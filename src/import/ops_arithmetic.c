@@ -183,6 +183,7 @@ static int arithmetic_sum(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   int rc = CT_OK, y, reverse = strcmp(data, "rsub") == 0;
   double alpha = 1;
   operand_t a, b;
+  if (t->g->value[n->out[0]].type == CT_ELEM_BOOL) return arithmetic_two(t, n, "logical_or");
   CT_TRY(arithmetic_operand(t, n, "self", &a));
   CT_TRY(arithmetic_operand(t, n, "other", &b));
   if (!ct_pt2_is_none(n, "alpha")) CT_TRY(ct_pt2_number(t->g, n, "alpha", &alpha));

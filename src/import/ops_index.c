@@ -80,11 +80,13 @@ out:
 
 static int index_embedding(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
-  int rc = CT_OK, w, value, ids, x;
+  int rc = CT_OK, w, value, ids, x, by_count = 0;
   int64_t pad = -1;
   const char *more = "";
   ct_shape_t y;
   (void)data;
+  CT_TRY(ct_pt2_bool(t->g, n, "scale_grad_by_freq", &by_count));
+  if (by_count) return ct__im_refuse("scales gradients by the frequency of the index");
   CT_TRY(ct_pt2_tensor(t->g, n, "weight", 0, &w));
   CT_TRY(ct_pt2_tensor(t->g, n, "indices", 0, &value));
   CT_TRY(ct_pt2_int(t->g, n, "padding_idx", &pad));

@@ -87,6 +87,26 @@ out:
   return rc;
 }
 
+/* Returns 1 if a batchnorm has running statistics and uses those of the batch. */
+static int norm_trains(const ct__im_t *t, const ct_pt2_node_t *n)
+{
+  int training = 0;
+  if (!ct_pt2_is(n, "aten.batch_norm") || ct_pt2_is_none(n, "running_mean")) return 0;
+  return ct_pt2_bool(t->g, n, "training", &training) == CT_OK && training;
+}
+
+/* Refuses a batchnorm that the model keeps in eval mode while it trains others.  If all are in eval
+ * mode, the program was exported so, and the phase of the run decides. */
+static int norm_phase(const ct__im_t *t, const ct_pt2_node_t *n)
+{
+  if (norm_trains(t, n) || ct_pt2_is_none(n, "running_mean")) return CT_OK;
+  for (int i = 0; i < t->g->nodes; i++)
+    if (t->g->node[i].live && norm_trains(t, &t->g->node[i]))
+      return ct__im_refuse("is in eval mode while others are in train mode: leave this to the "
+                           "configuration, keys train.freeze and train.freeze_bn");
+  return CT_OK;
+}
+
 static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x, w[4], affine;
@@ -101,6 +121,7 @@ static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
     CT_TRY(ct_pt2_tensor(t->g, n, arg[i], 1, &w[i]));
   CT_TRY(ct_pt2_number(t->g, n, "eps", &eps));
   if (!s.batch && w[2] >= 0) return ct__im_refuse("its input does not depend on the batch");
+  CT_TRY(norm_phase(t, n));
   if (!s.batch) {
     CT_TRY(norm_of_weights(t, x, eps, &x));
     CT_TRY(norm_scale(t, w[0], w[1], 1, &x));

@@ -24,6 +24,7 @@ int ct__im_matmul(ct__im_t *t, int a, int b, int across, int *out)
   int rc = CT_OK, ta, tb, pair[2];
   const ct_shape_t x = t->layer[a].shape, w = t->layer[b].shape;
   ct_shape_t lead_x = x, lead_w = w, y = ct_shape(1, 1);
+  if (x.ndim < 2 || w.ndim < 2) return ct__im_refuse("is a product of vectors");
   int64_t columns = w.dim[w.ndim - (across ? 2 : 1)];
   lead_x.ndim -= 2;
   lead_w.ndim -= 2;

@@ -167,6 +167,7 @@ MODELS = {
     # tables, graphs, points, functions
     "tab_transformer": Entry(table.TabTransformer, whole(10, 3), real(4)),
     "pairs": Entry(table.EsmContact, whole(21, 6)),
+    "seldom_used": Entry(table.SeldomUsed, real(4, 6), whole(2, 4)),
     "attention_pool": Entry(table.AttPool, real(4, 10), lambda n: some(4)(n) > 0, classes=2),
     "gcn": Entry(table.Gcn, real(5, 6), some(5, 5), classes=2),
     "gat": Entry(table.Gat, real(5, 6), some(5, 5), classes=3),
@@ -187,7 +188,7 @@ MODELS = {
 
 # Those of every run of the tests: each takes a few seconds.
 QUICK = """written norms unet2d lstm_bidirectional gpt encoder weight_norm tabular hypernetwork native places
-    depth""".split()
+    depth seldom_used""".split()
 
 # The comparison itself is tried on these, which need no .pt2 file.
 BY_LAYERS = {

@@ -314,3 +314,31 @@ class Native(nn.Module):
         y, mean, rstd = torch.native_layer_norm(x, [6], self.w, self.b, 1e-5)
         p = torch.ops.aten._safe_softmax.default(y.masked_fill(m == 0, float("-inf")), -1)
         return self.o(p * rstd + y * mean + x)
+
+
+class SeldomUsed(nn.Module):
+    """Forms of ops that PyTorch's test tables have, and few models: padding below 0, pooling of inputs without channels,
+    rows of attention that are hidden as a whole, sums of bools."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 6))
+        self.register_buffer("rows", torch.ones(4, 4).tril(-1) > 0)
+        self.o = nn.Linear(98, 3)
+
+    def forward(self, x, ids):
+        x = x * self.w
+        y = x[:, None]
+        some = (ids > 0)[:, None, None]
+        parts = [
+            F.pad(y, (-1, 2, -2, 1), "circular"),
+            F.adaptive_max_pool2d(x, (2, 3)),
+            F.adaptive_avg_pool2d(x, (3, 2)),
+            F.max_pool2d(x, 2),
+            F.scaled_dot_product_attention(y, y, y, self.rows),
+            F.scaled_dot_product_attention(y, y, y, some),
+            ((ids > 0) + (ids == ids)).float() * x[..., 0],
+            x[:, 0, :3],
+            x[:, 1, :4],
+        ]
+        return self.o(torch.cat([p.flatten(1) for p in parts], 1))
