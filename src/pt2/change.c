@@ -200,6 +200,7 @@ static int change_in_place(ct__pt2_t *p, const ct_pt2_node_t *file, ct_pt2_node_
                          "changes the shape of a tensor in place, which is not supported"));
   v = file->arg[0].tensor[0]; /* the value of the file, not what it is now */
   p->more[value].packed = p->more[v].packed;
+  p->value[value].node = -1; /* the content may be another value */
   CT_TRY(make_content(p, node, mark, value, &content));
   CT_TRY(change_write(p, node, v, content, at));
   ct__pt2_more_t *m = &p->more[value];

@@ -234,6 +234,19 @@ def misshapen():
     return p
 
 
+def copied():
+    """A copy that leaves no node."""
+    p = Program()
+    p.value("a", N, 4)
+    p.node("mul.Tensor", "a", self="x", other=2.0)
+    p.value("b", N, 4)
+    p.node("copy_.default", "b", self="a", src="x")
+    p.value("c", N, 4)
+    p.node("copy_.default", "c", self="b", src="x")
+    p.out("c")
+    return p
+
+
 out = Path(sys.argv[1])
-for make in arguments, changes, wrapped, constants, misshapen:
+for make in arguments, changes, wrapped, constants, misshapen, copied:
     (out / (make.__name__ + ".json")).write_text(make().text())
