@@ -351,8 +351,8 @@ static int product_einsum(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   for (int i = 0; i < count; i++) {
     char others[(MOST + 1) * CT_MAX_DIMS + 1] = "";
     strcat(others, result);
-    for (int k = i ? 0 : 1; k < count; k++)
-      if (k != i && (k > i || k == 0)) strcat(others, op[k].letters);
+    for (int k = 0; k < count; k++)
+      if (k != i) strcat(others, op[k].letters);
     CT_TRY(product_sum_out(t, &op[i], others));
   }
   for (int i = 1; i < count; i++) {
