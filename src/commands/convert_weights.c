@@ -26,7 +26,7 @@ typedef struct job {
   const ct_weights_ops_t *to;
   ct_tensor_t *list;    /* tensors to write; their names are owned */
   int *from;            /* [n]: their numbers in the file */
-  int64_t (*turned)[2]; /* [n]: dims of transposed ones */
+  int64_t (*turned)[CT_MAX_DIMS]; /* [n]: dims that are not the file's */
   int n, changed;       /* changed: number of tensors whose type changes */
   int64_t bytes;
   ct_opt_texts_t rename;
@@ -88,6 +88,49 @@ static ct_elem_t type_written(const job_t *j, ct_elem_t e)
   return is_float(e) ? CT_ELEM_F32 : e;
 }
 
+/* Returns the layer of an imported model whose only parameter has that name. */
+static const ct_yaml_t *find_layer(const job_t *j, const char *name)
+{
+  const ct_yaml_t *layers = j->model.model.layers;
+  for (const ct_yaml_t *n = layers ? layers->child : NULL; n; n = n->next) {
+    const ct_yaml_t *is = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "name") : NULL;
+    const ct_yaml_t *other = is ? ct_yaml_find(n, "weights") : NULL;
+    if (other && other->child) is = other->child;
+    if (is && is->text && strcmp(is->text, name) == 0) return n;
+  }
+  return NULL;
+}
+
+/* Returns 1 for a parameter or buffer of an imported model that is complex. */
+static int is_complex(const job_t *j, const char *name)
+{
+  const ct_yaml_t *n = find_layer(j, name), *options = n ? ct_yaml_find(n, "parameter") : NULL;
+  if (n && !options) options = ct_yaml_find(n, "buffer");
+  if (!options || options->kind != CT_YAML_MAP) return 0;
+  const ct_yaml_t *is = ct_yaml_find(options, "complex");
+  return is && is->text && (strcmp(is->text, "yes") == 0 || strcmp(is->text, "true") == 0);
+}
+
+/* Between pairs of float32, which checkpoints have, and complex64: only the dims differ. */
+static void change_complex(job_t *j, ct_tensor_t *t)
+{
+  int store = j->to == &ct_weights_hdf5;
+  if (store && t->type == CT_ELEM_C64 && t->ndim < CT_MAX_DIMS) {
+    int64_t *dim = j->turned[j->n];
+    for (int k = 0; k < t->ndim; k++)
+      dim[k] = t->dim[k];
+    dim[t->ndim++] = 2;
+    t->dim = dim;
+    t->type = CT_ELEM_F32;
+    t->count *= 2;
+  } else if (!store && t->type == CT_ELEM_F32 && t->ndim > 0 && t->dim[t->ndim - 1] == 2 &&
+             is_complex(j, t->name)) {
+    t->ndim--;
+    t->type = CT_ELEM_C64;
+    t->count /= 2;
+  }
+}
+
 /* Appends tensor i, with the name \a as; NULL: its own. */
 static int add_tensor(job_t *j, int i, const char *as, const char *prefix)
 {
@@ -96,6 +139,7 @@ static int add_tensor(job_t *j, int i, const char *as, const char *prefix)
   ct_str_t name = {0};
   j->file.ops->tensor(j->file.w, i, t);
   j->from[j->n] = i;
+  change_complex(j, t);
   if (as) t->name = as;
   if (ct_elem_bits(t->type) < 8)
     CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which no output format supports", j->in,
@@ -145,12 +189,8 @@ static int is_constant(const job_t *j, const char *name)
 {
   int param = j->graph ? ct_graph_find_param(j->graph, name) : -1;
   if (param >= 0) return j->graph->param[param].spec.buffer == CT_CONSTANT;
-  const ct_yaml_t *layers = j->model.model.layers;
-  for (const ct_yaml_t *n = layers ? layers->child : NULL; n; n = n->next) {
-    const ct_yaml_t *is = n->kind == CT_YAML_MAP ? ct_yaml_find(n, "name") : NULL;
-    if (is && is->text && strcmp(is->text, name) == 0) return ct_yaml_find(n, "constant") != NULL;
-  }
-  return 0;
+  const ct_yaml_t *layer = find_layer(j, name);
+  return layer && ct_yaml_find(layer, "constant") != NULL;
 }
 
 /* Appends tensor i again for each further name that state dicts have for it. */
@@ -314,13 +354,15 @@ static int copy_tensor(const job_t *j, int i, ct_weights_out_t *o, char *piece, 
   int from = j->from[i];
   if (j->transposed && j->transposed[from]) return copy_transposed(j, i, o);
   j->file.ops->tensor(j->file.w, from, &t);
-  int convert = j->list[i].type == CT_ELEM_F32 && t.type != CT_ELEM_F32;
+  int is, was;
+  ct_elem_t to = ct_elem_part(j->list[i].type, &is), own = ct_elem_part(t.type, &was);
+  int convert = to == CT_ELEM_F32 && own != CT_ELEM_F32;
   int64_t first = 0;
   do { /* also writes an empty tensor */
     int64_t n = t.count - first < PIECE ? t.count - first : PIECE;
     CT_TRY(j->file.ops->read(j->file.w, from, first, n, piece));
     if (convert) ct_elem_floats(t.type, piece, n, floats);
-    CT_TRY(j->to->put(o, i, first, n, convert ? (void *)floats : piece));
+    CT_TRY(j->to->put(o, i, first * was / is, n * was / is, convert ? (void *)floats : piece));
     ct_heartbeat_progress();
     first += n;
   } while (first < t.count);

@@ -142,6 +142,8 @@ static int find_tensor(const ct_weights_file_t *f, const char *name, ct_tensor_t
 
 static int same_dims(const ct_tensor_t *a, const ct_tensor_t *b)
 {
+  int complex = a->type == CT_ELEM_C64 || b->type == CT_ELEM_C64;
+  if (complex && a->type != b->type) return 0;
   return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
 }
 
@@ -152,12 +154,15 @@ static int compare_values(checking_t *c, int i, int k, const ct_tensor_t *t)
   char text[80];
   double most = 0;
   int64_t differ = 0;
-  float *a = ct_mem_array(t->count + 1, sizeof *a, "a tensor"), *b = NULL;
-  b = a ? ct_mem_array(t->count + 1, sizeof *b, "a tensor") : NULL;
+  int parts;
+  ct_elem_part(t->type, &parts);
+  int64_t count = t->count * parts;
+  float *a = ct_mem_array(count + 1, sizeof *a, "a tensor"), *b = NULL;
+  b = a ? ct_mem_array(count + 1, sizeof *b, "a tensor") : NULL;
   CT_TRY(b ? CT_OK : CT_ERR_NOMEM);
   CT_TRY(ct_weights_floats(c->own, i, a));
   CT_TRY(ct_weights_floats(c->other, k, b));
-  for (int64_t e = 0; e < t->count; e++) {
+  for (int64_t e = 0; e < count; e++) {
     if (memcmp(&a[e], &b[e], sizeof *a) == 0 || a[e] == b[e]) continue;
     differ++;
     most = fmax(most, fabs((double)a[e] - (double)b[e]));
@@ -165,7 +170,7 @@ static int compare_values(checking_t *c, int i, int k, const ct_tensor_t *t)
   c->same += differ == 0;
   c->differ += differ != 0;
   snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " values differ, by %.3g at most", differ,
-           t->count, most);
+           count, most);
   if (differ) CT_TRY(note(c, t->name, text));
 out:
   ct_mem_free(a);

@@ -11,6 +11,7 @@
 typedef struct {
   ct_opt_doubles_t shape;
   double fill, std;
+  int complex;
 } operand_t;
 
 static const ct_opt_t operand_rows[] = {
@@ -18,6 +19,9 @@ static const ct_opt_t operand_rows[] = {
     CT_OPT_DOUBLE(operand_t, fill, "0", -1e30, 1e30, "initial value of all elements"),
     CT_OPT_DOUBLE(operand_t, std, "0", 0, 1e30,
                   "standard deviation of normal initial values; 0: all are `fill`"),
+    CT_OPT_BOOL(operand_t, complex, "false",
+                "its last dim, of 2, is the real and imaginary part of numbers that weight files "
+                "hold as complex64"),
     CT_OPT_END};
 
 static int operand_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out)
@@ -34,6 +38,9 @@ static int operand_infer(const void *opts, const ct_shape_t *in, ct_shape_t *out
       CT_FAIL(CT_ERR_SHAPE, "shape: %g is not a whole number of at least 1", v);
     dim[i] = (int64_t)v;
   }
+  if (o->complex && o->shape.v[o->shape.n - 1] != 2)
+    CT_FAIL(CT_ERR_SHAPE, "shape: the last dim of complex numbers is 2, not %g",
+            o->shape.v[o->shape.n - 1]);
   *out = ct_shape_dims(o->shape.n, dim);
 out:
   return rc;

@@ -45,6 +45,9 @@ const char *ct_elem_word(ct_elem_t e);
 int ct_elem_bits(ct_elem_t e);
 /** Returns 1 if ct_elem_floats() can convert elements of this type. */
 int ct_elem_has_numbers(ct_elem_t e);
+/** Returns the real type of which an element is made, and of how many: complex64 is two float32,
+ * real and imaginary part; any other type is itself. */
+ct_elem_t ct_elem_part(ct_elem_t e, int *parts);
 /** Returns the element type of a dtype of this program. */
 ct_elem_t ct_elem_of_dtype(ct_dtype_t t);
 /** Finds the dtype of this program with the same bits. Returns 1, or 0 if this program has no dtype

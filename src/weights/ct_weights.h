@@ -137,7 +137,8 @@ void ct_weights_close(ct_weights_file_t *f);
  * files of formats with conv1d = 1, unless the file's text "conv1d" says otherwise ("in,out" or
  * "out,in"). The name and the shape of a tensor do not tell: a square weight has both. */
 int ct_weights_conv1d(const ct_weights_file_t *f);
-/** Reads all of tensor \a i into \a to as float32, converting the file's type. CT_ERR_FORMAT names
+/** Reads all of tensor \a i into \a to as float32, converting the file's type; complex64 becomes
+ * pairs, twice as many numbers as it has elements. CT_ERR_FORMAT names
  * file and tensor if its type cannot be converted. */
 int ct_weights_floats(const ct_weights_file_t *f, int i, float *to);
 

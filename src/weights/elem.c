@@ -33,6 +33,12 @@ int ct_elem_has_numbers(ct_elem_t e)
   return rows[e].numbers;
 }
 
+ct_elem_t ct_elem_part(ct_elem_t e, int *parts)
+{
+  *parts = e == CT_ELEM_C64 ? 2 : 1;
+  return e == CT_ELEM_C64 ? CT_ELEM_F32 : e;
+}
+
 static const struct {
   ct_dtype_t ours;
   ct_elem_t theirs;

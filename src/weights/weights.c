@@ -140,20 +140,21 @@ int ct_weights_conv1d(const ct_weights_file_t *f)
 
 int ct_weights_floats(const ct_weights_file_t *f, int i, float *to)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, parts;
   ct_tensor_t t;
   char *piece = NULL;
   f->ops->tensor(f->w, i, &t);
-  if (!ct_elem_has_numbers(t.type))
+  const ct_elem_t type = ct_elem_part(t.type, &parts);
+  if (!ct_elem_has_numbers(type))
     CT_FAIL(CT_ERR_FORMAT, "%s: '%s' is of type %s, which is not taken as numbers", f->path, t.name,
             ct_elem_name(t.type));
-  if (t.type == CT_ELEM_F32) return f->ops->read(f->w, i, 0, t.count, to);
+  if (type == CT_ELEM_F32) return f->ops->read(f->w, i, 0, t.count, to);
   piece = ct_mem_array(t.count < PIECE ? t.count : PIECE, sizeof(double), "weights of a file");
   CT_TRY(piece ? CT_OK : CT_ERR_NOMEM);
   for (int64_t first = 0, n; first < t.count; first += n) {
     n = t.count - first < PIECE ? t.count - first : PIECE;
     CT_TRY(f->ops->read(f->w, i, first, n, piece));
-    ct_elem_floats(t.type, piece, n, to + first);
+    ct_elem_floats(type, piece, n, to + first);
     ct_heartbeat_progress();
   }
 out:
