@@ -1,178 +1,171 @@
-/* One GRU layer.  One GEMM multiplies the inputs of all steps.  Then each thread runs the steps for
- * some samples: the recurrent GEMM and the gates.  ref_gru.c defines the semantics.
+/* One GRU layer: rnn.h explains the order of computation.  ref_gru.c defines the semantics.
  *
- * Saved for backward: gates N x T x 4H (r, z, n, and W_hn h + b_hn).  x, y and gates are stored
- * sample by sample, so the rows of one step are T rows apart. */
+ * Saved for backward: gates (r, z, n, and W_hn h + b_hn), N x T rows. */
 #include "cpu/kinds.h"
-#include "cpu/gemm/dense.h"
-#include "cpu/kern/loops.h"
+#include "cpu/rnn.h"
 #include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <string.h>
 
-typedef struct gru_op {
-  ct_op_t head;
-  const cpu__loops_t *loops;
-  const cpu__tiles_t *tiles;
-  int64_t n, t, f, h;
-  int reverse, bias;
-} gru_op_t;
-
 /* Buffers of a run. */
 typedef struct buffers {
-  float *w;      /* W_hh, packed: forward H x 3H, backward 3H x H */
-  float *gates;  /* forward (saved for backward): N x T x 4H */
-  float *sums;   /* W_ih x + b_ih, backward their gradient: N x T x 3H */
-  float *states; /* forward: W_hh h of a step, N x 3H; backward its gradient: N x T x 3H */
-  float *h0;     /* forward: y of the step before, contiguous: N x (H plus one vector, so that rows
-                     do not fall into the same cache sets) */
-  float *dh;     /* backward: N x H */
+  int keeps;        /* 1: gates of all steps are kept; 0: of one step */
+  float *gates;     /* rows of saved_row() */
+  float *w[2];      /* W_ih and W_hh, packed */
+  float *copy;      /* rows of a block with F values: x, backward dx */
+  float *bias;      /* forward: b_ih, or zeros */
+  float *sums;      /* rows of a block: W_ih x + b_ih, backward their gradient */
+  float *states;    /* forward: W_hh h of a step, N rows; backward: its gradient, rows of a block */
+  float *h0;        /* forward: y of the last step, N rows */
+  float *panels[2]; /* backward: the gradients of sums and of states in all blocks */
+  float *turned[2]; /* backward: workspace of cpu__rnn_weights() */
+  float *dh;        /* backward: N x H */
 } buffers_t;
 
-static int64_t packed_forward(const gru_op_t *k)
+static int64_t saved_row(const cpu__rnn_t *k)
 {
-  return cpu__gemm_tiled_packed(k->tiles, k->h, 3 * k->h);
+  return cpu__rnn_padded(4 * k->h);
 }
 
-static int64_t packed_backward(const gru_op_t *k)
+/* Assigns the buffers of a forward run. */
+static buffers_t forward_buffers(const cpu__rnn_t *k, cpu__rnn_space_t *saved,
+                                 cpu__rnn_space_t *scratch)
 {
-  return cpu__gemm_tiled_packed(k->tiles, 3 * k->h, k->h);
-}
-
-static buffers_t forward_buffers(const gru_op_t *k, const ct_op_args_t *a)
-{
-  buffers_t b = {.w = a->scratch};
-  b.sums = b.w + packed_forward(k);
-  b.states = b.sums + k->n * k->t * 3 * k->h;
-  b.h0 = b.states + k->n * 3 * k->h;
-  b.gates = ct_op_goes_back(&k->head.desc) ? a->saved : b.h0 + k->n * (k->h + k->tiles->width);
+  buffers_t b = {.keeps = ct_op_goes_back(&k->head.desc)};
+  b.gates = b.keeps ? cpu__rnn_take(saved, k->n * k->t * saved_row(k))
+                    : cpu__rnn_take(scratch, k->n * saved_row(k));
+  b.w[0] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 0, k->f));
+  b.w[1] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 0, k->h));
+  b.copy = cpu__rnn_take(scratch, k->n * k->steps * cpu__rnn_padded(k->f));
+  b.bias = cpu__rnn_take(scratch, k->row);
+  b.sums = cpu__rnn_take(scratch, k->n * k->steps * k->row);
+  b.states = cpu__rnn_take(scratch, k->n * k->row);
+  b.h0 = cpu__rnn_take(scratch, k->n * cpu__rnn_padded(k->h));
   return b;
 }
 
-static buffers_t backward_buffers(const gru_op_t *k, const ct_op_args_t *a)
+static buffers_t backward_buffers(const cpu__rnn_t *k, cpu__rnn_space_t *saved,
+                                  cpu__rnn_space_t *scratch)
 {
-  buffers_t b = {.w = a->scratch, .gates = a->saved};
-  b.sums = b.w + packed_backward(k);
-  b.states = b.sums + k->n * k->t * 3 * k->h;
-  b.dh = b.states + k->n * k->t * 3 * k->h;
+  buffers_t b = {.keeps = 1};
+  b.gates = cpu__rnn_take(saved, k->n * k->t * saved_row(k));
+  b.w[0] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 1, k->f));
+  b.w[1] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 1, k->h));
+  b.copy = cpu__rnn_take(scratch, k->n * k->steps * cpu__rnn_padded(k->f));
+  b.sums = cpu__rnn_take(scratch, k->n * k->steps * k->row);
+  b.states = cpu__rnn_take(scratch, k->n * k->steps * k->row);
+  b.panels[0] = cpu__rnn_take(scratch, cpu__rnn_panels(k));
+  b.panels[1] = cpu__rnn_take(scratch, cpu__rnn_panels(k));
+  b.turned[0] = cpu__rnn_take(scratch, cpu__rnn_turned(k, k->f));
+  b.turned[1] = cpu__rnn_take(scratch, cpu__rnn_turned(k, k->h));
+  b.dh = cpu__rnn_take(scratch, k->n * k->h);
   return b;
-}
-
-/* Returns the row of a sample's step, in order of computation. */
-static int64_t row_of(const gru_op_t *k, int64_t sample, int64_t step)
-{
-  return sample * k->t + (k->reverse ? k->t - 1 - step : step);
-}
-
-typedef void chunk_t(const gru_op_t *k, const buffers_t *b, const ct_op_args_t *a, int64_t first,
-                     int64_t n);
-
-/* Distributes the samples over threads: steps depend on each other, samples do not. */
-static void all_chunks(const gru_op_t *k, const buffers_t *b, const ct_op_args_t *a, chunk_t *run)
-{
-  int chunks = k->n < k->head.dev->threads ? (int)k->n : k->head.dev->threads;
-
-#pragma omp parallel for if (k->n * k->t * k->h > CPU__PARALLEL_MIN) schedule(static)
-  for (int i = 0; i < chunks; i++) {
-    int64_t first = k->n * i / chunks;
-    run(k, b, a, first, k->n * (i + 1) / chunks - first);
-  }
 }
 
 /* ---- forward ---- */
 
-/* Returns the GEMM of the inputs of all steps. */
-static cpu__dense_t of_inputs(const gru_op_t *k)
+/* Runs step s of a block. */
+static void step_forward(const cpu__rnn_t *k, const buffers_t *b, const ct_op_args_t *a,
+                         cpu__rnn_part_t p, int64_t s)
 {
-  return (cpu__dense_t){k->n * k->t, k->f, 3 * k->h};
-}
-
-/* Runs samples first … first + n - 1 through all steps on one thread. */
-static void chunk_forward(const gru_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                          int64_t first, int64_t n)
-{
-  int64_t h = k->h, width = k->tiles->width, apart = h + width;
+  int64_t h = k->h, width = k->tiles->width, apart = cpu__rnn_padded(h), step = p.t0 + s;
   cpu__gemm_tiled_t of_states = {
-      .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = 3 * h};
+      .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = k->row};
   const float *bias = k->bias ? a->w[3] : NULL;
-  float *y = a->y, *h0 = b->h0 + first * apart, *states = b->states + first * 3 * h;
-  for (int64_t step = 0; step < k->t; step++) {
-    if (step > 0) cpu__gemm_tiled(k->tiles, of_states, n, 3 * h, h, h0, b->w, states);
-    for (int64_t i = 0; i < n; i++) {
-      int64_t at = row_of(k, first + i, step);
-      k->loops->gru(h, b->sums + at * 3 * h, step > 0 ? states + i * 3 * h : NULL, bias,
-                    h0 + i * apart, b->gates + at * 4 * h, y + at * h);
-      memcpy(h0 + i * apart, y + at * h, (size_t)h * sizeof *y);
-    }
+  float *h0 = b->h0 + p.first * apart, *states = b->states + p.first * k->row, *y = a->y;
+  if (step > 0) cpu__gemm_tiled(k->tiles, of_states, p.n, k->wide, h, h0, b->w[1], states);
+  const float *sums = b->sums + (cpu__rnn_begin(k, p) + s) * k->row;
+  for (int64_t i = p.first; i < p.first + p.n; i++) {
+    float *to = y + (i * k->t + cpu__rnn_place(k, step)) * h;
+    k->loops->gru(h, sums, step > 0 ? states : NULL, bias, h0,
+                  b->gates + (b->keeps ? cpu__rnn_row(k, i, step) : i) * saved_row(k), to);
+    memcpy(h0, to, (size_t)h * sizeof *to);
+    h0 += apart;
+    states += k->row;
+    sums += p.steps * k->row;
   }
 }
 
-static void gru_forward(const gru_op_t *k, const ct_op_args_t *a)
+static void block_forward(const cpu__rnn_t *k, const void *buffers, const ct_op_args_t *a,
+                          cpu__rnn_part_t p)
 {
-  buffers_t b = forward_buffers(k, a);
-  cpu__gemm_tiled_pack_transposed(k->tiles, k->h, 3 * k->h, a->w[1], k->h, b.w);
-  cpu__dense_forward(k->head.dev, of_inputs(k), a->x, a->w[0], k->bias ? a->w[2] : NULL, b.sums);
-  all_chunks(k, &b, a, chunk_forward);
+  const buffers_t *b = buffers;
+  cpu__rnn_inputs(k, p, a->x, b->w[0], b->bias, b->copy, b->sums + cpu__rnn_begin(k, p) * k->row);
+  for (int64_t s = 0; s < p.steps; s++)
+    step_forward(k, b, a, p, s);
+}
+
+static void gru_forward(const cpu__rnn_t *k, const ct_op_args_t *a)
+{
+  cpu__rnn_space_t saved = {.at = a->saved}, scratch = {.at = a->scratch};
+  buffers_t b = forward_buffers(k, &saved, &scratch);
+  memset(b.bias, 0, (size_t)k->row * sizeof *b.bias);
+  if (k->bias) memcpy(b.bias, a->w[2], (size_t)k->wide * sizeof *b.bias);
+  cpu__rnn_pack_weights(k, 0, a->w, b.w);
+  cpu__rnn_blocks(k, 0, block_forward, &b, a);
 }
 
 /* ---- backward ---- */
 
-/* Computes the gradients of sums and states at all steps of some samples. */
-static void chunk_backward(const gru_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                           int64_t first, int64_t n)
+/* Computes the gradients of sums and states at step s of a block. */
+static void step_backward(const cpu__rnn_t *k, const buffers_t *b, const ct_op_args_t *a,
+                          cpu__rnn_part_t p, int64_t s)
 {
-  int64_t h = k->h, width = k->tiles->width;
-  cpu__gemm_tiled_t of_states = {
-      .a_row = k->t * 3 * h, .a_k = 1, .b_k = width, .b_vec = 3 * h * width, .c_row = h, .add = 1};
+  int64_t h = k->h, width = k->tiles->width, step = p.t0 + s;
+  cpu__gemm_tiled_t of_states = {.a_row = p.steps * k->row,
+                                 .a_k = 1,
+                                 .b_k = width,
+                                 .b_vec = k->wide * width,
+                                 .c_row = h,
+                                 .add = 1};
   const float *dy = a->dy, *y = a->y;
-  float *dh = b->dh + first * h;
-  for (int64_t step = k->t - 1; step >= 0; step--) {
-    for (int64_t i = 0; i < n; i++) {
-      int64_t at = row_of(k, first + i, step);
-      const float *h0 = step > 0 ? y + row_of(k, first + i, step - 1) * h : NULL;
-      k->loops->gru_bwd(h, b->gates + at * 4 * h, h0, dy + at * h, step == k->t - 1, dh + i * h,
-                        b->sums + at * 3 * h, b->states + at * 3 * h);
-    }
-    if (step > 0)
-      cpu__gemm_tiled(k->tiles, of_states, n, h, 3 * h, b->states + row_of(k, first, step) * 3 * h,
-                      b->w, dh);
+  int64_t begin = (cpu__rnn_begin(k, p) + s) * k->row, at = begin;
+  for (int64_t i = p.first; i < p.first + p.n; i++, at += p.steps * k->row) {
+    const float *h0 = step > 0 ? y + (i * k->t + cpu__rnn_place(k, step - 1)) * h : NULL;
+    k->loops->gru_bwd(h, b->gates + cpu__rnn_row(k, i, step) * saved_row(k), h0,
+                      dy + (i * k->t + cpu__rnn_place(k, step)) * h, step == k->t - 1,
+                      b->dh + i * h, b->sums + at, b->states + at);
   }
+  if (step > 0)
+    cpu__gemm_tiled(k->tiles, of_states, p.n, h, k->wide, b->states + begin, b->w[1],
+                    b->dh + p.first * h);
 }
 
-/* Computes the gradient of W_hh: each step's gradients times the hidden state of the step before,
- * which is the row before in y; in reverse, the row after.  At the first step that row belongs to
- * another sample, so the gradients of first steps are set to 0 here. */
-static void states_gradient(const gru_op_t *k, const buffers_t *b, const float *y, float *dw)
+static void block_backward(const cpu__rnn_t *k, const void *buffers, const ct_op_args_t *a,
+                           cpu__rnn_part_t p)
 {
-  int64_t h = k->h;
-  cpu__dense_t of_states = {k->n * k->t - 1, h, 3 * h};
-  for (int64_t n = 0; n < k->n; n++)
-    memset(b->states + row_of(k, n, 0) * 3 * h, 0, (size_t)(3 * h) * sizeof *dw);
-  cpu__dense_param(k->head.dev, of_states, k->reverse ? y + h : y,
-                   k->reverse ? b->states : b->states + 3 * h, dw);
-}
-
-static void gru_backward(const gru_op_t *k, const ct_op_args_t *a)
-{
-  const ct_dev_t *dev = k->head.dev;
-  buffers_t b = backward_buffers(k, a);
-  cpu__gemm_tiled_pack(k->tiles, 3 * k->h, k->h, a->w[1], k->h, b.w);
-  all_chunks(k, &b, a, chunk_backward);
-  if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, of_inputs(k), b.sums, a->w[0], a->dx);
+  const buffers_t *b = buffers;
+  for (int64_t s = p.steps - 1; s >= 0; s--)
+    step_backward(k, b, a, p, s);
+  int64_t begin = cpu__rnn_begin(k, p) * k->row;
+  if (a->pass & CT_BWD_DATA) cpu__rnn_data(k, p, b->sums + begin, b->w[0], b->copy, a->dx);
   if (!(a->pass & CT_BWD_PARAM)) return;
-  cpu__dense_param(dev, of_inputs(k), a->x, b.sums, a->dw[0]);
-  if (k->bias) {
-    cpu__column_sums(dev, k->n * k->t, 3 * k->h, b.sums, a->dw[2]);
-    cpu__column_sums(dev, k->n * k->t, 3 * k->h, b.states, a->dw[3]);
-  }
-  states_gradient(k, &b, a->y, a->dw[1]);
+  cpu__rnn_pack_rows(k, p, b->sums + begin, b->panels[0]);
+  cpu__rnn_pack_rows(k, p, b->states + begin, b->panels[1]);
+}
+
+static void gru_backward(const cpu__rnn_t *k, const ct_op_args_t *a)
+{
+  cpu__rnn_space_t saved = {.at = a->saved}, scratch = {.at = a->scratch};
+  buffers_t b = backward_buffers(k, &saved, &scratch);
+  float *packed[2] = {a->pass & CT_BWD_DATA ? b.w[0] : NULL, b.w[1]};
+  cpu__rnn_pack_weights(k, 1, a->w, packed);
+  cpu__rnn_blocks(k, 1, block_backward, &b, a);
+  if (!(a->pass & CT_BWD_PARAM)) return;
+  cpu__rnn_grad_t g[2] = {
+      {.panels = b.panels[0], .from = a->x, .in = k->f, .turned = b.turned[0], .dw = a->dw[0]},
+      {.panels = b.panels[1], .from = a->y, .in = k->h, .turned = b.turned[1], .dw = a->dw[1]}};
+  g[1].delay = 1;
+  for (int i = 0; i < 2 && k->bias; i++)
+    g[i].db = a->dw[2 + i];
+  cpu__rnn_weights(k, g);
 }
 
 /* ---- the table ---- */
 
 static int gru_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  const gru_op_t *k = (const gru_op_t *)op;
+  const cpu__rnn_t *k = (const cpu__rnn_t *)op;
   if (a->pass & CT_FWD) gru_forward(k, a);
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) gru_backward(k, a);
   return CT_OK;
@@ -180,27 +173,17 @@ static int gru_run(ct_op_t *op, const ct_op_args_t *a)
 
 static int gru_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
-  gru_op_t *k = (gru_op_t *)op;
-  const ct_op_desc_t *d = &op->desc;
+  cpu__rnn_t *k = (cpu__rnn_t *)op;
+  cpu__rnn_space_t saved = {0}, forth = {0}, kept = {0}, back = {0};
   (void)like;
-  k->loops = cpu__loops(op->dev, CT_F32);
-  k->tiles = cpu__tiles(op->dev);
-  k->n = d->x.dim[0];
-  k->t = d->x.dim[1];
-  k->f = d->x.dim[2];
-  k->h = d->y.dim[2];
-  k->reverse = d->u.rnn.reverse;
-  k->bias = !d->u.rnn.no_bias;
-  int64_t cells = k->n * k->t * k->h;
-  int64_t forth = packed_forward(k) + 3 * cells + k->n * (4 * k->h + k->tiles->width);
-  info->scratch = (size_t)(forth + 4 * cells) * sizeof(float);
-  if (ct_op_goes_back(d)) {
-    int64_t back = packed_backward(k) + 6 * cells + k->n * k->h;
-    info->saved = (size_t)(4 * cells) * sizeof(float);
-    info->scratch = (size_t)(forth > back ? forth : back) * sizeof(float);
-  }
+  cpu__rnn_prepare(k, 3);
+  forward_buffers(k, &saved, &forth);
+  if (ct_op_goes_back(&op->desc)) backward_buffers(k, &kept, &back);
+  info->saved = (size_t)saved.count * sizeof(float);
+  info->scratch = (size_t)(forth.count > back.count ? forth.count : back.count) * sizeof(float);
   info->algorithm = "products, gates by hand";
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__gru = {.size = sizeof(gru_op_t), .prepare = gru_prepare, .run = gru_run};
+const cpu__op_kind_t cpu__gru = {
+    .size = sizeof(cpu__rnn_t), .prepare = gru_prepare, .run = gru_run};

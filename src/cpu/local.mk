@@ -17,6 +17,8 @@ libctrain_a_SOURCES += \
   %D%/linear.c \
   %D%/linear_bf16.c \
   %D%/lstm.c \
+  %D%/rnn.c \
+  %D%/rnn_weights.c \
   %D%/attention.c \
   %D%/in_floats.c \
   %D%/matmul.c \

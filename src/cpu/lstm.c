@@ -1,197 +1,167 @@
-/* One LSTM layer.  One GEMM multiplies the inputs of all steps.  Then each thread runs the steps
- * for some samples: the recurrent GEMM and the gates.  ref_lstm.c defines the semantics.
+/* One LSTM layer: rnn.h explains the order of computation.  ref_lstm.c defines the semantics.
  *
- * Saved for backward: gates N x T x 4H (i, f, g, o), cells N x T x H.  x, y, gates and cells are
- * stored sample by sample, so the rows of one step are T rows apart. */
+ * Saved for backward: gates (i, f, g, o) and cells, N x T rows. */
 #include "cpu/kinds.h"
-#include "cpu/gemm/dense.h"
-#include "cpu/kern/loops.h"
+#include "cpu/rnn.h"
 #include "cpu/tile/gemm_tiled.h"
 #include "base/ct_err.h"
 #include <string.h>
 
-typedef struct lstm_op {
-  ct_op_t head;
-  const cpu__loops_t *loops;
-  const cpu__tiles_t *tiles;
-  int64_t n, t, f, h;
-  int reverse, bias;
-} lstm_op_t;
-
 /* Buffers of a run. */
 typedef struct buffers {
-  float *gates, *cells; /* forward (both are saved for backward) */
-  float *bias;          /* forward: sum of both biases */
-  float *states;  /* forward: y of the previous step, contiguous: N x (H plus one vector, so that
-                     rows do not fall into the same cache sets) */
-  float *w;       /* W_hh (recurrent weights), packed: forward H x 4H, backward 4H x H */
-  float *dgates;  /* backward: N x T x 4H */
-  float *dh, *dc; /* N x H */
+  int keeps;            /* 1: gates and cells of all steps are kept */
+  float *gates, *cells; /* not kept: of a block, of the last step */
+  float *w[2];          /* W_ih and W_hh, packed */
+  float *copy;          /* rows of a block with F values: x, backward dx */
+  float *bias;          /* forward: sum of both biases, or NULL */
+  float *states;        /* forward: y of the last step, N rows */
+  float *dgates;        /* backward: rows of a block */
+  float *panels;        /* backward: dgates of all blocks; NULL: without CT_BWD_PARAM */
+  float *turned[2];     /* backward: workspace of cpu__rnn_weights() */
+  float *dh, *dc;       /* backward: N x H */
 } buffers_t;
 
-static int64_t packed_forward(const lstm_op_t *k)
+/* Assigns the buffers of a forward run. */
+static buffers_t forward_buffers(const cpu__rnn_t *k, cpu__rnn_space_t *saved,
+                                 cpu__rnn_space_t *scratch)
 {
-  return cpu__gemm_tiled_packed(k->tiles, k->h, 4 * k->h);
-}
-
-static int64_t packed_backward(const lstm_op_t *k)
-{
-  return cpu__gemm_tiled_packed(k->tiles, 4 * k->h, k->h);
-}
-
-static buffers_t forward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
-{
-  int64_t cells = k->n * k->t * k->h;
-  buffers_t b = {.w = a->scratch};
-  b.bias = b.w + packed_forward(k);
-  b.states = b.bias + 4 * k->h;
-  b.gates = ct_op_goes_back(&k->head.desc) ? a->saved : b.states + k->n * (k->h + k->tiles->width);
-  b.cells = b.gates + 4 * cells;
+  int64_t block = k->n * k->steps, all = k->n * k->t;
+  buffers_t b = {.keeps = ct_op_goes_back(&k->head.desc)};
+  cpu__rnn_space_t *kept = b.keeps ? saved : scratch;
+  b.gates = cpu__rnn_take(kept, (b.keeps ? all : block) * k->row);
+  b.cells = cpu__rnn_take(kept, (b.keeps ? all : k->n) * k->h);
+  b.w[0] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 0, k->f));
+  b.w[1] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 0, k->h));
+  b.copy = cpu__rnn_take(scratch, block * cpu__rnn_padded(k->f));
+  b.bias = cpu__rnn_take(scratch, k->row);
+  b.states = cpu__rnn_take(scratch, k->n * cpu__rnn_padded(k->h));
   return b;
 }
 
-static buffers_t backward_buffers(const lstm_op_t *k, const ct_op_args_t *a)
+static buffers_t backward_buffers(const cpu__rnn_t *k, cpu__rnn_space_t *saved,
+                                  cpu__rnn_space_t *scratch)
 {
-  int64_t cells = k->n * k->t * k->h;
-  buffers_t b = {.gates = a->saved, .w = a->scratch};
-  b.cells = b.gates + 4 * cells;
-  b.dgates = b.w + packed_backward(k);
-  b.dh = b.dgates + 4 * cells;
-  b.dc = b.dh + k->n * k->h;
+  int64_t block = k->n * k->steps, all = k->n * k->t;
+  buffers_t b = {.keeps = 1};
+  b.gates = cpu__rnn_take(saved, all * k->row);
+  b.cells = cpu__rnn_take(saved, all * k->h);
+  b.w[0] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 1, k->f));
+  b.w[1] = cpu__rnn_take(scratch, cpu__rnn_packed(k, 1, k->h));
+  b.copy = cpu__rnn_take(scratch, block * cpu__rnn_padded(k->f));
+  b.dgates = cpu__rnn_take(scratch, block * k->row);
+  b.panels = cpu__rnn_take(scratch, cpu__rnn_panels(k));
+  b.turned[0] = cpu__rnn_take(scratch, cpu__rnn_turned(k, k->f));
+  b.turned[1] = cpu__rnn_take(scratch, cpu__rnn_turned(k, k->h));
+  b.dh = cpu__rnn_take(scratch, k->n * k->h);
+  b.dc = cpu__rnn_take(scratch, k->n * k->h);
   return b;
-}
-
-/* Returns the place in the sequence of a step in order of computation. */
-static int64_t place_of(const lstm_op_t *k, int64_t step)
-{
-  return k->reverse ? k->t - 1 - step : step;
-}
-
-/* Returns the distance in memory, in places, of the step before. */
-static int64_t before(const lstm_op_t *k)
-{
-  return k->reverse ? 1 : -1;
-}
-
-typedef void chunk_t(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, int64_t first,
-                     int64_t n);
-
-/* Distributes the samples over threads: steps depend on each other, samples do not. */
-static void all_chunks(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a, chunk_t *run)
-{
-  int chunks = k->n < k->head.dev->threads ? (int)k->n : k->head.dev->threads;
-
-#pragma omp parallel for if (k->n * k->t * k->h > CPU__PARALLEL_MIN) schedule(static)
-  for (int i = 0; i < chunks; i++) {
-    int64_t first = k->n * i / chunks;
-    run(k, b, a, first, k->n * (i + 1) / chunks - first);
-  }
 }
 
 /* ---- forward ---- */
 
-/* Returns the GEMM of the inputs of all steps. */
-static cpu__dense_t of_inputs(const lstm_op_t *k)
+/* Runs step s of a block; gates: the rows of p. */
+static void step_forward(const cpu__rnn_t *k, const buffers_t *b, float *gates, float *y,
+                         cpu__rnn_part_t p, int64_t s)
 {
-  return (cpu__dense_t){k->n * k->t, k->f, 4 * k->h};
-}
-
-/* Prefetches the next step's pre-activations while this step's gates are computed. */
-static void fetch(const float *p, int64_t count)
-{
-  for (int64_t i = 0; i < count; i += 64 / (int64_t)sizeof *p)
-    __builtin_prefetch(p + i, 1, 2);
-}
-
-/* Runs samples first … first + n - 1 through all steps on one thread. */
-static void chunk_forward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                          int64_t first, int64_t n)
-{
-  int64_t h = k->h, row = k->t * h, width = k->tiles->width, apart = h + width;
-  cpu__gemm_tiled_t of_states = {
-      .a_row = apart, .a_k = 1, .b_k = width, .b_vec = h * width, .c_row = 4 * row, .add = 1};
-  float *y = a->y, *states = b->states + first * apart;
-  for (int64_t step = 0; step < k->t; step++) {
-    int64_t place = place_of(k, step), at = first * row + place * h, past = before(k) * h;
-    if (step > 0)
-      cpu__gemm_tiled(k->tiles, of_states, n, 4 * h, h, states, b->w, b->gates + 4 * at);
-    for (int64_t i = 0; i < n; i++, at += row) {
-      if (step + 1 < k->t) fetch(b->gates + 4 * (at - past), 4 * h);
-      k->loops->lstm(h, b->gates + 4 * at, step > 0 ? b->cells + at + past : NULL, b->cells + at,
-                     y + at);
-      memcpy(states + i * apart, y + at, (size_t)h * sizeof *y);
-    }
+  int64_t h = k->h, width = k->tiles->width, apart = cpu__rnn_padded(h), step = p.t0 + s;
+  cpu__gemm_tiled_t of_states = {.a_row = apart,
+                                 .a_k = 1,
+                                 .b_k = width,
+                                 .b_vec = h * width,
+                                 .c_row = p.steps * k->row,
+                                 .add = 1};
+  float *at = gates + s * k->row, *states = b->states + p.first * apart;
+  if (step > 0) cpu__gemm_tiled(k->tiles, of_states, p.n, 4 * h, h, states, b->w[1], at);
+  for (int64_t i = p.first; i < p.first + p.n; i++) {
+    float *c = b->cells + (b->keeps ? cpu__rnn_row(k, i, step) : i) * h, *c0 = c;
+    float *to = y + (i * k->t + cpu__rnn_place(k, step)) * h;
+    if (b->keeps && step > 0) c0 = b->cells + cpu__rnn_row(k, i, step - 1) * h;
+    k->loops->lstm(h, at, step > 0 ? c0 : NULL, c, to);
+    memcpy(states, to, (size_t)h * sizeof *to);
+    at += p.steps * k->row;
+    states += apart;
   }
 }
 
-static void lstm_forward(const lstm_op_t *k, const ct_op_args_t *a)
+static void block_forward(const cpu__rnn_t *k, const void *buffers, const ct_op_args_t *a,
+                          cpu__rnn_part_t p)
 {
-  buffers_t b = forward_buffers(k, a);
+  const buffers_t *b = buffers;
+  int64_t row = b->keeps ? cpu__rnn_row(k, p.first, p.t0) : cpu__rnn_begin(k, p);
+  float *gates = b->gates + row * k->row;
+  cpu__rnn_inputs(k, p, a->x, b->w[0], b->bias, b->copy, gates);
+  for (int64_t s = 0; s < p.steps; s++)
+    step_forward(k, b, gates, a->y, p, s);
+}
+
+static void lstm_forward(const cpu__rnn_t *k, const ct_op_args_t *a)
+{
+  cpu__rnn_space_t saved = {.at = a->saved}, scratch = {.at = a->scratch};
+  buffers_t b = forward_buffers(k, &saved, &scratch);
   const float *b_ih = a->w[2], *b_hh = a->w[3];
-  for (int64_t i = 0; i < 4 * k->h; i++)
-    b.bias[i] = k->bias ? b_ih[i] + b_hh[i] : 0;
-  cpu__gemm_tiled_pack_transposed(k->tiles, k->h, 4 * k->h, a->w[1], k->h, b.w);
-  cpu__dense_forward(k->head.dev, of_inputs(k), a->x, a->w[0], b.bias, b.gates);
-  all_chunks(k, &b, a, chunk_forward);
+  memset(b.bias, 0, (size_t)k->row * sizeof *b.bias);
+  for (int64_t i = 0; i < k->wide && k->bias; i++)
+    b.bias[i] = b_ih[i] + b_hh[i];
+  cpu__rnn_pack_weights(k, 0, a->w, b.w);
+  cpu__rnn_blocks(k, 0, block_forward, &b, a);
 }
 
 /* ---- backward ---- */
 
-/* Computes the gradients of the pre-activations at all steps of some samples. */
-static void chunk_backward(const lstm_op_t *k, const buffers_t *b, const ct_op_args_t *a,
-                           int64_t first, int64_t n)
+/* Computes the gradients of the pre-activations at step s of a block. */
+static void step_backward(const cpu__rnn_t *k, const buffers_t *b, const float *dy,
+                          cpu__rnn_part_t p, int64_t s)
 {
-  int64_t h = k->h, row = k->t * h, width = k->tiles->width;
+  int64_t h = k->h, width = k->tiles->width, step = p.t0 + s;
   cpu__gemm_tiled_t of_gates = {
-      .a_row = 4 * row, .a_k = 1, .b_k = width, .b_vec = 4 * h * width, .c_row = h};
-  const float *dy = a->dy;
-  float *dh = b->dh + first * h, *dc = b->dc + first * h;
-  memset(dc, 0, (size_t)(n * h) * sizeof *dc);
-  for (int64_t step = k->t - 1; step >= 0; step--) {
-    int64_t begin = first * row + place_of(k, step) * h, at = begin, past = before(k) * h;
-    int last = step == k->t - 1;
-    for (int64_t i = 0; i < n; i++, at += row)
-      k->loops->lstm_bwd(h, b->gates + 4 * at, step > 0 ? b->cells + at + past : NULL,
-                         b->cells + at, dy + at, last ? NULL : dh + i * h, dc + i * h,
-                         b->dgates + 4 * at);
-    if (step > 0) cpu__gemm_tiled(k->tiles, of_gates, n, h, 4 * h, b->dgates + 4 * begin, b->w, dh);
+      .a_row = p.steps * k->row, .a_k = 1, .b_k = width, .b_vec = 4 * h * width, .c_row = h};
+  float *begin = b->dgates + (cpu__rnn_begin(k, p) + s) * k->row, *to = begin;
+  for (int64_t i = p.first; i < p.first + p.n; i++, to += p.steps * k->row) {
+    int64_t row = cpu__rnn_row(k, i, step);
+    const float *c0 = step > 0 ? b->cells + cpu__rnn_row(k, i, step - 1) * h : NULL;
+    k->loops->lstm_bwd(h, b->gates + row * k->row, c0, b->cells + row * h,
+                       dy + (i * k->t + cpu__rnn_place(k, step)) * h,
+                       step < k->t - 1 ? b->dh + i * h : NULL, b->dc + i * h, to);
   }
+  if (step > 0)
+    cpu__gemm_tiled(k->tiles, of_gates, p.n, h, 4 * h, begin, b->w[1], b->dh + p.first * h);
 }
 
-/* Computes the gradient of W_hh: each step's gradients times the hidden state of the step before,
- * which is the row before in y; in reverse, the row after.  At the first step that row belongs to
- * another sample, so the gradients of first steps are set to 0 here. */
-static void states_gradient(const lstm_op_t *k, const buffers_t *b, const float *y, float *dw)
+static void block_backward(const cpu__rnn_t *k, const void *buffers, const ct_op_args_t *a,
+                           cpu__rnn_part_t p)
 {
-  int64_t h = k->h, first = place_of(k, 0);
-  cpu__dense_t of_states = {k->n * k->t - 1, h, 4 * h};
-  for (int64_t n = 0; n < k->n; n++)
-    memset(b->dgates + (n * k->t + first) * 4 * h, 0, (size_t)(4 * h) * sizeof *dw);
-  cpu__dense_param(k->head.dev, of_states, k->reverse ? y + h : y,
-                   k->reverse ? b->dgates : b->dgates + 4 * h, dw);
+  const buffers_t *b = buffers;
+  if (p.t0 + p.steps == k->t)
+    memset(b->dc + p.first * k->h, 0, (size_t)(p.n * k->h) * sizeof *b->dc);
+  for (int64_t s = p.steps - 1; s >= 0; s--)
+    step_backward(k, b, a->dy, p, s);
+  const float *rows = b->dgates + cpu__rnn_begin(k, p) * k->row;
+  if (a->pass & CT_BWD_DATA) cpu__rnn_data(k, p, rows, b->w[0], b->copy, a->dx);
+  if (a->pass & CT_BWD_PARAM) cpu__rnn_pack_rows(k, p, rows, b->panels);
 }
 
-static void lstm_backward(const lstm_op_t *k, const ct_op_args_t *a)
+static void lstm_backward(const cpu__rnn_t *k, const ct_op_args_t *a)
 {
-  const ct_dev_t *dev = k->head.dev;
-  buffers_t b = backward_buffers(k, a);
-  cpu__gemm_tiled_pack(k->tiles, 4 * k->h, k->h, a->w[1], k->h, b.w);
-  all_chunks(k, &b, a, chunk_backward);
-  if (a->pass & CT_BWD_DATA) cpu__dense_data(dev, of_inputs(k), b.dgates, a->w[0], a->dx);
+  cpu__rnn_space_t saved = {.at = a->saved}, scratch = {.at = a->scratch};
+  buffers_t b = backward_buffers(k, &saved, &scratch);
+  float *packed[2] = {a->pass & CT_BWD_DATA ? b.w[0] : NULL, b.w[1]};
+  cpu__rnn_pack_weights(k, 1, a->w, packed);
+  cpu__rnn_blocks(k, 1, block_backward, &b, a);
   if (!(a->pass & CT_BWD_PARAM)) return;
-  cpu__dense_param(dev, of_inputs(k), a->x, b.dgates, a->dw[0]);
-  if (k->bias) {
-    cpu__column_sums(dev, k->n * k->t, 4 * k->h, b.dgates, a->dw[2]);
-    memcpy(a->dw[3], a->dw[2], (size_t)(4 * k->h) * sizeof(float));
-  }
-  states_gradient(k, &b, a->y, a->dw[1]);
+  cpu__rnn_grad_t g[2] = {
+      {.panels = b.panels, .from = a->x, .in = k->f, .turned = b.turned[0], .dw = a->dw[0]},
+      {.panels = b.panels, .from = a->y, .in = k->h, .turned = b.turned[1], .dw = a->dw[1]}};
+  g[0].db = k->bias ? a->dw[2] : NULL;
+  g[1].delay = 1;
+  cpu__rnn_weights(k, g);
+  if (k->bias) memcpy(a->dw[3], a->dw[2], (size_t)k->wide * sizeof(float));
 }
 
 /* ---- the table ---- */
 
 static int lstm_run(ct_op_t *op, const ct_op_args_t *a)
 {
-  const lstm_op_t *k = (const lstm_op_t *)op;
+  const cpu__rnn_t *k = (const cpu__rnn_t *)op;
   if (a->pass & CT_FWD) lstm_forward(k, a);
   if (a->pass & (CT_BWD_DATA | CT_BWD_PARAM)) lstm_backward(k, a);
   return CT_OK;
@@ -199,28 +169,17 @@ static int lstm_run(ct_op_t *op, const ct_op_args_t *a)
 
 static int lstm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
-  lstm_op_t *k = (lstm_op_t *)op;
-  const ct_op_desc_t *d = &op->desc;
+  cpu__rnn_t *k = (cpu__rnn_t *)op;
+  cpu__rnn_space_t saved = {0}, forth = {0}, kept = {0}, back = {0};
   (void)like;
-  k->loops = cpu__loops(op->dev, CT_F32);
-  k->tiles = cpu__tiles(op->dev);
-  k->n = d->x.dim[0];
-  k->t = d->x.dim[1];
-  k->f = d->x.dim[2];
-  k->h = d->y.dim[2];
-  k->reverse = d->u.rnn.reverse;
-  k->bias = !d->u.rnn.no_bias;
-  int64_t cells = k->n * k->t * k->h,
-          forth = packed_forward(k) + 4 * k->h + k->n * (k->h + k->tiles->width);
-  info->scratch = (size_t)(forth + 5 * cells) * sizeof(float);
-  if (ct_op_goes_back(d)) {
-    int64_t back = packed_backward(k) + 4 * cells + 2 * k->n * k->h;
-    info->saved = (size_t)(5 * cells) * sizeof(float);
-    info->scratch = (size_t)(forth > back ? forth : back) * sizeof(float);
-  }
+  cpu__rnn_prepare(k, 4);
+  forward_buffers(k, &saved, &forth);
+  if (ct_op_goes_back(&op->desc)) backward_buffers(k, &kept, &back);
+  info->saved = (size_t)saved.count * sizeof(float);
+  info->scratch = (size_t)(forth.count > back.count ? forth.count : back.count) * sizeof(float);
   info->algorithm = "products, gates by hand";
   return CT_OK;
 }
 
 const cpu__op_kind_t cpu__lstm = {
-    .size = sizeof(lstm_op_t), .prepare = lstm_prepare, .run = lstm_run};
+    .size = sizeof(cpu__rnn_t), .prepare = lstm_prepare, .run = lstm_run};
