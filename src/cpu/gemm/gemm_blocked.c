@@ -92,11 +92,13 @@ static int is_apart(const cpu__matrix_t *a)
 }
 
 /* Returns 1 if a should be packed: rows whose stride is a multiple of a page fall into the same L1
- * cache sets; a large stride along k touches many pages. */
+ * cache sets; a large stride along k touches many pages.  With few columns packing takes as long
+ * as the products, but without it each tile waits for the cache lines of a long stride. */
 static int is_bad_a(const cpu__gemm_t *g, int rows)
 {
   if (is_apart(&g->a) && g->k % CPU__PANEL) return 1;
-  if (g->a.row == 1) return g->n > 96 && g->k > 32 && g->a.col != 1;
+  if (g->a.row == 1 && g->n > 96) return g->k > 32 && g->a.col != 1;
+  if (g->a.row == 1) return g->k > 512 && g->n * g->a.col >= 6144;
   return g->a.row % 1024 == 0 && g->n > 96 && g->k > 64 && ct_least(g->m, rows) > 6;
 }
 
@@ -148,6 +150,7 @@ static void tiles_of_rows(const plan_t *p, const block_t *b, cpu__tile_t *t, con
     t->relu = last && g->relu;
     p->tiles->run[vecs][rows](t, a, b->b.at + column(&b->b, n0 + j - b->n0),
                               g->c.at + m0 * g->c.row + column(&g->c, n0 + j));
+    t->fetch = NULL; /* the first tile has fetched all */
   }
 }
 
@@ -194,6 +197,7 @@ static void rows_by_columns(const plan_t *p, const block_t *b, int64_t m0, int64
     int64_t first = m * i / count, rows = m * (i + 1) / count - first;
     const float *a =
         p->pack_a ? b->a_packed + i * b->k * CPU__PANEL : element_of_a(g, m0 + first, b->k0);
+    if (t.a_k == 1 && t.taps == 1 && m0 + first + rows < g->m) t.fetch = a + rows * t.a_row;
     tiles_of_rows(p, b, &t, a, (int)rows, m0 + first, n0, n);
   }
 }

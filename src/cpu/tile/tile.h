@@ -31,6 +31,9 @@ typedef struct cpu__tile {
   int relu;          /**< 1: ReLU at the end; keeps NaN */
   int stream;        /**< 1: non-temporal stores of C, which is aligned to whole vectors; the thread
                           must then call cpu__tile_fence() after its last tile */
+  /** NULL, or the rows of A, with a_k 1, that the next tiles read: 16 of them are prefetched during
+   * the products, a cache line at each k */
+  const float *fetch;
 } cpu__tile_t;
 
 typedef void cpu__tile_run_t(const cpu__tile_t *t, const float *a, const float *b, float *c);

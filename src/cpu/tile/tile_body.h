@@ -77,7 +77,7 @@ LOOP int in_register(int n, int v)
 /* Accumulates the product of one tap.  The rows of A are contiguous (packed or transposed) or
  * strided. */
 LOOP void accumulate(const cpu__tile_t *t, const float *a, const float *b, vec_t *sum,
-                     const int vecs, const int rows, const int side_by_side)
+                     const int vecs, const int rows, const int side_by_side, const int fetches)
 {
   const int64_t row = side_by_side ? 1 : t->a_row, next = side_by_side ? t->a_k : 1;
   const int64_t k = t->k, b_k = t->b_k, b_vec = t->b_vec;
@@ -88,6 +88,7 @@ LOOP void accumulate(const cpu__tile_t *t, const float *a, const float *b, vec_t
   for (int i = 0; i < rows; i += 3)
     base[i / 3] = a + i * row;
   for (int64_t p = 0; p < k; p++, b += b_k) {
+    if (fetches) __builtin_prefetch(t->fetch + (p & 15) * t->a_row + (p & ~(int64_t)15), 0, 2);
     vec_t w[CPU__TILE_VECS * PARTS];
     UNROLLED
     for (int v = 0; v < wide; v++)
@@ -172,10 +173,13 @@ LOOP void tile(const cpu__tile_t *t, const float *a, const float *b, float *c, c
       __builtin_prefetch(c + i * t->c_row + v * t->c_vec, 1);
   }
   for (int64_t n = 0; n < t->taps; n++) {
+    const float *a_tap = a + t->a_at[n], *b_tap = b + t->b_at[n];
     if (t->a_row == 1)
-      accumulate(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 1);
+      accumulate(t, a_tap, b_tap, sum, vecs, rows, 1, 0);
+    else if (t->fetch)
+      accumulate(t, a_tap, b_tap, sum, vecs, rows, 0, 1);
     else
-      accumulate(t, a + t->a_at[n], b + t->b_at[n], sum, vecs, rows, 0);
+      accumulate(t, a_tap, b_tap, sum, vecs, rows, 0, 0);
   }
   finish(t, sum, c, vecs, rows);
   if (t->lanes == WIDTH && t->stream)
