@@ -13,6 +13,9 @@
  *    those use the argument.  So aten.view is to be read as aten.reshape.
  *  - Whole numbers that PyTorch computes from shapes are resolved.
  *  - Arguments that the file leaves out have the values of PyTorch's schemas.
+ *  - Complex values of complex64 are real ones with one dim more, the last one, of 2: real and
+ *    imaginary part.  Their ops become ops of real tensors; the ops of torch.fft have the arguments
+ *    that complex_fft.c lists, and an op that cannot become real is called "complex aten.tanh".
  *  - Values that depend neither on an input nor on a parameter are computed (kind CT_PT2_FOLDED).
  *    One whose shape contains N is computed with 1 in place of it, and aten.expand.default follows.
  *  - Nodes without effect on the outputs are marked (live == 0).
@@ -64,6 +67,7 @@ typedef struct ct_pt2_value {
   int becomes; /**< index of the value that an input, parameter, buffer or constant is after a
                      step, because a node changes it; -1: it stays.  Batch norm's statistics are
                      not marked: aten.batch_norm changes them */
+  int pairs;   /**< 1: complex64 in the file */
   unsigned on; /**< CT_PT2_ON_... */
   int uses;    /**< number of arguments of live nodes, and outputs, that are this value; a use of
                      its shape alone does not count */

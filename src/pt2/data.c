@@ -96,7 +96,7 @@ out:
 /* Reads a tensor of the file in pieces, as float32 or float64: one of the two is NULL. */
 static int read_tensor(const ct__pt2_t *p, int v, float *floats, double *doubles)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, parts;
   ct_tensor_t t;
   char *piece = NULL;
   ct_weights_t *w = list_of(p, p->more[v].list);
@@ -104,7 +104,8 @@ static int read_tensor(const ct__pt2_t *p, int v, float *floats, double *doubles
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' is missing, or of a type that only PyTorch reads",
             p->g.path, p->value[v].state);
   ct_weights_pth.tensor(w, p->more[v].item, &t);
-  if (!ct_elem_has_numbers(t.type))
+  ct_elem_t type = ct_elem_part(t.type, &parts);
+  if (!ct_elem_has_numbers(type))
     CT_FAIL(CT_ERR_FORMAT, "%s: tensor '%s' is of type %s, which cannot be converted to numbers",
             p->g.path, t.name, ct_elem_name(t.type));
   piece = ct_mem_array(ct_least(t.count, PIECE) + 1, sizeof(double), "a tensor of the file");
@@ -113,9 +114,9 @@ static int read_tensor(const ct__pt2_t *p, int v, float *floats, double *doubles
     n = ct_least(t.count - at, PIECE);
     CT_TRY(ct_weights_pth.read(w, p->more[v].item, at, n, piece));
     if (floats)
-      ct_elem_floats(t.type, piece, n, floats + at);
+      ct_elem_floats(type, piece, n * parts, floats + at * parts);
     else
-      ct_elem_doubles(t.type, piece, n, doubles + at);
+      ct_elem_doubles(type, piece, n * parts, doubles + at * parts);
     ct_heartbeat_progress();
   }
 out:

@@ -347,6 +347,21 @@ static int run_fill(ct__fold_t *f, const ct__fold_op_t *op)
   return 1;
 }
 
+/* hann_window and hamming_window: a - (1 - a) cos(2 pi i / n). */
+static int run_window(ct__fold_t *f, const ct__fold_op_t *op)
+{
+  const double circle = 6.283185307179586476925;
+  double periodic = 1, a = ct_pt2_is(f->node, "aten.hann_window") ? 0.5 : 0.54;
+  (void)op;
+  if (ct_pt2_arg(f->node, "periodic") && !ct__fold_number(f, "periodic", &periodic)) return 0;
+  if (ct_pt2_arg(f->node, "alpha") || f->o.ndim != 1 || f->o.along) return 0;
+  double n = (double)f->o.count - (periodic != 0 ? 0 : 1);
+  for (int64_t i = 0; i < f->o.count; i++)
+    if (!ct__fold_round(f->o.type, n > 0 ? a - (1 - a) * cos(circle * (double)i / n) : 1, &f->y[i]))
+      return 0;
+  return 1;
+}
+
 static double one_zero(double x)
 {
   (void)x;
@@ -496,6 +511,8 @@ const ct__fold_op_t ct__fold_math[] = {
     {.op = "aten.full_like", .run = run_fill},
     {.op = "aten.new_full", .run = run_fill},
     {.op = "aten.scalar_tensor", .run = run_fill},
+    {.op = "aten.hann_window", .run = run_window},
+    {.op = "aten.hamming_window", .run = run_window},
     {.op = "aten.arange", .run = run_arange},
     {.op = "aten.linspace", .run = run_linspace},
     {.op = "aten.eye", .run = run_eye},

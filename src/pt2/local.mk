@@ -1,6 +1,11 @@
 libctrain_a_SOURCES += \
   %D%/args.c \
   %D%/change.c \
+  %D%/complex.c \
+  %D%/complex.h \
+  %D%/complex_fft.c \
+  %D%/complex_ops.c \
+  %D%/complex_product.c \
   %D%/ct_pt2.h \
   %D%/data.c \
   %D%/expr.c \

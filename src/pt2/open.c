@@ -85,6 +85,9 @@ int ct_pt2_open(const char *path, ct_pt2_t **out)
   ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_simplify(p));
   ct__pt2_mark_live(p);
+  CT_TRY(ct__pt2_complex(p));
+  CT_TRY(ct__pt2_simplify(p));
+  ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_fold(p));
   ct__pt2_mark_live(p);
   CT_TRY(ct__pt2_check_shapes(p));

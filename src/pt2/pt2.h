@@ -186,6 +186,8 @@ int ct__pt2_put_back(ct__pt2_t *p, const ct_pt2_node_t *user, int view, int whol
 int ct__pt2_functional(ct__pt2_t *p);
 /** Removes the uses of nodes that return their first argument (simplify.c). */
 int ct__pt2_simplify(ct__pt2_t *p);
+/** Makes complex values real ones with a last dim of 2 (complex.c). */
+int ct__pt2_complex(ct__pt2_t *p);
 /** Sets node->live, value->uses and value->on (live.c). */
 void ct__pt2_mark_live(ct__pt2_t *p);
 /** Computes values that depend on nothing (fold.c). */
