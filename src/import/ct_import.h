@@ -69,6 +69,7 @@ typedef struct ct_import_state {
   const char *name; /**< in the state dict */
   const char *with; /**< CT_IMPORT_TIED: the name that the layers use; else NULL */
   ct_shape_t shape; /**< batch = 0 */
+  int complex;      /**< 1: of complex64; the last dim of its shape, of 2, is real and imaginary */
 } ct_import_state_t;
 int ct_import_states(const ct_import_t *im);
 const ct_import_state_t *ct_import_state(const ct_import_t *im, int i);

@@ -53,6 +53,8 @@ void ct__im_free(ct__im_t *t)
     t->blocks = next;
   }
   ct_mem_free(t->layer);
+  ct_mem_free(t->fft);
+  ct_mem_free(t->fft_matrix);
   ct_str_clear(&t->text);
 }
 

@@ -10,6 +10,7 @@ libctrain_a_SOURCES += \
   %D%/ops_attention.c \
   %D%/ops_conv.c \
   %D%/ops_elementwise.c \
+  %D%/ops_fft.c \
   %D%/ops_index.c \
   %D%/ops_norm.c \
   %D%/ops_product.c \

@@ -168,7 +168,7 @@ static int open_states(ct__im_t *t)
   for (int i = 0; i < t->g->states; i++) {
     int value = t->g->state[i], root = ct__im_root(t, value);
     const ct_pt2_value_t *v = &t->g->value[value];
-    ct_import_state_t s = {.name = v->state, .shape = ct_shape(1, 1)};
+    ct_import_state_t s = {.name = v->state, .shape = ct_shape(1, 1), .complex = v->pairs};
     int64_t dim[CT_MAX_DIMS] = {0};
     for (int k = 0; k < v->ndim && k < CT_MAX_DIMS; k++)
       dim[k] = v->dim[k].n;

@@ -68,7 +68,8 @@ static int value_operand(ct__im_t *t, int value, int *layer)
   const char *list = ct__im_list(t, s.ndim, dim, 0);
   if (!list) return CT_ERR_NOMEM;
   t->at = -1;
-  rc = ct__im_add(t, layer, value_kind(v), &s, 0, NULL, "shape: %s", list);
+  const char *more = v->pairs && strcmp(value_kind(v), "constant") != 0 ? ", complex: yes" : "";
+  rc = ct__im_add(t, layer, value_kind(v), &s, 0, NULL, "shape: %s%s", list, more);
   t->at = at;
   CT_TRY(rc);
   t->layer[*layer].value = value;

@@ -42,7 +42,7 @@ static int keep_state(const ct_import_state_t *s, ct_str_t *text)
   for (int i = 0; i < n; i++)
     CT_TRY(ct_str_add(text, "%s%lld", i ? ", " : "",
                       s->shape.ndim ? (long long)s->shape.dim[i] : 1LL));
-  CT_TRY(ct_str_add(text, "]}\n"));
+  CT_TRY(ct_str_add(text, "]%s}\n", s->complex ? ", complex: yes" : ""));
 out:
   return rc;
 }

@@ -103,7 +103,22 @@ class Dense(nn.Module):
 
 class Fourier(nn.Module):
     def forward(self, x):
-        return torch.fft.rfft(x).abs()
+        return torch.tanh(torch.fft.rfft(x)).abs()
+
+
+class Spectral(nn.Module):
+    """A Fourier layer of one dim: three frequencies times complex weights; a complex parameter that is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(2, 2, 3, dtype=torch.cfloat))
+        self.unused = nn.Parameter(torch.zeros(5, dtype=torch.cfloat))
+
+    def forward(self, x):
+        f = torch.fft.rfft(x)
+        g = torch.zeros_like(f)
+        g[..., :3] = torch.einsum("bix,iox->box", f[..., :3], self.w)
+        return torch.fft.irfft(g, n=x.shape[-1])
 
 
 class Refused(nn.Module):
@@ -150,6 +165,7 @@ def main():
     save(folder, "tied", Tied(), torch.tensor([[1, 2, 3], [4, 5, 6]]))
     save(folder, "rnn", Rnn(), torch.randn(2, 5, 3))
     save(folder, "dense", Dense(), torch.randn(2, 2, 4, 4))
+    save(folder, "spectral", Spectral(), torch.randn(2, 2, 8))
     save(folder, "refused", Refused(), torch.randn(2, 8))
     save(folder, "fixed", nn.Linear(3, 2), torch.randn(2, 3), fixed=True)
 

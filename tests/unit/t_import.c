@@ -1,6 +1,7 @@
 /* The translation of PyTorch's programs.  Small models of golden/make_import.py become the layers
  * that are written here; others are refused by name.  tests/import/check_layers.py compares
  * larger ones with PyTorch. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +109,38 @@ static void recurrent(void)
   ct_import_close(im);
 }
 
+/* Only the three frequencies that are used are computed, and only these are transformed back. */
+static void spectra(void)
+{
+  ct_import_t *im = NULL;
+  float m[48];
+  if (CT_ASSERT_OK(open_golden("spectral", &im)) != CT_OK) return;
+  const char *layers = ct_import_layers(im);
+  CT_ASSERT_HAS(layers, "- {constant: {shape: [8, 6]}, name: \"constant\"}\n"
+                        "- {matmul: {}, name: \"matmul\", from: [\"input\", \"constant\"]}\n"
+                        "- {reshape: {shape: [N, 2, 3, 2]}, name: \"reshape\"}\n");
+  CT_ASSERT_HAS(layers, "- {parameter: {shape: [2, 2, 3, 2], complex: yes}, name: \"w\"}\n");
+  CT_ASSERT_HAS(layers, "- {constant: {shape: [6, 8]}, name: \"constant_2\"}\n");
+  CU_ASSERT(!strstr(layers, "slice"));
+  CT_ASSERT_INT(ct_import_states(im), 1);
+  CT_ASSERT_TEXT(ct_import_state(im, 0)->name, "unused");
+  CT_ASSERT_INT(ct_import_state(im, 0)->complex, 1);
+  CT_ASSERT_INT(ct_import_state(im, 0)->shape.dim[1], 2);
+  for (int i = 0; i < ct_import_constants(im); i++) {
+    if (strcmp(ct_import_constant(im, i)->name, "constant") != 0) continue;
+    CT_ASSERT_OK(ct_import_read(im, i, m));
+    for (int k = 0; k < 48; k++) { /* cos and -sin of element k / 6, frequency k % 6 / 2 */
+      double angle = 2 * 3.14159265358979323846 * (k / 6) * (k % 6 / 2) / 8;
+      CU_ASSERT(fabs((double)m[k] - (k % 2 ? -sin(angle) : cos(angle))) < 1e-7);
+    }
+  }
+  ct_import_close(im);
+}
+
 static void refusals(void)
 {
   ct_import_t *im = NULL;
-  CT_ASSERT_FAILS(open_golden("refused", &im), CT_ERR_UNSUP, "aten.fft_rfft.default");
+  CT_ASSERT_FAILS(open_golden("refused", &im), CT_ERR_UNSUP, "complex aten.tanh.default");
   CT_ASSERT_HAS(ct_err_last()->text, "in module 'spectrum'");
   CT_ASSERT_HAS(ct_err_last()->text,
                 "aten.mean.dim in the model's forward(): combines the samples");
@@ -128,6 +157,7 @@ int main(int argc, char **argv)
                                     CT_TEST(patterns),
                                     CT_TEST(tied_weights),
                                     CT_TEST(recurrent),
+                                    CT_TEST(spectra),
                                     CT_TEST(refusals),
                                     CT_TEST_END};
   return ct_test_main("import", tests, argc, argv);
