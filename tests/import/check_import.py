@@ -86,6 +86,20 @@ EXACT = set("""cat stack clone copy_ _to_copy where masked_fill index select_sca
     upsample_nearest1d upsample_nearest2d upsample_nearest3d adaptive_max_pool2d adaptive_max_pool3d""".split())
 
 
+def is_number(t):
+    return t.is_floating_point() or t.is_complex()
+
+
+def cast(net, dtype):
+    """The module in a type, its complex tensors in the complex type of it."""
+    return net._apply(lambda t: t.to(dtype.to_complex() if t.is_complex() else dtype) if is_number(t) else t)
+
+
+def numbers(t):
+    """An array; complex numbers as pairs."""
+    return (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t).double().numpy()
+
+
 class Noise(TorchDispatchMode):
     """Multiplies what ops compute by 1 + size * r."""
 
@@ -107,7 +121,7 @@ class Noise(TorchDispatchMode):
             return out
         for value, meant in zip(out if isinstance(out, (tuple, list)) else [out], func._schema.returns):
             changed = meant.alias_info is None or meant.alias_info.is_write
-            if changed and isinstance(value, torch.Tensor) and value.is_floating_point():
+            if changed and isinstance(value, torch.Tensor) and is_number(value):
                 value.mul_(self.factor(value))
         if "batch_norm" in func._schema.name and "backward" not in func._schema.name and args[5] is True:
             for statistic in args[3:5]:  # which the op changes, although its schema does not say so
@@ -153,9 +167,9 @@ class Reference:
             torch.set_default_dtype(torch.float32)
 
     def steps(self, data, steps, rate, size, seed, autocast, dtype):
-        net = copy.deepcopy(self.case.net).to(dtype).train()
+        net = cast(copy.deepcopy(self.case.net), dtype).train()
         noise = Noise(size, seed)
-        rough = lambda t: t * noise.factor(t) if size and t.is_floating_point() else t
+        rough = lambda t: t * noise.factor(t) if size and is_number(t) else t
         draw = lambda t: rough(t.to(dtype)) if t.is_floating_point() else t
         inputs, targets = [draw(x) for x in data.inputs], [draw(t) for t in data.targets]
         with torch.no_grad():
@@ -182,7 +196,7 @@ class Reference:
                 y = net.eval()(*(x[-EVAL_SAMPLES:] for x in inputs))
             out.update(self.case.outputs(y))
             out["loss of the evaluation"] = self.case.loss(y, [t[-EVAL_SAMPLES:] for t in targets])
-        return {k: v.detach().double().numpy() for k, v in out.items()}
+        return {k: numbers(v.detach()) for k, v in out.items()}
 
 
 def several(y):
@@ -245,7 +259,7 @@ class Case:
 
     def rate(self, data):
         """A learning rate with which the largest weight moves by a percent of the largest in a step."""
-        net = copy.deepcopy(self.net).double().train()
+        net = cast(copy.deepcopy(self.net), torch.float64).train()
         x = [x[:BATCH].double() if x.is_floating_point() else x[:BATCH] for x in data.inputs]
         torch.set_default_dtype(torch.float64)
         self.loss(net(*x), [t[:BATCH] for t in data.targets]).backward()
@@ -360,7 +374,7 @@ class Program:
             checkpoint = f"run/checkpoints/step-{step:08}.h5"
             self.run(1, "convert", checkpoint, f"step{step}.pth")
             state = torch.load(f"{self.directory}/step{step}.pth", weights_only=True)
-            out.update({f"{k} after step {step}": v.numpy() for k, v in state.items()})
+            out.update({f"{k} after step {step}": numbers(v) for k, v in state.items()})
             with h5py.File(f"{self.directory}/{checkpoint}") as h:
                 for k, _ in case.net.named_parameters() if step == 1 else []:
                     if f"optim/momentum_buffer/{k}" in h:

@@ -374,7 +374,8 @@ def calm(program):
 
 
 def whole(x):
-    return x.float() if isinstance(x, torch.Tensor) and x.dtype != torch.complex64 else x
+    """As float32; complex numbers as pairs."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x.float()
 
 
 def tensors(x):
@@ -436,13 +437,12 @@ def check(tool, path):
             state[k] = v.detach().clone()
     with torch.no_grad():  # parameters that are all 0 or 1 hide mistakes
         for k, v in state.items():
-            if v.is_floating_point() and k in program.graph_signature.parameters:
+            if (v.is_floating_point() or v.is_complex()) and k in program.graph_signature.parameters:
                 v.mul_(1 + 0.2 * torch.randn_like(v)).add_(0.02 * torch.randn_like(v))
     for a, b in tied.items():
         state[a] = state[b]
     trained = set(program.graph_signature.parameters) - set(frozen)
-    mine = {k: whole(v).clone().requires_grad_(k in trained) for k, v in state.items()
-            if v.dtype != torch.complex64}  # fmt: skip
+    mine = {k: whole(v).clone().requires_grad_(k in trained) for k, v in state.items()}
     module = program.module(check_guards=False) if "check_guards" in program.module.__code__.co_varnames else program.module()
     module.load_state_dict({k: v for k, v in state.items() if k in program.state_dict})
     for a, b in tied.items():
@@ -476,7 +476,7 @@ def batch_first(inputs, ins):
 
 
 def near(a, b, what):
-    a, b = a.float(), b.float()
+    a, b = whole(a), whole(b)
     if a.shape != b.shape:
         return f"{what}: shape {list(b.shape)}, not {list(a.shape)}"
     scale = a.abs().max().item() + 1e-6
@@ -490,10 +490,10 @@ def compare(module, mine, expected, got, tied):
     if wrong:
         return "; ".join(wrong)
     torch.manual_seed(2)
-    factor = [torch.randn_like(e.float()) for e in expected]
+    factor = [torch.randn_like(whole(e)) for e in expected]
     if not any(e.requires_grad for e in expected):
         return None
-    sum((e.float() * f).sum() for e, f in zip(expected, factor)).backward()
+    sum((whole(e) * f).sum() for e, f in zip(expected, factor)).backward()
     sum((g * f).sum() for g, f in zip(got, factor)).backward()
     biggest = max([p.grad.abs().max().item() for p in module.parameters() if p.grad is not None] or [1])
     parameters = dict(module.named_parameters())
@@ -503,7 +503,7 @@ def compare(module, mine, expected, got, tied):
             continue
         names = [name] + [a for a, b in tied.items() if b == name]
         grads = [parameters[n].grad for n in names if n in parameters and parameters[n].grad is not None]
-        a = sum({id(g): g for g in grads}.values()) if grads else torch.zeros_like(p)
+        a = whole(sum({id(g): g for g in grads}.values()) if grads else torch.zeros_like(p))
         b = torch.zeros_like(m) if m.grad is None else m.grad
         scale = max(a.abs().max().item(), 1e-3 * biggest)
         far = (a - b).abs().max().item() / scale

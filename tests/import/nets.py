@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import nets_fourier as fourier
 import nets_image as image
 import nets_sequence as sequence
 import nets_table as table
@@ -183,11 +184,16 @@ MODELS = {
     "flow": Entry(table.RealNvp, real(4)),
     "lista": Entry(table.Unrolled, real(8)),
     "hypernetwork": Entry(table.Iterate, real(5), real(3)),
+    "fno": Entry(fourier.Fno2d, real(1, 8, 6)),
+    "fno1d": Entry(fourier.Fno1d, real(2, 12)),
+    "fnet": Entry(fourier.FNet, whole(11, 6), classes=3),
+    "global_filter": Entry(fourier.GlobalFilter, real(4, 6, 5)),
+    "complex": Entry(fourier.Complex, real(6, 4)),
     "native": Entry(table.Native, real(4, 6), lambda n: (torch.rand(n, 4, 1) > 0.3).float().expand(n, 4, 6)),
 }
 
 # Those of every run of the tests: each takes a few seconds.
-QUICK = """written norms unet2d lstm_bidirectional gpt encoder weight_norm tabular hypernetwork native places
+QUICK = """written norms unet2d lstm_bidirectional gpt encoder weight_norm tabular hypernetwork native places fno complex
     depth seldom_used""".split()
 
 # The comparison itself is tried on these, which need no .pt2 file.
