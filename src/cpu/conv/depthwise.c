@@ -13,7 +13,8 @@
 
 enum {
   PARTS_MAX = 16, /* parts of a batch */
-  BAND = 12       /* rows processed together: they fit an L2 cache */
+  BAND = 12,      /* rows processed together: they fit an L2 cache */
+  PARAM_BAND = 6  /* in the gradient of the weights, which reads them several times */
 };
 
 typedef struct conv {
@@ -118,7 +119,7 @@ static int set_loop(conv_t *t)
   p->row = ct_mem_alloc((size_t)(high.out + wide.out) * sizeof *p->row, "convolution");
   if (!p->row) return CT_ERR_NOMEM;
   p->col = p->row + high.out;
-  p->rows = reaches_of(&high, p->out_step[0], BAND, p->row);
+  p->rows = reaches_of(&high, p->out_step[0], t->pass == CT_BWD_PARAM ? PARAM_BAND : BAND, p->row);
   p->cols = reaches_of(&wide, p->out_step[1], INT32_MAX, p->col);
   t->in_plane = high.in * wide.in * t->lanes;
   t->out_plane = high.out * wide.out * t->lanes;

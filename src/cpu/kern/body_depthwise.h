@@ -121,7 +121,7 @@ static void depthwise(const cpu__depthwise_t *pass, const void *x, const float *
 INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v,
                       const int64_t step, const int rows, const int cols)
 {
-  vec_t sum[9] = {{0}};
+  vec_t sum[14] = {{0}};
   for (int64_t i = 0; i < c->size[0]; i++) {
     int64_t in = c->in + i * c->next_in[0] + u * c->tap_in[0] + v * c->tap_in[1];
     for (int64_t j = 0; j < c->size[1]; j++) {
@@ -139,23 +139,45 @@ INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v
     }
 }
 
-/* Adds the contribution of a rectangle to the gradients of all taps; a 3x3 kernel in one call. */
+/* Adds the contribution of a rectangle to `cols` columns of taps from v on, to as many rows of taps
+ * at a time as have sums in registers: few sums would wait for one another. */
+INLINE void lone_columns(const lone_t *a, const patch_t *c, float *dw, int v, const int64_t step,
+                         const int cols)
+{
+  int u = 0;
+  for (; cols <= 4 && u + 3 <= c->taps[0]; u += 3)
+    lone_taps(a, c, dw, u, v, step, 3, cols);
+  for (; u + 2 <= c->taps[0]; u += 2)
+    lone_taps(a, c, dw, u, v, step, 2, cols);
+  if (u < c->taps[0]) lone_taps(a, c, dw, u, v, step, 1, cols);
+}
+
+/* Adds the contribution of a rectangle to the gradients of all taps. */
 INLINE void lone_gradient(const lone_t *a, const patch_t *c, float *dw, const int64_t step)
 {
-  if (c->taps[0] == 3 && c->taps[1] == 3) {
-    lone_taps(a, c, dw, 0, 0, step, 3, 3);
-  } else if (c->taps[0] == 3 && c->taps[1] == 2) {
-    lone_taps(a, c, dw, 0, 0, step, 3, 2);
-  } else if (c->taps[0] == 2 && c->taps[1] == 3) {
-    lone_taps(a, c, dw, 0, 0, step, 2, 3);
-  } else {
-    for (int u = 0; u < c->taps[0]; u++) {
-      int v = 0;
-      for (; v + 5 <= c->taps[1]; v += 5)
-        lone_taps(a, c, dw, u, v, step, 1, 5);
-      for (; v + 2 <= c->taps[1]; v += 2)
-        lone_taps(a, c, dw, u, v, step, 1, 2);
-      if (v < c->taps[1]) lone_taps(a, c, dw, u, v, step, 1, 1);
+  for (int v = 0, cols; v < c->taps[1]; v += cols) {
+    cols = c->taps[1] - v < 7 ? c->taps[1] - v : 7;
+    switch (cols) {
+    case 1:
+      lone_columns(a, c, dw, v, step, 1);
+      break;
+    case 2:
+      lone_columns(a, c, dw, v, step, 2);
+      break;
+    case 3:
+      lone_columns(a, c, dw, v, step, 3);
+      break;
+    case 4:
+      lone_columns(a, c, dw, v, step, 4);
+      break;
+    case 5:
+      lone_columns(a, c, dw, v, step, 5);
+      break;
+    case 6:
+      lone_columns(a, c, dw, v, step, 6);
+      break;
+    default:
+      lone_columns(a, c, dw, v, step, 7);
     }
   }
 }
