@@ -126,10 +126,11 @@ static void survey_free(const ct_trainer_env_t *e, ct__muon_t *u)
 
 int ct__muon_bytes(const ct_trainer_env_t *e, const ct_arena_map_t *m, size_t *bytes)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, states;
   ct__muon_t u = {0};
   ct_param_groups_t groups = {0};
   *bytes = 0;
+  if (ct_optim_rule(e->optim, &states) != CT_RULE_MUON) return CT_OK;
   CT_TRY(ct_param_groups_make(e->optim, e->graph, e->where, &groups));
   CT_TRY(survey(e, m, &groups, &u, bytes));
 out:
