@@ -461,14 +461,14 @@ static int search_make(search_t *s, ct_plan_t *p)
   return CT_OK;
 }
 
-/* Finds the set for a limit.  CT_ERR_NOMEM: not found. */
-static int meet(search_t *s, size_t limit)
+/* Finds the set for a limit.  *met 0: not found. */
+static int meet(search_t *s, size_t limit, int *met)
 {
   int rc = CT_OK;
   int64_t target = limit > INT64_MAX ? INT64_MAX : (int64_t)limit;
   for (;;) {
     memset(s->drop, 0, (size_t)s->n * sizeof *s->drop);
-    if (!descend(s, target)) return CT_ERR_NOMEM;
+    if (!(*met = descend(s, target))) return CT_OK;
     keep(s, target);
     CT_TRY(ct__plan_offsets(s->p));
     if (s->p->arena_bytes <= limit) return CT_OK;
@@ -509,19 +509,21 @@ out:
 }
 
 /* Finds the set for a limit; if both searches fail, that of the least arena may meet it. */
-static int meet_somehow(search_t *s, size_t limit)
+static int meet_somehow(search_t *s, size_t limit, int *met)
 {
-  int rc = CT_ERR_NOMEM;
+  int rc = CT_OK;
   ct_plan_t *p = s->p;
-  for (s->eager = 0; s->eager < 2 && rc == CT_ERR_NOMEM; s->eager++)
-    rc = meet(s, limit);
-  if (rc != CT_ERR_NOMEM) return rc;
-  rc = p->unlimited.least ? CT_OK : find_least(s);
-  if (rc != CT_OK) return rc;
+  for (s->eager = 0; s->eager < 2; s->eager++) {
+    CT_TRY(meet(s, limit, met));
+    if (*met) return CT_OK;
+  }
+  if (!p->unlimited.least) CT_TRY(find_least(s));
   memcpy(s->drop, p->unlimited.least, (size_t)s->n * sizeof *s->drop);
   evaluate(s);
-  rc = ct__plan_offsets(p);
-  return rc == CT_OK && p->arena_bytes > limit ? CT_ERR_NOMEM : rc;
+  CT_TRY(ct__plan_offsets(p));
+  *met = p->arena_bytes <= limit;
+out:
+  return rc;
 }
 
 static void sum_up(search_t *s)
@@ -540,9 +542,10 @@ static void sum_up(search_t *s)
   a->share = all > 0 ? again / all : 0;
 }
 
-static int cannot(const ct_plan_t *p, size_t limit)
+static int cannot(ct_plan_t *p, size_t limit)
 {
   char want[32], least[32];
+  p->again.unmet = 1;
   return ct_err_set(CT_ERR_NOMEM, __FILE__, __LINE__,
                     "activations and gradients of %d samples cannot fit into %s (%zu bytes): the "
                     "least is %s (%zu bytes)",
@@ -552,9 +555,10 @@ static int cannot(const ct_plan_t *p, size_t limit)
 
 int ct_plan_limit(ct_plan_t *p, size_t arena_bytes)
 {
-  int rc = CT_OK;
+  int rc = CT_OK, met = 0;
   int *before = NULL;
   search_t s = {0};
+  p->again.unmet = 0;
   if (!p->o.training) {
     p->again.least = p->again.most = p->arena_bytes;
     return arena_bytes < p->arena_bytes ? cannot(p, arena_bytes) : CT_OK;
@@ -564,10 +568,11 @@ int ct_plan_limit(ct_plan_t *p, size_t arena_bytes)
   CT_TRY(before ? CT_OK : CT_ERR_NOMEM);
   memcpy(before, p->unlimited.dropped, (size_t)p->unlimited.launches * sizeof *before);
   CT_TRY(search_make(&s, p));
-  rc = meet_somehow(&s, arena_bytes < p->again.most ? arena_bytes : SIZE_MAX);
-  if (rc != CT_OK) {
+  rc = meet_somehow(&s, arena_bytes < p->again.most ? arena_bytes : SIZE_MAX, &met);
+  if (rc != CT_OK || !met) {
     memcpy(s.drop, before, (size_t)s.n * sizeof *before);
     evaluate(&s);
+    CT_TRY(rc);
     CT_TRY(ct__plan_offsets(p));
     rc = cannot(p, arena_bytes);
   }

@@ -117,14 +117,15 @@ int ct__budget_limit(ct_budget_t *b, ct_plan_t *p)
   if (!b->bytes) return CT_OK;
   leave_room(b, p);
   if (training) rc = ct_plan_limit(p, b->most);
-  if (training && (rc == CT_OK || rc == CT_ERR_NOMEM)) note_training(b, p, whole);
-  if (rc == CT_ERR_NOMEM) b->met = 0;
+  if (rc != CT_OK && !p->again.unmet) return rc;
+  if (training) note_training(b, p, whole);
+  if (rc != CT_OK) b->met = 0;
   if (!training && whole > b->most)
     note_evaluation(b, p);
   else if (p->arena_bytes > b->activations)
     b->activations = p->arena_bytes;
   if (!training && whole > b->whole) b->whole = whole;
-  return rc == CT_ERR_NOMEM ? CT_OK : rc;
+  return CT_OK;
 }
 
 /* Rounded up, in the notation of train.memory. */

@@ -277,12 +277,27 @@ static void the_arena_may_fail_to_grow(void)
 
 /* ---- creating ---- */
 
+/* Returns a budget with which launches are made again. */
+static size_t tight_budget(void)
+{
+  rig_t r;
+  ct_memory_t m;
+  const ct_batches_t none[2] = {{0}};
+  rig_open(&r, &(rig_opts_t){.model = rig_norm, .max_eval = 2, .blocking = 1});
+  r.env.memory = 1;
+  CT_ASSERT_OK(ct_trainer_plan_memory(&r.env, none, &m));
+  CU_ASSERT(m.budget.least < ct_budget_peak(&m.budget, 1));
+  rig_close(&r);
+  return m.budget.least;
+}
+
 /* The rank's nth allocation fails; 1 if the trainer was made all the same. */
-static int made_without(int bad, int64_t nth)
+static int made_without(int bad, int64_t nth, size_t budget)
 {
   rig_t r;
   int64_t live = ct_mem_live();
   rig_open(&r, &(rig_opts_t){.model = rig_norm, .max_eval = 2, .blocking = 1});
+  r.env.memory = budget;
   if (topo->rank == bad) ct_mem_fail_at(nth);
   int rc = rig_create(&r);
   ct_mem_fail_at(0);
@@ -298,12 +313,22 @@ static int made_without(int bad, int64_t nth)
 static void a_trainer_needs_memory_on_all_ranks(void)
 {
   int64_t nth = 1;
-  while (!made_without(rig_last_rank(), nth) && nth < 300)
+  while (!made_without(rig_last_rank(), nth, 0) && nth < 300)
     nth++;
   CU_ASSERT(nth > 50 && nth < 300);
-  for (nth--; !made_without(0, nth) && nth < 300;) /* rank 0 draws the weights besides */
+  for (nth--; !made_without(0, nth, 0) && nth < 300;) /* rank 0 draws the weights besides */
     nth++;
   CU_ASSERT(nth > 50 && nth < 300);
+}
+
+/* A failed allocation is not taken for a budget that cannot be met. */
+static void a_trainer_with_a_budget_needs_memory(void)
+{
+  int64_t nth = 1;
+  size_t budget = tight_budget();
+  while (!made_without(rig_last_rank(), nth, budget) && nth < 500)
+    nth++;
+  CU_ASSERT(nth > 80 && nth < 500);
 }
 
 static void a_trainer_needs_a_device_on_all_ranks(void)
@@ -497,6 +522,7 @@ int main(int argc, char **argv)
                                     CT_TEST(a_plan_may_fail_in_a_step),
                                     CT_TEST(the_arena_may_fail_to_grow),
                                     CT_TEST(a_trainer_needs_memory_on_all_ranks),
+                                    CT_TEST(a_trainer_with_a_budget_needs_memory),
                                     CT_TEST(a_trainer_needs_a_device_on_all_ranks),
                                     CT_TEST(the_rank_count_changes_nothing),
                                     CT_TEST(evaluation_counts_each_sample),
