@@ -64,7 +64,7 @@ EXTRA_DIST += $(emu_products_c) $(emu_cc) $(emu_h) $(fake_nccl) $(nccl_tests) \
   %D%/train.test
 
 %D%/emu/kernels/%.o: cuda/kernels/%.cu
-	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ -O2 -g -Werror=switch $(emu_cxxflags) \
+	$(AM_V_CXX)$(MKDIR_P) $(@D) && $(CXX) -x c++ $(CXXFLAGS) -Werror=switch $(emu_cxxflags) \
 	  -fno-math-errno -ffp-contract=off $(emu_calls) -I$(top_srcdir)/src -I$(top_srcdir) \
 	  $(CUDA_CPPFLAGS) -MD -MP -MF $(@:.o=.d) -c -o $@ $<
 CLEANFILES += %D%/emu/kernels/*.o %D%/emu/kernels/*.d
