@@ -227,7 +227,10 @@ int ct_import_open(const char *path, ct_import_t **out)
   if (!t) return CT_ERR_NOMEM;
   t->at = -1;
   CT_TRY(ct_pt2_open(path, &t->g));
-  CT_TRY(open_run(t));
+  rc = open_run(t);
+  if (rc == CT_ERR_UNSUP && strncmp(ct_err_last()->text, t->g->path, strlen(t->g->path)) != 0)
+    ct_err_prefix(rc, "%s: ", t->g->path); /* a shape of an input or output */
+  CT_TRY(rc);
   *out = t;
   t = NULL;
 out:

@@ -80,7 +80,8 @@ static int attention_groups(ct__im_t *t, int q, int *k)
   int rc = CT_OK;
   const ct_shape_t a = t->layer[q].shape, b = t->layer[*k].shape;
   int h = b.ndim - 3;
-  if (h < 0 || a.dim[h] == b.dim[h]) return CT_OK;
+  if (h < 0 || a.ndim != b.ndim || a.dim[h] == b.dim[h] || a.dim[h] % b.dim[h]) return CT_OK;
+  if (b.ndim == CT_MAX_DIMS) return ct__im_refuse("has groups of heads and %d dims", b.ndim);
   ct_shape_t wide = b, y = ct__im_with(&b, h, a.dim[h]);
   wide.ndim++;
   for (int i = b.ndim; i > h + 1; i--)
@@ -90,23 +91,6 @@ static int attention_groups(ct__im_t *t, int q, int *k)
   wide.dim[h + 1] = a.dim[h] / b.dim[h];
   CT_TRY(ct__im_expand(t, *k, &wide, k));
   CT_TRY(ct__im_reshape(t, *k, &y, k));
-out:
-  return rc;
-}
-
-static int attention_product(ct__im_t *t, int a, int b, int across, int *out)
-{
-  int rc = CT_OK;
-  const ct_shape_t x = t->layer[a].shape, w = t->layer[b].shape;
-  int n = x.ndim;
-  ct_shape_t y = ct__im_with(&x, n - 1, w.dim[n - (across ? 2 : 1)]);
-  if (w.ndim != n) return ct__im_refuse("queries and keys differ in their number of dims");
-  for (int i = 0; i < n - 2; i++) { /* dims before the last two broadcast */
-    if (x.dim[i] == w.dim[i] && (x.batch ^ w.batch) >> i % 2 == 0) continue;
-    if (w.dim[i] > y.dim[i]) y.dim[i] = w.dim[i];
-    y.batch |= w.batch & 1u << i;
-  }
-  CT_TRY(ct__im_add(t, out, "matmul", &y, 2, (int[]){a, b}, across ? "transpose_b: yes" : NULL));
 out:
   return rc;
 }
@@ -129,7 +113,7 @@ static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *d
   CT_TRY(attention_groups(t, q, &k));
   CT_TRY(attention_groups(t, q, &v));
   CT_TRY(ct__im_scalar(t, "mul", q, scale, &q));
-  CT_TRY(attention_product(t, q, k, 1, &y));
+  CT_TRY(ct__im_matmul(t, q, k, 1, &y));
   if (causal) CT_TRY(attention_causal(t, y, &y));
   CT_TRY(attention_mask(t, n, &y, &none));
   CT_TRY(
@@ -140,7 +124,7 @@ static int attention_composed(ct__im_t *t, const ct_pt2_node_t *n, const void *d
                       ct_text_number(p, number, sizeof number)));
     CT_TRY(ct__im_back(t, &y, &form));
   }
-  CT_TRY(attention_product(t, y, v, 0, &y));
+  CT_TRY(ct__im_matmul(t, y, v, 0, &y));
   if (none >= 0)
     CT_TRY(ct__im_add(t, &y, "where", &t->layer[y].shape, 2, (int[]){none, y}, "value: 0"));
   CT_TRY(ct__im_done(t, n, y));
