@@ -186,19 +186,33 @@ static void run_panels(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], const pa
 
 /* ---- result ---- */
 
-/* Transposes a group of one panel into dw and db. */
-static void turn(const cpu__rnn_t *k, const panel_t *p, int64_t group)
+/* Transposes a group of a panel, which here may have any 16 inputs, into dw and db. */
+static void turn(const cpu__rnn_t *k, panel_t p, int64_t group)
 {
   float columns[VECS * CPU__PANEL * CPU__PANEL];
-  const cpu__rnn_grad_t *g = p->g;
+  const cpu__rnn_grad_t *g = p.g;
   int64_t wide = group_floats(k), first = group * wide, there = ct_least(wide, k->wide - first);
-  int64_t inputs = ct_least(p->lanes, g->in - p->first);
-  k->tiles->transpose(p->lanes, wide, g->turned + (group * p->inputs + p->first) * wide, wide,
-                      columns, CPU__PANEL);
+  int64_t inputs = ct_least(p.lanes, g->in - p.first);
+  k->tiles->transpose(p.lanes, wide, g->turned + (group * p.inputs + p.first) * wide, wide, columns,
+                      CPU__PANEL);
   for (int64_t j = 0; j < there; j++) {
     const float *from = columns + j * CPU__PANEL;
-    memcpy(g->dw + (first + j) * g->in + p->first, from, (size_t)inputs * sizeof *from);
-    if (inputs < p->lanes) g->db[first + j] = from[inputs];
+    memcpy(g->dw + (first + j) * g->in + p.first, from, (size_t)inputs * sizeof *from);
+    if (inputs < p.lanes) g->db[first + j] = from[inputs];
+  }
+}
+
+/* Transposes the result of panels p0 to p1 of the same gradient. */
+static void turn_panels(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], int64_t p0, int64_t p1,
+                        const part_t *part)
+{
+  if (p0 >= p1) return;
+  panel_t first = panel_of(k, g, p0), last = panel_of(k, g, p1 - 1), some = first;
+  int64_t end = last.first + last.lanes;
+  for (; some.first < end; some.first += CPU__PANEL) {
+    some.lanes = ct_least(CPU__PANEL, end - some.first);
+    for (int64_t i = part->g0; i < part->g1; i++)
+      turn(k, some, i);
   }
 }
 
@@ -211,11 +225,9 @@ static void run_part(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], const part
     some.p1 = ct_least(part->p1, p + PANELS);
     run_panels(k, g, &some, packed);
   }
-  for (int64_t p = part->p0; p < part->p1; p++) {
-    panel_t panel = panel_of(k, g, p);
-    for (int64_t i = part->g0; i < part->g1; i++)
-      turn(k, &panel, i);
-  }
+  int64_t second = panel_count(k, g);
+  turn_panels(k, g, part->p0, ct_least(part->p1, second), part);
+  turn_panels(k, g, part->p0 > second ? part->p0 : second, part->p1, part);
 }
 
 /* Returns the number of threads along the panels.  In units of a tile's time, packing takes 2 per
