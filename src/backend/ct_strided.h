@@ -58,7 +58,8 @@ CT_INLINE int64_t ct_edge_place(int edge, int64_t i, int64_t n)
  * allow it: see ct_strided_layout(). */
 int ct_strided_map(const ct_op_desc_t *d, ct_map_t *out);
 /** Returns the layout of y for x in the layout of d->x: the same if the channels stay in place, or
- * plain if they move as whole blocks; -1 if the op needs x in the plain layout. */
+ * plain if they move as whole blocks; -1 if the op needs x in the plain layout.  Of a plain x: the
+ * layout d->y if it has blocks and the channels are a dim of x in whole blocks, else plain. */
 int ct_strided_layout(const ct_op_desc_t *d);
 /** Makes the loops of a map. */
 void ct_map_walk(const ct_map_t *m, ct_walk_t *out);

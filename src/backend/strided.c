@@ -60,11 +60,24 @@ static int dim_of_channels(const ct_op_desc_t *d, const ct_map_t *m, int lanes)
   return d->x.dim[1] % lanes == 0 && d->y.ndim < CT_MAX_DIMS ? i : -1;
 }
 
+/* Returns the dim of a plain x that becomes all channels of y, an image; -1: none. */
+static int source_of_channels(const ct_op_desc_t *d, const ct_map_t *m, int lanes)
+{
+  int s = m->from[1];
+  if (d->u.strided.x_view_dims || d->u.strided.y_view_dims) return -1;
+  if (d->y.ndim < 4 || d->y.ndim > 5 || s < 0 || reader_of(m, s) != 1) return -1;
+  if (m->step[1] != 1 || m->start[s] != 0 || d->x.dim[s] != d->y.dim[1]) return -1;
+  return d->y.dim[1] % lanes == 0 && d->x.ndim < CT_MAX_DIMS ? s : -1;
+}
+
 int ct_strided_layout(const ct_op_desc_t *d)
 {
   ct_map_t m;
-  int lanes = lanes_of(d->x.layout);
-  if (d->x.layout == CT_PLAIN) return CT_PLAIN;
+  int lanes = lanes_of(d->x.layout), wanted = lanes_of(d->y.layout);
+  if (d->x.layout == CT_PLAIN) {
+    plain_map(d, &m);
+    return wanted > 1 && source_of_channels(d, &m, wanted) >= 0 ? (int)d->y.layout : CT_PLAIN;
+  }
   if (d->u.strided.x_view_dims || d->u.strided.y_view_dims) return -1;
   if (d->x.ndim < 4 || d->x.ndim > 5) return -1;
   plain_map(d, &m);
@@ -128,11 +141,31 @@ static void split_channels(ct_map_t *m, int lanes, int at, int place)
   insert_target(m, place, lanes, last, 1);
 }
 
+/* Splits the channels of the target, which read dim s of a plain source, into blocks. */
+static void split_plain(ct_map_t *m, int s, int lanes)
+{
+  for (int i = m->source_dims++; i > s; i--) {
+    m->source[i] = m->source[i - 1];
+    m->start[i] = m->start[i - 1];
+    m->edge[i] = m->edge[i - 1];
+  }
+  m->source[s] /= lanes;
+  m->source[s + 1] = lanes;
+  for (int i = 0; i < m->target_dims; i++)
+    m->from[i] += m->from[i] > s;
+  m->target[1] /= lanes;
+  insert_target(m, m->target_dims, lanes, s + 1, 1);
+}
+
 int ct_strided_map(const ct_op_desc_t *d, ct_map_t *out)
 {
   int y = ct_strided_layout(d), lanes = lanes_of(d->x.layout);
   if (y < 0) return 0;
   plain_map(d, out);
+  if (d->x.layout == CT_PLAIN && y != CT_PLAIN) {
+    lanes = lanes_of((ct_layout_t)y);
+    split_plain(out, source_of_channels(d, out, lanes), lanes);
+  }
   if (d->x.layout == CT_PLAIN) return 1;
   if (d->x.layout == CT_NHWC) {
     source_last(out, 1);

@@ -181,6 +181,38 @@ static ct_layout_t layout_of_cast(const ct_plan_t *p, const ct_plan_op_t *cast,
   return own;
 }
 
+/* Returns 1 if an op computes element by element in the layout of its input. */
+static int keeps_layout(const ct_plan_op_t *op, const ct_shape_t *image)
+{
+  ct_op_kind_t k = op->desc.kind;
+  if (k != CT_OP_EXPR && k != CT_OP_DROPOUT && k != CT_OP_ADD && k != CT_OP_ACT) return 0;
+  return ct_shape_same(&op->desc.y, image);
+}
+
+/* Returns the layout that the readers of a strided copy prefer: that of the other summand or of the
+ * next convolution, if ops between compute element by element. */
+static ct_layout_t layout_of_copy(const ct_plan_t *p, const ct_plan_op_t *rest, int n,
+                                  const int *alias)
+{
+  int v = rest->out;
+  for (int i = 1; i < n; i++) {
+    const ct_plan_op_t *next = &rest[i];
+    ct_op_desc_t d = next->desc;
+    int k = 0;
+    while (k < CT_OP_INPUTS && next->in[k] != v)
+      k++;
+    if (k == CT_OP_INPUTS) continue;
+    d.x.layout = CT_PLAIN;
+    if (d.kind == CT_OP_CONV) return p->be->op->wants(p->dev, &d);
+    if (!keeps_layout(next, &rest->desc.y)) return CT_PLAIN;
+    ct_layout_t other =
+        d.kind == CT_OP_ADD ? p->value[alias[next->in[1 - k]]].shape.layout : CT_PLAIN;
+    if (other != CT_PLAIN) return other;
+    v = next->out;
+  }
+  return CT_PLAIN;
+}
+
 /* Returns 1 if the output of an op on a plain tensor is this tensor: flatten, reshape, and a
  * permute that moves only dims of size 1. */
 static int is_itself(const ct_plan_op_t *op)
@@ -210,6 +242,10 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   else
     CT_TRY(with_layouts(p, &op));
   if (is_cast(&op)) op.desc.y.layout = layout_of_cast(p, &op, rest, n);
+  if (op.desc.kind == CT_OP_STRIDED) {
+    op.desc.y.layout = layout_of_copy(p, rest, n, alias);
+    op.desc.y.layout = (ct_layout_t)ct_strided_layout(&op.desc);
+  }
   CT_TRY(prepare_one(p, &op, twin(p, like, op.layer, op.desc.kind)));
   CT_TRY(check_shared(p, &op));
   op.desc.y.layout = op.info.y_layout;

@@ -252,6 +252,18 @@ out:
   return rc;
 }
 
+/* Returns the layout that a plan would like y of a strided copy to have: the one offered, if the
+ * backend has it and y is an image. */
+static ct_layout_t layout_of_y(side_t *s, const ct_op_desc_t *d, ct_layout_t offered)
+{
+  ct_op_desc_t turn;
+  ct_shape_t to = d->y;
+  char why[128];
+  to.layout = offered;
+  ct_op_desc_init(&turn, CT_OP_REORDER, &d->y, &to);
+  return d->y.ndim >= 4 && s->be->op->supports(s->dev, &turn, why) ? offered : CT_PLAIN;
+}
+
 int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
 {
   memset(r, 0, sizeof *r);
@@ -260,6 +272,7 @@ int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how)
   memcpy(&r->desc, d, sizeof *d);
   r->desc.passes = how->passes;
   set_layouts(&r->desc, rig_layout(s, d, how->offered));
+  if (d->kind == CT_OP_STRIDED) r->desc.y.layout = layout_of_y(s, d, how->offered);
   r->args.scale = 1;
   return prepare(r);
 }

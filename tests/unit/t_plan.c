@@ -294,6 +294,25 @@ static void three_readers_get_their_gradients_summed(void)
   ct_graph_free(g);
 }
 
+/* A copy that makes an image of plain rows writes the layout of the convolution that reads it, or
+ * of the image that is added to it: nothing is reordered. */
+static void copies_write_blocks(void)
+{
+  ct_graph_t *g = layers(
+      "layers:\n- conv2d: {out: 32, kernel: 3, padding: 1}\n  name: a\n- permute: {dims: [0, 2, 3, "
+      "1]}\n"
+      "- linear: {out: 32}\n- permute: {dims: [0, 3, 1, 2]}\n- gelu:\n  name: b\n"
+      "- add:\n  from: [b, a]\n- conv2d: {out: 32, kernel: 3, padding: 1}\n"
+      "- permute: {dims: [0, 2, 3, 1]}\n- linear: {out: 32}\n- permute: {dims: [0, 3, 1, 2]}\n"
+      "- conv2d: {out: 16, kernel: 3, padding: 1}\n- flatten:\n- linear: {out: 10}\n",
+      ct_shape(4, 1, 32, 6, 6));
+  ct_plan_t *p = plan_on(CPU, g, 2, 1, NULL);
+  CT_ASSERT_INT(count_ops(p, CT_OP_STRIDED, 0), 4);
+  CU_ASSERT(count_ops(p, CT_OP_REORDER, 0) <= 2); /* of the input and before flatten */
+  ct_plan_free(p);
+  ct_graph_free(g);
+}
+
 static void dropout_is_nothing_in_evaluation(void)
 {
   ct_graph_t *g =
@@ -562,6 +581,7 @@ int main(int argc, char **argv)
                                     CT_TEST(what_is_fused_takes_no_sum),
                                     CT_TEST(three_readers_get_their_gradients_summed),
                                     CT_TEST(dropout_is_nothing_in_evaluation),
+                                    CT_TEST(copies_write_blocks),
                                     CT_TEST(reshapes_copy_nothing),
 
                                     CT_TEST(the_cpu_keeps_its_layout_from_input_to_logits),
