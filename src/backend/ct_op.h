@@ -79,7 +79,7 @@ enum { CT_KIND_OWN = -1, CT_KIND_FWD = -2 };
   /* one GRU layer over a sequence N x T x F */                                                   \
   X(GRU, gru, 0, 4, CT_USES_Y, CT_USES_X | CT_USES_Y, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_FWD)      \
   /* multi-head self-attention of N x T x D */                                                    \
-  X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_FWD, CT_KIND_OWN)              \
+  X(ATTENTION, attention, 0, 4, 0, CT_USES_X, CT_KIND_OWN, CT_KIND_OWN, CT_KIND_OWN)              \
   /* softmax(x x2^T scale) x3 of the last two dims: attention with given queries, keys, values */ \
   X(SDPA, sdpa, CT_KIND_GEMM | CT_KIND_SHAPES, 0, CT_USES_X | CT_USES_Y, 0, CT_KIND_OWN,          \
     CT_KIND_OWN, 0)                                                                               \

@@ -526,14 +526,16 @@ static double backward_flops(const ct_op_desc_t *d, int pass)
   int flops = pass == CT_BWD_DATA ? f->data_flops : f->param_flops;
 
   if (d->kind == CT_OP_CONVOLVE) return 2 * forward_flops(d); /* with the weight's gradient */
+  if (d->kind == CT_OP_ATTENTION) { /* between the projections twice the two products of forward */
+    double heads = 4 * x * (double)d->x.dim[1], projections = forward_flops(d) - heads;
+    return pass == CT_BWD_DATA ? projections + 2 * heads : projections;
+  }
   if (flops == CT_KIND_FWD) return forward_flops(d);
   if (d->kind == CT_OP_CONV_POOL) {
     ct_op_desc_t conv = ct_conv_pool_part(d, CT_OP_CONV);
     return forward_flops(&conv);
   }
   if (d->kind == CT_OP_MATMUL || d->kind == CT_OP_SDPA) return 2 * forward_flops(d);
-  if (d->kind == CT_OP_ATTENTION) /* backward to parameters excludes the scores */
-    return forward_flops(d) - 4 * x * (double)d->x.dim[1];
   return flops * x;
 }
 
