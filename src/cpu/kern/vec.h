@@ -360,9 +360,48 @@ INLINE void put_end(int stream)
 #endif
 }
 
-/* The functions below sum the lanes in a binary tree, so that the chain of dependent additions has
- * a logarithmic length. */
+/* The functions below combine the lanes in a binary tree, so that the chain of dependent operations
+ * has a logarithmic length: lane j and lane j + CPU__VW / 2, and so on. */
 
+#if defined(__SSE2__) && CPU__VW >= 4
+INLINE __m128 quarter_sum(vec_t v)
+{
+#  if CPU__VW == 16
+  __m256 half =
+      _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#  elif CPU__VW == 8
+  return _mm_add_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+#  else
+  return (__m128)v;
+#  endif
+}
+
+INLINE __m128 quarter_max(vec_t v)
+{
+#  if CPU__VW == 16
+  __m256 half =
+      _mm256_max_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
+  return _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#  elif CPU__VW == 8
+  return _mm_max_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+#  else
+  return (__m128)v;
+#  endif
+}
+
+INLINE float lanes_sum(vec_t v)
+{
+  __m128 four = quarter_sum(v), two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+INLINE float lanes_max(vec_t v)
+{
+  __m128 four = quarter_max(v), two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#else
 INLINE float lanes_sum(vec_t v)
 {
   float part[CPU__VW];
@@ -382,5 +421,6 @@ INLINE float lanes_max(vec_t v)
       part[j] = part[j] > part[j + n] ? part[j] : part[j + n];
   return part[0];
 }
+#endif
 
 #endif
