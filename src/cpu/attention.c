@@ -21,6 +21,7 @@ typedef struct buffers {
   float *c;         /* outputs of the heads; saved */
   float *dqkv, *dc; /* gradients of qkv and c; backward only */
   float *own;       /* workspaces of all threads */
+  float *heads;     /* saved by the heads' op */
 } buffers_t;
 
 static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
@@ -29,7 +30,8 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
   float *scratch = a->scratch;
   buffers_t b = {.qkv = ct_op_goes_back(&k->head.desc) ? a->saved : scratch};
   b.c = b.qkv + 3 * tokens;
-  b.dqkv = scratch; /* inference has qkv and c at this address */
+  b.heads = b.qkv + 4 * tokens; /* inference saves nothing */
+  b.dqkv = scratch;             /* inference has qkv and c at this address */
   b.dc = scratch + 3 * tokens;
   b.own = scratch + 4 * tokens;
   return b;
@@ -38,7 +40,7 @@ static buffers_t buffers(const attention_op_t *k, const ct_op_args_t *a)
 /* Runs the forward or backward pass of all heads of all samples. */
 static int all_heads(const attention_op_t *k, const buffers_t *b, int pass)
 {
-  ct_op_args_t a = {.pass = pass, .x = b->qkv, .y = b->c, .scratch = b->own};
+  ct_op_args_t a = {.pass = pass, .x = b->qkv, .y = b->c, .saved = b->heads, .scratch = b->own};
   if (pass == CT_BWD_DATA) {
     a.dy = b->dc;
     a.dx = b->dqkv;
@@ -122,7 +124,7 @@ static int attention_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   heads.u.sdpa.scale = 1 / sqrt((double)k->d / d->u.attention.heads);
   CT_TRY(cpu__op_new(&cpu__sdpa, op->dev, &heads, NULL, &k->heads, &inner));
   int64_t tokens = k->n * k->t * k->d;
-  if (ct_op_goes_back(d)) info->saved = (size_t)(4 * tokens) * sizeof(float);
+  if (ct_op_goes_back(d)) info->saved = (size_t)(4 * tokens) * sizeof(float) + inner.saved;
   info->scratch = (size_t)(4 * tokens) * sizeof(float) + inner.scratch;
   info->algorithm = inner.algorithm;
 out:

@@ -105,7 +105,7 @@ static int small_sdpa(int i, op_case_t *out)
 }
 
 /* GPT-2's and Llama's heads, each mask in each form, more queries than keys and the other way
- * around, decoding with a cache. */
+ * around, decoding with a cache; at the end several blocks of queries and keys. */
 static int case_heads(int i, op_case_t *out)
 {
   static const sdpa_row_t rows[] = {
@@ -128,6 +128,13 @@ static int case_heads(int i, op_case_t *out)
       {2, 5, 70, 2, 0, 16, 12, 0, .causal = 1, .cached = 1},
       {2, 3, 40, 4, 2, 8, 8, 2, .causal = 1, .cached = 1, .mask = CT_MASK_FIRST},
       {1, 4, 7, 2, 0, 8, 8, 2, .causal = 1, .cached = 1, .mask = CT_MASK_BIAS},
+      {1, 400, 0, 2, 1, 8, 8, 1, .causal = 1},
+      {1, 390, 800, 2, 1, 8, 5, 0, .causal = 0},
+      {1, 400, 0, 2, 0, 4, 4, 1, .causal = 0, .mask = CT_MASK_FIRST},
+      {1, 230, 410, 2, 1, 5, 5, 2, .causal = 1, .mask = CT_MASK_FIRST},
+      {2, 140, 420, 2, 0, 8, 8, 2, .causal = 0, .mask = CT_MASK_KEYS},
+      {2, 230, 400, 2, 1, 8, 8, 2, .causal = 0, .mask = CT_MASK_BIAS, .bias = 1},
+      {1, 400, 0, 2, 1, 8, 8, 1, .causal = 1, .mask = CT_MASK_BIAS},
   };
   if (i >= COUNT(rows)) return 0;
   sdpa_with_heads(out, &rows[i]);

@@ -28,32 +28,114 @@ static float dot(int64_t count, const float *a, const float *b)
   return lanes_sum(sum);
 }
 
-static void softmax(int64_t count, float scale, float *x)
+/* Returns 2^x for x <= 0 or little more; 0 for x < -126.  The polynomial is that of exp2f() in
+ * Cephes, with a relative error of 1.7e-7. */
+INLINE vec_t exp2_of(vec_t x)
 {
-  const vec_t least = splat(-INFINITY);
-  vec_t top = least, sum = {0};
-
-  for (int64_t i = 0; i < count; i += CPU__VW) {
-    top = max_of(load_or(x + i, lanes(count, i), least), top);
-  }
-  float most = lanes_max(top) * scale;
-  for (int64_t i = 0; i < count; i += CPU__VW) {
-    int n = lanes(count, i);
-    vec_t e = exp_of(load_or(x + i, n, least) * scale - most);
-    sum += e;
-    store(x + i, e, n);
-  }
-  float share = 1 / lanes_sum(sum);
-  for (int64_t i = 0; i < count; i += CPU__VW)
-    store(x + i, load(x + i, lanes(count, i)) * share, lanes(count, i));
+  const float magic = 0x1.8p23f; /* adding a number of this size rounds to an integer */
+  vec_t rounded = x + magic, r = x - (rounded - magic);
+  vec_t p = splat(1.535336188319500e-4f);
+  p = p * r + 1.339887440266574e-3f;
+  p = p * r + 9.618437357674640e-3f;
+  p = p * r + 5.550332471162809e-2f;
+  p = p * r + 2.402264791363012e-1f;
+  p = p * r + 6.931472028550421e-1f;
+  p = p * r + 1;
+  return keep(~(x < -126), (vec_t)((mask_t)p + ((mask_t)rounded << 23)));
 }
 
-static void softmax_bwd(int64_t count, float scale, const float *p, float mean, float *dp)
+/* Returns the scores at i in units of log 2, minus `shift`; -infinity from the n-th lane on. */
+INLINE vec_t score_at(const cpu__scores_t *s, const float *x, int64_t i, int n, float shift,
+                      const int biased)
 {
-  for (int64_t i = 0; i < count; i += CPU__VW) {
-    int n = lanes(count, i);
-    store(dp + i, load(p + i, n) * (load(dp + i, n) - mean) * scale, n);
+  const float log2_e = 1.44269504088896341f;
+  vec_t v = load_or(x + i, n, splat(-INFINITY));
+  if (biased) return v * (s->scale * log2_e) + (load(s->bias + i, n) * log2_e - shift);
+  return v * (s->scale * log2_e) - shift;
+}
+
+/* Hides the elements before s->low that share its vector; returns the first of them. */
+INLINE int64_t hide_first(const cpu__scores_t *s, float *x, float value)
+{
+  int64_t first = whole(s->low);
+  for (int64_t j = first; j < s->low; j++)
+    x[j] = value;
+  return first;
+}
+
+static void clear(float *x, int64_t from, int64_t to)
+{
+  for (int64_t i = from; i < to; i += CPU__VW)
+    store(x + i, (vec_t){0}, lanes(to, i));
+}
+
+/* Returns the end of the vector with element i - 1. */
+INLINE int64_t vector_end(int64_t i)
+{
+  return (i + CPU__VW - 1) / CPU__VW * CPU__VW;
+}
+
+INLINE float soft_some(const cpu__scores_t *s, float *x, float *most, float *sum, const int biased)
+{
+  int64_t first = hide_first(s, x, -INFINITY);
+  vec_t top = splat(-INFINITY), sums = {0};
+  for (int64_t i = first; i < s->high; i += CPU__VW)
+    top = max_of(score_at(s, x, i, lanes(s->high, i), 0, biased), top);
+  float before = *most, largest = lanes_max(top);
+  *most = largest > before ? largest : before;
+  float shift = *most > -INFINITY ? *most : 0, factor = exp2_of(splat(before - shift))[0];
+  for (int64_t i = first; i < s->high; i += CPU__VW) {
+    vec_t e = exp2_of(score_at(s, x, i, lanes(s->high, i), shift, biased));
+    sums += e;
+    store(x + i, e, CPU__VW);
   }
+  *sum = *sum * factor + lanes_sum(sums);
+  return factor;
+}
+
+static float soft_part(const cpu__scores_t *s, float *x, float *most, float *sum)
+{
+  if (s->low >= s->high) {
+    clear(x, 0, s->end);
+    return 1;
+  }
+  float factor = s->bias ? soft_some(s, x, most, sum, 1) : soft_some(s, x, most, sum, 0);
+  clear(x, 0, whole(s->low));
+  clear(x, vector_end(s->high), s->end);
+  return factor;
+}
+
+INLINE void soft_again(const cpu__scores_t *s, float log_sum, float mean, float *x, float *dx,
+                       float *dbias, const int biased, const int add)
+{
+  int64_t first = hide_first(s, x, -INFINITY);
+  hide_first(s, dx, 0);
+  for (int64_t i = first; i < s->high; i += CPU__VW) {
+    int n = lanes(s->high, i);
+    vec_t p = exp2_of(score_at(s, x, i, n, log_sum, biased)), g = p * (load(dx + i, n) - mean);
+    if (dbias) store(dbias + i, add ? load(dbias + i, n) + g : g, n);
+    store(x + i, p, CPU__VW);
+    store(dx + i, g * s->scale, CPU__VW);
+  }
+}
+
+static void soft_part_bwd(const cpu__scores_t *s, float log_sum, float mean, float *x, float *dx,
+                          float *dbias, int add)
+{
+  int64_t low = whole(s->low), high = vector_end(s->high);
+  if (s->low >= s->high) low = high = 0;
+  if (dbias && !add) {
+    clear(dbias, 0, high > low ? low : 0);
+    clear(dbias, high > low ? s->high : 0, s->count);
+  }
+  if (high > low && s->bias)
+    soft_again(s, log_sum, mean, x, dx, dbias, 1, add);
+  else if (high > low)
+    soft_again(s, log_sum, mean, x, dx, NULL, 0, 0);
+  clear(x, 0, low);
+  clear(dx, 0, low);
+  clear(x, high, s->end);
+  clear(dx, high, s->end);
 }
 
 /* ---- LSTM ---- */

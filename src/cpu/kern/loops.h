@@ -60,6 +60,15 @@ typedef struct cpu__bn_bwd {
   int stream, stream2; /**< 1: non-temporal stores of dx, dx2 */
 } cpu__bn_bwd_t;
 
+/** A part of a row of attention's scores: those from low to high - 1; functions also write the
+ * others up to `end`, a multiple of the vector length. */
+typedef struct cpu__scores {
+  int64_t low, high, end;
+  int64_t count;     /**< elements of the part of the bias's gradient, at most `end` */
+  float scale;       /**< of the scores, before the bias is added */
+  const float *bias; /**< NULL: none */
+} cpu__scores_t;
+
 /** A window along one axis, clipped to the image: [from, to). */
 typedef struct cpu__extent {
   int32_t from, to;
@@ -264,11 +273,16 @@ typedef struct cpu__loops {
   /** Adds rows of `count` floats, `stride` apart, to sums[count]. */
   void (*add_rows)(int64_t rows, int64_t count, int64_t stride, const float *x, double *sums);
   float (*dot)(int64_t count, const float *a, const float *b);
-  /** Computes x = softmax(scale * x), with scale > 0. */
-  void (*softmax)(int64_t count, float scale, float *x);
-  /** Computes in place, from the gradient dp of the softmax output p, the gradient of the softmax's
-   * input before scaling; mean: the sum of p * dp. */
-  void (*softmax_bwd)(int64_t count, float scale, const float *p, float mean, float *dp);
+  /** Computes a part of a softmax whose row arrives in parts (Milakov and Gimelshein, "Online
+   * normalizer calculation for softmax", 2018).  x becomes 2^(score - *most), 0 where there is no
+   * score.  *most and *sum are those of the scores so far, before the first part -infinity and 0.
+   * Returns the factor of the results of earlier parts. */
+  float (*soft_part)(const cpu__scores_t *s, float *x, float *most, float *sum);
+  /** Computes the softmax x of a part again, from log2 of the sum, and in place, from the gradient
+   * dx of the softmax, that of the scores before scaling; mean: the sum of softmax * gradient over
+   * the row.  dbias: NULL, or the gradient of the bias; add: it is added to. */
+  void (*soft_part_bwd)(const cpu__scores_t *s, float log_sum, float mean, float *x, float *dx,
+                        float *dbias, int add);
 
   /** Computes one time step of one sample.  gates: on entry the pre-activations of i, f, g, o, with
    * h values each; on return the gates.  c0: previous cell state; NULL: zero. */
