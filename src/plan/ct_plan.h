@@ -226,9 +226,9 @@ void ct_plan_free(ct_plan_t *p);
  * their last reader in forward, and made again by a further forward launch just before backward
  * reads them.  The results have the same bits.  It starts from the plan without a limit each time,
  * which SIZE_MAX restores; p->again says what was done.  Launches move: make buckets after it
- * (ct_buckets_make()).  CT_ERR_NOMEM with p->again.unmet 1: the limit cannot be met; the message says
- * the least that can, and the plan is as it was.  Any other failure leaves a plan that can only be
- * freed. */
+ * (ct_buckets_make()).  CT_ERR_NOMEM with p->again.unmet 1: the limit cannot be met; the message
+ * says the least that can, and the plan is as it was.  Any other failure leaves a plan that can
+ * only be freed. */
 int ct_plan_limit(ct_plan_t *p, size_t arena_bytes);
 
 /** Local.  Makes the arena layout from a plan (the first one of the model). */
