@@ -33,6 +33,11 @@ again() {
   fi
 }
 
+# fewer N MANY: how many random cases: MANY, but N with sanitizers where CT_FULL is not set.
+fewer() {
+  if [ -n "$CT_SAN" ] && [ -z "${CT_FULL-}" ]; then echo "$1"; else echo "$2"; fi
+}
+
 finish() { echo "1..$cases"; }
 
 skip_all() { # REASON

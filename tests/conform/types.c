@@ -2,6 +2,7 @@
 #include "tests/conform/check.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/ct_err.h"
 #include "tests/harness/ct_test.h"
@@ -21,9 +22,11 @@ static void check_type(ct_dtype_t type, int step)
   }
 }
 
+/* With sanitizers a third of the cases: bf16 has a loop of its own in few ops. */
 void check_bf16(void)
 {
-  check_type(CT_BF16, 1);
+  const char *sanitizers = getenv("CT_SAN");
+  check_type(CT_BF16, sanitizers && *sanitizers && !getenv("CT_FULL") ? 3 : 1);
 }
 
 void check_f16(void)
