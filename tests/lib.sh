@@ -38,7 +38,12 @@ fewer() {
   if [ -n "$CT_SAN" ] && [ -z "${CT_FULL-}" ]; then echo "$1"; else echo "$2"; fi
 }
 
-finish() { echo "1..$cases"; }
+# With the CPU time of the programs that the test has started, user and system.
+finish() {
+  times >"$work/.times"
+  sed -n '2s/^/# CPU time: /p' "$work/.times"
+  echo "1..$cases"
+}
 
 skip_all() { # REASON
   echo "1..0 # SKIP $1"
