@@ -224,7 +224,8 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/check_weights.py \
   %D%/python/onnx_heads.h \
   %D%/python/onnx_models.h \
-  %D%/python/torch_tables/README.md %D%/python/torch_tables/express.py \
+  %D%/python/torch_tables/README.md %D%/python/torch_tables/batched.py \
+  %D%/python/torch_tables/express.py \
   %D%/python/torch_tables/imported.py \
   %D%/python/torch_tables/run.py \
   %D%/unit/ckpt_fake.h \

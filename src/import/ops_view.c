@@ -239,8 +239,11 @@ static int view_roll(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct_pt2_dims(t->g, n, "dims", &dims, &d));
   if (dims != count || count > CT_MAX_DIMS) return ct__im_refuse("without dims");
   for (int i = 0; i < count; i++) {
+    int ndim = t->layer[x].shape.ndim;
     shift[i] = s[i].n;
-    dim[i] = d[i].n;
+    dim[i] = d[i].n < 0 ? d[i].n + ndim : d[i].n;
+    if (dim[i] < 0 || dim[i] >= ndim) return ct__im_refuse("there is no dim %d", (int)d[i].n);
+    if (t->layer[x].shape.batch >> dim[i] & 1) return ct__im_refuse("moves the samples of a batch");
   }
   const char *a = ct__im_list(t, count, shift, 0), *b = ct__im_list(t, count, dim, 0);
   if (!a || !b) return CT_ERR_NOMEM;
@@ -252,17 +255,21 @@ out:
 
 static int view_flip(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
-  int rc = CT_OK, x, count = 0;
+  int rc = CT_OK, x, dims, count = 0;
   unsigned bits;
   int64_t dim[CT_MAX_DIMS];
+  const ct_pt2_dim_t *given;
   (void)data;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
+  CT_TRY(ct_pt2_dims(t->g, n, "dims", &dims, &given));
+  if (dims == 0) return ct__im_done(t, n, x); /* no dims are not all dims here */
   CT_TRY(ct__im_dim_bits(t, n, "dims", t->layer[x].shape.ndim, &bits));
+  if (t->layer[x].shape.batch & bits) return ct__im_refuse("moves the samples of a batch");
   for (int i = 0; i < CT_MAX_DIMS; i++)
     if (bits >> i & 1) dim[count++] = i;
   const char *list = ct__im_list(t, count, dim, 0);
   if (!list) return CT_ERR_NOMEM;
-  if (count) CT_TRY(ct__im_one(t, &x, "flip", &t->layer[x].shape, x, "dims: %s", list));
+  CT_TRY(ct__im_one(t, &x, "flip", &t->layer[x].shape, x, "dims: %s", list));
   CT_TRY(ct__im_done(t, n, x));
 out:
   return rc;

@@ -50,6 +50,7 @@ CASES = {
         "aten.embedding.default in module 'e'",
         "frequency",
     ),
+    "the samples in another order": (Net(lambda net, x: x.flip(0)), "aten.flip", "samples of a batch"),
     "a sum over the samples": (Net(lambda net, x: x - x.mean(0)), "aten.mean.dim", "samples of a batch"),
 }
 

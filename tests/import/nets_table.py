@@ -338,7 +338,7 @@ class SeldomUsed(nn.Module):
             F.scaled_dot_product_attention(y, y, y, self.rows),
             F.scaled_dot_product_attention(y, y, y, some),
             ((ids > 0) + (ids == ids)).float() * x[..., 0],
-            x[:, 0, :3],
+            x[:, 0, :3].flip(()),
             x[:, 1, :4],
         ]
         return self.o(torch.cat([p.flatten(1) for p in parts], 1))
