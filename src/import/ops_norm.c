@@ -320,6 +320,7 @@ static int norm_dropout(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct__im_in(t, n, n->arg[0].name, 0, &x));
   CT_TRY(ct_pt2_number(t->g, n, "p", &p));
   if (p == 0) return ct__im_done(t, n, x);
+  if (p == 1) return ct__im_refuse("drops all elements (p = 1)");
   CT_TRY(ct__im_front(t, &x, "dropout", &form));
   CT_TRY(ct__im_one(t, &x, "dropout", &t->layer[x].shape, x, "p: %s",
                     ct_text_number(p, number, sizeof number)));
@@ -339,6 +340,7 @@ static int norm_feature_dropout(ct__im_t *t, const ct_pt2_node_t *n, const void 
   CT_TRY(ct__im_in(t, n, n->arg[0].name, 0, &x));
   CT_TRY(ct_pt2_number(t->g, n, "p", &p));
   if (p == 0) return ct__im_done(t, n, x);
+  if (p == 1) return ct__im_refuse("drops all elements (p = 1)");
   const ct_shape_t s = t->layer[x].shape;
   if (s.batch != 1 || s.ndim < 3) return ct__im_refuse("its batch is not dim 0");
   ct_shape_t one = ct__im_reduced(&s, ((1u << s.ndim) - 1) & ~3u, 1);

@@ -50,6 +50,7 @@ CASES = {
         "aten.embedding.default in module 'e'",
         "frequency",
     ),
+    "a dropout of all": (Net(lambda net, x: net.d(x), d=nn.Dropout(1.0)), "aten.dropout.default in module 'd'", "p = 1"),
     "the samples in another order": (Net(lambda net, x: x.flip(0)), "aten.flip", "samples of a batch"),
     "a sum over the samples": (Net(lambda net, x: x - x.mean(0)), "aten.mean.dim", "samples of a batch"),
 }
