@@ -43,7 +43,7 @@ static int predict_print(const ct_args_t *a, ct_setup_t *s, const ct_batch_t *b,
   json_t *o = is_json ? as_object(s, t) : NULL;
   ct_str_t out = {0};
   if (!is_json) CT_TRY(as_text(s, t, &out));
-  if (ct_args_get(a, "ops")) CT_TRY(ct_bench_ops(s, b, o, &out));
+  if (ct_args_get(a, "ops")) CT_TRY(ct_bench_ops(s, b, NULL, o, &out));
   if (is_json) CT_TRY(ct_json_add(o, &out));
   CT_TRY(ct_app_print(out.data));
 out:

@@ -142,21 +142,32 @@ out:
 
 /* ---- the update ---- */
 
+/* Clipping and loss scaling read the gradient once, before the update. */
+static int looks_before(const ct_setup_t *s)
+{
+  return s->step_opts.clip_norm > 0 || s->step_opts.compute == CT_F16;
+}
+
 /* The optimizer reads gradient, weight and states, and writes weight, states and the weights in
- * reduced precision.  Before that, clipping and loss scaling read the gradient once. */
+ * reduced precision.  Rules with norms read gradient, weight and states once before. */
+double ct_bench_update_bytes(const ct_setup_t *s, double weights)
+{
+  int states, rule = ct_optim_rule(&s->cfg.optim, &states);
+  int half = s->be->reduced_weights && s->step_opts.compute != CT_F32;
+  double times = 3 + 2 * states + looks_before(s) + 0.5 * half;
+  if (ct_rule_needs_norms((ct_rule_t)rule)) times += 2 + states;
+  return weights * times;
+}
+
 static int add_update(roofline_t *r, const ct_setup_t *s, const ct_plan_t *p)
 {
   int rc = CT_OK, states, rule = ct_optim_rule(&s->cfg.optim, &states);
   ct_arena_map_t map = {0};
-  int looks = s->step_opts.clip_norm > 0 || s->step_opts.compute == CT_F16;
-  int half = s->be->reduced_weights && s->step_opts.compute != CT_F32;
   CT_TRY(ct_arena_map_make(p, &map));
-  double n = (double)map.trained_bytes;
-  cost_t c = {.kernels = 1 + looks, .bytes = n * (3 + 2 * states + looks + 0.5 * half)};
-  if (ct_rule_needs_norms((ct_rule_t)rule)) { /* a launch for each parameter, twice */
+  cost_t c = {.kernels = 1 + looks_before(s),
+              .bytes = ct_bench_update_bytes(s, (double)map.trained_bytes)};
+  if (ct_rule_needs_norms((ct_rule_t)rule)) /* a launch for each parameter, twice */
     c.kernels += 2 * map.trained - 1;
-    c.bytes += n * (2 + states);
-  }
   roofline_time(r, r->c->full, &c);
   CT_TRY(add_row(r, &c, "update", "all parameters"));
   add_cost(&r->kind[CT_OP_UPDATE][1], &c);

@@ -104,7 +104,7 @@ static int step_measure(const ct_args_t *a, const ct_topo_t *topo, ct_bench_t *b
   CT_TRY(run_steps(&s, &made, (int)warmup, &t));
   CT_TRY(judge(&s, &t, made.kept->global, b));
   if (ct_args_get(a, "ops"))
-    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, made.kept, json, ops) : CT_OK);
+    CT_TRY_ALL(topo, topo->rank == 0 ? ct_bench_ops(&s, made.kept, b, json, ops) : CT_OK);
 out:
   ct_mem_free(t.step);
   ct_breakdown_close(t.breakdown);

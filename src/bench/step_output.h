@@ -39,10 +39,14 @@ int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out);
  * "ddp", or to the first mode if ddp is not measured. */
 int ct_bench_text(const ct_bench_t *b, int n, ct_str_t *out);
 
-/** Local.  Times every op of a step on its own, and a copy and a GEMM for the lower bound of each
- * op.  If \a json is not NULL, adds keys to it; otherwise appends to \a out a line for each op and
- * sums by kind. */
-int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, json_t *json, ct_str_t *out);
+/** Local.  Times every op of a step, and a copy and a GEMM for the lower bound of each op.  If \a
+ * json is not NULL, adds keys to it; otherwise appends to \a out a line for each op, sums by kind,
+ * and what \a step (may be NULL) would take at these bounds. */
+int ct_bench_ops(ct_setup_t *s, const ct_batch_t *b, const ct_bench_t *step, json_t *json,
+                 ct_str_t *out);
+
+/** Pure.  Returns the bytes that an update moves of \a weights bytes of trained weights. */
+double ct_bench_update_bytes(const ct_setup_t *s, double weights);
 
 /** Local, rank 0.  `bench step --roofline`: prints the lower bound of each op of a step on a GPU
  * model.  Needs no GPU, but a build with CUDA. */

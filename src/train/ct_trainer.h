@@ -168,7 +168,7 @@ int ct_trainer_lag(const ct_trainer_t *t);
 void ct_trainer_begin(ct_trainer_t *t, const ct_batch_t *b, int rc_in,
                       const ct_schedule_point_t *at, ct_step_report_t *report);
 int ct_trainer_end(ct_trainer_t *t, ct_step_status_t *status, ct_step_report_t *report);
-/** Measurement of one launch of a step, run alone. */
+/** Measurement of one launch of a step. */
 typedef struct ct_launch_time {
   const ct_op_desc_t *desc; /**< borrowed */
   int pass;
@@ -181,11 +181,14 @@ typedef struct ct_launch_time {
   double gradient_bytes; /**< training: bytes of the gradients that this launch completes */
 } ct_launch_time_t;
 
-/** Local. Runs each launch of a step (without training: of a forward pass) \a repeats times in a
- * row on the samples of \a b and reports it to \a each, which may abort with a code. Weights keep
+/** Local. Runs each launch of a step (without training: of a forward pass) \a repeats times on the
+ * samples of \a b and reports its mean time to \a each, which may abort with a code. Weights keep
  * their values; gradients and running statistics do not. Reductions over ranks are left out. */
 int ct_trainer_time_launches(ct_trainer_t *t, const ct_batch_t *b, int repeats,
                              int (*each)(void *ctx, const ct_launch_time_t *w), void *ctx);
+/** Pure. Returns 1 if ct_trainer_time_launches() repeats passes over all launches, as on CPUs; 0 if
+ * it repeats each launch several times in a row, as on GPUs. */
+int ct_trainer_times_in_order(const ct_trainer_t *t);
 /** Returns the minimum bytes per gradient bucket. */
 double ct_trainer_bucket_bytes(const ct_trainer_t *t);
 /** Local, Hot. Forward pass; adds the first loss to *sum (inference: nothing is added). */
