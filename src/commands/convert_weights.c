@@ -24,10 +24,10 @@ typedef struct job {
   const char *in, *out;
   ct_weights_file_t file;
   const ct_weights_ops_t *to;
-  ct_tensor_t *list;    /* tensors to write; their names are owned */
-  int *from;            /* [n]: their numbers in the file */
+  ct_tensor_t *list;              /* tensors to write; their names are owned */
+  int *from;                      /* [n]: their numbers in the file */
   int64_t (*turned)[CT_MAX_DIMS]; /* [n]: dims that are not the file's */
-  int n, changed;       /* changed: number of tensors whose type changes */
+  int n, changed;                 /* changed: number of tensors whose type changes */
   int64_t bytes;
   ct_opt_texts_t rename;
   ct_str_t config;

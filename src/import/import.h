@@ -58,6 +58,10 @@ typedef struct ct__im_value {
 
 /** A Fourier transform along a dim (ops_fft.c). */
 typedef struct ct__im_fft ct__im_fft_t;
+/** ct__im_slice() of the result of a transform, by one that computes only this part; *out is -1 for
+ * other layers. */
+typedef int ct__im_fft_slice_t(struct ct_import *t, int x, int dim, int64_t start, int64_t end,
+                               int64_t step, int *out);
 
 typedef struct ct_import {
   ct_pt2_t *g;
@@ -65,9 +69,10 @@ typedef struct ct_import {
   ct__im_layer_t *layer;
   int layers;
   int64_t layer_cap;
-  int at; /**< index of the node that is translated; -1: none */
-  ct__im_fft_t *fft; /**< the transforms so far */
-  int *fft_matrix;   /**< [ffts]: the layers of their matrices */
+  int at;                        /**< index of the node that is translated; -1: none */
+  ct__im_fft_slice_t *fft_slice; /**< NULL: there are no transforms */
+  ct__im_fft_t *fft;             /**< the transforms so far */
+  int *fft_matrix;               /**< [ffts]: the layers of their matrices */
   int ffts;
   int64_t fft_cap, fft_matrix_cap;
   ct__im_block_t *blocks;
@@ -91,8 +96,7 @@ typedef struct ct__im_rule {
 
 extern const ct__im_rule_t ct__im_elementwise[], ct__im_arithmetics[], ct__im_views[],
     ct__im_joins[], ct__im_reduces[], ct__im_convs[], ct__im_norms[], ct__im_products[],
-    ct__im_attentions[], ct__im_rnns[], ct__im_indexes[], ct__im_randoms[],
-    ct__im_ffts[];
+    ct__im_attentions[], ct__im_rnns[], ct__im_indexes[], ct__im_randoms[], ct__im_ffts[];
 
 /* ---- memory (layer.c) ---- */
 
@@ -177,10 +181,6 @@ int ct__im_reshape(ct__im_t *t, int x, const ct_shape_t *shape, int *out);
 int ct__im_permute(ct__im_t *t, int x, const int *dims, int *out);
 /** Takes elements start, start + step, … below \a end of a dim; both count from 0. */
 int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step, int *out);
-/** The same of the result of a Fourier transform, which computes only this part then; *out is -1 if
- * it is none (ops_fft.c). */
-int ct__im_fft_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step,
-                     int *out);
 int ct__im_expand(ct__im_t *t, int x, const ct_shape_t *shape, int *out);
 /** Returns what a layer was expanded from, if this dim was not changed by it; else the layer. */
 int ct__im_before_expand(ct__im_t *t, int x, int dim);

@@ -17,12 +17,12 @@ enum {
 struct ct__im_fft {
   int from, layer; /* its input and its result */
   int dim;
-  int64_t n;                       /* its length */
-  int real_in, real_out, forward;  /* real_out: of the first half of a spectrum */
-  int part;                        /* 0, 1: only the real or imaginary part; -1: both */
-  int64_t rows;                    /* elements of the input along the dim */
-  const int64_t *row;              /* [rows]: their indices; NULL: 0, 1, ... */
-  int64_t first, columns, step;    /* elements of the result: first, first + step, ... */
+  int64_t n;                      /* its length */
+  int real_in, real_out, forward; /* real_out: of the first half of a spectrum */
+  int part;                       /* 0, 1: only the real or imaginary part; -1: both */
+  int64_t rows;                   /* elements of the input along the dim */
+  const int64_t *row;             /* [rows]: their indices; NULL: 0, 1, ... */
+  int64_t first, columns, step;   /* elements of the result: first, first + step, ... */
   double scale;
 };
 
@@ -61,8 +61,7 @@ static int fft_matrix(ct__im_t *t, const ct__im_fft_t *f, int *out)
   int only = f->real_out ? 0 : f->part;
   const ct_shape_t s = ct_shape(2, f->rows * in, f->columns * pair);
   if (s.dim[0] > FFT_MATRIX / s.dim[1])
-    return ct__im_refuse("transforms %lld elements, of which too many are used",
-                         (long long)f->n);
+    return ct__im_refuse("transforms %lld elements, of which too many are used", (long long)f->n);
   float *data = ct__im_alloc(t, ct_shape_count(&s), sizeof *data);
   if (!data) return CT_ERR_NOMEM;
   for (int64_t i = 0; i < f->rows; i++)
@@ -152,7 +151,7 @@ static const ct__im_fft_t *fft_find(const ct__im_t *t, int layer)
   return NULL;
 }
 
-int ct__im_fft_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step,
+static int fft_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_t step,
                      int *out)
 {
   int rc = CT_OK;
@@ -169,7 +168,7 @@ int ct__im_fft_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, in
     if (f.part >= 0 || end - start != 1) return CT_OK;
     f.part = (int)start;
   } else {
-    CT_TRY(ct__im_fft_slice(t, f.from, dim, start, end, step, &f.from));
+    CT_TRY(fft_slice(t, f.from, dim, start, end, step, &f.from));
     if (f.from < 0) return CT_OK;
   }
   CT_TRY(fft_make(t, f, out));
@@ -263,6 +262,7 @@ static int fft_rule(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   const int64_t *row[CT_MAX_DIMS];
   int64_t rows[CT_MAX_DIMS];
   double scale;
+  ct_shape_t y;
   (void)data;
   CT_TRY(ct__im_in(t, n, "self", 0, &x));
   CT_TRY(ct_pt2_dims(t->g, n, "dim", &count, &dim));
@@ -272,21 +272,32 @@ static int fft_rule(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   CT_TRY(ct_pt2_bool(t->g, n, "real_in", &real_in));
   CT_TRY(ct_pt2_bool(t->g, n, "half", &half));
   CT_TRY(ct_pt2_bool(t->g, n, "real_out", &real_out));
-  if (count > CT_MAX_DIMS) return ct__im_refuse("transforms %d dims", count);
+  CT_TRY(ct__im_result(t, n, &y));
+  if (count > CT_MAX_DIMS || lengths != count) return ct__im_refuse("transforms %d dims", count);
+  for (int i = 0; i < count; i++)
+    if (t->layer[x].shape.dim[dim[i].n] > FFT_MATRIX || length[i].n > FFT_MATRIX)
+      return ct__im_refuse("transforms %lld elements", (long long)length[i].n);
   for (int i = 0; i < count; i++)
     if (t->layer[x].shape.batch >> dim[i].n & 1)
       return ct__im_refuse("transforms along the batch (dim %d)", (int)dim[i].n);
   for (int i = 0; i < count; i++)
     CT_TRY(fft_drop_zeros(t, &x, (int)dim[i].n, &rows[i], &row[i]));
   for (int i = 0; i < count; i++) {
-    ct__im_fft_t f = {.from = x, .dim = (int)dim[i].n, .n = length[i].n, .rows = rows[i],
-                      .row = row[i], .forward = forward, .part = -1, .step = 1};
+    ct__im_fft_t f = {.from = x,
+                      .dim = (int)dim[i].n,
+                      .n = length[i].n,
+                      .rows = rows[i],
+                      .row = row[i],
+                      .forward = forward,
+                      .part = -1,
+                      .step = 1};
     f.real_in = real_in && i == 0;
     f.real_out = real_out && i == count - 1;
     f.columns = half && f.real_in ? f.n / 2 + 1 : f.n;
     f.scale = i == 0 ? scale : 1;
     CT_TRY(fft_make(t, f, &x));
   }
+  t->fft_slice = fft_slice;
   CT_TRY(ct__im_done(t, n, x));
 out:
   return rc;
@@ -320,11 +331,22 @@ out:
     "aten." op, fft_rule, NULL \
   }
 
-const ct__im_rule_t ct__im_ffts[] = {
-    FFT("fft_fft"),   FFT("fft_ifft"),   FFT("fft_rfft"),   FFT("fft_irfft"), FFT("fft_fft2"),
-    FFT("fft_ifft2"), FFT("fft_rfft2"),  FFT("fft_irfft2"), FFT("fft_fftn"),  FFT("fft_ifftn"),
-    FFT("fft_rfftn"), FFT("fft_irfftn"), FFT("_fft_r2c"),   FFT("_fft_c2r"),  FFT("_fft_c2c"),
-    FFT("stft"),
-    {"aten.fft_fftshift", fft_shift, NULL},
-    {"aten.fft_ifftshift", fft_shift, "1"},
-    {NULL, NULL, NULL}};
+const ct__im_rule_t ct__im_ffts[] = {FFT("fft_fft"),
+                                     FFT("fft_ifft"),
+                                     FFT("fft_rfft"),
+                                     FFT("fft_irfft"),
+                                     FFT("fft_fft2"),
+                                     FFT("fft_ifft2"),
+                                     FFT("fft_rfft2"),
+                                     FFT("fft_irfft2"),
+                                     FFT("fft_fftn"),
+                                     FFT("fft_ifftn"),
+                                     FFT("fft_rfftn"),
+                                     FFT("fft_irfftn"),
+                                     FFT("_fft_r2c"),
+                                     FFT("_fft_c2r"),
+                                     FFT("_fft_c2c"),
+                                     FFT("stft"),
+                                     {"aten.fft_fftshift", fft_shift, NULL},
+                                     {"aten.fft_ifftshift", fft_shift, "1"},
+                                     {NULL, NULL, NULL}};

@@ -6,10 +6,9 @@
 #include "import/import.h"
 
 static const ct__im_rule_t *const tables[] = {
-    ct__im_elementwise, ct__im_arithmetics, ct__im_views,   ct__im_joins,
-    ct__im_reduces,     ct__im_convs,       ct__im_norms,   ct__im_products,
-    ct__im_attentions,  ct__im_rnns,        ct__im_indexes, ct__im_randoms,
-    ct__im_ffts,
+    ct__im_elementwise, ct__im_arithmetics, ct__im_views,    ct__im_joins,      ct__im_reduces,
+    ct__im_convs,       ct__im_norms,       ct__im_products, ct__im_attentions, ct__im_rnns,
+    ct__im_indexes,     ct__im_randoms,     ct__im_ffts,
 };
 
 static const ct__im_rule_t *translate_find(const ct_pt2_node_t *n)

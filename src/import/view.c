@@ -178,7 +178,8 @@ int ct__im_slice(ct__im_t *t, int x, int dim, int64_t start, int64_t end, int64_
     return ct__im_refuse("takes a part of the batch (dim %d); this depends on the batch size", dim);
   if (end > from->dim[dim]) end = from->dim[dim];
   if (start >= end) return ct__im_refuse("makes a tensor without elements");
-  CT_TRY(ct__im_fft_slice(t, x, dim, start, end, step, out));
+  *out = -1;
+  if (t->fft_slice) CT_TRY(t->fft_slice(t, x, dim, start, end, step, out));
   if (*out >= 0) return CT_OK;
   from = &t->layer[x].shape;
   ct_shape_t s = ct__im_with(from, dim, (end - start + step - 1) / step);

@@ -1,4 +1,4 @@
-/** \file complex.h  Rewriting complex numbers as pairs of real ones: declarations shared by the files
+/** \file complex.h  Complex numbers as pairs of real ones: declarations shared by the files
  * complex*.c.
  *
  * A complex value becomes a float32 value with one more dim, the last one, of 2: the real and the
@@ -40,18 +40,21 @@ typedef struct ct__complex_row {
 extern const ct__complex_row_t ct__complex_views[], ct__complex_math[], ct__complex_products[],
     ct__complex_transforms[];
 
-/* ---- arguments (complex.c) ---- */
+/* ---- arguments (complex_make.c) ---- */
 
 /** Returns a tensor among the arguments; -1: there is none of that name. */
 int ct__complex_arg(const ct__complex_t *c, const char *name);
 /** Returns 1 if a value was complex. */
 int ct__complex_is(const ct__complex_t *c, int v);
 /** Returns the shape of a value, as it is now: with the dim of the pairs. */
-ct__complex_shape_t ct__complex_shape(const ct__complex_t *c, int v);
+ct__complex_shape_t ct__complex_shape(ct__complex_t *c, int v);
+/** Returns the number of its dims.  Like all functions here that take a value, it fails if there is
+ * none (-1). */
+int ct__complex_ndim(ct__complex_t *c, int v);
 /** Makes the result of c->node equal to a value; returns 1. */
 int ct__complex_done(ct__complex_t *c, int v);
 
-/* ---- nodes (complex.c) ---- */
+/* ---- nodes (complex_make.c) ---- */
 
 /** Appends a real value that no node makes yet. */
 int ct__complex_value(ct__complex_t *c, const ct__complex_shape_t *s);
@@ -71,7 +74,7 @@ int ct__complex_cat(ct__complex_t *c, int x, int y, int dim);
 /** The constant [a, b]. */
 int ct__complex_numbers(ct__complex_t *c, double a, double b);
 
-/* ---- complex numbers (complex.c) ---- */
+/* ---- complex numbers (complex_make.c) ---- */
 
 /** The pairs of two real tensors of the same shape. */
 int ct__complex_pair(ct__complex_t *c, int re, int im);

@@ -32,13 +32,14 @@ typedef struct kind {
   int all; /* 1: without dims, all of them */
 } kind_t;
 
-static const kind_t kinds[] = {
-    {"aten.fft_fft", 0, 0, 1, 0},    {"aten.fft_ifft", 0, 0, 0, 0},   {"aten.fft_rfft", 1, 0, 1, 0},
-    {"aten.fft_irfft", 0, 1, 0, 0},  {"aten.fft_fft2", 0, 0, 1, 0},   {"aten.fft_ifft2", 0, 0, 0, 0},
-    {"aten.fft_rfft2", 1, 0, 1, 0},  {"aten.fft_irfft2", 0, 1, 0, 0}, {"aten.fft_fftn", 0, 0, 1, 1},
-    {"aten.fft_ifftn", 0, 0, 0, 1},  {"aten.fft_rfftn", 1, 0, 1, 1},  {"aten.fft_irfftn", 0, 1, 0, 1},
-    {"aten._fft_r2c", 1, 0, 1, 0},   {"aten._fft_c2r", 0, 1, 0, 0},   {"aten._fft_c2c", 0, 0, 1, 0},
-    {NULL, 0, 0, 0, 0}};
+static const kind_t kinds[] = {{"aten.fft_fft", 0, 0, 1, 0},   {"aten.fft_ifft", 0, 0, 0, 0},
+                               {"aten.fft_rfft", 1, 0, 1, 0},  {"aten.fft_irfft", 0, 1, 0, 0},
+                               {"aten.fft_fft2", 0, 0, 1, 0},  {"aten.fft_ifft2", 0, 0, 0, 0},
+                               {"aten.fft_rfft2", 1, 0, 1, 0}, {"aten.fft_irfft2", 0, 1, 0, 0},
+                               {"aten.fft_fftn", 0, 0, 1, 1},  {"aten.fft_ifftn", 0, 0, 0, 1},
+                               {"aten.fft_rfftn", 1, 0, 1, 1}, {"aten.fft_irfftn", 0, 1, 0, 1},
+                               {"aten._fft_r2c", 1, 0, 1, 0},  {"aten._fft_c2r", 0, 1, 0, 0},
+                               {"aten._fft_c2c", 0, 0, 1, 0},  {NULL, 0, 0, 0, 0}};
 
 /* ---- arguments ---- */
 
@@ -66,7 +67,7 @@ static int fft_lengths(const ct__complex_t *c, int x, const ct_pt2_arg_t *sizes,
     int64_t given = sizes && sizes->dim && i < sizes->n ? sizes->dim[i].n : -1;
     if (sizes && sizes->dim && i < sizes->n && sizes->dim[i].batch != is->batch) return 0;
     f->length[i] = given > 0 ? given : i == f->n - 1 && f->real_out ? 2 * (is->n - 1) : is->n;
-    if (f->length[i] < 1) return 0;
+    if (f->length[i] < 1 || f->length[i] > INT32_MAX) return 0;
   }
   return 1;
 }
@@ -122,7 +123,8 @@ static int fft_read(const ct__complex_t *c, int x, int ndim, fft_t *f)
   if (!fft_dims(c, k, ndim, sizes && sizes->dim ? sizes->n : 0, f)) return 0;
   if (!fft_lengths(c, x, sizes, f)) return 0;
   if (length.dim) f->length[f->n - 1] = length.dim[0].n;
-  return f->length[f->n - 1] > 0 && fft_scale(c, f);
+  int64_t end = f->length[f->n - 1];
+  return end > 0 && end <= INT32_MAX && fft_scale(c, f);
 }
 
 /* ---- the node ---- */
@@ -169,8 +171,7 @@ static int fft_add(ct__complex_t *c, int x, const fft_t *f, const ct__complex_sh
   ct__pt2_make_tensor(c->p, &m, "self", x);
   ct__pt2_make_dims(c->p, &m, "dim", dim, f->n);
   ct__pt2_make_dims(c->p, &m, "n", length, f->n);
-  ct__pt2_make_copy(&m, "scale",
-                    &(ct_pt2_arg_t){.kind = CT_PT2_FLOAT, .n = 1, .number = scale});
+  ct__pt2_make_copy(&m, "scale", &(ct_pt2_arg_t){.kind = CT_PT2_FLOAT, .n = 1, .number = scale});
   fft_put_bool(c, &m, "forward", f->forward);
   fft_put_bool(c, &m, "real_in", f->real_in);
   fft_put_bool(c, &m, "half", f->half);
@@ -193,7 +194,8 @@ static int fft_rule(ct__complex_t *c, const char *data)
   fft_t f;
   int x = ct__complex_arg(c, "self");
   (void)data;
-  if (x < 0 || !fft_read(c, x, c->p->value[x].ndim - (ct__complex_is(c, x) ? 1 : 0), &f)) return 0;
+  if (x < 0 || !fft_read(c, x, ct__complex_ndim(c, x) - (ct__complex_is(c, x) ? 1 : 0), &f))
+    return 0;
   if (f.real_out && f.real_in) {
     x = ct__complex_of(c, x);
     f.real_in = 0;
@@ -215,6 +217,7 @@ static int64_t stft_int(const ct__complex_t *c, const char *name, int64_t other)
 static int stft_window(ct__complex_t *c, int64_t n)
 {
   int w = ct__complex_arg(c, "window");
+  if (w >= 0 && ct__complex_ndim(c, w) != 1) return -1;
   int64_t all = w < 0 ? n : c->p->value[w].dim[0].n, before = (n - all) / 2;
   if (w < 0 || all == n) return w;
   const ct__complex_shape_t s = {.ndim = 1, .dim = {{n, 0}}};
@@ -228,13 +231,14 @@ static int stft_window(ct__complex_t *c, int64_t n)
 /* stft of rows that are padded already: windows along the last dim, and their spectra. */
 static int fft_windows(ct__complex_t *c, const char *data)
 {
-  int x = ct__complex_arg(c, "self"), rows = c->p->value[x].ndim == 2;
+  int x = ct__complex_arg(c, "self"), rows = ct__complex_ndim(c, x) == 2;
   int64_t n = stft_int(c, "n_fft", 0), hop = stft_int(c, "hop_length", n / 4);
   int64_t length = stft_int(c, "win_length", n);
   ct__complex_shape_t s = ct__complex_shape(c, x), y = ct__complex_shape(c, c->node->out[0]);
   (void)data;
-  if (ct__complex_is(c, x) || (!rows && s.ndim != 1) || n < 1 || hop < 1 || s.dim[rows].batch ||
-      stft_int(c, "center", 0) || (ct__complex_arg(c, "window") < 0 && length != n))
+  if (ct__complex_is(c, x) || s.ndim != 1 + rows || y.ndim != 3 + rows || n < 1 || hop < 1 ||
+      n > s.dim[rows].n || hop > INT32_MAX || s.dim[rows].batch || stft_int(c, "center", 0) ||
+      (ct__complex_arg(c, "window") < 0 && length != n))
     return 0;
   fft_t f = {.n = 1, .dim = {rows + 1}, .length = {n}, .real_in = 1, .forward = 1};
   f.half = stft_int(c, "onesided", 1) != 0;
@@ -264,7 +268,7 @@ static int fft_windows(ct__complex_t *c, const char *data)
 static int fft_shift(ct__complex_t *c, const char *data)
 {
   const ct_pt2_arg_t *dim = ct_pt2_arg(c->node, "dim");
-  int x = ct__complex_arg(c, "self"), all = !dim || !dim->dim, ndim = c->p->value[x].ndim - 1;
+  int x = ct__complex_arg(c, "self"), all = !dim || !dim->dim, ndim = ct__complex_ndim(c, x) - 1;
   int n = all ? ndim : dim->n;
   ct_pt2_dim_t list[CT__PT2_DIMS], shift[CT__PT2_DIMS];
   const ct__complex_shape_t s = ct__complex_shape(c, x);
@@ -281,16 +285,27 @@ static int fft_shift(ct__complex_t *c, const char *data)
   return ct__complex_done(c, ct__complex_add(c, &m, &s));
 }
 
-#define FFT(op)            \
-  {                        \
+#define FFT(op)                \
+  {                            \
     "aten." op, fft_rule, NULL \
   }
 
-const ct__complex_row_t ct__complex_transforms[] = {
-    FFT("fft_fft"),   FFT("fft_ifft"),   FFT("fft_rfft"),  FFT("fft_irfft"), FFT("fft_fft2"),
-    FFT("fft_ifft2"), FFT("fft_rfft2"),  FFT("fft_irfft2"), FFT("fft_fftn"), FFT("fft_ifftn"),
-    FFT("fft_rfftn"), FFT("fft_irfftn"), FFT("_fft_r2c"),  FFT("_fft_c2r"),  FFT("_fft_c2c"),
-    {"aten.stft", fft_windows, NULL},
-    {"aten.fft_fftshift", fft_shift, "0"},
-    {"aten.fft_ifftshift", fft_shift, "1"},
-    {NULL, NULL, NULL}};
+const ct__complex_row_t ct__complex_transforms[] = {FFT("fft_fft"),
+                                                    FFT("fft_ifft"),
+                                                    FFT("fft_rfft"),
+                                                    FFT("fft_irfft"),
+                                                    FFT("fft_fft2"),
+                                                    FFT("fft_ifft2"),
+                                                    FFT("fft_rfft2"),
+                                                    FFT("fft_irfft2"),
+                                                    FFT("fft_fftn"),
+                                                    FFT("fft_ifftn"),
+                                                    FFT("fft_rfftn"),
+                                                    FFT("fft_irfftn"),
+                                                    FFT("_fft_r2c"),
+                                                    FFT("_fft_c2r"),
+                                                    FFT("_fft_c2c"),
+                                                    {"aten.stft", fft_windows, NULL},
+                                                    {"aten.fft_fftshift", fft_shift, "0"},
+                                                    {"aten.fft_ifftshift", fft_shift, "1"},
+                                                    {NULL, NULL, NULL}};

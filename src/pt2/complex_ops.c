@@ -55,8 +55,8 @@ static int views_same(ct__complex_t *c, const char *data)
   ct_pt2_node_t copy = *c->node;
   int first = ct__complex_arg(c, "self"), more = ct_pt2_is(&copy, "aten.stack");
   const ct_pt2_arg_t *list = ct_pt2_arg(&copy, "tensors");
-  if (first < 0 && list && list->kind == CT_PT2_TENSORS) first = list->tensor[0];
-  int ndim = first < 0 ? 0 : c->p->value[first].ndim - (ct__complex_is(c, first) ? 1 : 0) + more;
+  if (first < 0 && list && list->kind == CT_PT2_TENSORS && list->n > 0) first = list->tensor[0];
+  int ndim = first < 0 ? 0 : ct__complex_ndim(c, first) - (ct__complex_is(c, first) ? 1 : 0) + more;
   ct_pt2_arg_t *args = ct__pt2_alloc(c->p, copy.args, sizeof *args);
   if (!args) c->rc = CT_ERR_NOMEM;
   for (int i = 0; i < copy.args && args; i++) {
@@ -98,7 +98,7 @@ static int views_pad(ct__complex_t *c, const char *data)
 /* t, mT and the conjugated ones: the last two dims. */
 static int views_turn(ct__complex_t *c, const char *data)
 {
-  int x = ct__complex_arg(c, "self"), ndim = c->p->value[x].ndim - 1;
+  int x = ct__complex_arg(c, "self"), ndim = ct__complex_ndim(c, x) - 1;
   ct__pt2_make_t m = ct__pt2_make("aten.transpose.int", c->node);
   ct__complex_shape_t s = ct__complex_shape(c, x);
   if (ndim < 2) return 0;
@@ -121,7 +121,7 @@ static int views_reduce(ct__complex_t *c, const char *data)
   ct__pt2_make_t m = ct__pt2_make(data, c->node);
   const ct__complex_shape_t s = {.ndim = 1, .dim = {{2, 0}}};
   ct_pt2_dim_t all[CT__PT2_DIMS] = {{0, 0}};
-  int n = c->p->value[x].ndim - 1;
+  int n = ct__complex_ndim(c, x) - 1;
   for (int i = 0; i < n; i++)
     all[i].n = i;
   if (n == 0) return 0;
@@ -319,7 +319,8 @@ static int math_square(ct__complex_t *c, const char *data)
 {
   int z = ct__complex_arg(c, "self");
   operand_t power;
-  if (data && (!math_operand(c, data, &power) || power.value >= 0 || power.re != 2 || power.im != 0))
+  if (data &&
+      (!math_operand(c, data, &power) || power.value >= 0 || power.re != 2 || power.im != 0))
     return 0;
   if (z < 0) return 0;
   return ct__complex_done(c, ct__complex_mul(c, z, z));

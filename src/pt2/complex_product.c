@@ -1,8 +1,8 @@
 /* Complex numbers as pairs: products of matrices, each as one real product.
  *
  * A factor w becomes the matrix [[re, im], [-im, re]] for each of its elements, so that the pair of
- * z times this matrix is the pair of z w.  With the dims of the pairs among the summed dims and
- * those of the result, a product of complex matrices is a product of real ones of twice the size. */
+ * z times this matrix is the pair of z w.  With the dims of the pairs among those that are summed
+ * and those of the result, a product of complex matrices is a real one of twice the size. */
 #include <ctype.h>
 #include <string.h>
 
@@ -153,7 +153,7 @@ static int product_join(ct__complex_t *c, int x)
 static int product_matmul(ct__complex_t *c, int x, int w)
 {
   ct__complex_shape_t y = ct__complex_shape(c, c->node->out[0]);
-  int both = ct__complex_is(c, x), last = c->p->value[w].ndim - 1;
+  int both = ct__complex_is(c, x), last = ct__complex_ndim(c, w) - 1;
   if (both) {
     ct__complex_shape_t s;
     x = product_join(c, x);
@@ -188,8 +188,8 @@ static int product_plain(ct__complex_t *c, const char *data)
   int x = ct__complex_arg(c, "self"), w = ct__complex_arg(c, data);
   if (x < 0 || w < 0) return 0;
   if (!ct__complex_is(c, w)) w = ct__complex_of(c, w);
-  int rows = c->p->value[x].ndim - ct__complex_is(c, x), columns = c->p->value[w].ndim - 1;
-  if (rows < 2 || columns < 2) return 0;
+  int rows = ct__complex_ndim(c, x) - ct__complex_is(c, x), columns = ct__complex_ndim(c, w) - 1;
+  if (rows < 2 || columns < 2 || ct__complex_ndim(c, c->node->out[0]) < 3) return 0;
   return ct__complex_done(c, product_matmul(c, x, w));
 }
 
@@ -198,7 +198,9 @@ static int product_linear(ct__complex_t *c, const char *data)
   int x = ct__complex_arg(c, "input"), w = ct__complex_arg(c, "weight");
   int b = ct__complex_arg(c, "bias");
   (void)data;
-  if (!ct__complex_is(c, w) || c->p->value[x].ndim - ct__complex_is(c, x) < 2) return 0;
+  if (!ct__complex_is(c, w) || ct__complex_ndim(c, w) != 3 ||
+      ct__complex_ndim(c, c->node->out[0]) < 3 || ct__complex_ndim(c, x) - ct__complex_is(c, x) < 2)
+    return 0;
   ct__complex_shape_t s = ct__complex_shape(c, w);
   ct_pt2_dim_t swap = s.dim[0];
   ct__pt2_make_t m = ct__pt2_make("aten.transpose.int", c->node);
@@ -212,9 +214,7 @@ static int product_linear(ct__complex_t *c, const char *data)
   return ct__complex_done(c, y);
 }
 
-const ct__complex_row_t ct__complex_products[] = {{"aten.einsum", product_einsum, NULL},
-                                                  {"aten.matmul", product_plain, "other"},
-                                                  {"aten.mm", product_plain, "mat2"},
-                                                  {"aten.bmm", product_plain, "mat2"},
-                                                  {"aten.linear", product_linear, NULL},
-                                                  {NULL, NULL, NULL}};
+const ct__complex_row_t ct__complex_products[] = {
+    {"aten.einsum", product_einsum, NULL}, {"aten.matmul", product_plain, "other"},
+    {"aten.mm", product_plain, "mat2"},    {"aten.bmm", product_plain, "mat2"},
+    {"aten.linear", product_linear, NULL}, {NULL, NULL, NULL}};

@@ -4,6 +4,7 @@ libctrain_a_SOURCES += \
   %D%/complex.c \
   %D%/complex.h \
   %D%/complex_fft.c \
+  %D%/complex_make.c \
   %D%/complex_ops.c \
   %D%/complex_product.c \
   %D%/ct_pt2.h \
