@@ -1,12 +1,14 @@
 /* Common parts of LSTM and GRU: blocks of steps, and the GEMMs of their inputs. */
 #include "cpu/rnn.h"
 #include "base/ct_int.h"
+#include "cpu/gemm/gemm_blocked.h"
 #include "cpu/tile/gemm_tiled.h"
 #include <string.h>
 
-/* Maximum rows of a block, unless one step has more: gates of 4 x 256 then take 800 KB, which fit
- * the L2 caches of two threads beside the packed weights. */
-enum { BLOCK_ROWS = 192 };
+/* Maximum rows of a block: gates of 4 x 256 then take 800 KB, which fit the L2 caches of two
+ * threads beside the packed weights.  Large weights (in floats) do not fit: they are read, and
+ * their gradients written, once per block, so that a block has more rows. */
+enum { ROWS = 192, ROWS_OF_LARGE = 512, LARGE = 1 << 20 };
 
 void cpu__rnn_prepare(cpu__rnn_t *k, int gates)
 {
@@ -19,7 +21,8 @@ void cpu__rnn_prepare(cpu__rnn_t *k, int gates)
   k->h = d->y.dim[2];
   k->wide = gates * k->h;
   k->row = cpu__rnn_padded(k->wide);
-  k->steps = ct_least(k->t, k->n < BLOCK_ROWS ? BLOCK_ROWS / k->n : 1);
+  k->depth = k->wide * (k->f + k->h) > LARGE ? ROWS_OF_LARGE : ROWS;
+  k->steps = ct_least(k->t, k->n < k->depth ? k->depth / k->n : 1);
   k->reverse = d->u.rnn.reverse;
   k->bias = !d->u.rnn.no_bias;
 }
@@ -101,6 +104,21 @@ static cpu__tile_t of_rows(const cpu__rnn_t *k, int64_t a_row, int64_t depth, in
                        .c_vec = width};
 }
 
+/* Multiplies rows by packed weights.  Rows of large depth do not fit the L2 cache. */
+static void multiply(const cpu__rnn_t *k, const cpu__tile_t *t, int64_t rows, int64_t columns,
+                     const float *a, const float *w, float *c)
+{
+  if (k->depth == ROWS || k->tiles->width != CPU__PANEL) {
+    cpu__gemm_tiles(k->tiles, t, rows, columns, a, w, c);
+    return;
+  }
+  cpu__gemm_t g = {.m = rows, .n = columns, .k = t->k, .bias = t->bias};
+  g.a = cpu__row_major(a, t->a_row);
+  g.b = cpu__panels(w, t->k);
+  g.c = cpu__row_major(c, t->c_row);
+  cpu__gemm_blocked(k->head.dev, &g);
+}
+
 /* Returns the first step of a sample's rows in x, where they are in order of place. */
 static int64_t in_sequence(const cpu__rnn_t *k, int64_t sample, int64_t step)
 {
@@ -117,7 +135,7 @@ void cpu__rnn_inputs(const cpu__rnn_t *k, cpu__rnn_part_t p, const float *x, con
       memcpy(to, x + in_sequence(k, i, p.t0 + s), (size_t)k->f * sizeof *x);
   cpu__tile_t t = of_rows(k, apart, k->f, k->row);
   t.bias = bias;
-  cpu__gemm_tiles(k->tiles, &t, p.n * p.steps, k->wide, copy, w_ih, out);
+  multiply(k, &t, p.n * p.steps, k->wide, copy, w_ih, out);
 }
 
 void cpu__rnn_data(const cpu__rnn_t *k, cpu__rnn_part_t p, const float *rows, const float *w_ih,
@@ -126,7 +144,7 @@ void cpu__rnn_data(const cpu__rnn_t *k, cpu__rnn_part_t p, const float *rows, co
   int64_t apart = cpu__rnn_padded(k->f);
   const float *from = copy += cpu__rnn_begin(k, p) * apart;
   cpu__tile_t t = of_rows(k, k->row, k->wide, apart);
-  cpu__gemm_tiles(k->tiles, &t, p.n * p.steps, k->f, rows, w_ih, copy);
+  multiply(k, &t, p.n * p.steps, k->f, rows, w_ih, copy);
   for (int64_t i = p.first; i < p.first + p.n; i++)
     for (int64_t s = 0; s < p.steps; s++, from += apart)
       memcpy(dx + in_sequence(k, i, p.t0 + s), from, (size_t)k->f * sizeof *dx);

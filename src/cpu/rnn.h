@@ -22,6 +22,7 @@ typedef struct cpu__rnn {
   int64_t n, t, f, h;
   int64_t wide;  /**< rows of W_ih and W_hh: h times the number of gates */
   int64_t row;   /**< wide, padded */
+  int64_t depth; /**< maximum rows of a block, unless one step has more */
   int64_t steps; /**< of a block; the last block may have fewer */
   int reverse, bias;
 } cpu__rnn_t;

@@ -12,8 +12,8 @@
 #include <omp.h>
 #include <string.h>
 
-/* Maximum rows (the depth of the GEMM) at a time, and panels packed at a time: 640 KB. */
-enum { ROWS = 192, PANELS = 64 };
+/* Maximum panels packed at a time, and their floats: 768 KB. */
+enum { PANELS = 64, PACKED = PANELS * CPU__PANEL * 192 };
 enum { VECS = 2 }; /* vectors of a group */
 
 /* A panel of up to 16 inputs. */
@@ -173,7 +173,7 @@ static void run_panels(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], const pa
     panel[p] = panel_of(k, g, part->p0 + p);
   for (int64_t t0 = 0; t0 < k->t; t0 += k->steps) {
     int64_t steps = ct_least(k->steps, k->t - t0), rows = steps * k->n;
-    int64_t count = ct_div_up(rows, ROWS);
+    int64_t count = ct_div_up(rows, k->depth);
     for (int64_t i = 0; i < count; i++) {
       int64_t first = rows * i / count;
       rows_t r = {
@@ -219,10 +219,11 @@ static void turn_panels(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], int64_t
 static void run_part(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2], const part_t *part,
                      float *packed)
 {
-  for (int64_t p = part->p0; p < part->p1; p += PANELS) {
+  int64_t most = ct_least(PANELS, PACKED / CPU__PANEL / k->depth);
+  for (int64_t p = part->p0; p < part->p1; p += most) {
     part_t some = *part;
     some.p0 = p;
-    some.p1 = ct_least(part->p1, p + PANELS);
+    some.p1 = ct_least(part->p1, p + most);
     run_panels(k, g, &some, packed);
   }
   int64_t second = panel_count(k, g);

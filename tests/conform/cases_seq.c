@@ -15,11 +15,11 @@ static void make_lstm(const int r[4], op_case_t *out)
 
 static int case_lstm(int i, op_case_t *out)
 {
-  /* the last three: several blocks of steps with a shorter last one, a step of many rows, many
-   * panels of inputs (cpu/rnn.h) */
+  /* the last four: several blocks of steps with a shorter last one, a step of many rows, many
+   * panels of inputs, large weights (cpu/rnn.h) */
   static const int rows[][4] = {{3, 5, 7, 16},   {1, 1, 1, 1},    {2, 1, 8, 17},  {4, 9, 28, 32},
                                 {5, 2, 3, 50},   {33, 6, 20, 64}, {1, 12, 40, 5}, {40, 11, 6, 40},
-                                {200, 3, 9, 24}, {2, 3, 950, 8}};
+                                {200, 3, 9, 24}, {2, 3, 950, 8},  {3, 3, 8, 512}};
 
   if (i >= COUNT(rows)) return 0;
   make_lstm(rows[i], out);
