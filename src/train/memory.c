@@ -260,6 +260,7 @@ static size_t state_piece(const ct_trainer_env_t *e, const ct_arena_map_t *m, in
 static int of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
                        const ct_bucket_t *bucket, int buckets, size_t *bytes, size_t *on_host)
 {
+  enum { NONE = 64 }; /* for a rank that owns no part of an array: addresses are never NULL */
   int states, rule = ct_optim_rule(e->optim, &states);
   size_t from, to, own = 0, low = 0;
   for (int k = 0; k < buckets; k++) {
@@ -267,7 +268,9 @@ static int of_training(const ct_trainer_env_t *e, const ct_arena_map_t *m,
     own += to - from;
     if (bucket[k].offset < m->low_bytes) low = own;
   }
+  if (!own) own = NONE;
   bytes[CT_MEMORY_WEIGHTS] += low - m->low_bytes;
+  if (!bytes[CT_MEMORY_WEIGHTS]) bytes[CT_MEMORY_WEIGHTS] = NONE;
   if (e->step_opts.ema > 0) bytes[CT_MEMORY_AVERAGES] = bytes[CT_MEMORY_WEIGHTS] + m->buffer_bytes;
   bytes[CT_MEMORY_GRADIENTS] = m->gradient_bytes;
   bytes[CT_MEMORY_PARTIAL_SUMS] =
