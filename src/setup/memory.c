@@ -51,6 +51,15 @@ static size_t eval_bytes(const ct_setup_t *s, const ct_dataset_t *d, int64_t n)
   return ct_feed_bytes(d, n, (int)s->cfg.data.workers, 0) + (size_t)n * outputs * sizeof(float);
 }
 
+/* Returns the most plans of any rank, whose full batches and last batch of an epoch may be cut into
+ * parts of two sizes. */
+static int plans_of(int64_t samples, int64_t batch, int ranks, int micro_batches)
+{
+  int64_t full = batch < samples ? batch : samples, rest = samples > batch ? samples % batch : 0;
+  int64_t parts = (int64_t)ranks * micro_batches;
+  return (full % parts ? 2 : 1) + (rest ? 1 : 0) + (micro_batches > 1 && rest % parts ? 1 : 0);
+}
+
 void ct_setup_spend(const ct_setup_t *s, ct_trainer_env_t *env)
 {
   const ct_data_opts_t *o = &s->cfg.data;
@@ -58,8 +67,13 @@ void ct_setup_spend(const ct_setup_t *s, ct_trainer_env_t *env)
   int64_t n =
       s->step_opts.strategy->rank0_deals ? (int64_t)env->max_batch * s->topo->size : env->max_batch;
   if (env->max_eval) of_set = eval_bytes(s, &s->val, env->max_eval);
-  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++)
+  if (env->max_eval) env->plans[0] = plans_of(s->val.info.samples, o->eval_batch, s->topo->size, 1);
+  for (int i = 0; s->set && i < s->cfg.eval.sets.n; i++) {
     cache += s->set[i].info.layout.cache_bytes;
+    env->plans[0] += plans_of(s->set[i].info.samples, o->eval_batch, s->topo->size, 1);
+  }
+  int micro_batches = s->step_opts.micro_batches ? s->step_opts.micro_batches : 1;
+  env->plans[1] = plans_of(s->data.info.samples, o->batch, s->topo->size, micro_batches);
   env->memory = s->memory;
   env->used = s->used;
   env->saves = s->topo->rank == 0;

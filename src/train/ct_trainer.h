@@ -74,6 +74,7 @@ typedef struct ct_trainer_env {
   size_t memory;        /**< with training: budget of this rank in bytes (train.memory); 0: none */
   size_t used;          /**< what of it the process uses before the trainer is made */
   size_t beside;        /**< what of it the caller uses later: feeds, caches of data */
+  int plans[2];         /**< most plans of any rank: [0] of evaluation, [1] of training */
   int saves;            /**< 1: this rank copies the state for checkpoints */
   int training;         /**< 0: evaluation only, without gradients and optimizer states */
   const ct_quant_t *quant; /**< with training 0: int8 scales of the graph; NULL: float32 */
