@@ -59,7 +59,7 @@ static void set_parts(cpu__expr_parts_t *p, int64_t most)
   int64_t parts = p->size < most ? p->size : most;
   if (parts < 1) parts = 1;
   p->chunk = (p->size + parts - 1) / parts;
-  p->parts = p->chunk ? (p->size + p->chunk - 1) / p->chunk : 0;
+  p->parts = (p->size + p->chunk - 1) / p->chunk;
 }
 
 /* Divides the elements in their order.  Returns 0 if that gives few parts, because the sums of many
@@ -79,11 +79,11 @@ static int divide_in_order(cpu__expr_t *e)
     if (own[k] && fit < most && v->elements[k] > CPU__PARALLEL_MIN) most = fit;
   }
   *p = (cpu__expr_parts_t){.outer = 1, .size = elements_before(v, dims)};
-  p->inner = p->size ? v->count / p->size : 0;
+  p->inner = v->count / p->size;
   set_parts(p, most);
   for (int k = 0; k < v->inputs; k++)
-    e->sets[k] = v->whole[k] ? 0 : own[k] && p->parts ? p->parts : 1;
-  return most >= FEW_PARTS || p->parts == 0;
+    e->sets[k] = v->whole[k] ? 0 : own[k] ? p->parts : 1;
+  return most >= FEW_PARTS;
 }
 
 /* Divides a dim along which no input is broadcast.  Returns 0 if there is none. */
@@ -108,7 +108,10 @@ static int divide_own_dim(cpu__expr_t *e)
 
 void cpu__expr_divide(cpu__expr_t *e)
 {
-  if (!divide_in_order(e)) divide_own_dim(e);
+  for (int k = 0; k < e->view.inputs; k++)
+    e->sets[k] = !e->view.whole[k];
+  /* an empty batch has no parts; its inputs may have no elements */
+  if (e->view.count > 0 && !divide_in_order(e)) divide_own_dim(e);
   for (int k = 0; k < e->view.inputs; k++) {
     e->sums[k] = e->sums_bytes;
     e->sums_bytes += (size_t)(e->sets[k] * e->view.elements[k]) * sizeof(double);
