@@ -95,16 +95,22 @@ static int norm_trains(const ct__im_t *t, const ct_pt2_node_t *n)
   return ct_pt2_bool(t->g, n, "training", &training) == CT_OK && training;
 }
 
-/* Refuses a batchnorm that the model keeps in eval mode while it trains others.  If all are in eval
- * mode, the program was exported so, and the phase of the run decides. */
+/* Returns 1 if the program was exported in train mode for certain.  If all batchnorms are in eval
+ * mode, it was exported so, and the phase of the run decides. */
+static int norm_program_trains(const ct__im_t *t)
+{
+  for (int i = 0; i < t->g->nodes; i++)
+    if (t->g->node[i].live && norm_trains(t, &t->g->node[i])) return 1;
+  return 0;
+}
+
+/* Refuses a batchnorm that the model keeps in eval mode while it trains others. */
 static int norm_phase(const ct__im_t *t, const ct_pt2_node_t *n)
 {
-  if (norm_trains(t, n) || ct_pt2_is_none(n, "running_mean")) return CT_OK;
-  for (int i = 0; i < t->g->nodes; i++)
-    if (t->g->node[i].live && norm_trains(t, &t->g->node[i]))
-      return ct__im_refuse("is in eval mode while others are in train mode: leave this to the "
-                           "configuration, keys train.freeze and train.freeze_bn");
-  return CT_OK;
+  if (norm_trains(t, n) || ct_pt2_is_none(n, "running_mean") || !norm_program_trains(t))
+    return CT_OK;
+  return ct__im_refuse("is in eval mode while others are in train mode: leave this to the "
+                       "configuration, keys train.freeze and train.freeze_bn");
 }
 
 static int norm_batch(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
@@ -310,6 +316,18 @@ out:
 
 /* ---- dropout ---- */
 
+/* Reads p; 0 for a dropout that is off while the model trains. */
+static int norm_share(const ct__im_t *t, const ct_pt2_node_t *n, double *p)
+{
+  int rc = CT_OK, on = 1;
+  CT_TRY(ct_pt2_number(t->g, n, "p", p));
+  CT_TRY(ct_pt2_bool(t->g, n, "train", &on));
+  if (!on && norm_program_trains(t)) *p = 0;
+  if (*p == 1) return ct__im_refuse("drops all elements (p = 1)");
+out:
+  return rc;
+}
+
 static int norm_dropout(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
 {
   int rc = CT_OK, x;
@@ -318,9 +336,8 @@ static int norm_dropout(ct__im_t *t, const ct_pt2_node_t *n, const void *data)
   ct__im_form_t form;
   (void)data;
   CT_TRY(ct__im_in(t, n, n->arg[0].name, 0, &x));
-  CT_TRY(ct_pt2_number(t->g, n, "p", &p));
+  CT_TRY(norm_share(t, n, &p));
   if (p == 0) return ct__im_done(t, n, x);
-  if (p == 1) return ct__im_refuse("drops all elements (p = 1)");
   CT_TRY(ct__im_front(t, &x, "dropout", &form));
   CT_TRY(ct__im_one(t, &x, "dropout", &t->layer[x].shape, x, "p: %s",
                     ct_text_number(p, number, sizeof number)));
@@ -338,9 +355,8 @@ static int norm_feature_dropout(ct__im_t *t, const ct_pt2_node_t *n, const void 
   char number[40];
   (void)data;
   CT_TRY(ct__im_in(t, n, n->arg[0].name, 0, &x));
-  CT_TRY(ct_pt2_number(t->g, n, "p", &p));
+  CT_TRY(norm_share(t, n, &p));
   if (p == 0) return ct__im_done(t, n, x);
-  if (p == 1) return ct__im_refuse("drops all elements (p = 1)");
   const ct_shape_t s = t->layer[x].shape;
   if (s.batch != 1 || s.ndim < 3) return ct__im_refuse("its batch is not dim 0");
   ct_shape_t one = ct__im_reduced(&s, ((1u << s.ndim) - 1) & ~3u, 1);

@@ -318,13 +318,13 @@ class Native(nn.Module):
 
 class SeldomUsed(nn.Module):
     """Forms of ops that PyTorch's test tables have, and few models: padding below 0, pooling of inputs without channels,
-    rows of attention that are hidden as a whole, sums of bools."""
+    rows of attention that are hidden as a whole, sums of bools, dropout that is off."""
 
     def __init__(self):
         super().__init__()
-        self.w = nn.Parameter(torch.randn(4, 6))
+        self.w, self.n = nn.Parameter(torch.randn(4, 6)), nn.BatchNorm1d(4)
         self.register_buffer("rows", torch.ones(4, 4).tril(-1) > 0)
-        self.o = nn.Linear(98, 3)
+        self.o = nn.Linear(104, 3)
 
     def forward(self, x, ids):
         x = x * self.w
@@ -339,6 +339,7 @@ class SeldomUsed(nn.Module):
             F.scaled_dot_product_attention(y, y, y, some),
             ((ids > 0) + (ids == ids)).float() * x[..., 0],
             x[:, 0, :3].flip(()),
+            F.dropout(self.n(x), 0.5, training=False)[:, 2],
             x[:, 1, :4],
         ]
         return self.o(torch.cat([p.flatten(1) for p in parts], 1))
