@@ -199,6 +199,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/import/check_export.py \
   %D%/import/check_import.py \
   %D%/import/nets.py %D%/import/nets_image.py %D%/import/nets_sequence.py \
+  %D%/import/nets_fourier.py \
   %D%/import/nets_table.py \
   %D%/python/beside_torch.py \
   %D%/python/fake_mlflow.py \

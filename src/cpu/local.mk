@@ -17,6 +17,7 @@ libctrain_a_SOURCES += \
   %D%/linear.c \
   %D%/linear_bf16.c \
   %D%/lstm.c \
+  %D%/rnn.h \
   %D%/rnn.c \
   %D%/rnn_weights.c \
   %D%/attention.c \
