@@ -22,7 +22,7 @@ void cpu__rnn_prepare(cpu__rnn_t *k, int gates)
   k->wide = gates * k->h;
   k->row = cpu__rnn_padded(k->wide);
   k->depth = k->wide * (k->f + k->h) > LARGE ? ROWS_OF_LARGE : ROWS;
-  k->steps = ct_least(k->t, k->n < k->depth ? k->depth / k->n : 1);
+  k->steps = ct_least(k->t, k->n > 0 && k->n < k->depth ? k->depth / k->n : 1);
   k->reverse = d->u.rnn.reverse;
   k->bias = !d->u.rnn.no_bias;
 }

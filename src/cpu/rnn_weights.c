@@ -246,6 +246,15 @@ static int along_panels(int64_t panels, int64_t groups, int threads)
   return best;
 }
 
+/* Sets the gradients of a batch without samples. */
+static void clear(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2])
+{
+  for (int i = 0; i < 2; i++) {
+    memset(g[i].dw, 0, (size_t)(k->wide * g[i].in) * sizeof(float));
+    if (g[i].db) memset(g[i].db, 0, (size_t)k->wide * sizeof(float));
+  }
+}
+
 void cpu__rnn_weights(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2])
 {
   const ct_dev_t *dev = k->head.dev;
@@ -254,6 +263,10 @@ void cpu__rnn_weights(const cpu__rnn_t *k, const cpu__rnn_grad_t g[2])
   int along = parallel ? along_panels(panels, groups, dev->threads) : 1;
   int across = parallel ? dev->threads / along : 1;
   size_t workspace = cpu__gemm_workspace() / sizeof(float);
+  if (k->n == 0) {
+    clear(k, g);
+    return;
+  }
 
 #pragma omp parallel for if (parallel) schedule(static)
   for (int i = 0; i < along * across; i++) {
