@@ -434,7 +434,7 @@ static int check_second(const ct_weights_file_t *f, const ct_graph_t *g, const c
   if (m->second[p] < 0 || m->from[p] < 0 || m->second[p] == m->from[p]) return CT_OK;
   f->ops->tensor(f->w, m->from[p], &a);
   f->ops->tensor(f->w, m->second[p], &b);
-  int same = a.count == b.count;
+  int same = a.count == b.count && (a.type == CT_ELEM_C64) == (b.type == CT_ELEM_C64);
   for (int i = 0; i < 2 && same; i++) {
     values[i] = ct_mem_alloc(bytes + 1, "tied weights");
     CT_TRY(values[i] ? CT_OK : CT_ERR_NOMEM);
