@@ -5,10 +5,11 @@
  *
  * A row of the unfolded matrix is the window of one output: blocks of 16 input channels, in each
  * the taps (kernel elements), in each its 16 channels.  Weights in CPU__I16O16 are the panels that
- * the GEMM reads, so without groups they need no packing.  Fewer than 16 channels are not padded:
- * their columns are in the order of plain weights, which are packed.  A chunk of rows is processed
- * at a time.  In the layout c16 and in channels last, y and the pixels of a 1x1 convolution are
- * matrices as they lie.  bf16 is converted to float32 copies.
+ * the GEMM reads.  With groups, or fewer than 16 channels, weights are plain and packed.  Up to 4
+ * channels, and up to 15 in a plain x, are not padded to a block: their columns are in the order of
+ * plain weights.  A chunk of rows is processed at a time.  In the layout c16 and in channels last,
+ * y and the pixels of a 1x1 convolution are matrices as they lie.  bf16 is converted to float32
+ * copies.
  *
  * The gradient of the weights is computed by tasks, each for some columns and a part of the batch:
  * what they are does not depend on the number of threads. */
@@ -45,8 +46,8 @@ typedef struct lowered {
   int64_t depth;               /* columns of the unfolded matrix */
   int64_t chunk;               /* rows that are unfolded at a time */
   int64_t ranges, parts;       /* of the gradient: of the blocks, and of the batch */
-  int64_t together;            /* images in a chunk, if all of them is in it */
-  int thin;                    /* 1: a single block, of fewer than 16 channels */
+  int64_t together;            /* images that are unfolded as one chunk */
+  int thin;                    /* 1: a single block, whose channels are not padded */
   int packs;                   /* 1: weights are packed */
   int in_place;                /* 1: 1x1 windows, whose matrix is x */
   /* sizes in floats: */
