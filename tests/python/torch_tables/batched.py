@@ -7,9 +7,7 @@ that dim if PyTorch takes them so, are products of one-hot samples and parameter
 Entries that pass, but whose result for a sample depends on the others, are reported: they must be refused.
 """
 
-import argparse
 import collections
-import os
 import re
 import tempfile
 import warnings
@@ -118,14 +116,7 @@ def main():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("ctrain", type=os.path.abspath)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--part", default="1/1", type=lambda text: tuple(map(int, text.split("/"))))
-    parser.add_argument("--most", default=10, type=int)
-    parser.add_argument("--group", default=40, type=int)
-    imported.OPTIONS = parser.parse_args()
+    imported.OPTIONS = imported.parse_options(__doc__)
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     warnings.simplefilter("ignore")

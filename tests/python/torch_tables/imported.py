@@ -379,15 +379,19 @@ def main():
     return any(of["fail"] + of["refused"] for of in count.values())
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def parse_options(description):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("ctrain", type=os.path.abspath)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default="")
     parser.add_argument("--part", default="1/1", type=lambda text: tuple(map(int, text.split("/"))))
     parser.add_argument("--most", default=10, type=int)
     parser.add_argument("--group", default=40, type=int)
-    OPTIONS = parser.parse_args()
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = parse_options(__doc__)
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     warnings.simplefilter("ignore")
