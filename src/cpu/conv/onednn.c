@@ -51,6 +51,7 @@ static double efficiency(const cpu__job_t *job, const char *name)
   if (strstr(name, "gemm") || job->at.y == CT_PLAIN)
     return ragged * (job->desc->u.conv.groups > 1 ? 0.05 : job->pass == CT_BWD_PARAM ? 0.15 : 0.35);
   if (ragged < 1) return ragged;
+  if (job->desc->x.dtype == CT_BF16 && cpu__dnnl_has_amx()) return strstr(name, "amx") ? 1 : 0.125;
   if (job->at.x == CT_NHWC) return 0.7;
   if (job->at.y == CT_C8 && job->dev->isa == CPU__AVX512) return 0.8;
   return 1;
