@@ -4,6 +4,7 @@
     pip install torch torchvision; bench/compare.py [--case NAME]... [--rounds 5] [--program build/ctrain-hpc]
     bench/compare.py --case all --compile                   # torch.compile too (wants a C++ compiler)
     bench/compare.py --amp bf16                             # both sides in mixed precision
+    bench/compare.py --isa avx2                             # both sides as on a processor without AVX-512
     bench/compare.py --own train.sync_bn=world              # ctrain-hpc with this option against itself without
 
 Each round runs the sides one after the other; the table gives medians over rounds, and of the ratio also its
@@ -30,6 +31,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # glibc keeps freed memory: large tensors need no new pages in each step
 HEAP_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 26)}
+
+
+# What limits oneDNN and, on our side, all kernels; PyTorch's own kernels; and MKL's GEMMs
+ISAS = {name: {"ONEDNN_MAX_CPU_ISA": onednn, "ATEN_CPU_CAPABILITY": aten, "MKL_ENABLE_INSTRUCTIONS": mkl}
+        for name, onednn, aten, mkl in (("avx2", "AVX2", "avx2", "AVX2"), ("avx512", "AVX512_CORE", "avx512", "AVX512"))}
 
 
 def lenet(classes):
@@ -340,7 +346,8 @@ def print_head(sides, a):
     else:
         # not imported: a process that this one starts begins with its peak memory
         peer, memory = f"PyTorch {importlib.metadata.version('torch')}, ", "peak memory of a rank"
-    print(f"{machine()}; {peer}{sides[0].rounds[0]['library']}; amp {a.amp}, medians of {a.rounds} rounds, "
+    isa = f"limited to {a.isa}; " if a.isa else ""
+    print(f"{machine()}; {isa}{peer}{sides[0].rounds[0]['library']}; amp {a.amp}, medians of {a.rounds} rounds, "
           f"{time.strftime('%Y-%m-%d')}\n")
     heads = ["model", "ranks × threads", sides[0].title]
     for other in sides[1:]:
@@ -357,11 +364,15 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_case_option(p)
     p.add_argument("--amp", choices=["off", "bf16"], default="off", help="mixed precision, on all sides")
+    p.add_argument("--isa", choices=list(ISAS), help="limit all sides to this instruction set (x86)")
     p.add_argument("--compile", action="store_true", help="torch.compile as one more side")
     p.add_argument("--own", metavar="KEY=VALUE", help="compare with ctrain-hpc without it, not with PyTorch")
     p.add_argument("--program", default=os.path.join(HERE, "..", "build", "ctrain-hpc"), help="may be several words")
     p.add_argument("--mpiexec", default="mpiexec")
     a = p.parse_args()
+    if a.isa and a.compile:
+        p.error("torch.compile's kernels are of the processor's own instruction set: no --isa with --compile")
+    os.environ.update(ISAS[a.isa] if a.isa else {})
     for i, name in enumerate(chosen(a.case)):
         if CASES[name].module:
             subprocess.run([sys.executable, os.path.abspath(__file__), "--export", name], check=True)
