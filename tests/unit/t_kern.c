@@ -210,6 +210,17 @@ static void all_agree_on_bnorm(void)
   }
 }
 
+/* Innermost channels are cut into blocks, and pixels into strips: several of both. */
+static void all_agree_on_many_innermost_channels(void)
+{
+  ct_op_desc_t nhwc = bnorm(ct_shape(4, INT64_C(3), INT64_C(1101), INT64_C(5), INT64_C(9)), CT_NHWC,
+                            0, 1),
+               vectors = bnorm(ct_shape(2, INT64_C(133), INT64_C(1101)), CT_PLAIN, 0, 0);
+
+  check(&nhwc, 5e-5);
+  check(&vectors, 5e-5);
+}
+
 static void all_agree_on_pooling(void)
 {
   ct_shape_t x = ct_shape(4, INT64_C(5), INT64_C(21), INT64_C(14), INT64_C(16));
@@ -255,13 +266,15 @@ static void all_drop_the_same(void)
 static void large_tensors_come_out_whole(void)
 {
   ct_shape_t x = ct_shape(4, INT64_C(2), INT64_C(30), INT64_C(184), INT64_C(200));
-  ct_op_desc_t d[4] = {bnorm(x, CT_C16, 0, 1), pool(x, CT_C16, 2, 2, 0), pool(x, CT_C8, 3, 1, 0)};
+  ct_shape_t many = ct_shape(4, INT64_C(2), INT64_C(32), INT64_C(184), INT64_C(200));
+  ct_op_desc_t d[5] = {bnorm(x, CT_C16, 0, 1), pool(x, CT_C16, 2, 2, 0), pool(x, CT_C8, 3, 1, 0),
+                       bnorm(many, CT_NHWC, 0, 1)};
 
   x.layout = CT_C16;
   CU_ASSERT(ct_shape_bytes(&x) > CPU__STREAM_MIN);
-  ct_op_desc_init(&d[3], CT_OP_RELU, &x, &x);
-  d[3].passes = CT_FWD | CT_BWD_DATA;
-  for (int i = 0; i < 4; i++) {
+  ct_op_desc_init(&d[4], CT_OP_RELU, &x, &x);
+  d[4].passes = CT_FWD | CT_BWD_DATA;
+  for (int i = 0; i < 5; i++) {
     memory_t any, own;
     open_memory(&any, &d[i], 0);
     open_memory(&own, &d[i], 0);
@@ -442,6 +455,7 @@ static void relu_keeps_nan(void)
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(all_agree_on_bnorm),
+                                    CT_TEST(all_agree_on_many_innermost_channels),
                                     CT_TEST(all_agree_on_pooling),
                                     CT_TEST(all_agree_on_the_loss),
                                     CT_TEST(all_drop_the_same),

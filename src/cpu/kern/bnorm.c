@@ -1,67 +1,54 @@
 /* Batch normalisation, with the semantics of torch.nn.BatchNorm2d, then + x2, then ReLU.
  *
- * A tensor is cut into tiles: one image of one block of channels.  The forward pass computes the
- * sums of each tile, then the statistics of each block from the sums of its tiles, in double and in
- * fixed order, and then y.  The backward pass computes in the same way the sums of the gradient of
- * each tile, the parameter gradients and dx.  So the results do not depend on the number of
- * threads.  If there are enough blocks, each thread processes whole blocks: then threads do not
- * wait for each other, and the second reading of a tile hits the cache. */
+ * A tensor is cut into tiles: one image of one block of channels, or with innermost channels a
+ * strip of pixels of many channels.  The forward pass computes the sums of each tile, then the
+ * statistics of each channel from the sums of its tiles, in double and in fixed order, and then y.
+ * The backward pass computes in the same way the sums of the gradient of each tile, the parameter
+ * gradients and dx.  So the results do not depend on the number of threads.  If there are enough
+ * blocks, each thread processes whole blocks: then threads do not wait for each other.  A thread
+ * reads its tiles the second time in reverse order: the last ones are still in its cache. */
+#include <omp.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/bnorm_stats.h"
 
-/* With innermost channels an "image" of the tiling is a strip of pixels: the maximum number of
- * strips, and their minimum length in pixels. */
-#define STRIPS_MAX 256
-#define STRIP_MIN  64
+/* With innermost channels: the maximum number of strips, their minimum length in pixels, and the
+ * maximum channels of a tile, whose coefficients and sums fit the L1 cache. */
+#define STRIPS_MAX   256
+#define STRIP_MIN    64
+#define CHANNELS_MAX 512
 
 /* ---- tiles ---- */
-
-static int64_t tile_at(const cpu__bnorm_t *k, int64_t block, int64_t image)
-{
-  return image * k->image_step + block / k->group_blocks * k->group_step +
-         block % k->group_blocks * k->channels;
-}
 
 /* Returns the address of a tile of an activation; NULL if tensor is NULL. */
 static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
 {
-  return cpu__at(tensor, tile_at(k, block, image), k->op.desc.x.dtype);
+  return cpu__at(tensor, image * k->image_step + block * k->block_step, k->op.desc.x.dtype);
 }
 
 /* Tiles a plain tensor: one channel at a time, with vectors along its pixels. */
 static void tile_plain(cpu__bnorm_t *k, const cpu__view_t *v)
 {
   k->loops = cpu__loops(k->op.dev, k->op.desc.x.dtype);
-  k->channels = k->group_blocks = 1;
+  const int64_t width = k->loops->width;
+  k->channels = 1;
   k->blocks = v->groups;
   k->images = v->n;
-  k->rows = (cpu__rows_t){1, v->inner, 0};
-  k->all_rows = v->n;
-  k->all_channels = v->c;
-  k->group_step = v->inner;
+  k->rows = (cpu__rows_t){v->inner / width, width, width, v->inner % width, width};
+  k->block_step = v->inner;
   k->image_step = v->groups * v->inner;
 }
 
-/* Tiles a blocked tensor: as many channels at a time as a vector has lanes (elements). */
+/* Tiles a blocked tensor. */
 static void tile_blocked(cpu__bnorm_t *k, const cpu__view_t *v)
 {
-  int64_t width;
-
   k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->lanes);
-  k->channels = width = k->loops->width;
-  k->group_blocks = v->lanes / width;
-  k->blocks = v->groups * k->group_blocks;
+  k->channels = k->loops->width;
+  k->blocks = v->groups;
   k->images = v->n;
-  if (width == v->lanes) {
-    k->rows = (cpu__rows_t){1, v->inner * width, 0};
-  } else {
-    k->rows = (cpu__rows_t){v->inner, width, v->lanes};
-  }
-  k->all_rows = v->n * k->rows.rows;
-  k->all_channels = v->groups * v->lanes;
-  k->group_step = v->inner * v->lanes;
-  k->image_step = v->groups * k->group_step;
+  k->rows = (cpu__rows_t){v->inner, v->lanes, v->lanes, 0, v->lanes};
+  k->block_step = v->inner * v->lanes;
+  k->image_step = v->groups * k->block_step;
 }
 
 /* Tiles a tensor in NHWC or without spatial dims: each pixel of each image is a row of C
@@ -73,64 +60,89 @@ static void tile_innermost(cpu__bnorm_t *k, const cpu__view_t *v)
   if (strip < STRIP_MIN) strip = STRIP_MIN;
   k->loops = cpu__loops_for(k->op.dev, k->op.desc.x.dtype, v->c);
   k->channels = k->loops->width;
-  k->blocks = k->group_blocks = (v->c + k->channels - 1) / k->channels;
+  int64_t channels = (v->c + k->channels - 1) / k->channels * k->channels;
+  if (channels > CHANNELS_MAX) channels = CHANNELS_MAX;
+  k->blocks = (v->c + channels - 1) / channels;
   k->images = (rows + strip - 1) / strip;
-  k->rows = (cpu__rows_t){strip, k->channels, v->c};
-  k->all_rows = rows;
-  k->all_channels = v->c;
-  k->group_step = 0;
+  k->rows = (cpu__rows_t){strip, channels, v->c, 0, channels};
+  k->block_step = channels;
   k->image_step = strip * v->c;
 }
 
-/* Returns 1 if an output can use non-temporal stores: each tile is contiguous and aligned to
- * vectors. */
+static void tile(cpu__bnorm_t *k)
+{
+  const ct_shape_t *x = &k->op.desc.x;
+  const cpu__view_t v = cpu__view(x);
+
+  if (x->layout == CT_NHWC || (x->layout == CT_PLAIN && v.inner == 1)) {
+    tile_innermost(k, &v);
+    k->all_rows = v.n * v.inner;
+    k->all_channels = v.c;
+  } else {
+    if (x->layout == CT_PLAIN) {
+      tile_plain(k, &v);
+    } else {
+      tile_blocked(k, &v);
+    }
+    k->all_rows = k->images * k->rows.rows;
+    k->all_channels = k->blocks * k->rows.channels;
+  }
+  k->block_units = k->rows.channels / k->loops->width;
+  k->units = (k->all_channels + k->loops->width - 1) / k->loops->width;
+}
+
+/* Returns 1 if an output can use non-temporal stores: each row is made of vectors and aligned to
+ * them. */
 static int streams(const cpu__bnorm_t *k, const void *out)
 {
   int width = k->loops->width;
 
-  return k->rows.stride == 0 && k->group_step % width == 0 &&
+  return k->rows.rest == 0 && k->rows.stride % width == 0 && k->block_step % width == 0 &&
          cpu__streams(out, ct_shape_bytes(&k->op.desc.x));
 }
 
 /* ---- passes ---- */
 
-/* The steps of a pass, forward or backward; NULL: the pass skips the step. */
+/* The steps of a pass, forward or backward, on units and tiles; NULL: the pass skips the step. */
 typedef struct pass {
-  void (*begin)(const cpu__bn_run_t *r, int64_t block);
+  void (*begin)(const cpu__bn_run_t *r, int64_t unit);
   void (*reads)(const cpu__bn_run_t *r, int64_t block, int64_t image);
-  void (*between)(const cpu__bn_run_t *r, int64_t block);
+  void (*between)(const cpu__bn_run_t *r, int64_t unit);
   void (*writes)(const cpu__bn_run_t *r, int64_t block, int64_t image);
 } pass_t;
 
 static void go_by_block(const cpu__bn_run_t *r, const pass_t *p, int64_t block)
 {
-  if (p->begin) p->begin(r, block);
+  int64_t first = block * r->k->block_units, end = ct_least(r->k->units, first + r->k->block_units);
+
+  for (int64_t unit = first; p->begin && unit < end; unit++)
+    p->begin(r, unit);
   for (int64_t image = 0; p->reads && image < r->k->images; image++)
     p->reads(r, block, image);
-  if (p->between) p->between(r, block);
-  for (int64_t image = 0; p->writes && image < r->k->images; image++)
+  for (int64_t unit = first; p->between && unit < end; unit++)
+    p->between(r, unit);
+  for (int64_t image = r->k->images - 1; p->writes && image >= 0; image--)
     p->writes(r, block, image);
 }
 
-/* Runs a pass in which all threads share the tiles. */
+/* Runs a pass in which all threads share the tiles; those of a thread are adjacent. */
 static void go_by_tile(const cpu__bn_run_t *r, const pass_t *p)
 {
-  int64_t blocks = r->k->blocks, images = r->k->images, tiles = blocks * images;
+  int64_t blocks = r->k->blocks, tiles = blocks * r->k->images;
+  int64_t me = omp_get_thread_num(), threads = omp_get_num_threads();
+  int64_t first = tiles * me / threads, end = tiles * (me + 1) / threads;
 
 #pragma omp for schedule(static)
-  for (int64_t block = 0; block < blocks; block++) {
-    if (p->begin) p->begin(r, block);
-  }
+  for (int64_t unit = 0; unit < r->k->units; unit++)
+    if (p->begin) p->begin(r, unit);
+  for (int64_t i = first; p->reads && i < end; i++)
+    p->reads(r, i % blocks, i / blocks);
+#pragma omp barrier
 #pragma omp for schedule(static)
-  for (int64_t i = 0; i < (p->reads ? tiles : 0); i++)
-    p->reads(r, i / images, i % images);
-#pragma omp for schedule(static)
-  for (int64_t block = 0; block < blocks; block++) {
-    if (p->between) p->between(r, block);
-  }
-#pragma omp for schedule(static)
-  for (int64_t i = 0; i < (p->writes ? tiles : 0); i++)
-    p->writes(r, i / images, i % images);
+  for (int64_t unit = 0; unit < r->k->units; unit++)
+    if (p->between) p->between(r, unit);
+  for (int64_t i = end - 1; p->writes && i >= first; i--)
+    p->writes(r, i % blocks, i / blocks);
 }
 
 static void go(const cpu__bn_run_t *r, const pass_t *p)
@@ -282,17 +294,10 @@ static int bnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
 {
   cpu__bnorm_t *k = (cpu__bnorm_t *)op;
   const ct_op_desc_t *d = &op->desc;
-  cpu__view_t v = cpu__view(&d->x);
   int back = ct_op_goes_back(d);
 
   (void)like;
-  if (d->x.layout == CT_NHWC || (d->x.layout == CT_PLAIN && v.inner == 1)) {
-    tile_innermost(k, &v);
-  } else if (d->x.layout == CT_PLAIN) {
-    tile_plain(k, &v);
-  } else {
-    tile_blocked(k, &v);
-  }
+  tile(k);
   info->scratch = (size_t)(k->blocks * (cpu__bn_coefs_size(k) + k->images * cpu__bn_sums_size(k))) *
                   sizeof(float);
   info->saved = cpu__bn_saved_bytes(d);

@@ -1,20 +1,51 @@
-/** \file kern/body_bnorm.h  Inner loops of batch normalisation.  Module-internal. */
+/** \file kern/body_bnorm.h  Inner loops of batch normalisation.  Module-internal.
+ *
+ * A part is read by columns of vectors, a few rows high, from left to right: so the memory of each
+ * row is read in order, and the coefficients and sums, which stay in the L1 cache, are loaded once
+ * for several rows. */
 #include "cpu/kern/vec.h"
 
-INLINE vec_t coef(const float *coefs, int which)
+/* The maximum height of a column, for narrow parts (a pixel of a blocked layout) and for wider ones.
+ * The sums of a column are added up before they are added to those of the part: long chains of
+ * additions would lose digits. */
+#define NARROW 16
+#define TALL   256
+#define LOW    4
+
+/* Rows of one vector each: n valid lanes; the first element of the first row is `at`, which belongs
+ * to channel j of the part. */
+typedef struct column {
+  int64_t rows, stride, at, j;
+  int n;
+} column_t;
+
+/* Calls `step` for each column of a part.  The compiler makes a separate loop for whole vectors. */
+INLINE void each_column(cpu__rows_t r, void (*step)(const void *args, column_t c), const void *args)
 {
-  return load(coefs + which * CPU__VW, CPU__VW);
+  int64_t high = r.width <= NARROW ? TALL : LOW;
+
+  for (int64_t row = 0; row < r.rows; row += high) {
+    int64_t left = r.rows - row, rows = left < high ? left : high, at = row * r.stride, j = 0;
+    for (; j + CPU__VW <= r.width; j += CPU__VW)
+      step(args, (column_t){rows, r.stride, at + j, j, CPU__VW});
+    if (j < r.width) step(args, (column_t){rows, r.stride, at + j, j, (int)(r.width - j)});
+  }
+  if (r.rest) step(args, (column_t){1, 0, r.rows * r.stride, 0, (int)r.rest});
 }
 
-/* Two accumulators each, to hide the latency of additions. */
+/* ---- sums ---- */
+
+/* The sums of a column; two of each, to hide the latency of additions. */
 typedef struct sums {
   vec_t sum[2], dot[2];
 } sums_t;
 
-INLINE void sums_store(const sums_t *s, float *out)
+/* Adds sums to those of a part. */
+INLINE void sums_add(const sums_t *s, float *out, int64_t channels, int64_t j)
 {
-  store(out + CPU__BN_SUM * CPU__VW, s->sum[0] + s->sum[1], CPU__VW);
-  store(out + CPU__BN_DOT * CPU__VW, s->dot[0] + s->dot[1], CPU__VW);
+  float *sum = out + CPU__BN_SUM * channels + j, *dot = out + CPU__BN_DOT * channels + j;
+  store(sum, load(sum, CPU__VW) + (s->sum[0] + s->sum[1]), CPU__VW);
+  store(dot, load(dot, CPU__VW) + (s->dot[0] + s->dot[1]), CPU__VW);
 }
 
 INLINE void moment_step(sums_t *s, int k, const void *x, int64_t i, vec_t shift, int n)
@@ -24,34 +55,57 @@ INLINE void moment_step(sums_t *s, int k, const void *x, int64_t i, vec_t shift,
   s->dot[k] += v * v;
 }
 
+typedef struct moments {
+  const void *x;
+  float *out;
+  int64_t channels;
+} moments_t;
+
+INLINE void moments_column(const void *args, column_t c)
+{
+  const moments_t *m = args;
+  vec_t shift = load(m->out + CPU__BN_SHIFT * m->channels + c.j, CPU__VW);
+  sums_t s = {0};
+  int64_t row = 0;
+
+  for (; row + 2 <= c.rows; row += 2) {
+    moment_step(&s, 0, m->x, c.at + row * c.stride, shift, c.n);
+    moment_step(&s, 1, m->x, c.at + (row + 1) * c.stride, shift, c.n);
+  }
+  if (row < c.rows) moment_step(&s, 0, m->x, c.at + row * c.stride, shift, c.n);
+  sums_add(&s, m->out, m->channels, c.j);
+}
+
 /* Computes shifted sums (Chan, Golub, LeVeque, "Algorithms for computing the sample variance",
  * 1983): the variance stays accurate even if it is tiny compared with the mean. */
 static void bn_sums(cpu__rows_t r, const void *x, float *out)
 {
-  vec_t shift = get(x, 0, r.width < CPU__VW ? (int)r.width : CPU__VW);
-  sums_t s = {0};
+  const moments_t m = {x, out, r.channels};
+  int64_t first = r.rows > 0 ? r.width : r.rest;
 
-  for (int64_t row = 0; row < r.rows; row++) {
-    int64_t i = row * r.stride, end = i + r.width;
-    for (; i + 2 * CPU__VW <= end; i += 2 * CPU__VW) {
-      moment_step(&s, 0, x, i, shift, CPU__VW);
-      moment_step(&s, 1, x, i + CPU__VW, shift, CPU__VW);
-    }
-    for (; i + CPU__VW <= end; i += CPU__VW)
-      moment_step(&s, row & 1, x, i, shift, CPU__VW);
-    if (i < end) moment_step(&s, 0, x, i, shift, (int)(end - i));
+  memset(out, 0, (size_t)(CPU__BN_SUMS * r.channels) * sizeof *out);
+  for (int64_t j = 0; j < first; j += CPU__VW) {
+    int n = first - j < CPU__VW ? (int)(first - j) : CPU__VW;
+    store(out + CPU__BN_SHIFT * r.channels + j, get(x, j, n), CPU__VW);
   }
-  sums_store(&s, out);
-  store(out + CPU__BN_SHIFT * CPU__VW, shift, CPU__VW);
+  each_column(r, moments_column, &m);
+}
+
+/* ---- forward ---- */
+
+INLINE vec_t coef(const float *coefs, int64_t channels, int which, int64_t j)
+{
+  return load(coefs + which * channels + j, CPU__VW);
 }
 
 typedef struct norm {
   vec_t mean, scale, bias;
 } norm_t;
 
-INLINE norm_t norm_of(const float *coefs)
+INLINE norm_t norm_of(const float *coefs, int64_t channels, int64_t j)
 {
-  return (norm_t){coef(coefs, CPU__BN_MEAN), coef(coefs, CPU__BN_SCALE), coef(coefs, CPU__BN_BIAS)};
+  return (norm_t){coef(coefs, channels, CPU__BN_MEAN, j), coef(coefs, channels, CPU__BN_SCALE, j),
+                  coef(coefs, channels, CPU__BN_BIAS, j)};
 }
 
 INLINE void apply_step(const cpu__bn_fwd_t *a, norm_t k, int64_t i, int n)
@@ -63,19 +117,30 @@ INLINE void apply_step(const cpu__bn_fwd_t *a, norm_t k, int64_t i, int n)
   put(a->y, i, v, n, a->stream);
 }
 
-static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *args, const float *coefs)
-{
-  const cpu__bn_fwd_t a = *args;
-  norm_t k = norm_of(coefs);
+typedef struct applied {
+  cpu__bn_fwd_t a;
+  const float *coefs;
+  int64_t channels;
+} applied_t;
 
-  for (int64_t row = 0; row < r.rows; row++) {
-    int64_t i = row * r.stride, end = i + r.width, last = i + whole(r.width);
-    for (; i < last; i += CPU__VW)
-      apply_step(&a, k, i, CPU__VW);
-    if (i < end) apply_step(&a, k, i, (int)(end - i));
-  }
-  put_end(a.stream);
+INLINE void apply_column(const void *args, column_t c)
+{
+  const applied_t *p = args;
+  norm_t k = norm_of(p->coefs, p->channels, c.j);
+
+  for (int64_t row = 0; row < c.rows; row++)
+    apply_step(&p->a, k, c.at + row * c.stride, c.n);
 }
+
+static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs)
+{
+  const applied_t p = {*a, coefs, r.channels};
+
+  each_column(r, apply_column, &p);
+  put_end(a->stream);
+}
+
+/* ---- backward ---- */
 
 /* The smallest float32 value that is stored as 6; ties round to the even 6. */
 #ifdef CPU__BF16
@@ -95,26 +160,41 @@ INLINE vec_t masked(const cpu__bn_bwd_t *a, norm_t k, vec_t centred, int64_t i, 
   return a->relu6 ? keep(~(v >= SIX), g) : g;
 }
 
-INLINE void bwd_sums_step(sums_t *s, const cpu__bn_bwd_t *a, norm_t k, int64_t i, int n)
+typedef struct back {
+  cpu__bn_bwd_t a;
+  const float *coefs;
+  float *sums;
+  int64_t channels;
+} back_t;
+
+INLINE void bwd_sums_step(sums_t *s, int half, const cpu__bn_bwd_t *a, norm_t k, int64_t i, int n)
 {
   vec_t centred = get(a->x, i, n) - k.mean, g = masked(a, k, centred, i, n);
-  s->sum[0] += g;
-  s->dot[0] += g * centred;
+  s->sum[half] += g;
+  s->dot[half] += g * centred;
 }
 
-static void bn_bwd_sums(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *coefs, float *out)
+INLINE void bwd_sums_column(const void *args, column_t c)
 {
-  const cpu__bn_bwd_t a = *args;
-  norm_t k = norm_of(coefs);
+  const back_t *b = args;
+  norm_t k = norm_of(b->coefs, b->channels, c.j);
   sums_t s = {0};
+  int64_t row = 0;
 
-  for (int64_t row = 0; row < r.rows; row++) {
-    int64_t i = row * r.stride, end = i + r.width, last = i + whole(r.width);
-    for (; i < last; i += CPU__VW)
-      bwd_sums_step(&s, &a, k, i, CPU__VW);
-    if (i < end) bwd_sums_step(&s, &a, k, i, (int)(end - i));
+  for (; row + 2 <= c.rows; row += 2) {
+    bwd_sums_step(&s, 0, &b->a, k, c.at + row * c.stride, c.n);
+    bwd_sums_step(&s, 1, &b->a, k, c.at + (row + 1) * c.stride, c.n);
   }
-  sums_store(&s, out);
+  if (row < c.rows) bwd_sums_step(&s, 0, &b->a, k, c.at + row * c.stride, c.n);
+  sums_add(&s, b->sums, b->channels, c.j);
+}
+
+static void bn_bwd_sums(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs, float *sums)
+{
+  const back_t b = {*a, coefs, sums, r.channels};
+
+  memset(sums, 0, (size_t)(CPU__BN_SUMS * r.channels) * sizeof *sums);
+  each_column(r, bwd_sums_column, &b);
 }
 
 INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_t dy_slope,
@@ -125,18 +205,25 @@ INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_
   if (a->dx) put(a->dx, i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
 }
 
-static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *args, const float *coefs)
+INLINE void bwd_apply_column(const void *args, column_t c)
 {
-  const cpu__bn_bwd_t a = *args;
-  norm_t k = norm_of(coefs);
-  vec_t dy_mean = coef(coefs, CPU__BN_DY_MEAN), dy_slope = coef(coefs, CPU__BN_DY_SLOPE);
+  const back_t *b = args;
+  norm_t k = norm_of(b->coefs, b->channels, c.j);
+  vec_t dy_mean = coef(b->coefs, b->channels, CPU__BN_DY_MEAN, c.j);
+  vec_t dy_slope = coef(b->coefs, b->channels, CPU__BN_DY_SLOPE, c.j);
 
-  for (int64_t row = 0; row < r.rows; row++) {
-    int64_t i = row * r.stride, end = i + r.width, last = i + whole(r.width);
-    for (; i < last; i += CPU__VW)
-      bwd_apply_step(&a, k, dy_mean, dy_slope, i, CPU__VW);
-    if (i < end) bwd_apply_step(&a, k, dy_mean, dy_slope, i, (int)(end - i));
-  }
-  put_end(a.stream);
+  for (int64_t row = 0; row < c.rows; row++)
+    bwd_apply_step(&b->a, k, dy_mean, dy_slope, c.at + row * c.stride, c.n);
+}
+
+static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coefs)
+{
+  const back_t b = {*a, coefs, NULL, r.channels};
+
+  each_column(r, bwd_apply_column, &b);
+  put_end(a->stream | a->stream2);
 }
 #undef SIX
+#undef NARROW
+#undef TALL
+#undef LOW

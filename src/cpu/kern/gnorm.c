@@ -55,8 +55,11 @@ static int64_t lanes_of(const gnorm_op_t *k, int64_t piece)
 
 static cpu__rows_t rows_of(const gnorm_op_t *k, int64_t piece)
 {
-  if (k->lanes == k->width) return (cpu__rows_t){1, k->space * k->width, 0};
-  return (cpu__rows_t){k->space, lanes_of(k, piece), k->lanes};
+  int64_t vector = k->loops->width;
+
+  if (k->lanes == 1 && k->width == 1)
+    return (cpu__rows_t){k->space / vector, vector, vector, k->space % vector, vector};
+  return (cpu__rows_t){k->space, lanes_of(k, piece), k->lanes, 0, vector};
 }
 
 static void *gnorm_at(const gnorm_op_t *k, const void *tensor, int64_t n, int64_t piece)

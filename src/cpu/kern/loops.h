@@ -16,13 +16,15 @@
 #define CPU__LANES_MAX 16
 
 /** Part of an activation: rows x width elements, rows `stride` elements apart.  A lane is an
- * element of a vector.  Lane j of each vector of a row belongs to channel j of the part; or the
- * part has only one channel, to which all lanes belong. */
+ * element of a vector.  Element j of each row belongs to channel j of the part.  Or the part has
+ * only one channel, to which all elements belong: then a row is one vector. */
 typedef struct cpu__rows {
   int64_t rows, width, stride;
+  int64_t rest;     /**< elements after the last row; only with one channel, else 0 */
+  int64_t channels; /**< coefficients and sums of each kind: whole vectors, at least `width` */
 } cpu__rows_t;
 
-/** Batch normalisation: coefficients of the channels of a part, as consecutive vectors. */
+/** Batch normalisation: coefficients of a part, [CPU__BN_COEFS][channels]. */
 enum {
   CPU__BN_MEAN,
   CPU__BN_SCALE, /**< weight / std */
@@ -32,7 +34,7 @@ enum {
   CPU__BN_COEFS
 };
 
-/** Batch normalisation: sums over a part, as consecutive vectors. */
+/** Batch normalisation: sums over a part, [CPU__BN_SUMS][channels]. */
 enum {
   CPU__BN_SUM,   /**< forward: sum of x - shift; backward: sum of dy */
   CPU__BN_DOT,   /**< forward: sum of (x - shift)^2; backward: sum of dy * (x - mean) */

@@ -235,19 +235,36 @@ typedef uint16_t elems_t __attribute__((vector_size(CPU__VW * 2)));
 typedef elems_t elems_mem_t __attribute__((aligned(2), may_alias));
 typedef uint16_t elem_t;
 
+/* floats_of() converts from bf16.  elems_of() converts to bf16: rounds to nearest, ties to even; NaN
+ * stays NaN.  The processor's own instruction would flush denormals to 0. */
+#  if CPU__VW == 16 && defined(__SSE2__)
+/* Compilers would use several times as many instructions. */
+INLINE vec_t floats_of(elems_t e)
+{
+  return (vec_t)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)e), 16);
+}
+
+INLINE elems_t elems_of(vec_t v)
+{
+  __m512i b = (__m512i)v, odd = _mm512_and_epi32(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
+  __m512i sum = _mm512_add_epi32(_mm512_add_epi32(b, _mm512_set1_epi32(0x7fff)), odd);
+  __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+  sum = _mm512_mask_or_epi32(sum, nan, b, _mm512_set1_epi32(0x400000));
+  return (elems_t)_mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16));
+}
+#  else
 INLINE vec_t floats_of(elems_t e)
 {
   return (vec_t)(__builtin_convertvector(e, bits_t) << 16);
 }
 
-/* Converts to bf16: rounds to nearest, ties to even; NaN stays NaN.  The processor's own
- * instruction would flush denormals to 0. */
 INLINE elems_t elems_of(vec_t v)
 {
   bits_t b = (bits_t)v, upper = b >> 16, nan = (bits_t)(v != v);
   bits_t rounded = (b + 0x7fff + (upper & 1)) >> 16;
   return __builtin_convertvector((nan & (upper | 0x40)) | (~nan & rounded), elems_t);
 }
+#  endif
 
 INLINE float get_one(const void *p, int64_t i)
 {
@@ -259,6 +276,19 @@ INLINE void put_one(void *p, int64_t i, float v)
   ((elem_t *)p)[i] = ct_bf16_of(v);
 }
 
+#  if CPU__VW == 16 && defined(__SSE2__)
+INLINE vec_t get_some(const elem_t *p, int n, vec_t rest)
+{
+  __mmask16 first = (__mmask16)((1u << n) - 1);
+  vec_t v = floats_of((elems_t)_mm256_maskz_loadu_epi16(first, p));
+  return (vec_t)_mm512_mask_mov_ps((__m512)rest, first, (__m512)v);
+}
+
+INLINE void put_some(elem_t *p, elems_t e, int n)
+{
+  _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)e);
+}
+#  else
 INLINE vec_t get_some(const elem_t *p, int n, vec_t rest)
 {
   for (int j = 0; j < n; j++)
@@ -271,6 +301,7 @@ INLINE void put_some(elem_t *p, elems_t e, int n)
   for (int j = 0; j < n; j++)
     p[j] = e[j];
 }
+#  endif
 #else
 #  define ELEMS_BYTES (CPU__VW * 4)
 typedef vec_t elems_t;
