@@ -37,7 +37,8 @@ endif
 libctrain_a_SOURCES += \
   %D%/tile/tile.h %D%/tile/tile.c %D%/tile/tile_body.h %D%/tile/pack_body.h %D%/tile/gemm_tiled.h %D%/tile/gemm_tiled.c \
   %D%/tile/tile_portable.c %D%/tile/tile_avx2.c %D%/tile/tile_avx512.c \
-  %D%/tile/bf16_dot.h %D%/tile/bf16_dot.c %D%/tile/tile_bf16_dot.c
+  %D%/tile/bf16_dot.h %D%/tile/bf16_dot.c %D%/tile/tile_bf16_dot.c \
+  %D%/tile/amx.h %D%/tile/tile_amx.c
 # GEMM, and the algorithms of convolution and linear …
 libctrain_a_SOURCES += \
   %D%/gemm/algorithm.h %D%/gemm/choose.h %D%/gemm/choose.c %D%/gemm/passes.h %D%/gemm/passes.c \
