@@ -4,7 +4,7 @@
 #include "cpu/gemm/choose.h"
 
 extern const cpu__algos_t cpu__linear_algos;
-extern const cpu__algo_t cpu__linear_bf16;
+extern const cpu__algo_t cpu__linear_bf16, cpu__linear_amx;
 extern const cpu__op_kind_t cpu__linear, cpu__lstm, cpu__attention;
 extern const cpu__op_kind_t cpu__in_floats; /* wraps an op of another kind, float32 inside */
 extern const cpu__op_kind_t cpu__storage;   /* wraps a convolution or linear op */

@@ -173,8 +173,9 @@ static const cpu__algo_t bf16 = {.name = "bf16",
                                  .run = cpu__primitive_run,
                                  .clear = cpu__primitive_clear};
 
-const cpu__algos_t cpu__linear_algos = {
-    .algo = {&gemm, &cpu__linear_bf16, &bf16}, .layouts = {{CT_PLAIN, CT_PLAIN}}, .nlayouts = 1};
+const cpu__algos_t cpu__linear_algos = {.algo = {&gemm, &cpu__linear_amx, &cpu__linear_bf16, &bf16},
+                                        .layouts = {{CT_PLAIN, CT_PLAIN}},
+                                        .nlayouts = 1};
 
 static int linear_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {

@@ -15,7 +15,7 @@ libctrain_a_SOURCES += \
   %D%/head_pixels.c \
   %D%/head_pixels.h \
   %D%/linear.c \
-  %D%/linear_bf16.c \
+  %D%/linear_bf16.c %D%/linear_amx.c \
   %D%/lstm.c \
   %D%/rnn.h \
   %D%/rnn.c \
@@ -43,7 +43,7 @@ libctrain_a_SOURCES += \
 libctrain_a_SOURCES += \
   %D%/gemm/algorithm.h %D%/gemm/choose.h %D%/gemm/choose.c %D%/gemm/passes.h %D%/gemm/passes.c \
   %D%/gemm/primitive.h %D%/gemm/primitive.c %D%/gemm/dense.h %D%/gemm/dense.c \
-  %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
+  %D%/gemm/gemm_amx.h %D%/gemm/gemm_amx.c %D%/gemm/gemm_blocked.h %D%/gemm/gemm_blocked.c %D%/gemm/gemm_skinny.c
 # … and those of convolution alone
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c \

@@ -1,0 +1,41 @@
+/** \file gemm/gemm_amx.h  GEMM of bf16 with float32 accumulation on AMX.  Module-internal.
+ *
+ * Operands that tile/amx.h cannot read directly are packed into a workspace, and float32 operands
+ * are rounded to bf16 there.  Each element is summed in the order of k, so the result does not
+ * depend on the blocks or the number of threads. */
+#ifndef CT_CPU_GEMM_AMX_H
+#define CT_CPU_GEMM_AMX_H
+#include "cpu/kern/op.h"
+
+/** An operand.  Its rows in memory are `ld` elements apart. */
+typedef struct cpu__amx_side {
+  const void *at;
+  int64_t ld;
+  int floats; /**< 1: float32, only for b; else bf16 */
+  int turned; /**< 1: the rows in memory are the columns of the matrix */
+} cpu__amx_side_t;
+
+/** The GEMM c = a * b; a is m x k, b is k x n. */
+typedef struct cpu__amx_gemm {
+  int64_t m, n, k;
+  cpu__amx_side_t a, b;
+  void *c; /**< m x n, rows `c_row` elements apart */
+  int64_t c_row;
+  int c_floats;      /**< 1: float32, else bf16 */
+  int add;           /**< 1: accumulates into c, which is float32 */
+  const float *bias; /**< NULL, or n values that are added to each row */
+  int relu;          /**< 1: ReLU of the result; keeps NaN */
+} cpu__amx_gemm_t;
+
+/** Returns the size in bytes of the workspace: m, n and k, and which operands are turned or
+ * float32, matter.  \a threads: those that compute the GEMM. */
+size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads);
+/** Hot.  Computes the GEMM: inside a parallel region on the calling thread, else on all threads of
+ * the device.  \a scratch is aligned to 64 bytes. */
+void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch);
+
+/** Hot.  Computes the column sums of x [rows, columns], in bf16, in double and in the order of the
+ * rows; add: adds them to \a sums. */
+void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *sums, int add);
+
+#endif
