@@ -344,6 +344,7 @@ unit_tests = \
   %D%/unit/t_pack_input \
   %D%/unit/t_network \
   %D%/unit/t_newer \
+  %D%/unit/t_numa \
   %D%/unit/t_pack_labels \
   %D%/unit/t_pack_resize \
   %D%/unit/t_pack_tar \

@@ -10,6 +10,7 @@
 #include "backend/ct_backend.h"
 #include "base/ct_err.h"
 #include "host/ct_machine.h"
+#include "host/ct_numa.h"
 #include "base/ct_text.h"
 #include "comm/ct_topo.h"
 #include "doctor/ct_survey.h"
@@ -45,6 +46,7 @@ typedef struct ct_rank_facts {
   int threads_from; /**< ct_threads_from_t */
   /** The cores to which OpenMP binds the compute threads; empty: it does not bind them. */
   unsigned char bound[CT_MASK_BYTES];
+  ct_numa_t memory;    /**< where new pages of the rank are; only if there are several NUMA nodes */
   double clock_s;      /**< seconds since 1970, read at the same moment on all ranks */
   uint64_t mpi;        /**< hash of the MPI library's name */
   int on_gpu;          /**< 1: the rank computes on a GPU */

@@ -42,6 +42,7 @@ void ct__doctor_add(ct_findings_t *out, int level, const char *key, const ct__do
                     const char *cure, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 void ct__doctor_cores(const ct__doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_memory(const ct__doctor_node_t *node, ct_findings_t *out);
+void ct__doctor_numa(const ct__doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_gpus(const ct__doctor_node_t *node, ct_findings_t *out);
 void ct__doctor_launch(const ct_rank_facts_t *f, const ct_job_facts_t *job, ct_findings_t *out);
 void ct__doctor_files(const ct_job_facts_t *job, ct_findings_t *out);
@@ -50,6 +51,8 @@ void ct__doctor_survey(const ct_job_facts_t *job, ct_findings_t *out);
 /** Writes the launcher's options that give each rank \a cores cores of its own: "srun
  * --cpus-per-task=8 --cpu-bind=cores". */
 void ct__doctor_bind(const ct_job_facts_t *job, int cores, char *buf, size_t cap);
+/** Writes the launcher's options for \a ranks ranks per node with \a cores cores each. */
+void ct__doctor_layout(const ct_job_facts_t *job, int ranks, int cores, char *buf, size_t cap);
 /** Writes the launcher's options for at most \a ranks ranks per node: "srun --ntasks-per-node=4".
  */
 void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t cap);

@@ -73,6 +73,7 @@ static void facts_fill(const ct_doctor_env_t *env, int thorough, ct_rank_facts_t
   if (!env->dev) return;
   f->on_gpu = !env->be->host_memory;
   if (!f->on_gpu) ct_cores_bound(f->threads, f->bound);
+  if (!f->on_gpu && f->machine.numa_nodes > 1) ct_numa_probe(f->threads, &f->memory);
   if (f->on_gpu) f->gpus = env->be->probe(reason);
   if (f->on_gpu) env->be->identify(env->dev, &f->gpu);
 }

@@ -11,7 +11,7 @@ static void add_fine(ct_findings_t *out, int before, const char *key, const char
 static void judge_nodes(const ct__doctor_node_t *nodes, const ct_job_facts_t *job,
                         ct_findings_t *out)
 {
-  int before = out->n, gpus = 0;
+  int before = out->n, gpus = 0, numa = 0;
   for (int i = 0; i < job->nodes; i++)
     ct__doctor_cores(&nodes[i], out);
   add_fine(out, before, "cores", "cores: every thread has its own core");
@@ -19,6 +19,12 @@ static void judge_nodes(const ct__doctor_node_t *nodes, const ct_job_facts_t *jo
   for (int i = 0; i < job->nodes; i++)
     ct__doctor_memory(&nodes[i], out);
   add_fine(out, before, "limits", "memory, /dev/shm and resource limits are sufficient");
+  before = out->n;
+  for (int i = 0; i < job->nodes; i++) {
+    ct__doctor_numa(&nodes[i], out);
+    numa += nodes[i].rank[0]->memory.policy[0] != '\0';
+  }
+  if (numa) add_fine(out, before, "numa", "memory: pages are on the NUMA nodes of their ranks");
   before = out->n;
   for (int i = 0; i < job->nodes; i++) {
     ct__doctor_gpus(&nodes[i], out);

@@ -51,6 +51,30 @@ void ct__doctor_fewer(const ct_job_facts_t *job, int ranks, char *buf, size_t ca
   }
 }
 
+void ct__doctor_layout(const ct_job_facts_t *job, int ranks, int cores, char *buf, size_t cap)
+{
+  switch (job->launch.kind) {
+  case CT_LAUNCHER_SRUN:
+    snprintf(buf, cap, "srun --ntasks-per-node=%d --cpus-per-task=%d --cpu-bind=cores", ranks,
+             cores);
+    break;
+  case CT_LAUNCHER_OPENMPI:
+    snprintf(buf, cap, "mpirun --map-by ppr:%d:node:PE=%d --bind-to core", ranks, cores);
+    break;
+  case CT_LAUNCHER_FLUX:
+    snprintf(buf, cap, "flux run --tasks-per-node=%d --cores-per-task=%d", ranks, cores);
+    break;
+  case CT_LAUNCHER_HYDRA:
+  case CT_LAUNCHER_NONE:
+    snprintf(buf, cap, "mpiexec %s %d -bind-to core:%d", job->nodes > 1 ? "-ppn" : "-n", ranks,
+             cores);
+    break;
+  default:
+    snprintf(buf, cap, "%d ranks on a node, with %d core%s of its own each", ranks, cores,
+             S(cores));
+  }
+}
+
 static int cores_share(const ct__doctor_node_t *d)
 {
   int cores = d->allowed / d->n;
@@ -214,29 +238,6 @@ static void hyperthreads(const ct__doctor_node_t *d, ct_findings_t *out)
   }
 }
 
-/* A rank on several NUMA nodes: a part of its memory is remote for some of its threads. */
-static void numa(const ct__doctor_node_t *d, ct_findings_t *out)
-{
-  char cure[300];
-  for (int i = 0; i < d->n; i++) {
-    const ct_rank_facts_t *f = d->rank[i];
-    int touched = 0, most = 0;
-    for (int k = 0; k < CT_NUMA_MAX; k++) {
-      touched += f->machine.numa_cores[k] > 0;
-      if (f->machine.numa_cores[k] > most) most = f->machine.numa_cores[k];
-    }
-    if (f->on_gpu || touched < 2) continue;
-    if (f->threads <= most)
-      ct__doctor_bind(d->job, cores_share(d) < most ? cores_share(d) : most, cure, sizeof cure);
-    else
-      snprintf(cure, sizeof cure, "%d ranks on a node, with %d cores each, are often faster",
-               d->n * touched, most);
-    ct__doctor_add(out, CT_FINDING_NOTE, "numa", d, cure,
-                   "rank %d, with %d thread%s, may use cores of %d NUMA nodes", f->rank, f->threads,
-                   S(f->threads), touched);
-  }
-}
-
 /* No rank is near the network card, so messages to other nodes cross the machine. */
 static void network(const ct__doctor_node_t *d, ct_findings_t *out)
 {
@@ -268,6 +269,5 @@ void ct__doctor_cores(const ct__doctor_node_t *d, ct_findings_t *out)
   quota(d, out);
   polling(d, out);
   hyperthreads(d, out);
-  numa(d, out);
   network(d, out);
 }

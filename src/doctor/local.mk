@@ -9,6 +9,7 @@ libctrain_a_SOURCES += \
   %D%/judge_gpus.c \
   %D%/judge_job.c \
   %D%/judge_memory.c \
+  %D%/judge_numa.c \
   %D%/judge_survey.c \
   %D%/nodes.c \
   %D%/report.c \

@@ -52,6 +52,8 @@ static json_t *rank(const ct_rank_facts_t *f)
                         m->allowed, "numa_nodes", m->numa_nodes);
   if (!o) return NULL;
   json_object_set_new(o, "numa_cores", numa_cores(m));
+  json_object_set_new(o, "memory_policy", text_or_null(f->memory.policy));
+  json_object_set_new(o, "remote_pages", json_real(ct_numa_remote(&f->memory, m)));
   json_object_set_new(o, "network", network(m));
   json_object_set_new(o, "memory_total", count_or_null(m->memory_total));
   json_object_set_new(o, "memory_free", count_or_null(m->memory_free));

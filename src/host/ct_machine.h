@@ -36,6 +36,7 @@ typedef struct ct_machine {
   int allowed;                       /**< online cores that the cgroup permits */
   int numa_nodes;                    /**< NUMA nodes of the machine; 0: not known */
   int numa_cores[CT_NUMA_MAX];       /**< cores of mask on each NUMA node */
+  uint64_t numa_bare;                /**< one bit for each NUMA node that has memory but no cores */
   double quota;                      /**< CPU time limit of the cgroup, in cores; 0: no limit */
   int64_t memory_total;              /**< bytes of memory of the machine */
   int64_t memory_free;               /**< bytes of it that are available to programs */
@@ -82,6 +83,11 @@ void ct_volume_read(const char *path, ct_volume_t *v);
 /** Local.  Returns the stripe count of a file on Lustre: the largest one if the layout of the file
  * has several components; 0: the file is not on Lustre. */
 int ct_machine_stripes(const char *path);
+
+/** Counts the cores of \a mask on each NUMA node of the machine whose sysfs is at \a root/sys, and
+ * sets a bit in \a bare for each node without any cores.  Returns the number of nodes. */
+int ct__numa_cores(const char *root, const unsigned char mask[CT_MASK_BYTES], int own[CT_NUMA_MAX],
+                   uint64_t *bare);
 
 /* ---- the formats of the system's files: pure ---- */
 

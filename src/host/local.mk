@@ -6,12 +6,14 @@ libctrain_a_SOURCES += \
   %D%/ct_host_cpu.h \
   %D%/ct_lock.h \
   %D%/ct_machine.h \
+  %D%/ct_numa.h \
   %D%/ct_thread.h \
   %D%/energy.c \
   %D%/lock.c \
   %D%/machine.c \
   %D%/machine_parse.c \
   %D%/network.c \
+  %D%/numa.c \
   %D%/stripes.c \
   %D%/thread.c \
   %D%/volume.c

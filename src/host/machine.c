@@ -44,22 +44,6 @@ static int count_physical(const ct_machine_t *m)
   return count;
 }
 
-static void read_numa(ct_machine_t *m)
-{
-  char path[80], text[4096];
-  unsigned char nodes[CT_MASK_BYTES], cores[CT_MASK_BYTES];
-  if (!ct_file_peek("/sys/devices/system/node/online", text, sizeof text)) return;
-  m->numa_nodes = ct__machine_list(text, nodes);
-  for (int n = 0; n < CT_NUMA_MAX; n++) {
-    if (!bit(nodes, n)) continue;
-    snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", n);
-    if (!ct_file_peek(path, text, sizeof text)) continue;
-    ct__machine_list(text, cores);
-    for (int i = 0; i < CT_MASK_BYTES; i++)
-      m->numa_cores[n] += __builtin_popcount(cores[i] & m->mask[i]);
-  }
-}
-
 static void read_cores(ct_machine_t *m, int thorough)
 {
   char text[4096];
@@ -68,7 +52,7 @@ static void read_cores(ct_machine_t *m, int thorough)
   if (ct_file_peek("/sys/devices/system/cpu/online", text, sizeof text))
     m->online = ct__machine_list(text, online);
   if (m->online < m->cores) m->online = m->cores;
-  read_numa(m);
+  m->numa_nodes = ct__numa_cores("", m->mask, m->numa_cores, &m->numa_bare);
   if (thorough) m->physical = count_physical(m);
 }
 

@@ -233,7 +233,7 @@ static void several_numa_nodes(void)
 {
   make((shape_t){1, 1, 64, 0, 64}, CT_LAUNCHER_HYDRA);
   judge();
-  expect("numa", CT_FINDING_NOTE, "cores of 2 NUMA nodes", "2 ranks on a node, with 32 cores");
+  expect("numa", CT_FINDING_NOTE, "cores of 2 NUMA nodes", "mpiexec -n 2 -bind-to core:32");
   make((shape_t){1, 4, 64, 0, 16}, CT_LAUNCHER_HYDRA);
   judge();
   expect("numa", CT_FINDING_NOTE, "rank 0, with 16 threads", "mpiexec -bind-to core:16");
