@@ -1,9 +1,14 @@
 /* Device memory of the trainer.
  *
  * All allocations are made here, by purpose, so that they can be compared with the sizes predicted
- * before the run; all are freed here when the trainer is destroyed. */
+ * before the run; all are freed here when the trainer is destroyed.
+ *
+ * On a CPU the ops of the first step touch activations and workspace first, each thread its part.
+ * Arrays of parameters are filled by the main thread and read whole by all threads: their pages
+ * alternate between the NUMA nodes of a rank that needs several. */
 #include "train/trainer.h"
 #include "base/ct_mem.h"
+#include "host/ct_numa.h"
 
 static void arenas_count(ct__arenas_t *a, ct_memory_kind_t kind)
 {
@@ -22,6 +27,7 @@ int ct__arenas_take(ct_trainer_t *t, ct_memory_kind_t kind, size_t bytes, char *
   if (!bytes) return CT_OK;
   CT_TRY(ct_mem_grow((void **)&a->block, &a->cap, a->blocks + 1, sizeof *a->block));
   CT_TRY(t->env.be->mem->alloc(t->env.dev, CT_MEM_DEVICE, bytes, &p));
+  if (t->env.be->host_memory && kind <= CT_MEMORY_STATES) ct_numa_spread(p, bytes);
   a->block[a->blocks++] = (ct__block_t){.p = p, .bytes = bytes, .kind = kind};
   arenas_count(a, kind);
   *out = p;

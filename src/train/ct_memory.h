@@ -6,6 +6,7 @@
 #define CT_MEMORY_H
 #include <stddef.h>
 
+/** Kinds up to CT_MEMORY_STATES are arrays of parameters. */
 typedef enum {
   CT_MEMORY_WEIGHTS,         /**< float32: whole, or with ZeRO-1 partly this rank's slices */
   CT_MEMORY_BUFFERS,         /**< running statistics; twice with train.replay_every */

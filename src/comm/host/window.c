@@ -13,6 +13,7 @@
 #include "base/ct_mem.h"
 #include "comm/ct_agree.h"
 #include "comm/ct_mpi.h"
+#include "host/ct_numa.h"
 
 enum {
   LINES = 128,           /* two cache lines: the hardware prefetches pairs */
@@ -70,7 +71,8 @@ out:
 }
 
 /* The ranks map the same pages at addresses that differ by whole pages, so all align identically.
- * Each rank touches its own part first, so that it is in NUMA-local memory. */
+ * Each rank touches its own part first, so that it is in NUMA-local memory, or spread over the
+ * NUMA nodes of its threads. */
 static void find_parts(const ct_topo_t *t, segment_t *s)
 {
   for (int r = 0; r < t->local_size; r++) {
@@ -81,6 +83,7 @@ static void find_parts(const ct_topo_t *t, segment_t *s)
     s->base[r] = (void *)(((uintptr_t)part + LINES - 1) / LINES * LINES);
   }
   s->mine = s->base[t->local_rank];
+  ct_numa_spread(s->mine, s->bytes);
   memset(s->mine, 0, s->bytes);
 }
 
@@ -127,6 +130,7 @@ static int make_segment(ct__window_t *w, size_t bytes, segment_t *s)
   }
   s->mine = ct_mem_alloc(bytes, "what the ranks reduce");
   CT_TRY_ALL(w->t, s->mine ? CT_OK : CT_ERR_NOMEM);
+  ct_numa_spread(s->mine, bytes);
 out:
   if (rc != CT_OK) {
     ct_mem_free(s->mine);
