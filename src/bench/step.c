@@ -1,4 +1,5 @@
 /* `bench step`: times training steps on one batch that stays in memory. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/step_output.h"
@@ -7,6 +8,7 @@
 #include "base/ct_clock.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
+#include "host/ct_numa.h"
 
 /* ---- steps ---- */
 
@@ -48,6 +50,24 @@ out:
   return rc;
 }
 
+/* Writes "node 0: 75%, node 1: 25% (remote)", after steps, when the arenas have been touched. */
+static void describe_pages(char *buf, size_t cap)
+{
+  ct_machine_t m;
+  ct_numa_t n;
+  double all = 0;
+  size_t len = 0;
+  ct_machine_read(&m, 0);
+  if (m.numa_nodes < 2) return;
+  ct_numa_read("", NULL, &n);
+  for (int i = 0; i < CT_NUMA_MAX; i++)
+    all += (double)n.bytes[i];
+  for (int i = 0; i < CT_NUMA_MAX && len < cap; i++)
+    if (n.bytes[i] > 0)
+      len += (size_t)snprintf(buf + len, cap - len, "%snode %d: %.0f%%%s", len ? ", " : "", i,
+                              100 * (double)n.bytes[i] / all, m.numa_cores[i] ? "" : " (remote)");
+}
+
 /* Collective.  Combines the measurements of all ranks. */
 static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
 {
@@ -70,6 +90,7 @@ static int judge(const ct_setup_t *s, times_t *t, int64_t batch, ct_bench_t *b)
   b->sent_mean = sum / s->topo->size;
   b->peak = ct_mem_peak_rss();
   b->activations = ct_trainer_memory(s->trainer)->bytes[CT_MEMORY_ACTIVATIONS];
+  if (s->be->host_memory) describe_pages(b->pages, sizeof b->pages);
   b->arenas = ct_memory_total(ct_trainer_memory(s->trainer));
 out:
   return rc;

@@ -35,6 +35,7 @@ static json_t *as_object(const ct_bench_t *b)
   json_object_set_new(o, "arena_bytes", json_integer((json_int_t)b->arenas));
   json_object_set_new(o, "peak_rss_bytes",
                       b->peak ? json_integer((json_int_t)b->peak) : json_null());
+  if (*b->pages) json_object_set_new(o, "pages", json_string(b->pages));
   if (b->mode) json_object_set_new(o, "mode", json_string(b->mode));
   return o;
 }
@@ -52,26 +53,30 @@ int ct_bench_json(const ct_bench_t *b, int n, json_t *more, ct_str_t *out)
 
 static int as_lines(const ct_bench_t *b, ct_str_t *out)
 {
+  int rc = CT_OK;
   char peak[32], sent[32], activations[32], arenas[32];
-  return ct_str_add(
-      out,
-      "%d rank%s x %d thread%s, global batch %lld, %d steps\n"
-      "  step            %.3f ms (mean; median %.3f, min %.3f, max %.3f)\n"
-      "    compute       %.3f ms, with the update\n"
-      "    communication %.3f ms not hidden\n"
-      "    other         %.3f ms\n"
-      "  (%s)\n"
-      "  sent            %s a step and rank\n"
-      "  samples/s       %.1f\n"
-      "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
-      b->ranks, b->ranks == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
-      (long long)b->batch, b->steps, 1e3 * b->breakdown.step_s, 1e3 * b->median,
-      1e3 * b->breakdown.step_min_s, 1e3 * b->breakdown.step_max_s, 1e3 * b->compute,
-      1e3 * b->comm_exposed, 1e3 * b->other, batch_text(b->where),
-      ct_text_bytes(b->sent, sent, sizeof sent), b->rate,
-      ct_text_bytes((double)b->activations, activations, sizeof activations),
-      ct_text_bytes((double)b->arenas, arenas, sizeof arenas),
-      ct_text_bytes((double)b->peak, peak, sizeof peak));
+  CT_TRY(
+      ct_str_add(out,
+                 "%d rank%s x %d thread%s, global batch %lld, %d steps\n"
+                 "  step            %.3f ms (mean; median %.3f, min %.3f, max %.3f)\n"
+                 "    compute       %.3f ms, with the update\n"
+                 "    communication %.3f ms not hidden\n"
+                 "    other         %.3f ms\n"
+                 "  (%s)\n"
+                 "  sent            %s a step and rank\n"
+                 "  samples/s       %.1f\n"
+                 "  memory          %s of activations, %s of arenas, %s at the peak, on rank 0\n",
+                 b->ranks, b->ranks == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
+                 (long long)b->batch, b->steps, 1e3 * b->breakdown.step_s, 1e3 * b->median,
+                 1e3 * b->breakdown.step_min_s, 1e3 * b->breakdown.step_max_s, 1e3 * b->compute,
+                 1e3 * b->comm_exposed, 1e3 * b->other, batch_text(b->where),
+                 ct_text_bytes(b->sent, sent, sizeof sent), b->rate,
+                 ct_text_bytes((double)b->activations, activations, sizeof activations),
+                 ct_text_bytes((double)b->arenas, arenas, sizeof arenas),
+                 ct_text_bytes((double)b->peak, peak, sizeof peak)));
+  if (*b->pages) CT_TRY(ct_str_add(out, "  pages           %s\n", b->pages));
+out:
+  return rc;
 }
 
 static const ct_bench_t *reference(const ct_bench_t *b, int n)

@@ -30,6 +30,7 @@ typedef struct ct_bench {
   size_t activations, arenas;   /**< bytes on rank 0, from ct_trainer_memory() */
   size_t peak; /**< peak resident set size of rank 0 in bytes; 0: unknown, because an earlier mode
                     had a higher peak */
+  char pages[200]; /**< shares of the memory of rank 0 by NUMA node; "": one node, or not known */
 } ct_bench_t;
 
 /** Appends one measurement as a JSON object with the additional keys of \a more (may be NULL), or
