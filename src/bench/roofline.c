@@ -1,11 +1,13 @@
 /* `bench step --roofline`: what a step costs on a GPU model, computed from the plan that the CUDA
- * backend makes for that model.  Nothing is measured, and no GPU is needed.
+ * backend makes for that model.  Nothing is measured, and no GPU is needed.  With --cpu: on cores
+ * with given rates, from the plan of the configuration's device.
  *
  * The lower bound of a launch is the longer of two times: moving its bytes, and its arithmetic
  * (roofline model: Williams, Waterman, Patterson 2009).  Its bytes are those that the backend's
  * kernels move: each operand once, and what several kernels of an op read again or pass on in
  * memory.  Hits in the L2 cache are not counted, nor is the copy of the batch to the device, which
  * runs beside the step before. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/step_output.h"
@@ -43,6 +45,22 @@ enum { CEILINGS = sizeof ceilings / sizeof *ceilings };
 #define EXPECT_COPY 0.85
 #define GAP_S       2e-6
 
+/* Parses "75:2700", in GB/s and GFLOP/s. */
+static int ceiling_given(const char *text, ceiling_t *out)
+{
+  double copy, gemm;
+  char end;
+  if (sscanf(text, "%lf:%lf%c", &copy, &gemm, &end) != 2 || !(copy > 0) || !(gemm > 0))
+    return ct_err_set(
+        CT_ERR_USAGE, __FILE__, __LINE__,
+        "bench: --cpu needs the rates of a copy in GB/s and of a GEMM in GFLOP/s, such "
+        "as 75:2700, not '%s'",
+        text);
+  gemm *= 1e9;
+  *out = (ceiling_t){"cpu", gemm, gemm, gemm, 1e9 * copy, "given"};
+  return CT_OK;
+}
+
 static int ceiling_find(const char *card, const ceiling_t **out)
 {
   for (int i = 0; i < CEILINGS; i++) {
@@ -60,10 +78,12 @@ static int ceiling_find(const char *card, const ceiling_t **out)
 typedef struct cost {
   int kernels;
   double bytes, flops, floor, expected;
+  double moving; /* the part of floor in launches that the memory limits */
 } cost_t;
 
 typedef struct roofline {
   const ceiling_t *c;
+  int exact; /* 1: no estimates of what ops reach */
   int tf32;
   ct_str_t *out; /* text, if list is NULL */
   json_t *list;
@@ -92,7 +112,9 @@ static double longer(double a, double b)
 static void roofline_time(const roofline_t *r, double rate, cost_t *c)
 {
   double moving = c->bytes / r->c->copy, counting = c->flops / rate;
-  c->floor = longer(moving, counting);
+  c->floor = c->expected = longer(moving, counting);
+  c->moving = moving > counting ? moving : 0;
+  if (r->exact) return;
   c->expected = longer(moving / EXPECT_COPY, counting / EXPECT_GEMM) + c->kernels * GAP_S;
 }
 
@@ -103,6 +125,7 @@ static void add_cost(cost_t *sum, const cost_t *c)
   sum->flops += c->flops;
   sum->floor += c->floor;
   sum->expected += c->expected;
+  sum->moving += c->moving;
 }
 
 static int add_line(const cost_t *c, const char *pass, const char *op, ct_str_t *out)
@@ -182,6 +205,9 @@ out:
 static int add_heading(const roofline_t *r, ct_setup_t *s)
 {
   const ceiling_t *c = r->c;
+  if (r->exact)
+    return ct_str_add(r->out, "floor: at the given %.4g GFLOP/s and %.4g GB/s\n%10s %10s %9s %9s\n",
+                      c->full / 1e9, c->copy / 1e9, "floor ms", "", "MB", "GFLOP");
   return ct_str_add(r->out,
                     "%s\n"
                     "floor: at %.3g TFLOP/s in bf16 and fp16, %.3g in TF32, %.3g in float32, and "
@@ -201,10 +227,12 @@ static int add_sums(const roofline_t *r, int n)
   CT_TRY(ct_str_add(r->out, "sums\n"));
   for (int k = 0; k < CT_OP_COUNT; k++)
     for (int back = 0; back < 2; back++)
-      if (r->kind[k][back].kernels)
+      if (r->kind[k][back].floor > 0)
         CT_TRY(add_line(&r->kind[k][back], back ? "backward" : "forward",
                         ct_op_name((ct_op_kind_t)k), r->out));
   CT_TRY(add_line(all, "all", "", r->out));
+  CT_TRY(ct_str_add(r->out, "the memory limits %.0f%% of the floor\n",
+                    100 * all->moving / all->floor));
   CT_TRY(ct_str_add(r->out,
                     "%d samples: floor %.2f ms (%.0f samples/s), expected %.2f ms (%.0f "
                     "samples/s); %.1f MB and %.3f GFLOP a sample\n",
@@ -221,10 +249,11 @@ static int roofline_print(const roofline_t *r, int n)
   if (!r->list) {
     CT_TRY(add_sums(r, n));
   } else {
-    o = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:O}", "gpu", r->c->card,
-                  "samples", n, "floor_s", r->all.floor, "expected_s", r->all.expected, "bytes",
-                  r->all.bytes, "flops", r->all.flops, "kernels", r->all.kernels,
-                  "copy_bytes_per_s", r->c->copy, "flop_per_s", r->c->reduced, "ops", r->list);
+    o = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:O}", "gpu", r->c->card,
+                  "samples", n, "floor_s", r->all.floor, "moving_s", r->all.moving, "expected_s",
+                  r->all.expected, "bytes", r->all.bytes, "flops", r->all.flops, "kernels",
+                  r->all.kernels, "copy_bytes_per_s", r->c->copy, "flop_per_s", r->c->reduced,
+                  "ops", r->list);
     CT_TRY(ct_json_add(o, r->out));
   }
   CT_TRY(ct_app_print(r->out->data));
@@ -236,15 +265,18 @@ out:
 int ct_bench_roofline(const ct_args_t *a, const ct_topo_t *topo)
 {
   int rc = CT_OK;
-  const char *card = ct_args_get(a, "gpu");
+  const char *card = ct_args_get(a, "gpu"), *cores = ct_args_get(a, "cpu");
   ct_topo_t as_if = {.threads = 1, .nodes = 1, .size = topo->size, .local_size = topo->size};
   ct_setup_t s = {.topo = &as_if};
   ct_plan_t *p = NULL;
   ct_str_t out = {0};
   roofline_t r = {.out = &out, .list = ct_args_get(a, "json") ? json_array() : NULL};
-  CT_TRY(ceiling_find(card ? card : "h100", &r.c));
+  ceiling_t given;
+  r.c = &given;
+  r.exact = cores != NULL;
+  CT_TRY(cores ? ceiling_given(cores, &given) : ceiling_find(card ? card : "h100", &r.c));
   CT_TRY(ct_setup_without_device(&s, a->rest[1], a));
-  CT_TRY(ct_setup_describe_device(&s, r.c->card));
+  CT_TRY(cores ? ct_setup_open_device(&s) : ct_setup_describe_device(&s, r.c->card));
   CT_TRY(ct_setup_plan(&s, &p));
   r.tf32 = ct_train_opts_tf32(&s.cfg.train);
   if (!r.list) CT_TRY(add_heading(&r, &s));

@@ -1,5 +1,4 @@
 /* `bench step`: times training steps on one batch that stays in memory. */
-#include <stdio.h>
 #include <string.h>
 
 #include "bench/step_output.h"
@@ -50,22 +49,14 @@ out:
   return rc;
 }
 
-/* Writes "node 0: 75%, node 1: 25% (remote)", after steps, when the arenas have been touched. */
+/* After steps, when the arenas have been touched. */
 static void describe_pages(char *buf, size_t cap)
 {
   ct_machine_t m;
   ct_numa_t n;
-  double all = 0;
-  size_t len = 0;
   ct_machine_read(&m, 0);
-  if (m.numa_nodes < 2) return;
   ct_numa_read("", NULL, &n);
-  for (int i = 0; i < CT_NUMA_MAX; i++)
-    all += (double)n.bytes[i];
-  for (int i = 0; i < CT_NUMA_MAX && len < cap; i++)
-    if (n.bytes[i] > 0)
-      len += (size_t)snprintf(buf + len, cap - len, "%snode %d: %.0f%%%s", len ? ", " : "", i,
-                              100 * (double)n.bytes[i] / all, m.numa_cores[i] ? "" : " (remote)");
+  if (m.numa_nodes > 1) ct_numa_text(&n, &m, buf, cap);
 }
 
 /* Collective.  Combines the measurements of all ranks. */
@@ -228,6 +219,8 @@ static int bench_step(const ct_args_t *a, const ct_topo_t *topo)
   int roofline = ct_args_get(a, "roofline") != NULL;
   if (!roofline && ct_args_get(a, "gpu"))
     CT_FAIL(CT_ERR_USAGE, "bench: --gpu names the GPU model of --roofline, which is not given");
+  if (ct_args_get(a, "cpu") && (!roofline || ct_args_get(a, "gpu")))
+    CT_FAIL(CT_ERR_USAGE, "bench: --cpu gives the rates of --roofline, in place of --gpu");
   if (roofline && (text || ct_args_get(a, "ops") || ct_args_get(a, "steps")))
     CT_FAIL(CT_ERR_USAGE, "bench: --roofline runs nothing; it cannot be combined with --ops, "
                           "--modes or --steps");

@@ -158,6 +158,7 @@ static const ct_flag_t bench_flags[] = {
     {"ops", NULL, "step, predict: also time each op alone, and compare it with its roofline"},
     {"roofline", NULL, "step: compute the lower bound of each op on a GPU model; runs nothing"},
     {"gpu", "a100|h100|h200|b200", "--roofline: the model, which need not be here (default h100)"},
+    {"cpu", "GB/S:GFLOP/S", "--roofline: rates of a copy and of a GEMM on cores, such as 75:2700"},
     {"workers", "N", "io: reading threads per rank (default: data.workers)"},
     {"seconds", "S", "io: duration of the measurement (default 5)"},
     {"from", "RATE", "lr: the first learning rate (default 1e-7)"},

@@ -21,6 +21,8 @@ void ct_numa_probe(int threads, ct_numa_t *out);
 /** Pure.  Returns the share of the bytes on nodes where the process has no cores but others have;
  * 0 if nothing is known. */
 double ct_numa_remote(const ct_numa_t *n, const ct_machine_t *m);
+/** Pure.  Writes "node 0: 75%, node 1: 25% (remote)"; "" if nothing is known. */
+void ct_numa_text(const ct_numa_t *n, const ct_machine_t *m, char *buf, size_t cap);
 /** Pure.  Returns the number of NUMA nodes where the process has cores. */
 int ct_numa_spans(const ct_machine_t *m);
 

@@ -57,6 +57,19 @@ double ct_numa_remote(const ct_numa_t *n, const ct_machine_t *m)
   return all > 0 && ct_numa_spans(m) ? remote / all : 0;
 }
 
+void ct_numa_text(const ct_numa_t *n, const ct_machine_t *m, char *buf, size_t cap)
+{
+  double all = 0;
+  size_t len = 0;
+  *buf = '\0';
+  for (int i = 0; i < CT_NUMA_MAX; i++)
+    all += (double)n->bytes[i];
+  for (int i = 0; i < CT_NUMA_MAX && len < cap; i++)
+    if (n->bytes[i] > 0)
+      len += (size_t)snprintf(buf + len, cap - len, "%snode %d: %.0f%%%s", len ? ", " : "", i,
+                              100 * (double)n->bytes[i] / all, m->numa_cores[i] ? "" : " (remote)");
+}
+
 /* ---- pages ---- */
 
 /* A line is "7f52c0000000 default anon=512 dirty=512 N0=256 N2=256 kernelpagesize_kB=4"; mappings

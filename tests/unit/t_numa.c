@@ -1,5 +1,6 @@
 /* Where pages are: the kernel's lists of made-up machines, findings about them, and this machine as
  * it is. */
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,28 @@ static void pages_of_a_wide_rank(void)
 
 /* ---- this machine ---- */
 
+static void shares_by_node(void)
+{
+  char text[40];
+  ct_machine_t m = {.numa_nodes = 4, .numa_cores = {16, 0, 16, 0}};
+  ct_numa_text(&(ct_numa_t){.policy = ""}, &m, text, sizeof text);
+  CT_ASSERT_TEXT(text, "");
+  ct_numa_text(&(ct_numa_t){.bytes = {6, 0, 1, 1}}, &m, text, sizeof text);
+  CT_ASSERT_TEXT(text, "node 0: 75%, node 2: 12%, node 3: 12% (");
+}
+
+/* Returns the largest difference between the bytes on nodes of this process. */
+static int64_t unevenness(const ct_numa_t *n, const ct_machine_t *m)
+{
+  int64_t least = INT64_MAX, most = 0;
+  for (int i = 0; i < CT_NUMA_MAX; i++) {
+    if (m->numa_cores[i] == 0) continue;
+    if (n->bytes[i] < least) least = n->bytes[i];
+    if (n->bytes[i] > most) most = n->bytes[i];
+  }
+  return most - least;
+}
+
 /* What a probe finds, and blocks that are spread, on whatever machine this is. */
 static void this_machine(void)
 {
@@ -257,11 +280,17 @@ static void this_machine(void)
   CT_ASSERT_INT(ct_numa_spans(&m) > 0, m.numa_nodes > 0);
   char *p = ct_mem_try(BYTES);
   CU_ASSERT_FATAL(p != NULL);
+  omp_set_num_threads(1); /* the node of one thread is near it */
+  ct_numa_spread(p, BYTES);
+  omp_set_num_threads(m.cores);
   ct_numa_spread(p, BYTES);
   ct_numa_spread(p + 1, BYTES - 1);
   ct_numa_spread(p, 1);
   memset(p, 1, BYTES);
   CT_ASSERT_INT(p[BYTES - 1], 1);
+  ct_numa_read("", p, &n);
+  if (strncmp(n.policy, "interleave", 10) == 0) /* several nodes, and permitted */
+    CU_ASSERT(unevenness(&n, &m) <= 4 << 20);
   ct_mem_free(p);
   ct_mem_fail_at(1);
   ct_numa_probe(1, &n);
@@ -271,9 +300,9 @@ static void this_machine(void)
 
 int main(int argc, char **argv)
 {
-  static const ct_test_t tests[] = {CT_TEST(cores_of_four_nodes),  CT_TEST(lines_of_a_process),
-                                    CT_TEST(random_maps),          CT_TEST(several_numa_nodes),
-                                    CT_TEST(pages_far_from_cores), CT_TEST(pages_of_a_wide_rank),
-                                    CT_TEST(this_machine),         CT_TEST_END};
+  static const ct_test_t tests[] = {
+      CT_TEST(cores_of_four_nodes), CT_TEST(lines_of_a_process),   CT_TEST(random_maps),
+      CT_TEST(several_numa_nodes),  CT_TEST(pages_far_from_cores), CT_TEST(pages_of_a_wide_rank),
+      CT_TEST(shares_by_node),      CT_TEST(this_machine),         CT_TEST_END};
   return ct_test_main("numa", tests, argc, argv);
 }
