@@ -24,35 +24,15 @@ static int linear_amx_stored(const cpu__job_t *job, cpu__md_t **out)
   return cpu__md_new(2, (int64_t[]){job->desc->y.dim[1], job->desc->x.dim[1]}, CT_PLAIN, out);
 }
 
-static cpu__amx_gemm_t gemm_of(const cpu__job_t *job)
-{
-  const ct_op_desc_t *d = job->desc;
-  int64_t rows = d->x.dim[0], in = d->x.dim[1], out = d->y.dim[1];
-  if (job->pass == CT_FWD)
-    return (cpu__amx_gemm_t){.m = rows,
-                             .n = out,
-                             .k = in,
-                             .a.ld = in,
-                             .b = {.ld = in, .floats = 1, .turned = 1},
-                             .c_row = out,
-                             .relu = d->u.linear.relu};
-  if (job->pass == CT_BWD_DATA)
-    return (cpu__amx_gemm_t){
-        .m = rows, .n = in, .k = out, .a.ld = out, .b = {.ld = in, .floats = 1}, .c_row = in};
-  return (cpu__amx_gemm_t){.m = out,
-                           .n = in,
-                           .k = rows,
-                           .a = {.ld = out, .turned = 1},
-                           .b.ld = in,
-                           .c_row = in,
-                           .c_floats = 1};
-}
-
 static int linear_amx_prepare(const cpu__job_t *job, cpu__ready_t *out)
 {
+  const ct_op_desc_t *d = job->desc;
   linear_t *l = out->own = ct_mem_alloc(sizeof *l, "linear");
   if (!l) return CT_ERR_NOMEM;
-  *l = (linear_t){.pass = job->pass, .bias = job->desc->u.linear.bias, .gemm = gemm_of(job)};
+  *l = (linear_t){.pass = job->pass,
+                  .bias = d->u.linear.bias,
+                  .gemm = cpu__amx_dense(job->pass, d->x.dim[0], d->x.dim[1], d->y.dim[1])};
+  l->gemm.relu = job->pass == CT_FWD && d->u.linear.relu;
   out->scratch = cpu__amx_gemm_scratch(&l->gemm, job->dev->threads);
   return linear_amx_stored(job, &out->w);
 }

@@ -8,6 +8,27 @@
 #include <omp.h>
 #include <string.h>
 
+cpu__amx_gemm_t cpu__amx_dense(int pass, int64_t rows, int64_t in, int64_t out)
+{
+  if (pass == CT_FWD)
+    return (cpu__amx_gemm_t){.m = rows,
+                             .n = out,
+                             .k = in,
+                             .a.ld = in,
+                             .b = {.ld = in, .floats = 1, .turned = 1},
+                             .c_row = out};
+  if (pass == CT_BWD_DATA)
+    return (cpu__amx_gemm_t){
+        .m = rows, .n = in, .k = out, .a.ld = out, .b = {.ld = in, .floats = 1}, .c_row = in};
+  return (cpu__amx_gemm_t){.m = out,
+                           .n = in,
+                           .k = rows,
+                           .a = {.ld = out, .turned = 1},
+                           .b.ld = in,
+                           .c_row = in,
+                           .c_floats = 1};
+}
+
 #ifdef __x86_64__
 #  ifdef __clang__
 #    pragma clang attribute push( \

@@ -34,6 +34,11 @@ size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads);
  * the device.  \a scratch is aligned to 64 bytes. */
 void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch);
 
+/** Returns the GEMM of a pass of a dense layer, without addresses; forward: a is x, b is w [out,
+ * in]; backward to data: a is dy, b is w; backward to parameters: a is dy, b is x.  x, y, dx and dy
+ * are bf16, w and dw float32, all plain. */
+cpu__amx_gemm_t cpu__amx_dense(int pass, int64_t rows, int64_t in, int64_t out);
+
 /** Hot.  Computes the column sums of x [rows, columns], in bf16, in double and in the order of the
  * rows; add: adds them to \a sums. */
 void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *sums, int add);
