@@ -47,6 +47,7 @@ libctrain_a_SOURCES += \
 # … and those of convolution alone
 libctrain_a_SOURCES += \
   %D%/conv/conv.h %D%/conv/conv.c \
+  %D%/conv/amx_gradient.c \
   %D%/conv/onednn.c %D%/conv/lowered.c %D%/conv/depthwise.c %D%/conv/few_channels.c %D%/conv/few_channels_loops.h \
   %D%/conv/few_channels_body.h %D%/conv/few_channels_pixels.h %D%/conv/few_channels_avx2.c %D%/conv/few_channels_avx512.c \
   %D%/conv/few_channels_neon.c \

@@ -47,8 +47,11 @@ static void check_tallies(const cpu__algos_t *algos, const tally_t tally[CPU__AL
     const int *jobs = tally[w].jobs;
     if (algos->algo[w] == &cpu__linear_amx && !cpu__amx_is_there()) continue;
     printf("# %s: %d forward, %d data, %d parameters\n", name, jobs[0], jobs[1], jobs[2]);
-    for (int i = 0; i < CPU__PASSES && complete; i++)
-      check(jobs[i] > 0, "%s is never tried in pass %d", name, 1 << i);
+    for (int i = 0; i < CPU__PASSES && complete; i++) {
+      int amx = 1 << i == CT_BWD_PARAM && cpu__amx_is_there();
+      check(jobs[i] > 0 || (algos->algo[w] == &cpu__conv_amx_gradient && !amx),
+            "%s is never tried in pass %d", name, 1 << i);
+    }
   }
 }
 
@@ -227,12 +230,14 @@ static void make_layer(ct_op_desc_t *d, const layer_t *l)
   }
 }
 
-/* Returns 1 if oneDNN computes this pass; otherwise \a why has the reason. */
+/* Returns 1 if oneDNN, or our code for AMX, computes this pass; otherwise \a why has the reason. */
 static int is_given(const ct_op_desc_t *d, int pass, cpu__layouts_t at, char why[128])
 {
   cpu__job_t job = {tested.dev, d, pass, at};
   cpu__cost_t cost;
-  return cpu__conv_bf16.can(&job, &cost, why);
+  char other[128];
+  return cpu__conv_bf16.can(&job, &cost, why) == 1 ||
+         cpu__conv_amx_gradient.can(&job, &cost, other);
 }
 
 /* Checks that oneDNN is refused for that pass, unless this version has another implementation that

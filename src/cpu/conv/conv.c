@@ -7,7 +7,7 @@
  * layer.  oneDNN does not support the last two pairs. */
 const cpu__algos_t cpu__conv_algos = {
     .algo = {&cpu__conv_depthwise, &cpu__conv_by_hand, &cpu__conv_winograd, &cpu__conv_direct,
-             &cpu__conv_bf16, &cpu__conv_lowered},
+             &cpu__conv_amx_gradient, &cpu__conv_bf16, &cpu__conv_lowered},
     .layouts = {{CT_C16, CT_C16},
                 {CT_C8, CT_C8},
                 {CT_PLAIN, CT_C16},

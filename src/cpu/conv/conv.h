@@ -10,6 +10,7 @@ extern const cpu__algo_t cpu__conv_depthwise;              /* depthwise.c */
 extern const cpu__algo_t cpu__conv_by_hand;                /* few_channels.c */
 extern const cpu__algo_t cpu__conv_winograd;               /* winograd.c */
 extern const cpu__algo_t cpu__conv_lowered;                /* lowered.c */
+extern const cpu__algo_t cpu__conv_amx_gradient;           /* amx_gradient.c */
 extern const cpu__algo_t cpu__conv_direct, cpu__conv_bf16; /* onednn.c */
 
 /** Pure.  Returns 1 if a window covers, or nearly covers, the whole input in a dim: oneDNN computes
