@@ -161,7 +161,7 @@ static int prepare_heads(attention_op_t *k, ct_op_info_t *inner)
   heads.u.sdpa.heads = d->u.attention.heads;
   heads.u.sdpa.packed = 1;
   heads.u.sdpa.scale = 1 / sqrt((double)k->d / d->u.attention.heads);
-  return cpu__op_new(k->low ? &cpu__in_floats : &cpu__sdpa, k->head.dev, &heads, NULL, &k->heads,
+  return cpu__op_new(k->low ? &cpu__sdpa_amx : &cpu__sdpa, k->head.dev, &heads, NULL, &k->heads,
                      inner);
 }
 

@@ -146,6 +146,7 @@ static const cpu__op_kind_t *kind_for(ct_dev_t *dev, const ct_op_desc_t *d)
 {
   const cpu__op_kind_t *kind = cpu__kind_of(d->kind);
   if (ct_op_is_int8(d)) return cpu__int8_kind(d);
+  if (d->kind == CT_OP_SDPA && cpu__sdpa_amx_can(d)) return &cpu__sdpa_amx;
   if (d->y.dtype != CT_BF16 || !kind->stores || !kind->stores(dev, d)) return kind;
   return d->kind == CT_OP_CONV || d->kind == CT_OP_LINEAR ? &cpu__storage : &cpu__in_floats;
 }

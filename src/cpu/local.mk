@@ -23,7 +23,7 @@ libctrain_a_SOURCES += \
   %D%/attention.c \
   %D%/in_floats.c \
   %D%/matmul.c \
-  %D%/sdpa.c \
+  %D%/sdpa.c %D%/sdpa_amx.c \
   %D%/convolve.c \
   %D%/gru.c
 # oneDNN, or the memory formats without it
