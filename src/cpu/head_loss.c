@@ -18,16 +18,19 @@
 
 #include "base/ct_err.h"
 #include "base/ct_int.h"
+#include "cpu/gemm/gemm_amx.h"
 #include "cpu/gemm/gemm_blocked.h"
 #include "cpu/kern/loops.h"
 #include "cpu/head_pixels.h"
 #include "cpu/kinds.h"
+#include "cpu/tile/amx.h"
 
 enum {
   ROWS = 512,       /* rows of a chunk … */
   FLOATS = 1 << 25, /* … or fewer, so that its logits are at most that many */
   ROWS_LEAST = 64,
   BLOCK = 240, /* classes of a block: 5 tiles of 48, and half of a core's L2 cache */
+  LOW = 256,   /* elements of a row of a block's gradient in bf16: whole products of AMX */
   GROUPS = 32  /* most groups of blocks */
 };
 
@@ -40,14 +43,16 @@ typedef struct row {
 
 /* Offsets in the workspace. */
 typedef struct places {
-  size_t logits;       /* [blocks][chunk][BLOCK] */
-  size_t largest, sum; /* [blocks][chunk], of a block's logits */
-  size_t smoothed;     /* double [blocks][chunk]: sum of class weight * logit */
-  size_t ahead;        /* int32_t [blocks][chunk]: logits ranked before the label's */
-  size_t row, result;  /* row_t [chunk], cpu__row_loss_t [rows] */
-  size_t x, x_panels;  /* [chunk][in], of reduced precision; in panels of 16 columns */
-  size_t parts;        /* [groups][chunk][in]: parts of dx */
-  size_t slopes;       /* [threads][chunk][BLOCK] */
+  size_t logits;        /* [blocks][chunk][BLOCK] */
+  size_t largest, sum;  /* [blocks][chunk], of a block's logits */
+  size_t smoothed;      /* double [blocks][chunk]: sum of class weight * logit */
+  size_t ahead;         /* int32_t [blocks][chunk]: logits ranked before the label's */
+  size_t row, result;   /* row_t [chunk], cpu__row_loss_t [rows] */
+  size_t x, x_panels;   /* [chunk][in], of reduced precision; in panels of 16 columns */
+  size_t parts;         /* [groups][chunk][in]: parts of dx */
+  size_t slopes;        /* [threads][chunk][BLOCK] */
+  size_t low, x_packed; /* with AMX: bf16 [threads][chunk][LOW]; x as an operand */
+  size_t gemm;          /* with AMX: workspaces of all threads */
   size_t end;
 } places_t;
 
@@ -56,6 +61,8 @@ typedef struct head_loss {
   const cpu__loops_t *loops;
   cpu__loss_rows_t of;
   int64_t in, chunk, blocks, groups;
+  int amx;           /* 1: bf16 x, multiplied on AMX */
+  size_t gemm_bytes; /* workspace of a thread */
   places_t at;
 } head_loss_t;
 
@@ -84,6 +91,70 @@ static float *logits_of(const chunk_t *c, int64_t b)
   return (float *)place(c, c->k->at.logits) + b * c->k->chunk * BLOCK;
 }
 
+/* ---- products on AMX ---- */
+
+/* Returns the GEMMs of a block of n classes and of some rows, without addresses. */
+static cpu__amx_gemm_t logits_gemm(const head_loss_t *k, int64_t rows, int64_t n)
+{
+  cpu__amx_gemm_t g = cpu__amx_dense(CT_FWD, rows, k->in, n);
+  g.c_floats = 1;
+  g.c_row = BLOCK;
+  return g;
+}
+
+static cpu__amx_gemm_t param_gemm(const head_loss_t *k, int64_t rows, int64_t n)
+{
+  cpu__amx_gemm_t g = cpu__amx_dense(CT_BWD_PARAM, rows, k->in, n);
+  g.a.ld = LOW;
+  return g;
+}
+
+static cpu__amx_gemm_t data_gemm(const head_loss_t *k, int64_t rows, int64_t n)
+{
+  cpu__amx_gemm_t g = cpu__amx_dense(CT_BWD_DATA, rows, k->in, n);
+  g.a = (cpu__amx_side_t){.ld = LOW, .padded = 1};
+  g.c_floats = 1;
+  return g;
+}
+
+/* Returns the largest workspace of these. */
+static size_t gemm_bytes(const head_loss_t *k)
+{
+  const cpu__amx_gemm_t all[] = {logits_gemm(k, k->chunk, BLOCK), param_gemm(k, k->chunk, BLOCK),
+                                 data_gemm(k, k->chunk, BLOCK)};
+  size_t most = 0;
+  for (int i = 0; i < 3; i++) {
+    size_t bytes = (cpu__amx_gemm_scratch(&all[i], 1) + 63) / 64 * 64;
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+/* Runs one; b is NULL if it is packed. */
+static void amx_product(const chunk_t *c, cpu__amx_gemm_t g, const void *a, const void *b, void *to)
+{
+  g.a.at = a;
+  g.b.at = b;
+  g.c = to;
+  cpu__amx_gemm(c->k->op.dev, &g,
+                (char *)place(c, c->k->at.gemm) + (size_t)omp_get_thread_num() * c->k->gemm_bytes);
+}
+
+/* Returns the thread's gradient of a block's logits in bf16. */
+static uint16_t *low_of(const chunk_t *c)
+{
+  return (uint16_t *)place(c, c->k->at.low) + omp_get_thread_num() * c->k->chunk * LOW;
+}
+
+static void round_slopes(const chunk_t *c, int64_t n, const float *slopes)
+{
+  uint16_t *low = low_of(c);
+  for (int64_t r = 0; r < c->rows; r++, slopes += BLOCK, low += LOW) {
+    cpu__loops(c->k->op.dev, CT_BF16)->from_floats(n, slopes, low, 0, 0);
+    memset(low + n, 0, (size_t)(LOW - n) * sizeof *low);
+  }
+}
+
 /* ---- 1. logits ---- */
 
 /* Returns the sum of class weight * logit over a block of a row. */
@@ -95,18 +166,31 @@ static double weigh_logits(const chunk_t *c, int64_t b, const float *x)
   return sum;
 }
 
+static void multiply_logits(const chunk_t *c, int64_t b, float *y)
+{
+  const head_loss_t *k = c->k;
+  int64_t n = block_size(k, b);
+  const float *w = (const float *)c->a->w[0] + b * BLOCK * k->in;
+  const float *bias = k->op.desc.u.head_loss.bias ? (const float *)c->a->w[1] + b * BLOCK : NULL;
+  if (k->amx) {
+    cpu__amx_gemm_t low = logits_gemm(k, c->rows, n);
+    low.bias = bias;
+    amx_product(c, low, (const uint16_t *)c->a->x + c->first * k->in, w, y);
+    return;
+  }
+  cpu__gemm_t g = {.m = c->rows, .n = n, .k = k->in, .bias = bias};
+  g.a = cpu__row_major(c->x, k->in);
+  g.b = cpu__transposed(cpu__row_major(w, k->in));
+  g.c = cpu__row_major(y, BLOCK);
+  cpu__gemm_blocked(k->op.dev, &g);
+}
+
 static void block_logits(const chunk_t *c, int64_t b)
 {
   const head_loss_t *k = c->k;
   int64_t n = block_size(k, b), at = b * k->chunk;
-  const float *bias = k->op.desc.u.head_loss.bias ? c->a->w[1] : NULL;
   float *y = logits_of(c, b), *largest = place(c, k->at.largest), *sum = place(c, k->at.sum);
-  cpu__gemm_t g = {.m = c->rows, .n = n, .k = k->in};
-  g.a = cpu__row_major(c->x, k->in);
-  g.b = cpu__transposed(cpu__row_major((const float *)c->a->w[0] + b * BLOCK * k->in, k->in));
-  g.c = cpu__row_major(y, BLOCK);
-  g.bias = bias ? bias + b * BLOCK : NULL;
-  cpu__gemm_blocked(k->op.dev, &g);
+  multiply_logits(c, b, y);
   for (int64_t r = 0; r < c->rows; r++)
     k->loops->exp_sum(n, y + r * BLOCK, &largest[at + r], &sum[at + r]);
   double *smoothed = place(c, k->at.smoothed);
@@ -183,11 +267,19 @@ static void block_param(const chunk_t *c, int64_t b, const float *slopes)
 {
   const head_loss_t *k = c->k;
   int64_t n = block_size(k, b);
-  cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = adds(c)};
-  g.a = cpu__transposed(cpu__row_major(slopes, BLOCK));
-  g.b = cpu__panels(place(c, k->at.x_panels), k->chunk);
-  g.c = cpu__row_major((float *)c->a->dw[0] + b * BLOCK * k->in, k->in);
-  cpu__gemm_blocked(k->op.dev, &g);
+  float *dw = (float *)c->a->dw[0] + b * BLOCK * k->in;
+  if (k->amx) {
+    cpu__amx_gemm_t low = param_gemm(k, c->rows, n);
+    low.packed = place(c, k->at.x_packed);
+    low.add = adds(c);
+    amx_product(c, low, low_of(c), NULL, dw);
+  } else {
+    cpu__gemm_t g = {.m = n, .n = k->in, .k = c->rows, .add = adds(c)};
+    g.a = cpu__transposed(cpu__row_major(slopes, BLOCK));
+    g.b = cpu__panels(place(c, k->at.x_panels), k->chunk);
+    g.c = cpu__row_major(dw, k->in);
+    cpu__gemm_blocked(k->op.dev, &g);
+  }
   if (!k->op.desc.u.head_loss.bias) return;
   float *db = (float *)c->a->dw[1] + b * BLOCK;
   double sums[BLOCK] = {0};
@@ -202,9 +294,16 @@ static void block_param(const chunk_t *c, int64_t b, const float *slopes)
 static void block_data(const chunk_t *c, int64_t b, const float *slopes, float *part, int add)
 {
   const head_loss_t *k = c->k;
+  const float *w = (const float *)c->a->w[0] + b * BLOCK * k->in;
+  if (k->amx) {
+    cpu__amx_gemm_t low = data_gemm(k, c->rows, block_size(k, b));
+    low.add = add;
+    amx_product(c, low, low_of(c), w, part);
+    return;
+  }
   cpu__gemm_t g = {.m = c->rows, .n = k->in, .k = block_size(k, b), .add = add};
   g.a = cpu__row_major(slopes, BLOCK);
-  g.b = cpu__row_major((const float *)c->a->w[0] + b * BLOCK * k->in, k->in);
+  g.b = cpu__row_major(w, k->in);
   g.c = cpu__row_major(part, k->in);
   cpu__gemm_blocked(k->op.dev, &g);
 }
@@ -218,6 +317,7 @@ static void group_gradients(const chunk_t *c, int64_t group)
   for (int64_t b = first; b < end; b++) {
     if (c->a->pass & CT_FWD) block_ahead(c, b);
     if (c->back) block_slopes(c, b, slopes);
+    if (c->back && k->amx) round_slopes(c, block_size(k, b), slopes);
     if (c->back & CT_BWD_PARAM) block_param(c, b, slopes);
     if (c->back & CT_BWD_DATA) block_data(c, b, slopes, part, b > first);
   }
@@ -255,6 +355,12 @@ static void take_rows(chunk_t *c)
   const head_loss_t *k = c->k;
   float *copy = place(c, k->at.x), *panels = place(c, k->at.x_panels);
   int low = k->op.desc.x.dtype != CT_F32;
+  if (k->amx) {
+    cpu__amx_gemm_t g = param_gemm(k, c->rows, BLOCK);
+    g.b.at = (const uint16_t *)c->a->x + c->first * k->in;
+    if (c->back & CT_BWD_PARAM) cpu__amx_gemm_pack(k->op.dev, &g, place(c, k->at.x_packed));
+    return;
+  }
   c->x = low ? copy : (const float *)c->a->x + c->first * k->in;
 #pragma omp parallel for schedule(static)
   for (int64_t r = 0; r < c->rows; r++) {
@@ -325,9 +431,16 @@ static void lay_out(head_loss_t *k, const ct_op_desc_t *d)
   at->ahead = take(&at->end, each, sizeof(int32_t));
   at->row = take(&at->end, k->chunk, sizeof(row_t));
   at->result = take(&at->end, k->of.rows, sizeof(cpu__row_loss_t));
-  at->x = take(&at->end, low ? x : 0, sizeof(float));
+  at->x = take(&at->end, low && !k->amx ? x : 0, sizeof(float));
+  at->gemm = take(&at->end, k->op.dev->threads, k->gemm_bytes);
   if (!ct_op_goes_back(d)) return;
-  at->x_panels = take(&at->end, (k->in + 15) / 16 * 16 * k->chunk, sizeof(float));
+  if (k->amx) {
+    cpu__amx_gemm_t g = param_gemm(k, k->chunk, BLOCK);
+    at->x_packed = take(&at->end, 1, cpu__amx_gemm_packed(&g));
+    at->low = take(&at->end, k->op.dev->threads * k->chunk * LOW, sizeof(uint16_t));
+  } else {
+    at->x_panels = take(&at->end, (k->in + 15) / 16 * 16 * k->chunk, sizeof(float));
+  }
   at->parts = take(&at->end, k->groups * x, sizeof(float));
   at->slopes = take(&at->end, k->op.dev->threads * k->chunk * BLOCK, sizeof(float));
 }
@@ -347,10 +460,12 @@ static int head_loss_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *inf
   k->chunk = ct_least(fit < ROWS_LEAST ? ROWS_LEAST : fit, k->of.rows > 0 ? k->of.rows : 1);
   k->blocks = (k->of.classes + BLOCK - 1) / BLOCK;
   k->groups = ct_least(GROUPS, k->blocks);
+  k->amx = d->x.dtype == CT_BF16 && cpu__amx_is_there();
+  if (k->amx) k->gemm_bytes = gemm_bytes(k);
   lay_out(k, d);
   info->scratch = k->at.end;
   info->adds_dw = 1;
-  info->algorithm = "chunks";
+  info->algorithm = k->amx ? "chunks, bf16 AMX" : "chunks";
   return CT_OK;
 }
 

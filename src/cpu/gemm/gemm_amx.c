@@ -46,7 +46,6 @@ enum {
   COLUMNS = 128,    /* of a block of C */
   C_ROW = 128 + 16, /* stride of the rows of a block: not a power of two */
   DEPTH = 512,      /* k of 32 columns of B that stay in the L1 cache */
-  CHUNK = 2048,     /* k that is packed at a time, if C can be added to */
   SEGMENT = 256     /* k that a task of packing B does */
 };
 
@@ -65,15 +64,21 @@ typedef struct gemm {
 
 static gemm_t gemm_of(const ct_dev_t *dev, const cpu__amx_gemm_t *g, char *scratch)
 {
-  gemm_t w = {.dev = dev, .g = g, .packs = g->a.turned || g->k % CPU__AMX_K};
-  w.chunk = g->c_floats ? ct_least(g->k, CHUNK) : g->k;
+  gemm_t w = {.dev = dev, .g = g, .packs = g->a.turned || (g->k % CPU__AMX_K && !g->a.padded)};
+  w.chunk = g->c_floats ? ct_least(g->k, CPU__AMX_CHUNK) : g->k;
   int64_t k = ct_round_up(w.chunk, CPU__AMX_K);
   w.a_row = k % 512 ? k : k + CPU__AMX_K;
   w.panel = k * T;
   w.b = (uint16_t *)(void *)scratch;
-  w.a = w.b + ct_round_up(g->n, T) * k;
+  w.a = g->packed ? w.b : w.b + ct_round_up(g->n, T) * k;
+  if (g->packed) w.b = (uint16_t *)(uintptr_t)g->packed;
   w.own = (float *)(void *)(w.a + (w.packs ? ct_round_up(g->m, CPU__AMX_K) : T) * w.a_row);
   return w;
+}
+
+size_t cpu__amx_gemm_packed(const cpu__amx_gemm_t *g)
+{
+  return (size_t)(ct_round_up(g->n, T) * ct_round_up(g->k, CPU__AMX_K)) * sizeof(uint16_t);
 }
 
 size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads)
@@ -144,12 +149,12 @@ static void pack_b(const gemm_t *w)
 /* Packs CPU__AMX_K rows of A, whose rows in memory are its columns. */
 static void turn_a(const gemm_t *w, int64_t row)
 {
-  int32_t table[CHUNK];
+  int32_t table[CPU__AMX_CHUNK];
   const cpu__amx_side_t *a = &w->g->a;
   int64_t end = ct_round_up(w->k, CPU__AMX_K);
-  for (int64_t k = 0; k < end; k += CHUNK) {
+  for (int64_t k = 0; k < end; k += CPU__AMX_CHUNK) {
     cpu__gather_t g = {(const uint16_t *)a->at + (w->first + k) * a->ld, a->ld, table,
-                       ct_least(CHUNK, end - k)};
+                       ct_least(CPU__AMX_CHUNK, end - k)};
     for (int64_t i = 0; i < g.k; i++)
       table[i] = k + i < w->k ? (int32_t)i : -1;
     cpu__amx_pack_a(&g, row, w->a + row * w->a_row + k, w->a_row);
@@ -259,6 +264,14 @@ static void blocks(const gemm_t *w)
     block(w, i / across * ROWS, i % across * COLUMNS, own);
 }
 
+void cpu__amx_gemm_pack(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *packed)
+{
+  gemm_t w = gemm_of(dev, g, packed);
+  w.k = g->k;
+#  pragma omp parallel if (!omp_in_parallel())
+  pack_b(&w);
+}
+
 void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch)
 {
   gemm_t all = gemm_of(dev, g, scratch);
@@ -268,7 +281,7 @@ void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch)
     cpu__amx_begin();
     for (w.first = 0; w.first < g->k; w.first += w.chunk) {
       w.k = ct_least(w.chunk, g->k - w.first);
-      pack_b(&w);
+      if (!g->packed) pack_b(&w);
       pack_a(&w);
       blocks(&w);
     }
@@ -311,6 +324,17 @@ void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *s
 #  endif
 #else
 /* Stubs: there is no AMX on this architecture. */
+void cpu__amx_gemm_pack(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *packed)
+{
+  (void)dev, (void)g, (void)packed;
+}
+
+size_t cpu__amx_gemm_packed(const cpu__amx_gemm_t *g)
+{
+  (void)g;
+  return 0;
+}
+
 size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads)
 {
   (void)g, (void)threads;
