@@ -40,6 +40,7 @@ shell_tests = \
   %D%/cli/tokenize.test \
   %D%/cli/tokens.test \
   %D%/cli/bench_lr.test \
+  %D%/cli/bench_roofline.test \
   %D%/cli/settings.test %D%/cli/shards.test \
   %D%/cli/skip.test \
   %D%/cli/slabs.test \
