@@ -29,6 +29,8 @@ CTRAIN_MPI=${CTRAIN_MPI-pmi2}
 #CTRAIN_LAUNCH=${CTRAIN_LAUNCH:-mpiexec}
 # Additional options of srun, separated by blanks.
 CTRAIN_SRUN=${CTRAIN_SRUN:-}
+# For nodes with several NUMA nodes (lscpu), as many ranks as these or a multiple (--ntasks-per-node),
+# bound to cores:
 #CTRAIN_SRUN="--cpu-bind=cores --distribution=block:cyclic"
 
 # How often a job may requeue itself (0: never).
