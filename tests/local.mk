@@ -386,7 +386,7 @@ unit_tests = \
   %D%/unit/t_survey \
   %D%/unit/t_targets \
   %D%/unit/t_text \
-  %D%/unit/t_along \
+  %D%/unit/t_along %D%/unit/t_amx \
   %D%/unit/t_augment \
   %D%/unit/t_symmetry \
   %D%/unit/t_transform_boxes \
