@@ -7,10 +7,12 @@
 
 /* The maximum height of a column, for narrow parts (a pixel of a blocked layout) and for wider ones.
  * The sums of a column are added up before they are added to those of the part: long chains of
- * additions would lose digits. */
-#define NARROW 16
-#define TALL   256
-#define LOW    4
+ * additions would lose digits.  Loops that write use lower columns: the processor can combine
+ * non-temporal stores only to few cache lines at a time. */
+#define NARROW   16
+#define TALL     256
+#define LOW      4
+#define LOW_PUTS 2
 
 /* Rows of one vector each: n valid lanes; the first element of the first row is `at`, which belongs
  * to channel j of the part. */
@@ -19,10 +21,11 @@ typedef struct column {
   int n;
 } column_t;
 
-/* Calls `step` for each column of a part.  The compiler makes a separate loop for whole vectors. */
-INLINE void each_column(cpu__rows_t r, void (*step)(const void *args, column_t c), const void *args)
+/* Calls `step` for each column of a part; low: height in wide parts.  The compiler makes a separate loop for whole vectors. */
+INLINE void each_column(cpu__rows_t r, int low, void (*step)(const void *args, column_t c),
+                        const void *args)
 {
-  int64_t high = r.width <= NARROW ? TALL : LOW;
+  int64_t high = r.width <= NARROW ? TALL : low;
 
   for (int64_t row = 0; row < r.rows; row += high) {
     int64_t left = r.rows - row, rows = left < high ? left : high, at = row * r.stride, j = 0;
@@ -88,7 +91,7 @@ static void bn_sums(cpu__rows_t r, const void *x, float *out)
     int n = first - j < CPU__VW ? (int)(first - j) : CPU__VW;
     store(out + CPU__BN_SHIFT * r.channels + j, get(x, j, n), CPU__VW);
   }
-  each_column(r, moments_column, &m);
+  each_column(r, LOW, moments_column, &m);
 }
 
 /* ---- forward ---- */
@@ -136,7 +139,7 @@ static void bn_apply(cpu__rows_t r, const cpu__bn_fwd_t *a, const float *coefs)
 {
   const applied_t p = {*a, coefs, r.channels};
 
-  each_column(r, apply_column, &p);
+  each_column(r, LOW_PUTS, apply_column, &p);
   put_end(a->stream);
 }
 
@@ -194,7 +197,7 @@ static void bn_bwd_sums(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coef
   const back_t b = {*a, coefs, sums, r.channels};
 
   memset(sums, 0, (size_t)(CPU__BN_SUMS * r.channels) * sizeof *sums);
-  each_column(r, bwd_sums_column, &b);
+  each_column(r, LOW, bwd_sums_column, &b);
 }
 
 INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_t dy_slope,
@@ -220,10 +223,11 @@ static void bn_bwd_apply(cpu__rows_t r, const cpu__bn_bwd_t *a, const float *coe
 {
   const back_t b = {*a, coefs, NULL, r.channels};
 
-  each_column(r, bwd_apply_column, &b);
+  each_column(r, LOW_PUTS, bwd_apply_column, &b);
   put_end(a->stream | a->stream2);
 }
 #undef SIX
 #undef NARROW
 #undef TALL
 #undef LOW
+#undef LOW_PUTS

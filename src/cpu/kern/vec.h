@@ -246,11 +246,13 @@ INLINE vec_t floats_of(elems_t e)
 
 INLINE elems_t elems_of(vec_t v)
 {
+  const __m512i upper = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019, 0x170015,
+                                         0x130011, 0xf000d, 0xb0009, 0x70005, 0x30001);
   __m512i b = (__m512i)v, odd = _mm512_and_epi32(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
   __m512i sum = _mm512_add_epi32(_mm512_add_epi32(b, _mm512_set1_epi32(0x7fff)), odd);
   __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
   sum = _mm512_mask_or_epi32(sum, nan, b, _mm512_set1_epi32(0x400000));
-  return (elems_t)_mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16));
+  return (elems_t)_mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, sum));
 }
 #  else
 INLINE vec_t floats_of(elems_t e)
