@@ -313,7 +313,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 static void plan(conv_t *t)
 {
   enum { OWN_TILES_MAX = 128 * 128, OWN_GROUP = 56, OWN_ONCE = 28 };
-  enum { GROUP = 64, DEEP = 128 /* channels */ };
+  enum { GROUP = 1024 /* tiles times lanes */, DEEP = 128 /* channels */ };
   t->parts = 1;
   t->own_tiles = t->from * t->to * t->lanes * t->lanes <= OWN_TILES_MAX;
   if (t->own_tiles) {
@@ -323,7 +323,7 @@ static void plan(conv_t *t)
     t->once = ct_least(t->group, OWN_ONCE);
   } else {
     t->deep = ct_least(t->from, DEEP / t->lanes);
-    t->group = t->once = ct_least(t->count, GROUP);
+    t->group = t->once = ct_least(t->count, GROUP / t->lanes);
     /* balance the threads, unless each has many panels anyway */
     t->parts = t->panels >= 4 * t->threads ? 1 : t->threads / common_divisor(t->panels, t->threads);
     t->parts = ct_least(t->parts, ct_div_up(t->group, t->tiles->rows[VECS]));
