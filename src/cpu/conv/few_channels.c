@@ -78,7 +78,7 @@ static int few_channels_can(const cpu__job_t *job, cpu__cost_t *cost, char why[1
 {
   const ct_op_desc_t *d = job->desc;
   int data = job->pass == CT_BWD_DATA, own = y_lanes(job->dev, d);
-  int lanes = data ? cpu__lanes(job->at.x) : own;
+  int lanes = data ? cpu__lanes(job->at.x) : own, vector = cpu__lanes(cpu__blocked(job->dev));
   if (d->x.dtype != CT_F32) return cpu__refuse(why, "for float32");
   if (!fits(d))
     return cpu__refuse(why,
@@ -91,7 +91,7 @@ static int few_channels_can(const cpu__job_t *job, cpu__cost_t *cost, char why[1
   double written = (double)(lanes * groups_of(data ? d->x.dim[1] : d->y.dim[1], lanes));
   double taps = (double)d->u.conv.kernel[0] * d->u.conv.kernel[1];
   double pixels = (double)d->y.dim[0] * (double)d->y.dim[2] * (double)d->y.dim[3];
-  *cost = (cpu__cost_t){pixels * taps * read * written / (lanes == 16 ? 1 : 0.9), 0};
+  *cost = (cpu__cost_t){pixels * taps * read * written / (lanes == vector ? 1 : 0.9), 0};
   return 1;
 }
 
