@@ -448,7 +448,8 @@ launched_tests = \
   %D%/python/token_records \
   %D%/python/weights_logits \
   %D%/tools/peak \
-  %D%/tools/same_ckpt
+  %D%/tools/same_ckpt \
+  %D%/tools/ways
 
 if HAVE_DNNL
 unit_tests += %D%/unit/t_formats
