@@ -4,8 +4,9 @@
  * before the run; all are freed here when the trainer is destroyed.
  *
  * On a CPU the ops of the first step touch activations and workspace first, each thread its part.
- * Arrays of parameters are filled by the main thread and read whole by all threads: their pages
- * alternate between the NUMA nodes of a rank that needs several. */
+ * Arrays of parameters are read whole by all threads, and the main thread fills some of them with
+ * copies and broadcasts: their pages alternate between the NUMA nodes of a rank that needs several.
+ */
 #include "train/trainer.h"
 #include "base/ct_mem.h"
 #include "host/ct_numa.h"
