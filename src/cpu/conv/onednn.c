@@ -32,7 +32,7 @@ static double padded_work(const cpu__job_t *job)
 }
 
 /* Returns 1 if a bf16 vector would hold channels of several pixels, or pixels of a plain y: with
- * these layouts both oneDNN and the ops that follow are slow. */
+ * these layouts both oneDNN without AMX and the ops that follow are slow. */
 static int is_ragged(const cpu__job_t *job)
 {
   const ct_op_desc_t *d = job->desc;
@@ -50,11 +50,10 @@ static double efficiency(const cpu__job_t *job, const char *name)
   if (strstr(name, "ref")) return 0.002;
   if (strstr(name, "gemm") || job->at.y == CT_PLAIN)
     return ragged * (job->desc->u.conv.groups > 1 ? 0.05 : job->pass == CT_BWD_PARAM ? 0.15 : 0.35);
+  if (strstr(name, "amx")) /* amx_gradient.c is faster, if there are no groups */
+    return (ragged < 1 ? 0.5 : 1) * (job->pass == CT_BWD_PARAM ? 0.4 : 1);
   if (ragged < 1) return ragged;
-  if (job->desc->x.dtype == CT_BF16 && cpu__dnnl_has_amx()) {
-    if (!strstr(name, "amx")) return 0.125;
-    return job->pass == CT_BWD_PARAM ? 0.4 : 1; /* conv/amx_gradient.c is faster */
-  }
+  if (job->desc->x.dtype == CT_BF16 && cpu__dnnl_has_amx()) return 0.125;
   if (job->at.x == CT_NHWC) return 0.7;
   if (job->at.y == CT_C8 && job->dev->isa == CPU__AVX512) return 0.8;
   return 1;
