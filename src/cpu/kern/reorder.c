@@ -7,8 +7,9 @@
 #include "base/ct_err.h"
 #include "cpu/kern/loops.h"
 
-/* Pixels moved at a time: with 16 channels both sides fit the L1 cache. */
-#define STRIP 64
+/* A task moves a strip of pixels of some channels: both sides fit the L1 cache. */
+#define STRIP    64
+#define CHANNELS 64
 
 typedef struct reorder {
   ct_op_t op;
@@ -59,32 +60,89 @@ static void clear_pixels(int64_t count, const side_t *to, int64_t o)
     memset(cpu__at(to->at, o + i * to->v->lanes, to->dtype), 0, ct_dtype_size(to->dtype));
 }
 
-/* Moves channels [c, end) of one image; channels beyond the last are padding of `to`. */
-static void move_channels(const side_t *from, const side_t *to, int64_t image, int64_t c,
-                          int64_t end)
+/* A strip of pixels of one image. */
+typedef struct strip {
+  int64_t image, first, count;
+} strip_t;
+
+/* Returns the offset of a strip's first pixel of channel c. */
+static int64_t reorder_at(const cpu__view_t *v, strip_t s, int64_t c)
 {
-  for (int64_t strip = 0; strip < to->v->inner; strip += STRIP) {
-    int64_t count = ct_least(STRIP, to->v->inner - strip);
-    for (int64_t k = c; k < end; k++) {
-      int64_t o = cpu__pixels(to->v, image, k) + strip * to->v->lanes;
-      if (k < to->v->c) {
-        move_pixels(count, from, cpu__pixels(from->v, image, k) + strip * from->v->lanes, to, o);
-      } else {
-        clear_pixels(count, to, o);
-      }
+  return cpu__pixels(v, s.image, c) + s.first * v->lanes;
+}
+
+/* Moves channels [c, end) one by one; channels beyond the last are padding of `to`. */
+static void move_channels(const side_t *from, const side_t *to, strip_t s, int64_t c, int64_t end)
+{
+  for (int64_t k = c; k < end; k++) {
+    int64_t o = reorder_at(to->v, s, k);
+    if (k < to->v->c) {
+      move_pixels(s.count, from, reorder_at(from->v, s, k), to, o);
+    } else {
+      clear_pixels(s.count, to, o);
     }
   }
+}
+
+/* Copies runs of `bytes` bytes, a constant. */
+static inline void copy_runs(int64_t count, const char *in, int64_t step, char *out,
+                             int64_t to_step, size_t bytes)
+{
+  for (int64_t i = 0; i < count; i++)
+    memcpy(out + i * to_step, in + i * step, bytes);
+}
+
+/* Moves a run of channels, which are adjacent on both sides, from c on. */
+static void move_run(const side_t *from, const side_t *to, strip_t s, int64_t c, int64_t run)
+{
+  const char *in = cpu__at(from->at, reorder_at(from->v, s, c), from->dtype);
+  char *out = cpu__at(to->at, reorder_at(to->v, s, c), to->dtype);
+  int64_t size = (int64_t)ct_dtype_size(to->dtype);
+  int64_t step = from->v->lanes * size, to_step = to->v->lanes * size;
+
+  switch (run * size) {
+  case 16:
+    copy_runs(s.count, in, step, out, to_step, 16);
+    return;
+  case 32:
+    copy_runs(s.count, in, step, out, to_step, 32);
+    return;
+  default:
+    copy_runs(s.count, in, step, out, to_step, 64);
+  }
+}
+
+/* Returns the number of channels that are adjacent on both sides and move without conversion; 0:
+ * fewer than a block. */
+static int64_t run_of(const side_t *from, const side_t *to)
+{
+  int64_t lanes = ct_least(from->v->lanes, to->v->lanes);
+  return from->dtype != to->dtype || lanes < 8 ? 0 : lanes < 16 ? 8 : 16;
+}
+
+static void move_strip(const side_t *from, const side_t *to, strip_t s, int64_t c, int64_t end)
+{
+  int64_t run = run_of(from, to);
+
+  for (; run && c + run <= ct_least(end, to->v->c); c += run)
+    move_run(from, to, s, c, run);
+  move_channels(from, to, s, c, end);
 }
 
 static void reorder_move(const side_t *from, const side_t *to)
 {
   const cpu__view_t *v = to->v;
-  int64_t channels = v->groups * v->lanes, blocks = (channels + 15) / 16;
+  int64_t channels = v->groups * v->lanes, groups = (channels + CHANNELS - 1) / CHANNELS;
+  int64_t strips = (v->inner + STRIP - 1) / STRIP;
 
-#pragma omp parallel for collapse(2) if (v->n * channels * v->inner > CPU__PARALLEL_MIN)
+#pragma omp parallel for collapse(3) if (v->n * channels * v->inner > CPU__PARALLEL_MIN)
   for (int64_t image = 0; image < v->n; image++) {
-    for (int64_t b = 0; b < blocks; b++)
-      move_channels(from, to, image, b * 16, ct_least(b * 16 + 16, channels));
+    for (int64_t i = 0; i < strips; i++) {
+      for (int64_t g = 0; g < groups; g++) {
+        strip_t s = {image, i * STRIP, ct_least(STRIP, v->inner - i * STRIP)};
+        move_strip(from, to, s, g * CHANNELS, ct_least((g + 1) * CHANNELS, channels));
+      }
+    }
   }
 }
 
