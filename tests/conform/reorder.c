@@ -80,9 +80,9 @@ static void check_reorder_types(const ct_shape_t *from, const ct_shape_t *to, in
 
 void check_reorders(void)
 {
-  static const int64_t shapes[][4] = {{2, 16, 3, 4}, {1, 3, 5, 7},    {3, 17, 1, 1},
-                                      {2, 8, 2, 2},  {1, 24, 1, 3},   {2, 40, 7, 7},
-                                      {1, 1, 1, 1},  {4, 64, 24, 24}, {4, 32, 132, 132}};
+  static const int64_t shapes[][4] = {
+      {2, 16, 3, 4}, {1, 3, 5, 7}, {3, 17, 1, 1},  {2, 8, 2, 2},    {1, 24, 1, 3},
+      {2, 40, 7, 7}, {1, 1, 1, 1}, {2, 100, 9, 9}, {4, 64, 24, 24}, {4, 32, 132, 132}};
 
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     for (int pair = 0; pair < 16; pair++) {
