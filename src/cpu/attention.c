@@ -98,8 +98,9 @@ static void project_param(const attention_op_t *k, cpu__dense_t d, const void *x
                           void *const dw[2], const ct_op_args_t *args)
 {
   if (k->low) {
-    amx_product(k, cpu__amx_dense(CT_BWD_PARAM, d.rows, d.in, d.out), dy, x, dw[0], args);
-    cpu__amx_column_sums(d.rows, d.out, dy, dw[1], 0);
+    cpu__amx_gemm_t g = cpu__amx_dense(CT_BWD_PARAM, d.rows, d.in, d.out);
+    g.sums = dw[1];
+    amx_product(k, g, dy, x, dw[0], args);
   } else {
     cpu__dense_param(k->head.dev, d, x, dy, dw[0]);
     cpu__column_sums(k->head.dev, d.rows, d.out, dy, dw[1]);

@@ -50,9 +50,8 @@ static int run(ct_dev_t *dev, const linear_t *l, void *const at[CPU__ROLES], int
   g.c = at[l->pass == CT_FWD ? CPU__Y : l->pass == CT_BWD_DATA ? CPU__X : CPU__W];
   g.bias = l->pass == CT_FWD && l->bias ? at[CPU__BIAS] : NULL;
   g.add = add;
+  g.sums = l->pass == CT_BWD_PARAM && l->bias ? at[CPU__BIAS] : NULL;
   cpu__amx_gemm(dev, &g, at[CPU__SCRATCH]);
-  if (l->pass == CT_BWD_PARAM && l->bias)
-    cpu__amx_column_sums(g.k, g.m, at[CPU__Y], at[CPU__BIAS], add);
   return CT_OK;
 }
 

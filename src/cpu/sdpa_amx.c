@@ -243,7 +243,7 @@ static void add_features(const sdpa_amx_t *k, int64_t rows, range_t keys, const 
   multiply(p, weights, b + keys.from * T, c);
 }
 
-/* Adds weights^T * B to the gradients c of all keys; B has the features of the rows of the block. */
+/* Adds weights^T * B to the gradients c of all keys; B has the features of the block's rows. */
 static void add_to_keys(int64_t rows, range_t keys, const uint16_t *weights, uint16_t *turned,
                         const uint16_t *b, int64_t padded, float *c)
 {

@@ -87,11 +87,14 @@ static double wanted(const cpu__amx_gemm_t *g, const float *a, const float *b, d
   return g->relu && sum < 0 ? 0 : sum;
 }
 
-static void run(const cpu__amx_gemm_t *g, const void *before, void *c, int threads)
+/* Runs the GEMM; sums: of the rows of a, if it is turned. */
+static void run(const cpu__amx_gemm_t *g, const float *before, void *c, float *sums, int threads)
 {
   void *scratch = ct_mem_alloc(cpu__amx_gemm_scratch(g, threads), "test");
   cpu__amx_gemm_t own = *g;
   own.c = c;
+  own.sums = g->a.turned ? sums : NULL;
+  memcpy(sums, before, (size_t)g->m * sizeof *sums);
   memcpy(c, before, (size_t)(g->m * g->n) * sizeof(float));
   dev->threads = threads;
   cpu__team_use(threads);
@@ -103,7 +106,7 @@ static void check_gemm(cpu__amx_gemm_t *g)
 {
   float *a = draw_side(&g->a, g->m, g->k), *b = draw_side(&g->b, g->k, g->n);
   float *before = take(g->m * g->n), *one = take(g->m * g->n), *three = take(g->m * g->n);
-  float *bias = take(g->n);
+  float *bias = take(g->n), *sums[2] = {take(g->m), take(g->m)};
   int wrong = 0;
   for (int64_t i = 0; i < g->m * g->n; i++)
     before[i] = draw_value();
@@ -111,8 +114,9 @@ static void check_gemm(cpu__amx_gemm_t *g)
     bias[j] = draw_value();
   if (g->bias) g->bias = bias;
   g->c_row = g->n;
-  run(g, before, one, 1);
-  run(g, before, three, THREADS);
+  run(g, before, one, sums[0], 1);
+  run(g, before, three, sums[1], THREADS);
+  CT_ASSERT_INT(memcmp(sums[0], sums[1], (size_t)g->m * sizeof(float)), 0);
   CT_ASSERT_INT(memcmp(one, three, (size_t)(g->m * g->n) * sizeof *one), 0);
   for (int64_t i = 0; i < g->m; i++)
     for (int64_t j = 0; j < g->n; j++) {
@@ -122,6 +126,12 @@ static void check_gemm(cpu__amx_gemm_t *g)
       double tolerance = 1e-6 * sqrt((double)g->k) + (g->c_floats ? 0 : fabs(want) / 256);
       wrong += !(fabs(got - want) <= tolerance);
     }
+  for (int64_t i = 0; g->a.turned && i < g->m; i++) {
+    double want = g->add ? before[i] : 0;
+    for (int64_t p = 0; p < g->k; p++)
+      want += a[i * g->k + p];
+    wrong += !(fabs(sums[0][i] - want) <= 1e-5);
+  }
   if (wrong) printf("# %lld x %lld x %lld\n", (long long)g->m, (long long)g->n, (long long)g->k);
   CT_ASSERT_INT(wrong, 0);
   free_side(&g->a, a);
@@ -130,6 +140,8 @@ static void check_gemm(cpu__amx_gemm_t *g)
   ct_mem_free(one);
   ct_mem_free(three);
   ct_mem_free(bias);
+  ct_mem_free(sums[0]);
+  ct_mem_free(sums[1]);
 }
 
 static void gemms_of_drawn_sizes(void)

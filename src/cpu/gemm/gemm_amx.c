@@ -146,6 +146,23 @@ static void pack_b(const gemm_t *w)
   }
 }
 
+typedef double doubles_t __attribute__((vector_size(CPU__VW * 8)));
+
+/* Adds up a packed row, which ends with zeros. */
+static float sum_row(const uint16_t *row, int64_t end, float before)
+{
+  doubles_t even = {0}, odd = {0};
+  double sum = before;
+  for (int64_t k = 0; k < end; k += CPU__AMX_K) {
+    even += __builtin_convertvector(get(row, k, CPU__VW), doubles_t);
+    odd += __builtin_convertvector(get(row, k + CPU__VW, CPU__VW), doubles_t);
+  }
+  even += odd;
+  for (int i = 0; i < CPU__VW; i++)
+    sum += even[i];
+  return (float)sum;
+}
+
 /* Packs CPU__AMX_K rows of A, whose rows in memory are its columns. */
 static void turn_a(const gemm_t *w, int64_t row)
 {
@@ -159,6 +176,10 @@ static void turn_a(const gemm_t *w, int64_t row)
       table[i] = k + i < w->k ? (int32_t)i : -1;
     cpu__amx_pack_a(&g, row, w->a + row * w->a_row + k, w->a_row);
   }
+  int64_t last = ct_least(row + CPU__AMX_K, w->g->m);
+  for (int64_t i = row; w->g->sums && i < last; i++)
+    w->g->sums[i] =
+        sum_row(w->a + i * w->a_row, end, w->first > 0 || w->g->add ? w->g->sums[i] : 0);
 }
 
 /* Copies T rows of A from `row` on; missing rows and k are zeros. */
@@ -288,37 +309,6 @@ void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch)
     cpu__amx_end();
   }
 }
-
-/* ---- sums of columns ------------------------------------------------------------------------- */
-
-typedef double doubles_t __attribute__((vector_size(CPU__VW * 8)));
-
-/* Adds up to 4 vectors of columns. */
-INLINE void sum_vectors(int64_t rows, int64_t row, const uint16_t *x, const int vecs, const int n,
-                        float *sums, int add)
-{
-  doubles_t all[4] = {{0}};
-  for (int64_t r = 0; r < rows; r++, x += row)
-    UNROLLED
-  for (int v = 0; v < vecs; v++)
-    all[v] += __builtin_convertvector(get(x, v * CPU__VW, n), doubles_t);
-  for (int v = 0; v < vecs; v++)
-    for (int j = 0; j < n; j++)
-      sums[v * CPU__VW + j] = (float)(all[v][j] + (add ? sums[v * CPU__VW + j] : 0));
-}
-
-void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *sums, int add)
-{
-  const uint16_t *at = x;
-  enum { WIDE = 4 * CPU__VW };
-#  pragma omp parallel for schedule(static) if (!omp_in_parallel() && rows * columns > 16384)
-  for (int64_t column = 0; column < columns; column += WIDE) {
-    int64_t j = column, end = ct_least(column + WIDE, columns);
-    if (j + WIDE <= end) sum_vectors(rows, columns, at + j, 4, CPU__VW, sums + j, add);
-    for (; j < end && column + WIDE > end; j += CPU__VW)
-      sum_vectors(rows, columns, at + j, 1, (int)ct_least(CPU__VW, end - j), sums + j, add);
-  }
-}
 #  ifdef __clang__
 #    pragma clang attribute pop
 #  endif
@@ -344,10 +334,5 @@ size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads)
 void cpu__amx_gemm(const ct_dev_t *dev, const cpu__amx_gemm_t *g, void *scratch)
 {
   (void)dev, (void)g, (void)scratch;
-}
-
-void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *sums, int add)
-{
-  (void)rows, (void)columns, (void)x, (void)sums, (void)add;
 }
 #endif

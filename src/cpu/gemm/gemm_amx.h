@@ -29,6 +29,8 @@ typedef struct cpu__amx_gemm {
   int c_floats;      /**< 1: float32, else bf16 */
   int add;           /**< 1: accumulates into c, which is float32 */
   const float *bias; /**< NULL, or n values that are added to each row */
+  float *sums;       /**< NULL, or m values, if a is turned: set to the sums of its rows, or, with
+                          `add`, these are added */
   int relu;          /**< 1: ReLU of the result; keeps NaN */
 } cpu__amx_gemm_t;
 
@@ -48,9 +50,5 @@ size_t cpu__amx_gemm_packed(const cpu__amx_gemm_t *g);
  * in]; backward to data: a is dy, b is w; backward to parameters: a is dy, b is x.  x, y, dx and dy
  * are bf16, w and dw float32, all plain. */
 cpu__amx_gemm_t cpu__amx_dense(int pass, int64_t rows, int64_t in, int64_t out);
-
-/** Hot.  Computes the column sums of x [rows, columns], in bf16, in double and in the order of the
- * rows; add: adds them to \a sums. */
-void cpu__amx_column_sums(int64_t rows, int64_t columns, const void *x, float *sums, int add);
 
 #endif
