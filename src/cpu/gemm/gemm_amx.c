@@ -84,7 +84,7 @@ size_t cpu__amx_gemm_packed(const cpu__amx_gemm_t *g)
 size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads)
 {
   gemm_t w = gemm_of(NULL, g, NULL);
-  return (size_t)((char *)w.own - (char *)NULL) + (size_t)threads * ROWS * C_ROW * sizeof(float);
+  return (size_t)(uintptr_t)(void *)w.own + (size_t)threads * ROWS * C_ROW * sizeof(float);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
