@@ -123,9 +123,6 @@ static int set_loop(conv_t *t)
   p->cols = reaches_of(&wide, p->out_step[1], INT32_MAX, p->col);
   t->in_plane = high.in * wide.in * t->lanes;
   t->out_plane = high.out * wide.out * t->lanes;
-  int64_t planes = t->pass == CT_BWD_PARAM ? t->groups : 1; /* until the next one of a thread */
-  p->next_in = planes * t->in_plane;
-  p->next_out = planes * t->out_plane;
   return CT_OK;
 }
 

@@ -45,26 +45,15 @@ typedef struct lone {
   void *y;
   vec_t bias;
   int relu, stream;
-  int64_t next_x, next_y; /* from an element to that of the image that is computed next */
 } lone_t;
-
-/* Prefetches an element of the next image at the places of x and y in this one: an image is so
- * short that hardware prefetchers have hardly begun when it ends. */
-INLINE void lone_fetch(const lone_t *a, const elem_t *x, const elem_t *y)
-{
-  __builtin_prefetch(x + a->next_x);
-  if (!a->stream) __builtin_prefetch(y + a->next_y);
-}
 
 /* Computes `count` outputs, `next` apart, whose inputs are `step` apart. */
 INLINE void lone_strip(const lone_t *a, const patch_t *c, int64_t from, int64_t step, int64_t to,
                        int64_t next, const int cols, const int count)
 {
   vec_t sum[12];
-  for (int q = 0; q < count; q++) {
-    lone_fetch(a, (const elem_t *)a->x + from + q * step, (const elem_t *)a->y + to + q * next);
+  for (int q = 0; q < count; q++)
     sum[q] = a->bias;
-  }
   for (int u = 0; u < c->taps[0]; u++)
     for (int v = 0; v < cols; v++) {
       int64_t at = from + u * c->tap_in[0] + v * c->tap_in[1];
@@ -111,7 +100,7 @@ static void depthwise(const cpu__depthwise_t *pass, const void *x, const float *
                       const float *bias, void *y)
 {
   const cpu__depthwise_t p = *pass;
-  lone_t a = {x, w, y, load(bias, CPU__VW), p.relu, p.stream, p.next_in, p.next_out};
+  lone_t a = {x, w, y, load(bias, CPU__VW), p.relu, p.stream};
   for (const cpu__reach_t *row = p.row; row < p.row + p.rows; row++)
     for (const cpu__reach_t *col = p.col; col < p.col + p.cols; col++) {
       patch_t c = patch_of(&p, row, col);
@@ -128,22 +117,19 @@ static void depthwise(const cpu__depthwise_t *pass, const void *x, const float *
 
 /* ---- gradient of the weights ---- */
 
-/* Adds the contribution of a rectangle to rows x cols taps from tap (u, v) on.  Outputs are `step`
- * apart in x, taps of a row `tap`. */
+/* Adds the contribution of a rectangle to rows x cols taps from tap (u, v) on. */
 INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v,
-                      const int64_t step, const int64_t tap, const int rows, const int cols)
+                      const int64_t step, const int rows, const int cols)
 {
   vec_t sum[14] = {{0}};
   for (int64_t i = 0; i < c->size[0]; i++) {
-    const elem_t *x[3], *dy = (const elem_t *)a->y + c->out + i * c->next_out[0];
-    for (int r = 0; r < rows; r++)
-      x[r] = (const elem_t *)a->x + c->in + i * c->next_in[0] + (u + r) * c->tap_in[0] + v * tap;
+    int64_t in = c->in + i * c->next_in[0] + u * c->tap_in[0] + v * c->tap_in[1];
     for (int64_t j = 0; j < c->size[1]; j++) {
-      vec_t g = get(dy, j * c->next_out[1], CPU__VW);
-      if (u == 0 && v == 0) lone_fetch(a, x[0] + j * step, dy + j * c->next_out[1]);
+      vec_t g = get(a->y, c->out + i * c->next_out[0] + j * c->next_out[1], CPU__VW);
       for (int r = 0; r < rows; r++)
         for (int k = 0; k < cols; k++)
-          sum[r * cols + k] += g * get(x[r], j * step + k * tap, CPU__VW);
+          sum[r * cols + k] +=
+              g * get(a->x, in + j * step + r * c->tap_in[0] + k * c->tap_in[1], CPU__VW);
     }
   }
   for (int r = 0; r < rows; r++)
@@ -156,43 +142,42 @@ INLINE void lone_taps(const lone_t *a, const patch_t *c, float *dw, int u, int v
 /* Adds the contribution of a rectangle to `cols` columns of taps from v on, to as many rows of taps
  * at a time as have sums in registers: few sums would wait for one another. */
 INLINE void lone_columns(const lone_t *a, const patch_t *c, float *dw, int v, const int64_t step,
-                         const int64_t tap, const int cols)
+                         const int cols)
 {
   int u = 0;
   for (; cols <= 4 && u + 3 <= c->taps[0]; u += 3)
-    lone_taps(a, c, dw, u, v, step, tap, 3, cols);
+    lone_taps(a, c, dw, u, v, step, 3, cols);
   for (; u + 2 <= c->taps[0]; u += 2)
-    lone_taps(a, c, dw, u, v, step, tap, 2, cols);
-  if (u < c->taps[0]) lone_taps(a, c, dw, u, v, step, tap, 1, cols);
+    lone_taps(a, c, dw, u, v, step, 2, cols);
+  if (u < c->taps[0]) lone_taps(a, c, dw, u, v, step, 1, cols);
 }
 
 /* Adds the contribution of a rectangle to the gradients of all taps. */
-INLINE void lone_gradient(const lone_t *a, const patch_t *c, float *dw, const int64_t step,
-                          const int64_t tap)
+INLINE void lone_gradient(const lone_t *a, const patch_t *c, float *dw, const int64_t step)
 {
   for (int v = 0, cols; v < c->taps[1]; v += cols) {
     cols = c->taps[1] - v < 7 ? c->taps[1] - v : 7;
     switch (cols) {
     case 1:
-      lone_columns(a, c, dw, v, step, tap, 1);
+      lone_columns(a, c, dw, v, step, 1);
       break;
     case 2:
-      lone_columns(a, c, dw, v, step, tap, 2);
+      lone_columns(a, c, dw, v, step, 2);
       break;
     case 3:
-      lone_columns(a, c, dw, v, step, tap, 3);
+      lone_columns(a, c, dw, v, step, 3);
       break;
     case 4:
-      lone_columns(a, c, dw, v, step, tap, 4);
+      lone_columns(a, c, dw, v, step, 4);
       break;
     case 5:
-      lone_columns(a, c, dw, v, step, tap, 5);
+      lone_columns(a, c, dw, v, step, 5);
       break;
     case 6:
-      lone_columns(a, c, dw, v, step, tap, 6);
+      lone_columns(a, c, dw, v, step, 6);
       break;
     default:
-      lone_columns(a, c, dw, v, step, tap, 7);
+      lone_columns(a, c, dw, v, step, 7);
     }
   }
 }
@@ -210,15 +195,15 @@ static void depthwise_grad(const cpu__depthwise_t *pass, const void *x, const vo
                            float *db)
 {
   const cpu__depthwise_t p = *pass;
-  lone_t a = {.x = x, .y = (void *)(uintptr_t)dy, .next_x = p.next_in, .next_y = p.next_out};
+  lone_t a = {.x = x, .y = (void *)(uintptr_t)dy};
   vec_t bias = {0};
   for (const cpu__reach_t *row = p.row; row < p.row + p.rows; row++)
     for (const cpu__reach_t *col = p.col; col < p.col + p.cols; col++) {
       patch_t c = patch_of(&p, row, col);
-      if (c.next_in[1] == CPU__VW && c.tap_in[1] == CPU__VW) {
-        lone_gradient(&a, &c, dw, CPU__VW, CPU__VW);
+      if (c.next_in[1] == CPU__VW) {
+        lone_gradient(&a, &c, dw, CPU__VW);
       } else {
-        lone_gradient(&a, &c, dw, c.next_in[1], c.tap_in[1]);
+        lone_gradient(&a, &c, dw, c.next_in[1]);
       }
       if (db) bias += lone_sum(dy, &c);
     }

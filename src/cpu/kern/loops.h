@@ -119,7 +119,6 @@ typedef struct cpu__depthwise {
   int64_t in_step[2];  /**< stride between the inputs of adjacent taps */
   int64_t advance[2];  /**< stride between the inputs of adjacent outputs */
   int64_t out_step[2];
-  int64_t next_in, next_out; /**< offset of the image that is computed next, in elements */
   int relu, stream;
 } cpu__depthwise_t;
 
