@@ -235,8 +235,8 @@ typedef uint16_t elems_t __attribute__((vector_size(CPU__VW * 2)));
 typedef elems_t elems_mem_t __attribute__((aligned(2), may_alias));
 typedef uint16_t elem_t;
 
-/* floats_of() converts from bf16.  elems_of() converts to bf16: rounds to nearest, ties to even; NaN
- * stays NaN.  The processor's own instruction would flush denormals to 0. */
+/* floats_of() converts from bf16.  elems_of() converts to bf16: rounds to nearest, ties to even;
+ * NaN stays NaN.  The processor's own instruction would flush denormals to 0. */
 #  if CPU__VW == 16 && defined(__SSE2__)
 /* Compilers would use several times as many instructions. */
 INLINE vec_t floats_of(elems_t e)
