@@ -208,7 +208,7 @@ static int bnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
   if (d->x.ndim > 5) return gpu__cannot(why, "batch normalisation takes up to 3 dims of pixels");
-  return 1;
+  return d->within ? gpu__cannot(why, "tensors are whole") : 1;
 }
 
 static int bnorm_prepare(ct_op_t *op, ct_op_info_t *info)

@@ -6,6 +6,7 @@
 static int concat_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
 {
   (void)dev;
+  if (d->within || d->u.concat.placed) return gpu__cannot(why, "tensors are whole");
   if (d->x.ndim > 3 || d->x.layout == CT_PLAIN) return 1;
   return gpu__cannot(why, "sequences can be concatenated in the plain layout only");
 }

@@ -493,6 +493,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/repeat.c \
   %D%/conform/rig.c \
   %D%/conform/rig_again.c \
+  %D%/conform/rig_parts.c \
   %D%/conform/rig.h \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
@@ -518,6 +519,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/parity.c \
   %D%/conform/rig.c \
   %D%/conform/rig_again.c \
+  %D%/conform/rig_parts.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/ways.c
@@ -526,6 +528,7 @@ TESTS += $(unit_tests) $(shell_tests)
   %D%/conform/parity.c \
   %D%/conform/rig.c \
   %D%/conform/rig_again.c \
+  %D%/conform/rig_parts.c \
   %D%/conform/rig_data.c \
   %D%/conform/rig_loss.c \
   %D%/conform/winograd.c

@@ -9,6 +9,7 @@
 #ifndef CT_BACKEND_H
 #define CT_BACKEND_H
 #include "backend/ct_op.h"
+#include "backend/ct_op_parts.h"
 #include "backend/ct_rules.h"
 
 typedef struct ct_dev ct_dev_t;     /**< an opened device */
@@ -105,6 +106,7 @@ typedef struct ct_op_info {
   int inplace_fwd;        /**< 1: y may share x's memory (if x is not needed later) */
   int inplace_second;     /**< 1: y may share x2's memory, and this is the preferred memory for y */
   int inplace_bwd;        /**< 1: dx may share dy's memory */
+  int inplace_add;        /**< 1: dx may share dx_add's memory */
   const char *varies;     /**< why two runs may give other bits; NULL: they give the same */
   const char *algorithm;  /**< "winograd", "direct", "by hand"; valid as long as the op */
 } ct_op_info_t;
@@ -164,7 +166,7 @@ typedef struct ct_op_args {
   const void *x, *x2, *x3;
   void *y;
   const void *dy, *dy2;  /**< dy2: a second gradient that is added to dy, or NULL */
-  const void *dx_add;    /**< LNORM: another gradient of x, which is added to dx; or NULL */
+  const void *dx_add;    /**< LNORM, BNORM: another gradient of x, which is added to dx; or NULL */
   void *dx, *dx2, *dx3;  /**< overwritten, not accumulated; NULL: not computed */
   void *w[CT_OP_PARAMS]; /**< in the op's own layout; BNORM's running statistics are plain */
   const void *w_reduced

@@ -214,8 +214,8 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  CONVOLVE x, x2 weight OIHW, x3? bias -> y      x, x2, dy -> dx, dx2, dx3
  *  LINEAR   x [N,in], x2?, w[0] [out,in], w[1]    x, dy, w -> dx, dw[0], dw[1]
  *           -> y
- *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) -> dx, dx2?, dw[0], dw[1]
- *           w[2] running_mean, w[3] running_var
+ *  BNORM    x, x2?, w[0] weight, w[1] bias,       x, y?, dy (+ dy2) (dx_add) -> dx, dx2?, dw[0],
+ *           w[2] running_mean, w[3] running_var   dw[1]
  *           with sync: x -> stats, then          x, y?, dy (+ dy2) -> stats, dw[0], dw[1], then
  *           stats, x, … -> y                      stats, x, … -> dx, dx2?
  *  RELU     x -> y                                y, dy (+ dy2) -> dx
@@ -225,7 +225,7 @@ enum { CT_RELU6 = 6 }; /**< value of BNORM's `relu` for ReLU6 */
  *  POOL     x -> y                                dy (+ dy2), saved -> dx
  *  CONV_POOL x, w[0], w[1] as CONV -> y           x, y?, dy, w, saved? -> dx, dw[0], dw[1]
  *  ADD      x, x2 -> y                            with relu: y, dy (+ dy2) -> dx (of both)
- *  CONCAT   x, x2 -> y                            dy -> dx, dx2 (either may be NULL)
+ *  CONCAT   x, x2 -> y                            dy (+ dy2) -> dx, dx2 (either may be NULL)
  *  DROPOUT  x -> y                                dy -> dx
  *  RANDOM   -> y                                  -; the descriptor's x is as y
  *  LNORM    x, w[0] weight, w[1] bias (not with   x, dy (dx_add), w -> dx, dw[0], dw[1] (NULL: a
@@ -297,6 +297,8 @@ typedef struct ct_op_desc {
   ct_shape_t x; /**< input, with its layout */
   ct_shape_t y; /**< output; the op chooses its layout (ct_op_info_t), except for REORDER */
   ct_shape_t x2, x3; /**< other inputs, of kinds with CT_KIND_SHAPES; else ndim is 0 */
+  int64_t within;    /**< BNORM: x, dx and dx_add, CONCAT: y, dy and dy2 are the first channels of
+                       tensors with so many channels; 0: they are whole tensors */
   struct {
     ct_quant_params_t x, x2, y; /**< scales of CT_U8 tensors (ct_int8.h); scale 0: raw bytes */
     int dynamic; /**< LINEAR, LSTM with float32 tensors: int8 GEMMs, quantized with the range of
@@ -330,7 +332,9 @@ typedef struct ct_op_desc {
       int relu;
     } add;
     struct {
-      int along; /**< 1 + the dim; 0: the channels, or of sequences (3 dims) the features */
+      int along;  /**< 1 + the dim; 0: the channels, or of sequences (3 dims) the features */
+      int placed; /**< 1: x is in its place in y already: x and y, dx and dy are parts of the same
+                       kind of tensor, and dx may be dy */
     } concat;
     struct {
       double p;       /**< probability to drop */
@@ -460,11 +464,6 @@ void ct_op_desc_type(ct_op_desc_t *d, ct_dtype_t t);
 /** ct_op_desc_init() for GRADSTAT (uses p), MEASURE and UPDATE (use rule) over \a count
  * elements. */
 void ct_op_desc_flat(ct_op_desc_t *d, ct_op_kind_t kind, int64_t count, int rule, double p);
-/** Returns the dim along which CONCAT joins its inputs. */
-int ct_op_concat_dim(const ct_op_desc_t *d);
-/** Returns the number of consecutive elements that CONCAT copies from an input, or to the output,
- * of shape \a s, all in the layout of d->x; they include the padding of whole blocks. */
-int64_t ct_op_concat_row(const ct_op_desc_t *d, const ct_shape_t *s);
 /** Returns 1 if the op's last GEMM adds x2 (LINEAR and ATTENTION with `add`). Then the gradient of
  * x2 is dy, and backward does not compute it. */
 int ct_op_adds_second(const ct_op_desc_t *d);

@@ -1,5 +1,6 @@
 /* Which ops can be run on single elements of sequences. */
 #include "backend/ct_element.h"
+#include "backend/ct_op_parts.h"
 
 /* Returns 1 if a map leaves the samples and the elements of their sequences in place. */
 static int map_keeps(const ct_op_desc_t *d)

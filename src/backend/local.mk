@@ -8,7 +8,7 @@ libctrain_a_SOURCES += \
   %D%/ct_host.h \
   %D%/ct_int8.h \
   %D%/ct_matmul.h \
-  %D%/ct_op.h \
+  %D%/ct_op.h %D%/ct_op_parts.h \
   %D%/ct_op_loss.h \
   %D%/ct_op_modes.h \
   %D%/ct_op_windows.h \

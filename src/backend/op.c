@@ -56,6 +56,21 @@ int64_t ct_op_concat_row(const ct_op_desc_t *d, const ct_shape_t *s)
   return ct_shape_padded(&sample);
 }
 
+ct_shape_t ct_op_around_x(const ct_op_desc_t *d)
+{
+  ct_shape_t s = d->x;
+  if (ct_op_is_placed(d)) return ct_op_around_y(d);
+  if (d->kind == CT_OP_BNORM && d->within) s.dim[1] = d->within;
+  return s;
+}
+
+ct_shape_t ct_op_around_y(const ct_op_desc_t *d)
+{
+  ct_shape_t s = d->y;
+  if (d->kind == CT_OP_CONCAT && d->within) s.dim[1] = d->within;
+  return s;
+}
+
 int64_t ct_op_row_width(const ct_op_desc_t *d)
 {
   int64_t n = 1;

@@ -3,6 +3,7 @@
 #include "backend/ct_element.h"
 #include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
+#include "backend/ct_op_parts.h"
 #include "backend/ct_rules.h"
 #include "backend/ct_sdpa.h"
 
@@ -148,12 +149,24 @@ static const char *check_linear(const ct_op_desc_t *d)
   return same_dims(d, d->x.ndim - 1) ? NULL : "input and output differ before the last dimension";
 }
 
+/* Checks the parts of larger tensors. */
+static const char *check_parts(const ct_op_desc_t *d, const ct_shape_t *part)
+{
+  if (!d->within && !ct_op_is_placed(d)) return NULL;
+  if (d->x.ndim < 4) return "parts of larger tensors are images";
+  if (d->kind == CT_OP_CONCAT && ct_op_concat_dim(d) != 1) return "the parts are not channels";
+  if (ct_op_is_int8(d)) return "int8 tensors are whole";
+  return d->within && d->within <= part->dim[1] ? "the larger tensor is not larger" : NULL;
+}
+
 static const char *check_bnorm(const ct_op_desc_t *d)
 {
   if (d->x.ndim < 2) return "batch normalisation takes N x C x ...";
   if (!(d->u.bnorm.eps >= 0)) return "eps is negative";
   if (d->u.bnorm.sync && !d->training) return "synchronized statistics are for training only";
-  return same_shape(d);
+  if (d->within && d->u.bnorm.add) return "an addition takes whole tensors";
+  const char *wrong = check_parts(d, &d->x);
+  return wrong ? wrong : same_shape(d);
 }
 
 static const char *check_relu(const ct_op_desc_t *d)
@@ -239,7 +252,7 @@ static const char *check_concat(const ct_op_desc_t *d)
       return d->u.concat.along ? "only the dim that is concatenated may grow"
              : along == 1      ? "only the channels may grow"
                                : "only the features may grow";
-  return NULL;
+  return check_parts(d, &d->y);
 }
 
 static const char *check_lnorm(const ct_op_desc_t *d)

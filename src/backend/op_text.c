@@ -5,6 +5,7 @@
 
 #include "backend/ct_expr_view.h"
 #include "backend/ct_op.h"
+#include "backend/ct_op_parts.h"
 #include "backend/ct_rules.h"
 #include "backend/ct_sdpa.h"
 
@@ -260,6 +261,8 @@ static void put_moves(text_t *t, const ct_op_desc_t *d)
 {
   if (d->kind == CT_OP_STRIDED) put_strided(t, d);
   if (d->kind == CT_OP_CONCAT && d->u.concat.along) op_put(t, " dim %d", d->u.concat.along - 1);
+  put_word(t, ct_op_is_placed(d), "placed");
+  if (d->within) op_put(t, " within %lld", (long long)d->within);
   if (d->kind == CT_OP_ROWS) op_put(t, " of %lld", (long long)d->u.rows.rows);
   if (d->kind == CT_OP_ROWS && d->u.rows.padding) op_put(t, " padding %d", d->u.rows.padding - 1);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "backend/ct_op_parts.h"
 #include "base/ct_err.h"
 #include "base/ct_mem.h"
 #include "base/ct_text.h"

@@ -75,44 +75,52 @@ const ct__ref_kind_t ct__ref_act = {.run = act_run, .needs = act_needs, .reduced
 
 /* ---- concatenation ---- */
 
-/* Writes the gradient of one input: `count` elements from `first` on of each row of `all`
- * elements. */
-static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t all, int64_t first,
-                          int64_t count, void *dx)
+/* Of a row: the elements of all inputs, and from row to row in x and dx, y and dy, which may be
+ * parts of larger tensors. */
+typedef struct rows {
+  int64_t all, x_step, y_step;
+} rows_t;
+
+/* Writes the gradient of one input: `count` elements from `first` on of each row of dy; the rows of
+ * dx are `step` elements apart. */
+static void part_gradient(const ct_op_desc_t *d, const ct_op_args_t *a, const rows_t *r,
+                          int64_t first, int64_t count, void *dx, int64_t step)
 {
   ct_dtype_t t = d->y.dtype;
 
-  for (int64_t n = 0; n < ct_shape_count(&d->y) / all; n++) {
+  for (int64_t n = 0; n < ct_shape_count(&d->y) / r->all; n++) {
     for (int64_t i = 0; i < count; i++) {
-      int64_t at = n * all + first + i;
+      int64_t at = n * r->y_step + first + i;
       double g = ct__ref_get(t, a->dy, at);
       if (a->dy2) g += ct__ref_get(t, a->dy2, at);
-      ct__ref_set(t, dx, n * count + i, g);
+      ct__ref_set(t, dx, n * step + i, g);
     }
   }
 }
 
 static int concat_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 {
-  int64_t all = ct_op_concat_row(d, &d->y), one = ct_op_concat_row(d, &d->x), two = all - one;
-  int64_t rows = ct_shape_count(&d->y) / all;
-  size_t first = (size_t)one * ct_dtype_size(d->x.dtype);
-  size_t second = (size_t)two * ct_dtype_size(d->x.dtype);
+  ct_shape_t x = ct_op_around_x(d), y = ct_op_around_y(d);
+  const rows_t r = {ct_op_concat_row(d, &d->y), ct_op_concat_row(d, &x), ct_op_concat_row(d, &y)};
+  int64_t one = ct_op_concat_row(d, &d->x), two = r.all - one;
+  size_t size = ct_dtype_size(d->x.dtype);
 
-  for (size_t n = 0; a->pass & CT_FWD && n < (size_t)rows; n++) {
-    char *y = (char *)a->y + n * (first + second);
-    memcpy(y, (const char *)a->x + n * first, first);
-    memcpy(y + first, (const char *)a->x2 + n * second, second);
+  for (int64_t n = 0; a->pass & CT_FWD && n < ct_shape_count(&d->y) / r.all; n++) {
+    char *to = (char *)a->y + (size_t)(n * r.y_step) * size;
+    if (!d->u.concat.placed)
+      memcpy(to, (const char *)a->x + (size_t)(n * r.x_step) * size, (size_t)one * size);
+    memcpy(to + (size_t)one * size, (const char *)a->x2 + (size_t)(n * two) * size,
+           (size_t)two * size);
   }
-  if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, all, 0, one, a->dx);
-  if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, all, one, two, a->dx2);
+  if (a->pass & CT_BWD_DATA && a->dx) part_gradient(d, a, &r, 0, one, a->dx, r.x_step);
+  if (a->pass & CT_BWD_DATA && a->dx2) part_gradient(d, a, &r, one, two, a->dx2, two);
   return CT_OK;
 }
 
 static void concat_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
-  (void)d;
   info->takes_dy2 = 1;
+  info->inplace_bwd = d->u.concat.placed;
 }
 
 const ct__ref_kind_t ct__ref_concat = {.run = concat_run, .needs = concat_needs, .reduced = 1};

@@ -12,6 +12,7 @@
 /* One channel: element i of sample n is at n * sample + channel * space + i. */
 typedef struct channel {
   int64_t c, batch, space, sample;
+  int64_t beyond; /* x, dx: elements from sample to sample that belong to a larger tensor */
   double mean, invstd, weight, bias;
   double count; /* number of elements in the statistics; with sync over all ranks */
 } channel_t;
@@ -21,10 +22,16 @@ static int64_t norm_at(const channel_t *k, int64_t n, int64_t i)
   return n * k->sample + k->c * k->space + i;
 }
 
+static int64_t norm_x_at(const channel_t *k, int64_t n, int64_t i)
+{
+  return norm_at(k, n, i) + n * k->beyond;
+}
+
 static channel_t channel(const ct_op_desc_t *d, const ct_op_args_t *a, int64_t c)
 {
   channel_t k = {.c = c, .batch = d->x.dim[0], .sample = ct_shape_sample(&d->x)};
   k.space = k.sample / d->x.dim[1];
+  if (d->within) k.beyond = (d->within - d->x.dim[1]) * k.space;
   k.count = (double)(k.batch * k.space);
   k.weight = ((const float *)a->w[0])[c];
   k.bias = ((const float *)a->w[1])[c];
@@ -38,7 +45,7 @@ static void sums_about(const ct_op_desc_t *d, const channel_t *k, const void *x,
   sums[0] = sums[1] = 0;
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      double v = ct__ref_get(d->x.dtype, x, norm_at(k, n, i)) - about;
+      double v = ct__ref_get(d->x.dtype, x, norm_x_at(k, n, i)) - about;
       sums[0] += v;
       sums[1] += v * v;
     }
@@ -134,7 +141,8 @@ static void norm_forward(const ct_op_desc_t *d, const channel_t *k, const ct_op_
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
       int64_t e = norm_at(k, n, i);
-      double v = (ct__ref_get(t, a->x, e) - k->mean) * k->invstd * k->weight + k->bias;
+      double v = (ct__ref_get(t, a->x, norm_x_at(k, n, i)) - k->mean);
+      v = v * k->invstd * k->weight + k->bias;
       if (d->u.bnorm.add) v += ct__ref_get(t, a->x2, e);
       if (d->u.bnorm.relu) v = ct__ref_relu_of(v);
       if (d->u.bnorm.relu == CT_RELU6 && v > 6) v = 6;
@@ -165,7 +173,7 @@ static void gradient_sums(const ct_op_desc_t *d, const channel_t *k, const ct_op
       int64_t e = norm_at(k, n, i);
       double g = norm_gradient(d, a, e);
       sums[0] += g;
-      sums[1] += g * (ct__ref_get(d->x.dtype, a->x, e) - k->mean);
+      sums[1] += g * (ct__ref_get(d->x.dtype, a->x, norm_x_at(k, n, i)) - k->mean);
     }
   }
 }
@@ -185,13 +193,13 @@ static void norm_backward_data(const ct_op_desc_t *d, const channel_t *k, const 
 
   for (int64_t n = 0; n < k->batch; n++) {
     for (int64_t i = 0; i < k->space; i++) {
-      int64_t e = norm_at(k, n, i);
+      int64_t e = norm_at(k, n, i), at = norm_x_at(k, n, i);
       double g = norm_gradient(d, a, e), v = g;
-      if (d->training) v -= middle + (ct__ref_get(t, a->x, e) - k->mean) * slope;
+      if (d->training) v -= middle + (ct__ref_get(t, a->x, at) - k->mean) * slope;
+      v *= k->weight * k->invstd;
+      if (a->dx_add) v += ct__ref_get(t, a->dx_add, at);
       if (d->u.bnorm.add && a->dx2) ct__ref_set(t, a->dx2, e, g);
-      if (a->dx)
-        ct__ref_set(t, a->dx, e, k->weight * k->invstd * v); /* written last, because dx
-                                                                         may be dy */
+      if (a->dx) ct__ref_set(t, a->dx, at, v); /* written last, because dx may be dy */
     }
   }
 }
@@ -232,7 +240,9 @@ static int norm_run(const ct_op_desc_t *d, const ct_op_args_t *a)
 static void norm_needs(const ct_op_desc_t *d, ct_op_info_t *info)
 {
   if (keeps_statistics(d)) info->saved = (size_t)d->x.dim[1] * 3 * sizeof(double);
-  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  info->takes_dy2 = 1;
+  info->adds_dx = info->inplace_add = d->within != 0;
+  info->inplace_fwd = info->inplace_bwd = !d->within;
 }
 
 const ct__ref_kind_t ct__ref_bnorm = {.run = norm_run, .needs = norm_needs, .reduced = 1};

@@ -202,6 +202,8 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_BNORM, "eps", d->u.bnorm.eps = -1e-5)                                                   \
   X(CT_OP_BNORM, "eps", d->u.bnorm.eps = NAN)                                                     \
   X(CT_OP_BNORM, "training only", d->u.bnorm.sync = 1)                                            \
+  X(CT_OP_BNORM, "not larger", d->within = d->x.dim[1])                                           \
+  X(CT_OP_BNORM, "whole tensors", (d->within = 99, d->u.bnorm.add = 1))                           \
   X(CT_OP_RELU, "in shape", d->y.dim[2] = 4)                                                      \
   X(CT_OP_ADD, "in shape", d->y.ndim = 3)                                                         \
   X(CT_OP_ACT, "unknown activation", d->u.act.kind = (ct_act_t)CT_ACT_COUNT)                      \
@@ -238,6 +240,9 @@ void sound_op(ct_op_kind_t kind, ct_op_desc_t *d)
   X(CT_OP_CONCAT, "only the channels", d->y.dim[3] = 6)                                           \
   X(CT_OP_CONCAT, "only the features", (d->x.ndim = d->y.ndim = 3, d->y.dim[2] = 9))              \
   X(CT_OP_CONCAT, "not one of the", d->u.concat.along = 5)                                        \
+  X(CT_OP_CONCAT, "not larger", d->within = d->y.dim[1])                                          \
+  X(CT_OP_CONCAT, "not channels",                                                                 \
+    (d->u.concat.placed = 1, d->u.concat.along = 4, d->y.dim[1] = d->x.dim[1], d->y.dim[3]++))    \
   X(CT_OP_CONCAT, "not one of the", d->u.concat.along = -1)                                       \
   X(CT_OP_CONCAT, "dim that is", (d->u.concat.along = 4, d->y.dim[3] = 6))                        \
   X(CT_OP_DROPOUT, "0 to 1", d->u.dropout.p = 1.5)                                                \

@@ -20,6 +20,22 @@ static void make_bnorm(const bnorm_row_t *r, op_case_t *out)
   out->desc.u.bnorm.add = r->add;
 }
 
+/* Of parts of larger tensors: of whole blocks of 16 or 8 channels, or not. */
+static int part_bnorm(int i, op_case_t *out)
+{
+  static const bnorm_row_t rows[] = {{4, {3, 32, 3, 5}, 1, 1, 0, 0.1},
+                                     {4, {2, 8, 4, 4}, 1, 0, 0, 0.1},
+                                     {4, {4, 7, 5, 3}, 1, 6, 0, 0.1},
+                                     {4, {2, 48, 3, 3}, 0, 1, 0, 0.1},
+                                     {4, {6, 16, 1, 1}, 1, 1, 0, 0.1}};
+  static const int64_t within[] = {48, 20, 8, 50, 32};
+
+  if (i >= COUNT(rows)) return 0;
+  make_bnorm(&rows[i], out);
+  out->desc.within = within[i];
+  return 1;
+}
+
 int case_bnorm(int i, op_case_t *out)
 {
   static const bnorm_row_t rows[] = {
@@ -35,7 +51,7 @@ int case_bnorm(int i, op_case_t *out)
       {4, {1, 6, 1, 1}, 1, 0, 0, 0.1}, /* one element per channel */
   };
 
-  if (i >= COUNT(rows)) return 0;
+  if (i >= COUNT(rows)) return part_bnorm(i - COUNT(rows), out);
   make_bnorm(&rows[i], out);
   return 1;
 }

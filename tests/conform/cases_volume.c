@@ -51,6 +51,20 @@ static int case_concat(int i, op_case_t *out)
   return 1;
 }
 
+/* Parts of larger tensors. */
+static int case_concat_part(int i, op_case_t *out)
+{
+  const ct_shape_t shapes[] = {ct_shape(4, 3, 16, 4, 5), ct_shape(4, 2, 32, 3, 3),
+                               ct_shape(4, 2, 8, 5, 4), ct_shape(5, 2, 5, 3, 2, 2)};
+  const int64_t within[] = {0, 64, 24, 30};
+
+  if (i >= 2 * COUNT(shapes)) return 0;
+  make_concat(&shapes[i / 2], i / 2 == 1 ? 16 : 8, out);
+  out->desc.u.concat.placed = i % 2;
+  out->desc.within = within[i / 2];
+  return 1;
+}
+
 /* ---- volumes ---- */
 
 typedef struct conv3_row {
@@ -330,7 +344,8 @@ static int small_concat(int i, op_case_t *out)
   return i == 0;
 }
 
-const kind_cases_t cases_concat = {.cases = {case_concat}, .small = {small_concat}};
+const kind_cases_t cases_concat = {.cases = {case_concat, case_concat_part},
+                                   .small = {small_concat}};
 
 int small_conv3(int i, op_case_t *out)
 {

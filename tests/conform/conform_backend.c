@@ -188,7 +188,7 @@ static void every_kind_is_tried(void)
 /* Returns 1 for what a backend need not support. */
 static int is_optional(const ct_op_desc_t *d)
 {
-  return kind_cases[d->kind]->may_lack || ct_op_adds_second(d);
+  return kind_cases[d->kind]->may_lack || ct_op_adds_second(d) || d->within || ct_op_is_placed(d);
 }
 
 static void run_all(next_case_t *const lists[4], void (*what)(const op_case_t *))

@@ -131,6 +131,8 @@ static void draw_bnorm(dice_t *d, op_case_t *c)
   c->desc.u.bnorm.momentum = momentum[dice_throw(d, 0, 3)];
   c->desc.u.bnorm.relu = dice_is(d, 50) ? 0 : dice_is(d, 70) ? 1 : CT_RELU6;
   c->desc.u.bnorm.add = dice_is(d, 40);
+  if (x.ndim >= 4 && !c->desc.u.bnorm.add && dice_is(d, 40))
+    c->desc.within = x.dim[1] + draw_channels(d);
 }
 
 /* Element-wise ops. */
@@ -182,6 +184,9 @@ static void draw_concat(dice_t *d, op_case_t *c)
   draw_start(c, CT_OP_CONCAT, x, y);
   if (dice_is(d, 50)) c->desc.u.concat.along = (int)dice_throw(d, 1, x.ndim);
   c->desc.y.dim[ct_op_concat_dim(&c->desc)] += draw_channels(d);
+  if (x.ndim < 4 || ct_op_concat_dim(&c->desc) != 1) return;
+  c->desc.u.concat.placed = dice_is(d, 40);
+  if (dice_is(d, 40)) c->desc.within = c->desc.y.dim[1] + draw_channels(d);
 }
 
 /* Any map: dims of y read dims of x in any order, some with edges. */

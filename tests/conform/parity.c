@@ -185,6 +185,7 @@ static int applies(const ct_op_desc_t *d, const trial_t *how)
   int ok = rig_prepare(&r, &tested, d, &plain) == CT_OK;
   if (ok && how->flags & RIG_INPLACE_FWD) ok = r.info.inplace_fwd;
   if (ok && how->flags & RIG_INPLACE_BWD) ok = r.info.inplace_bwd;
+  if (ok && how->flags & RIG_INPLACE_ADD) ok = r.info.inplace_add;
   if (ok && how->flags & RIG_DY2) ok = r.info.takes_dy2;
   if (ok && how->flags & RIG_ADD_DX) ok = r.info.adds_dx;
   if (ok && how->flags & RIG_ADD_DW) ok = r.info.adds_dw;
@@ -335,6 +336,7 @@ static const struct way {
     {"second gradient", ALL, RIG_DY2, 0},
     {"second gradient, together, in place", ALL, RIG_DY2 | RIG_JOINT | RIG_INPLACE_BWD, 1},
     {"a gradient added to dx", ALL, RIG_ADD_DX, 0},
+    {"a gradient added to dx, in its place", ALL, RIG_ADD_DX | RIG_INPLACE_ADD, 0},
     {"a gradient added to dx, in place", ALL, RIG_ADD_DX | RIG_JOINT | RIG_INPLACE_BWD, 1},
     {"gradients added to those of parameters", ALL, RIG_ADD_DW, 1},
     {"like another batch", ALL, RIG_LIKE, 1},

@@ -104,14 +104,21 @@ static int prepare_reorder(side_t *s, const ct_shape_t *from, const ct_shape_t *
 
 int tensor_open(tensor_t *t, side_t *s, const ct_shape_t *shape, ct_layout_t layout)
 {
+  return tensor_open_in(t, s, shape, shape, layout);
+}
+
+int tensor_open_in(tensor_t *t, side_t *s, const ct_shape_t *shape, const ct_shape_t *around,
+                   ct_layout_t layout)
+{
   int rc = CT_OK;
-  ct_shape_t plain = *shape;
+  ct_shape_t plain = *shape, whole = *around;
 
   t->shape = *shape;
-  t->shape.layout = layout;
+  t->shape.layout = whole.layout = layout;
   plain.layout = CT_PLAIN;
   plain.dtype = CT_F32;
-  block_open(&t->own, s, ct_shape_bytes(&t->shape));
+  block_open(&t->own, s, ct_shape_bytes(&whole));
+  if (!ct_shape_same(shape, around)) block_open(&t->alone, s, ct_shape_bytes(&t->shape));
   if (layout == CT_PLAIN && shape->dtype == CT_F32) return CT_OK;
   block_open(&t->plain, s, ct_shape_bytes(&plain));
   CT_TRY(prepare_reorder(s, &plain, &t->shape, &t->in));
@@ -131,12 +138,13 @@ void tensor_put(tensor_t *t, const float *data)
 {
   size_t bytes = (size_t)ct_shape_count(&t->shape) * sizeof *data;
 
-  block_put(t->in ? &t->plain : &t->own, data, bytes);
-  if (t->in) reorder(t->own.side, t->in, t->plain.mem, t->own.mem);
+  block_put(t->in ? &t->plain : tensor_alone(t), data, bytes);
+  if (t->in) reorder(t->own.side, t->in, t->plain.mem, tensor_alone(t)->mem);
+  tensor_move_part(t, 1);
 }
 
 /* Checks that the padding channels of blocked layouts are zero. */
-static int padding_is_zero(const tensor_t *t)
+static int padding_is_zero(tensor_t *t)
 {
   int64_t block = t->shape.layout == CT_C8 ? 8 : t->shape.layout == CT_C16 ? 16 : 0;
   int64_t channels = t->shape.ndim > 1 ? t->shape.dim[1] : 1;
@@ -146,7 +154,7 @@ static int padding_is_zero(const tensor_t *t)
   int64_t space = ct_shape_sample(&t->shape) / channels;
   int64_t blocks = (channels + block - 1) / block;
   void *raw = host_array(count, sizeof(float));
-  block_take(&t->own, raw, ct_shape_bytes(&t->shape));
+  block_take(tensor_alone(t), raw, ct_shape_bytes(&t->shape));
   for (int64_t i = 0; i < count; i++) {
     int64_t c = i / (space * block) % blocks * block + i % block;
     if (c >= channels) bad += !(element_take(raw, t->shape.dtype, i) == 0);
@@ -158,10 +166,10 @@ static int padding_is_zero(const tensor_t *t)
 int tensor_take(tensor_t *t, float *data)
 {
   size_t bytes = (size_t)ct_shape_count(&t->shape) * sizeof *data;
-  int fine = block_intact(&t->own) && padding_is_zero(t);
+  int fine = block_intact(&t->own) && tensor_move_part(t, 0) && padding_is_zero(t);
 
-  if (t->out) reorder(t->own.side, t->out, t->own.mem, t->plain.mem);
-  block_take(t->out ? &t->plain : &t->own, data, bytes);
+  if (t->out) reorder(t->own.side, t->out, tensor_alone(t)->mem, t->plain.mem);
+  block_take(t->out ? &t->plain : tensor_alone(t), data, bytes);
   return fine;
 }
 
@@ -173,6 +181,7 @@ void tensor_close(tensor_t *t)
   if (s) s->be->op->release(t->out);
   block_close(&t->own);
   block_close(&t->plain);
+  block_close(&t->alone);
   memset(t, 0, sizeof *t);
 }
 
@@ -232,12 +241,14 @@ static int open_tensors(rig_t *r)
   ct_layout_t x = d->x.layout, y = r->info.y_layout;
   int rc = CT_OK;
 
-  CT_TRY(tensor_open(&r->x, r->side, &d->x, x));
+  ct_shape_t in = ct_op_around_x(d), out = ct_op_around_y(d);
+  int adds = r->info.adds_dx && r->how.flags & RIG_ADD_DX;
+  CT_TRY(tensor_open_in(&r->x, r->side, &d->x, &in, x));
   if (ct_op_is_loss(d->kind)) return tensor_open(&r->dx, r->side, &d->x, x);
-  CT_TRY(tensor_open(&r->y, r->side, &d->y, y));
-  CT_TRY(tensor_open(&r->dy, r->side, &d->y, y));
-  CT_TRY(tensor_open(&r->dy2, r->side, &d->y, y));
-  CT_TRY(tensor_open(&r->dx, r->side, &d->x, x));
+  CT_TRY(tensor_open_in(&r->y, r->side, &d->y, &out, y));
+  CT_TRY(tensor_open_in(&r->dy, r->side, &d->y, &out, y));
+  CT_TRY(tensor_open_in(&r->dy2, r->side, adds ? &d->x : &d->y, adds ? &in : &out, adds ? x : y));
+  CT_TRY(tensor_open_in(&r->dx, r->side, &d->x, &in, x));
   ct_shape_t x2 = ct_op_second(d);
   if (d->x2.ndim) x = d->x2.layout;
   if (takes_x2(d)) CT_TRY(tensor_open(&r->x2, r->side, &x2, d->kind == CT_OP_CONV ? y : x));
@@ -384,6 +395,7 @@ int rig_forward(rig_t *r, const inputs_t *in)
   block_spoil(&r->saved);
   block_spoil(&r->scratch);
   tensor_put(x, in->x);
+  rig_place(r);
   if (in->x2) tensor_put(&r->x2, in->x2);
   if (in->x3) tensor_put(&r->x3, in->x3);
   CT_TRY(put_params(r, in));
@@ -428,6 +440,7 @@ int rig_backward(rig_t *r, const inputs_t *in)
   a->dy2 = with_dy2 ? r->dy2.own.mem : NULL;
   a->dx_add = adds_dx ? r->dy2.own.mem : NULL;
   a->dx = r->how.flags & RIG_INPLACE_BWD ? r->dy.own.mem : r->dx.own.mem;
+  if (r->how.flags & RIG_INPLACE_ADD) a->dx = r->dy2.own.mem;
   if (!(back & CT_BWD_DATA)) a->dx = unasked;
   a->dx2 = r->how.flags & RIG_NO_DX2 ? NULL : r->dx2.own.mem;
   if (r->how.flags & RIG_NO_DX || ct_op_is(r->desc.kind, CT_KIND_INDEX)) a->dx = NULL;
@@ -435,12 +448,14 @@ int rig_backward(rig_t *r, const inputs_t *in)
   for (int i = 0; i < 4; i++)
     a->dw[i] = back & CT_BWD_PARAM && a->w[i] ? r->dw[i].mem : unasked;
   if (r->how.flags & RIG_STATS) return run(r, CT_BWD_STATS);
-  if (r->how.flags & RIG_JOINT) return run(r, back);
+  if (r->how.flags & RIG_JOINT) CT_TRY(run(r, back));
+  if (r->how.flags & RIG_JOINT) goto out;
   if (back & CT_BWD_PARAM) CT_TRY(run(r, CT_BWD_PARAM)); /* before dx may overwrite dy */
   a->adds_dw = (r->how.flags & RIG_ADD_DW) != 0;
   if (a->adds_dw) CT_TRY(run(r, CT_BWD_PARAM));
   if (back & CT_BWD_DATA) CT_TRY(run(r, CT_BWD_DATA));
 out:
+  if (rc == CT_OK && a->dx == r->dy.own.mem && ct_op_is_placed(&r->desc)) rig_take_placed(r);
   return rc;
 }
 
@@ -491,7 +506,8 @@ static const char *take_params(rig_t *r, outputs_t *out)
 
 const char *rig_take(rig_t *r, outputs_t *out)
 {
-  tensor_t *dx = r->how.flags & RIG_INPLACE_BWD ? &r->dy : &r->dx;
+  int of_dy = r->how.flags & RIG_INPLACE_BWD && !ct_op_is_placed(&r->desc);
+  tensor_t *dx = of_dy ? &r->dy : r->how.flags & RIG_INPLACE_ADD ? &r->dy2 : &r->dx;
 
   if (r->y.own.mem && !tensor_take(&r->y, out->y)) return "y: padding not zero, or past its end";
   if (r->done & CT_BWD_DATA) {

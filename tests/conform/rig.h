@@ -42,18 +42,19 @@ void block_close(block_t *b);
 
 /** Flags: how an op is prepared and run. */
 enum {
-  RIG_JOINT = 1,       /**< one backward run for data and parameters */
-  RIG_INPLACE_FWD = 2, /**< y is in x's memory, without a backward pass */
-  RIG_INPLACE_BWD = 4, /**< dx is in dy's memory */
-  RIG_DY2 = 8,         /**< a second gradient dy2 is added */
-  RIG_LIKE = 16,       /**< parameters are packed by an op of another batch size */
-  RIG_STATS = 32,      /**< SyncBN: forward and backward only compute their sums; rig_finish()
+  RIG_JOINT = 1,          /**< one backward run for data and parameters */
+  RIG_INPLACE_FWD = 2,    /**< y is in x's memory, without a backward pass */
+  RIG_INPLACE_BWD = 4,    /**< dx is in dy's memory */
+  RIG_DY2 = 8,            /**< a second gradient dy2 is added */
+  RIG_LIKE = 16,          /**< parameters are packed by an op of another batch size */
+  RIG_STATS = 32,         /**< SyncBN: forward and backward only compute their sums; rig_finish()
                         completes them */
-  RIG_NO_DX = 64,      /**< BNORM with add: only dx2 is computed */
-  RIG_NO_DX2 = 128,    /**< BNORM with add: only dx is computed */
-  RIG_ADD_DX = 256,    /**< LNORM: dy2, which has the shape of x, is added to dx */
-  RIG_ADD_DW = 512,    /**< the parameter gradients are written, then added to themselves */
-  RIG_AGAIN = 1024     /**< forward runs once more: rig_again() */
+  RIG_NO_DX = 64,         /**< BNORM with add: only dx2 is computed */
+  RIG_NO_DX2 = 128,       /**< BNORM with add: only dx is computed */
+  RIG_ADD_DX = 256,       /**< LNORM, BNORM: dy2, which has the shape of x, is added to dx */
+  RIG_ADD_DW = 512,       /**< the parameter gradients are written, then added to themselves */
+  RIG_INPLACE_ADD = 2048, /**< dx is in the memory of the gradient that is added to it */
+  RIG_AGAIN = 1024        /**< forward runs once more: rig_again() */
 };
 typedef struct trial {
   const char *name;
@@ -107,14 +108,24 @@ int64_t third_count(const ct_op_desc_t *d);
 /** Returns 1 if the op has a third input that is no parameter. */
 int takes_x3(const ct_op_desc_t *d);
 
-/** An activation in an op's own layout and type. */
+/** An activation in an op's own layout and type, alone or as the first channels of a larger tensor.
+ */
 typedef struct tensor {
   block_t own, plain;
+  block_t alone; /**< of a part: the part without the rest, which is NaN */
   ct_shape_t shape;
   ct_op_t *in, *out; /**< REORDER ops; NULL if it is plain float32 */
 } tensor_t;
 
 int tensor_open(tensor_t *t, side_t *s, const ct_shape_t *shape, ct_layout_t layout);
+/** The same for a part of a tensor of shape \a around. */
+int tensor_open_in(tensor_t *t, side_t *s, const ct_shape_t *shape, const ct_shape_t *around,
+                   ct_layout_t layout);
+/** Returns the block that holds the tensor and nothing else. */
+block_t *tensor_alone(tensor_t *t);
+/** Copies a part of a larger tensor to its place in it, or from there.  Returns 1 if the rest of the
+ * larger tensor is NaN, as block_spoil() leaves it. */
+int tensor_move_part(tensor_t *t, int to_place);
 void tensor_put(tensor_t *t, const float *host);
 /** Reads the tensor.  Returns 0 if a padding channel is not zero or something was written after the
  * end. */
@@ -142,6 +153,10 @@ ct_layout_t rig_layout(side_t *s, const ct_op_desc_t *d, ct_layout_t offered);
 int rig_prepare(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
 /** Prepares the op and allocates the memory to run it. */
 int rig_open(rig_t *r, side_t *s, const ct_op_desc_t *d, const trial_t *how);
+/** Puts the first input of a concatenation where it has to be; other ops: nothing. */
+void rig_place(rig_t *r);
+/** Takes dx of a concatenation from its place in dy. */
+void rig_take_placed(rig_t *r);
 int rig_forward(rig_t *r, const inputs_t *in);
 /** Returns 1 if an op has to be able to make dropped results again (rig_again.c). */
 int rig_can_again(const ct_op_desc_t *d);

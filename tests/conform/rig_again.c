@@ -35,6 +35,7 @@ int rig_again(rig_t *r)
   for (int i = 0; i < KEPT; i++)
     before[i] = take(block[i]);
   block_spoil(&r->y.own);
+  rig_place(r);
   if (!has_statistics(r)) block_spoil(&r->saved);
   block_spoil(&r->scratch);
   if (r->stats.mem) block_spoil(&r->stats);

@@ -8,6 +8,7 @@
  * blocks, each thread processes whole blocks: then threads do not wait for each other.  A thread
  * reads its tiles the second time in reverse order: the last ones are still in its cache. */
 #include <omp.h>
+#include <stdio.h>
 
 #include "base/ct_err.h"
 #include "cpu/kern/bnorm_stats.h"
@@ -24,6 +25,12 @@
 static void *tile_of(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
 {
   return cpu__at(tensor, image * k->image_step + block * k->block_step, k->op.desc.x.dtype);
+}
+
+/* Returns the address of a tile of x, dx or dx_add, which may be parts of larger tensors. */
+static void *tile_of_x(const cpu__bnorm_t *k, const void *tensor, int64_t block, int64_t image)
+{
+  return cpu__at(tile_of(k, tensor, block, image), image * k->beyond, k->op.desc.x.dtype);
 }
 
 /* Tiles a plain tensor: one channel at a time, with vectors along its pixels. */
@@ -74,7 +81,7 @@ static void tile(cpu__bnorm_t *k)
   const ct_shape_t *x = &k->op.desc.x;
   const cpu__view_t v = cpu__view(x);
 
-  if (x->layout == CT_NHWC || (x->layout == CT_PLAIN && v.inner == 1)) {
+  if (x->layout == CT_NHWC || (x->layout == CT_PLAIN && v.inner == 1 && !k->op.desc.within)) {
     tile_innermost(k, &v);
     k->all_rows = v.n * v.inner;
     k->all_channels = v.c;
@@ -87,6 +94,8 @@ static void tile(cpu__bnorm_t *k)
     k->all_rows = k->images * k->rows.rows;
     k->all_channels = k->blocks * k->rows.channels;
   }
+  const int64_t within = k->op.desc.within;
+  if (within) k->beyond = (within + v.lanes - 1) / v.lanes * v.lanes * v.inner - k->image_step;
   k->block_units = k->rows.channels / k->loops->width;
   k->units = (k->all_channels + k->loops->width - 1) / k->loops->width;
 }
@@ -165,14 +174,14 @@ static void go(const cpu__bn_run_t *r, const pass_t *p)
 
 static void forward_sums(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
-  r->k->loops->bn_sums(cpu__bn_rows_of(r->k, block, image), tile_of(r->k, r->a->x, block, image),
+  r->k->loops->bn_sums(cpu__bn_rows_of(r->k, block, image), tile_of_x(r->k, r->a->x, block, image),
                        cpu__bn_sums_of(r, block, image));
 }
 
 static void forward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
   const ct_op_desc_t *d = &r->k->op.desc;
-  cpu__bn_fwd_t f = {.x = tile_of(r->k, r->a->x, block, image),
+  cpu__bn_fwd_t f = {.x = tile_of_x(r->k, r->a->x, block, image),
                      .y = tile_of(r->k, r->a->y, block, image)};
 
   if (d->u.bnorm.add) f.x2 = tile_of(r->k, r->a->x2, block, image);
@@ -185,7 +194,7 @@ static cpu__bn_bwd_t backward_tile(const cpu__bn_run_t *r, int64_t block, int64_
 {
   const ct_op_args_t *a = r->a;
   int relu = r->k->op.desc.u.bnorm.relu, add = r->k->op.desc.u.bnorm.add;
-  cpu__bn_bwd_t b = {.x = tile_of(r->k, a->x, block, image),
+  cpu__bn_bwd_t b = {.x = tile_of_x(r->k, a->x, block, image),
                      .dy = tile_of(r->k, a->dy, block, image),
                      .dy2 = tile_of(r->k, a->dy2, block, image)};
 
@@ -207,7 +216,8 @@ static void backward_write(const cpu__bn_run_t *r, int64_t block, int64_t image)
 {
   cpu__bn_bwd_t b = backward_tile(r, block, image);
 
-  b.dx = tile_of(r->k, r->a->dx, block, image);
+  b.dx = tile_of_x(r->k, r->a->dx, block, image);
+  b.dx_add = tile_of_x(r->k, r->a->dx_add, block, image);
   if (r->k->op.desc.u.bnorm.add) b.dx2 = tile_of(r->k, r->a->dx2, block, image);
   b.stream = r->stream;
   b.stream2 = r->stream2;
@@ -276,7 +286,7 @@ static int bnorm_run(ct_op_t *op, const ct_op_args_t *a)
   if (a->pass & CT_FWD) {
     r.stream = streams_beside(k, a->y, a->x, a->x2);
   } else {
-    r.stream = streams_beside(k, a->dx, a->dy, a->dy2);
+    r.stream = a->dx != a->dx_add && streams_beside(k, a->dx, a->dy, a->dy2);
     r.stream2 = streams_beside(k, a->dx2, a->dy, a->dy2);
   }
   /* without dx the sums of the other ranks are not needed */
@@ -288,6 +298,26 @@ static int bnorm_run(ct_op_t *op, const ct_op_args_t *a)
     bnorm_backward(&r);
   }
   return CT_OK;
+}
+
+/* Returns 1 if x can be a part of a larger tensor in this layout. */
+static int fits(const ct_op_desc_t *d)
+{
+  return !d->within || (d->x.layout != CT_NHWC && d->x.dim[1] % cpu__lanes(d->x.layout) == 0);
+}
+
+static ct_layout_t bnorm_wants(ct_dev_t *dev, const ct_op_desc_t *d)
+{
+  (void)dev;
+  return fits(d) ? d->x.layout : CT_PLAIN;
+}
+
+static int bnorm_supports(ct_dev_t *dev, const ct_op_desc_t *d, char why[128])
+{
+  (void)dev;
+  if (fits(d)) return 1;
+  snprintf(why, 128, "the input is a part of a tensor whose blocks of channels it does not fill");
+  return 0;
 }
 
 static int bnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
@@ -302,9 +332,15 @@ static int bnorm_prepare(ct_op_t *op, const ct_op_t *like, ct_op_info_t *info)
                   sizeof(float);
   info->saved = cpu__bn_saved_bytes(d);
   info->bwd_uses = back ? CT_USES_X | (d->u.bnorm.relu && d->u.bnorm.add ? CT_USES_Y : 0) : 0;
-  info->takes_dy2 = info->inplace_fwd = info->inplace_bwd = 1;
+  info->takes_dy2 = 1;
+  info->adds_dx = info->inplace_add = d->within != 0;
+  info->inplace_fwd = info->inplace_bwd = !d->within;
   return CT_OK;
 }
 
-const cpu__op_kind_t cpu__bnorm = {
-    .size = sizeof(cpu__bnorm_t), .bf16 = 1, .prepare = bnorm_prepare, .run = bnorm_run};
+const cpu__op_kind_t cpu__bnorm = {.size = sizeof(cpu__bnorm_t),
+                                   .bf16 = 1,
+                                   .wants = bnorm_wants,
+                                   .supports = bnorm_supports,
+                                   .prepare = bnorm_prepare,
+                                   .run = bnorm_run};

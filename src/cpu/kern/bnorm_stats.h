@@ -16,6 +16,8 @@ typedef struct cpu__bnorm {
   int64_t channels;               /* channels per unit: 1, or the elements of a vector */
   cpu__rows_t rows;               /* rows of a tile; the last tiles may be smaller: rows_of() */
   int64_t all_rows, all_channels; /* size of the tensor, with padding */
+  int64_t beyond; /* what the strides of the images of x and dx have in addition, as parts of
+                     larger tensors */
 } cpu__bnorm_t;
 
 /** One run. */

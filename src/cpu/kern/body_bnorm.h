@@ -220,7 +220,10 @@ INLINE void bwd_apply_step(const cpu__bn_bwd_t *a, norm_t k, vec_t dy_mean, vec_
 {
   vec_t centred = get(a->x, i, n) - k.mean, g = masked(a, k, centred, i, n);
   if (a->dx2) put(a->dx2, i, g, n, a->stream2);
-  if (a->dx) put(a->dx, i, k.scale * (g - dy_mean - centred * dy_slope), n, a->stream);
+  if (!a->dx) return;
+  vec_t dx = k.scale * (g - dy_mean - centred * dy_slope);
+  if (a->dx_add) dx += get(a->dx_add, i, n);
+  put(a->dx, i, dx, n, a->stream);
 }
 
 INLINE void bwd_apply_column(const void *args, column_t c)

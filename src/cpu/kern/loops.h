@@ -55,6 +55,7 @@ typedef enum { CPU__MASK_NONE, CPU__MASK_X /**< recomputes y from x */, CPU__MAS
 
 typedef struct cpu__bn_bwd {
   const void *x, *y, *dy, *dy2; /**< dy2: NULL or the second summand */
+  const void *dx_add;           /**< NULL or a gradient that is added to dx */
   void *dx;                     /**< may be NULL */
   void *dx2;                    /**< the masked gradient; may be NULL */
   cpu__mask_t mask;
