@@ -13,6 +13,7 @@
  *   launches.c  the launches of forward and backward                                 (pure)
  *   offsets.c   life times, in-place sharing, an offset in one arena for each tensor (pure)
  *
+ * place.c, asked by prepare.c, makes one tensor of the results of a chain of concatenations.
  * recompute.c makes a training plan fit into less memory: some values are made again in backward.
  *
  * arena.c lays out the parameters, and buckets.c cuts the gradient arena into the buckets that are

@@ -217,6 +217,10 @@ static int outgoing(ct_plan_t *p, int o, ct_plan_launch_t *w)
   unsigned exact = ct_op_indices(&d);
   int first = in[0] >= 0 && p->value[in[0]].grad && !(exact & 1);
   if (first || d.kind == CT_OP_ADD) CT_TRY(new_value(p, &d.x, &w->dx));
+  if (w->dx >= 0) {
+    ct_shape_t around = ct_op_around_x(&d);
+    p->value[w->dx].bytes = ct_shape_bytes(&around);
+  }
   if (two && p->value[in[1]].grad && !(exact & 2)) {
     ct_shape_t shape = shaped ? d.x2 : p->value[in[1]].shape;
     CT_TRY(new_value(p, &shape, &w->dx2));

@@ -46,11 +46,21 @@ static void offsets_share(ct_plan_t *p, int i, int from, int to)
   r->last = v->last;
 }
 
+/* Makes a concatenation write where its first input is, which stays as it is. */
+static void offsets_place(ct_plan_t *p, int x, int y)
+{
+  int root = ct_plan_root(p, x);
+  p->value[y].same_as = root;
+  if (p->value[y].last > p->value[root].last) p->value[root].last = p->value[y].last;
+}
+
 static void share_all(ct_plan_t *p)
 {
   for (int i = 0; i < p->launches; i++) {
     const ct_plan_launch_t *w = &p->launch[i];
     const ct_op_info_t *info = &p->op[w->op].info;
+    if (w->pass == CT_FWD && ct_op_is_placed(&p->op[w->op].desc)) offsets_place(p, w->x, w->y);
+    if (!(w->pass & CT_FWD) && info->inplace_add) offsets_share(p, i, w->dx_add, w->dx);
     if (w->pass == CT_FWD && info->inplace_second && w->x != w->x2)
       offsets_share(p, i, w->x2, w->y);
     if (w->pass == CT_FWD && info->inplace_fwd && w->x != w->x2) offsets_share(p, i, w->x, w->y);

@@ -36,6 +36,9 @@ int ct__plan_quantize(ct_plan_t *p);
 int ct__plan_cast(ct_plan_t *p, int *cast, ct_dtype_t t, int *v);
 /** Chooses layouts, inserts reorders, prepares the ops. */
 int ct__plan_prepare(ct_plan_t *p, const ct_plan_t *like);
+/** Makes one tensor of the results of the chain of concatenations that begins with op[0], if the
+ * backend supports it with the first input in this layout. */
+void ct__plan_place(const ct_plan_t *p, ct_plan_op_t *op, int n, ct_layout_t layout);
 /** Pure.  Makes the launches; appends the helper ops of backward (ReLU masks, gradient sums)
  * without preparing them. */
 int ct__plan_launches(ct_plan_t *p);

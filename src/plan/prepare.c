@@ -221,12 +221,19 @@ static int is_itself(const ct_plan_op_t *op)
   return op->desc.kind == CT_OP_REORDER && !is_cast(op);
 }
 
+static void place(const ct_plan_t *p, ct_plan_op_t *rest, int n, const int *alias)
+{
+  ct_op_desc_t d = rest->desc;
+  d.x.layout = p->value[alias[rest->in[0]]].shape.layout;
+  ct__plan_place(p, rest, n, p->be->op->wants(p->dev, &d));
+}
+
 /* Prepares rest[0], the next of n ops.  alias[v]: the value that replaces v (flatten of a plain
  * tensor is the tensor itself). */
-static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alias,
-                        const ct_plan_t *like)
+static int prepare_next(ct_plan_t *p, ct_plan_op_t *rest, int n, int *alias, const ct_plan_t *like)
 {
   int rc = CT_OK;
+  if (rest->desc.kind == CT_OP_CONCAT) place(p, rest, n, alias);
   ct_plan_op_t op = *rest;
   op.op = op.empty = NULL;
   for (int k = 0; k < CT_OP_INPUTS; k++)
@@ -256,7 +263,8 @@ static int prepare_next(ct_plan_t *p, const ct_plan_op_t *rest, int n, int *alia
   }
   if (op.out >= 0) {
     p->value[op.out].shape = op.desc.y;
-    p->value[op.out].bytes = ct_shape_bytes(&op.desc.y);
+    ct_shape_t around = ct_op_around_y(&op.desc);
+    p->value[op.out].bytes = ct_shape_bytes(&around);
   }
   CT_TRY(prepare_empty(p, &op));
   CT_TRY(add_saved(p, &op));

@@ -9,6 +9,8 @@
  * What readers far apart need, such as a skip connection of a U-Net, can be made *twice*: the
  * readers after a given launch of backward get a value of their own, made with all that it needs.
  *
+ * The results of a chain of concatenations are one tensor (place.c): they are dropped together.
+ *
  * The set is chosen in two parts.  First, launches are dropped until the largest sum of values that
  * are alive at a time meets the limit: each time those that free the most bytes at that time per
  * modelled second, with all that they need.  Then launches are kept again, the most expensive
@@ -46,6 +48,7 @@ typedef struct search {
   int *renewed;      /* per value: what replaces it in backward; -1: itself */
   int *forth, *back; /* per value: the last launch of forward and the first of backward that
                                read it */
+  int *holder;       /* per value: of a chain of concatenations the first; else the value itself */
   int *last;         /* per value: the last launch that accesses it */
   int64_t *live;     /* per launch of the current plan: change of the bytes alive */
   int64_t *load;     /* per launch: most bytes alive at it, or while inputs are made for it */
@@ -127,6 +130,7 @@ static void build(search_t *s)
 static void note(search_t *s, int v, int i)
 {
   if (v < 0 || v >= s->values) return;
+  v = s->holder[v];
   s->last[v] = i;
   if (i <= s->p->loss_launch)
     s->forth[v] = i;
@@ -182,9 +186,13 @@ static void need(search_t *s, int m, gain_t *g)
   const int in[] = {w->x, w->x2, w->x3};
   s->mark[m] = 1;
   g->seconds += s->seconds[m];
+  for (int i = 0; i < s->n && s->p->op[w->op].desc.kind == CT_OP_CONCAT; i++) {
+    int y = s->can[i] ? s->base[i].y : -1;
+    if (y >= 0 && s->holder[y] == s->holder[w->y] && !s->mark[i]) need(s, i, g);
+  }
   for (size_t k = 0; k < sizeof in / sizeof *in; k++) {
     int v = in[k];
-    if (v < 0 || !size_of(s, v) || s->last[v] >= s->at) continue;
+    if (v < 0 || !size_of(s, v) || s->last[s->holder[v]] >= s->at) continue;
     int made = s->maker[v];
     if (made >= 0 && (s->drop[made] || s->mark[made])) continue;
     if (made >= 0 && !s->banned[made] && !s->held[made])
@@ -196,7 +204,8 @@ static void need(search_t *s, int m, gain_t *g)
 
 static int64_t freed(const search_t *s, int v)
 {
-  if (v < 0 || s->forth[v] >= s->at || s->back[v] <= s->at) return 0;
+  int holder = v < 0 ? -1 : s->holder[v];
+  if (v < 0 || s->forth[holder] >= s->at || s->back[holder] <= s->at) return 0;
   return size_of(s, v);
 }
 
@@ -393,6 +402,8 @@ static void search_prepare(search_t *s)
 {
   ct_plan_t *p = s->p;
   memset(s->maker, -1, (size_t)s->values * sizeof *s->maker);
+  for (int v = 0; v < s->values; v++)
+    s->holder[v] = v;
   build(s);
   for (int i = 0; i < s->n; i++) {
     const ct_plan_launch_t *w = &s->base[i];
@@ -400,14 +411,16 @@ static void search_prepare(search_t *s)
     if (i > p->loss_launch || !can_drop(p, w)) continue;
     s->can[i] = 1;
     s->maker[w->y] = i;
+    if (ct_op_is_placed(&p->op[w->op].desc)) s->holder[w->y] = s->holder[w->x];
     if (w->saved >= 0 && !needs_saved(&p->op[w->op].desc)) s->maker[w->saved] = i;
   }
 }
 
 static void search_free(search_t *s)
 {
-  void *all[] = {s->order, s->made,    s->held,  s->lowest,  s->load,  s->can,  s->banned, s->mark,
-                 s->rerun, s->seconds, s->maker, s->renewed, s->forth, s->back, s->last,   s->live};
+  void *all[] = {s->holder,  s->order,  s->made, s->held,  s->lowest,  s->load,
+                 s->can,     s->banned, s->mark, s->rerun, s->seconds, s->maker,
+                 s->renewed, s->forth,  s->back, s->last,  s->live};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     ct_mem_free(all[k]);
 }
@@ -452,10 +465,11 @@ static int search_make(search_t *s, ct_plan_t *p)
   s->forth = ct_mem_array(v, sizeof *s->forth, "plan");
   s->back = ct_mem_array(v, sizeof *s->back, "plan");
   s->last = ct_mem_array(v, sizeof *s->last, "plan");
+  s->holder = ct_mem_array(v, sizeof *s->holder, "plan");
   s->live = ct_mem_array(3 * (int64_t)n + 1, sizeof *s->live, "plan");
-  if (!s->order || !s->made || !s->held || !s->lowest || !s->load || !s->can || !s->banned ||
-      !s->mark || !s->rerun || !s->seconds || !s->maker || !s->renewed || !s->forth || !s->back ||
-      !s->last || !s->live)
+  if (!s->holder || !s->order || !s->made || !s->held || !s->lowest || !s->load || !s->can ||
+      !s->banned || !s->mark || !s->rerun || !s->seconds || !s->maker || !s->renewed || !s->forth ||
+      !s->back || !s->last || !s->live)
     return CT_ERR_NOMEM;
   search_prepare(s);
   return CT_OK;

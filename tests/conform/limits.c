@@ -115,9 +115,29 @@ static void put_concat(draw_t *d)
   d->channels *= 2;
 }
 
+/* A block of DenseNet, whose concatenations are one tensor (plan/place.c). */
+static void put_dense(draw_t *d)
+{
+  int growth = draw(d, 2) ? 16 : 4 * (1 + draw(d, 3)), layers = 2 + draw(d, 2);
+  if (d->channels > 24) return;
+  for (int i = 0; i < layers; i++) {
+    int before = d->layers;
+    if (draw(d, 4)) put(d, "batchnorm: ");
+    d->norm = 1;
+    put(d, "relu: ");
+    put(d, "conv2d: {out: %d, kernel: 3, padding: 1}", growth);
+    new_shape(d);
+    put(d, "concat: , from: [l%d, l%d]", before, d->layers);
+    d->channels += growth;
+  }
+}
+
 static void put_image_layer(draw_t *d)
 {
-  switch (draw(d, 12)) {
+  switch (draw(d, 13)) {
+  case 10:
+    put_dense(d);
+    break;
   case 0:
   case 1:
   case 2:
@@ -468,6 +488,40 @@ static ct_graph_t *graph_of(const draw_t *d)
   return g;
 }
 
+static const ct_backend_t *whole; /* makes whole tensors only */
+
+static int supports_whole(ct_dev_t *device, const ct_op_desc_t *d, char why[128])
+{
+  return !d->within && !ct_op_is_placed(d) && whole->op->supports(device, d, why);
+}
+
+/* Concatenations that copy give the same bits on the CPU; on the reference, which adds in double,
+ * they round once more. */
+static void check_copies(const draw_t *d, const ct_graph_t *g, const ct_plan_opts_t *o, int ranks,
+                         const trace_t *want)
+{
+  rank_t r[RANKS];
+  trace_t got = {0};
+  ct_op_ops_t ops = *be->op;
+  ct_backend_t copies = *be;
+  if (strcmp(be->name, "cpu") || o->compute != CT_F32) return;
+  ops.supports = supports_whole;
+  copies.op = &ops;
+  whole = be;
+  be = &copies;
+  for (int k = 0; k < ranks; k++)
+    rank_open(&r[k], g, o, k);
+  train(r, ranks, &got);
+  if (!same_trace(want, &got, ranks)) {
+    printf("# network %d: other bits with copies\n%s", d->net, d->text);
+    CU_FAIL("other bits");
+  }
+  for (int k = 0; k < ranks; k++)
+    rank_close(&r[k]);
+  trace_free(&got);
+  be = whole;
+}
+
 static void check_network(int net)
 {
   draw_t d;
@@ -487,6 +541,7 @@ static void check_network(int net)
   for (int k = 0; k < ranks; k++)
     rank_open(&r[k], g, &o, k);
   train(r, ranks, &want);
+  check_copies(&d, g, &o, ranks, &want);
   for (int k = 0; k < ranks; k++) {
     CT_ASSERT_INT(ct_plan_limit(r[k].p, 1), CT_ERR_NOMEM);
     CT_ASSERT_INT(r[k].p->launches, r[k].p->unlimited.launches);

@@ -1,6 +1,8 @@
-/* The planner with a part of the model frozen, and with statistics of many ranks. */
+/* The planner with a part of the model frozen, with statistics of many ranks, and with chains of
+ * concatenations. */
 #include "tests/unit/plan_make.h"
 #include <fnmatch.h>
+#include <stdio.h>
 
 static void freeze(ct_graph_t *g, const char *pattern)
 {
@@ -249,6 +251,72 @@ static void some_batchnorms_keep_their_statistics(void)
   ct_graph_free(g);
 }
 
+/* ---- chains of concatenations ---- */
+
+static size_t place_of(const ct_plan_t *p, int v)
+{
+  return p->value[ct_plan_root(p, v)].offset;
+}
+
+/* Of the 58 concatenations of DenseNet-121, the first of each of the 4 blocks copies both inputs;
+ * the others, and all gradients, stay where they are. */
+static void dense_blocks_are_one_tensor(void)
+{
+  ct_graph_t *g = family("densenet", 121, ct_shape(4, 1, 3, 32, 32));
+  for (int b = 0; b < FICKLE; b++)
+    for (int training = 0; training < 2; training++) {
+      ct_plan_t *p = plan_on(b, g, 2, training, NULL);
+      int concats = 0, placed = 0, kept = 0, bnorms = 0, added = 0;
+      for (int i = 0; i < p->launches; i++) {
+        const ct_plan_launch_t *w = &p->launch[i];
+        const ct_op_desc_t *d = &p->op[w->op].desc;
+        int back = !(w->pass & CT_FWD);
+        concats += d->kind == CT_OP_CONCAT && !back;
+        bnorms += d->kind == CT_OP_BNORM && d->within && !back;
+        if (d->kind == CT_OP_BNORM && d->within && back)
+          added += w->dx_add >= 0 && place_of(p, w->dx) == place_of(p, w->dx_add);
+        if (!ct_op_is_placed(d)) continue;
+        placed += !back && place_of(p, w->x) == place_of(p, w->y);
+        kept += back && place_of(p, w->dx) == place_of(p, w->dy);
+      }
+      CT_ASSERT_INT(concats, 58);
+      CT_ASSERT_INT(placed, 54);
+      CT_ASSERT_INT(bnorms, 54);
+      CT_ASSERT_INT(kept, training * 54);
+      CT_ASSERT_INT(added, training * 54);
+      ct_plan_free(p);
+    }
+  ct_graph_free(g);
+}
+
+/* Results that other ops read, or that are joined along another dim, are tensors of their own. */
+static void other_concatenations_copy(void)
+{
+  static const char start[] = "layers:\n- conv2d: {out: 16, kernel: 3, padding: 1}\n  name: a\n";
+  static const char *const rest[] = {
+      "- concat: \n  name: b\n  from: [a, a]\n- batchnorm:\n  name: n\n"
+      "- concat: \n  name: c\n  from: [b, n]\n",
+      "- concat: \n  name: b\n  from: [a, a]\n- relu:\n  name: n\n"
+      "- concat: \n  name: c\n  from: [b, n]\n",
+      "- concat: \n  name: b\n  from: [a, a]\n- concat: \n  name: c\n  from: [a, b]\n",
+      "- concat: \n  name: b\n  from: [a, a]\n- concat: \n  name: d\n  from: [b, a]\n"
+      "- batchnorm:\n  name: n\n  from: b\n- concat: \n  name: c\n  from: [d, n]\n",
+      "- concat: {dim: 2}\n  name: b\n  from: [a, a]\n"
+      "- concat: {dim: 2}\n  name: c\n  from: [b, a]\n"};
+  for (int k = 0; k < (int)(sizeof rest / sizeof *rest); k++) {
+    char text[1000];
+    int placed = 0;
+    snprintf(text, sizeof text, "%s%s%s", start, rest[k], TAIL);
+    ct_graph_t *g = layers(text, ct_shape(4, 1, 3, 6, 6));
+    ct_plan_t *p = plan_on(CPU, g, 2, 1, NULL);
+    for (int o = 0; o < p->ops; o++)
+      placed += ct_op_is_placed(&p->op[o].desc);
+    CT_ASSERT_INT(placed, k == 0 || k == 3); /* 3: only the second of three */
+    ct_plan_free(p);
+    ct_graph_free(g);
+  }
+}
+
 int main(int argc, char **argv)
 {
   static const ct_test_t tests[] = {CT_TEST(frozen_layers_have_no_gradient_work),
@@ -259,6 +327,8 @@ int main(int argc, char **argv)
                                     CT_TEST(only_training_is_synchronised),
                                     CT_TEST(no_data_gradient_needs_no_sums),
                                     CT_TEST(some_batchnorms_keep_their_statistics),
+                                    CT_TEST(dense_blocks_are_one_tensor),
+                                    CT_TEST(other_concatenations_copy),
                                     CT_TEST_END};
   int rc = ct_test_main("plan_modes", tests, argc, argv);
   close_devices();
