@@ -123,8 +123,8 @@ int tensor_open_in(tensor_t *t, side_t *s, const ct_shape_t *shape, const ct_sha
                    ct_layout_t layout);
 /** Returns the block that holds the tensor and nothing else. */
 block_t *tensor_alone(tensor_t *t);
-/** Copies a part of a larger tensor to its place in it, or from there.  Returns 1 if the rest of the
- * larger tensor is NaN, as block_spoil() leaves it. */
+/** Copies a part of a larger tensor to its place in it, or from there.  Returns 1 if the rest of
+ * the larger tensor is NaN, as block_spoil() leaves it. */
 int tensor_move_part(tensor_t *t, int to_place);
 void tensor_put(tensor_t *t, const float *host);
 /** Reads the tensor.  Returns 0 if a padding channel is not zero or something was written after the

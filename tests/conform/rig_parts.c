@@ -1,5 +1,5 @@
-/* Tensors that are the first channels of larger ones, and concatenations whose first input is in its
- * place. */
+/* Tensors that are the first channels of larger ones, and concatenations whose first input is in
+ * its place. */
 #include <string.h>
 
 #include "base/ct_mem.h"

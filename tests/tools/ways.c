@@ -1,5 +1,5 @@
-/* ways FILE.yaml TEXT [KEY=VALUE]...: times every algorithm, in every pair of layouts, of each pass of
- * each convolution and linear layer of a training step on the CPU, with the reorders that the
+/* ways FILE.yaml TEXT [KEY=VALUE]...: times every algorithm, in every pair of layouts, of each pass
+ * of each convolution and linear layer of a training step on the CPU, with the reorders that the
  * layouts of the plan need, and sums up what the choice loses against the fastest.  TEXT: only
  * layers with this in their line, such as "k3x3 s2"; "": all. */
 #include <math.h>
@@ -110,12 +110,12 @@ static void print(const layer_t *l, int pass, const way_t *way, int n)
     const cpu__layouts_t *at = &l->algos->layouts[way[i].at];
     double flops = ct_op_flops(&l->desc, 1 << pass);
     printf("  %c %8.3f ms %5.0f GFLOP/s, cost %5.2f: %s, x %s, y %s\n", &way[i] == is ? '*' : ' ',
-           1e3 * way[i].seconds, flops / way[i].seconds / 1e9,
-           way[i].cost, l->algos->algo[way[i].algo]->name, ct_layout_name(at->x), ct_layout_name(at->y));
+           1e3 * way[i].seconds, flops / way[i].seconds / 1e9, way[i].cost,
+           l->algos->algo[way[i].algo]->name, ct_layout_name(at->x), ct_layout_name(at->y));
   }
 }
 
-/* Returns 1 and the cost if an algorithm can run the pass in these layouts, and in bearable time. */
+/* Returns 1 and the cost if an algorithm can run the pass in these layouts in bearable time. */
 static int is_possible(const layer_t *l, int pass, int algo, int at, double *cost)
 {
   char why[128];
@@ -128,8 +128,8 @@ static int is_possible(const layer_t *l, int pass, int algo, int at, double *cos
   return *cost < 8;
 }
 
-/* Runs all of them in turn, so that a change of the clock rate meets all; after two rounds only those
- * that may be the fastest. */
+/* Runs all of them in turn, so that a change of the clock rate meets all; after two rounds only
+ * those that may be the fastest. */
 static int time_pass(const layer_t *l, int pass, const ct_op_args_t *args)
 {
   int rc = CT_OK, n = 0;
@@ -197,7 +197,8 @@ static int layer_of(const ct_plan_op_t *o, layer_t *l)
 static int is_same(const ct_plan_op_t *a, const ct_plan_op_t *b)
 {
   char one[160], two[160];
-  return strcmp(ct_op_text(&a->desc, one, sizeof one), ct_op_text(&b->desc, two, sizeof two)) == 0 &&
+  return strcmp(ct_op_text(&a->desc, one, sizeof one), ct_op_text(&b->desc, two, sizeof two)) ==
+             0 &&
          a->desc.passes == b->desc.passes && a->desc.x.layout == b->desc.x.layout;
 }
 
