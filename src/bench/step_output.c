@@ -35,7 +35,7 @@ static json_t *as_object(const ct_bench_t *b)
   json_object_set_new(o, "arena_bytes", json_integer((json_int_t)b->arenas));
   json_object_set_new(o, "peak_rss_bytes",
                       b->peak ? json_integer((json_int_t)b->peak) : json_null());
-  if (*b->pages) json_object_set_new(o, "pages", json_string(b->pages));
+  json_object_set_new(o, "pages", *b->pages ? json_string(b->pages) : json_null());
   if (b->mode) json_object_set_new(o, "mode", json_string(b->mode));
   return o;
 }
