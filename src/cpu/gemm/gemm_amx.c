@@ -58,10 +58,12 @@ typedef struct gemm {
   int64_t first, k; /* the chunk in work */
   int64_t a_row;    /* stride of the packed rows of A */
   int64_t panel;    /* elements of 16 packed columns of B */
+  int64_t own_at;   /* offset of the blocks of C in the workspace, in elements of bf16 */
   uint16_t *a, *b;  /* packed */
   float *own;       /* blocks of C, one for each thread */
 } gemm_t;
 
+/* scratch: NULL, if only sizes are asked for. */
 static gemm_t gemm_of(const ct_dev_t *dev, const cpu__amx_gemm_t *g, char *scratch)
 {
   gemm_t w = {.dev = dev, .g = g, .packs = g->a.turned || (g->k % CPU__AMX_K && !g->a.padded)};
@@ -69,10 +71,13 @@ static gemm_t gemm_of(const ct_dev_t *dev, const cpu__amx_gemm_t *g, char *scrat
   int64_t k = ct_round_up(w.chunk, CPU__AMX_K);
   w.a_row = k % 512 ? k : k + CPU__AMX_K;
   w.panel = k * T;
-  w.b = (uint16_t *)(void *)scratch;
-  w.a = g->packed ? w.b : w.b + ct_round_up(g->n, T) * k;
-  if (g->packed) w.b = (uint16_t *)(uintptr_t)g->packed;
-  w.own = (float *)(void *)(w.a + (w.packs ? ct_round_up(g->m, CPU__AMX_K) : T) * w.a_row);
+  int64_t of_b = g->packed ? 0 : ct_round_up(g->n, T) * k;
+  w.own_at = of_b + (w.packs ? ct_round_up(g->m, CPU__AMX_K) : T) * w.a_row;
+  if (!scratch) return w;
+  uint16_t *at = (uint16_t *)(void *)scratch;
+  w.b = g->packed ? (uint16_t *)(uintptr_t)g->packed : at;
+  w.a = at + of_b;
+  w.own = (float *)(void *)(at + w.own_at);
   return w;
 }
 
@@ -84,7 +89,7 @@ size_t cpu__amx_gemm_packed(const cpu__amx_gemm_t *g)
 size_t cpu__amx_gemm_scratch(const cpu__amx_gemm_t *g, int threads)
 {
   gemm_t w = gemm_of(NULL, g, NULL);
-  return (size_t)(uintptr_t)(void *)w.own + (size_t)threads * ROWS * C_ROW * sizeof(float);
+  return (size_t)w.own_at * sizeof(uint16_t) + (size_t)threads * ROWS * C_ROW * sizeof(float);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
