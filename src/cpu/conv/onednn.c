@@ -159,7 +159,7 @@ static int mixes_registers(const cpu__job_t *job, const char *name)
 
 /* Returns 1 in cases where the forward convolution brg_conv_fwd of oneDNN 3 fails (observed with
  * 3.7 and AVX-512).  If a group has one channel, it reads memory after x and multiplies it by zero,
- * so that a NaN there makes y NaN; with AMX also if a stride is longer than x.  If a window covers
+ * so that a NaN there makes y NaN; with AMX also if a stride or a window is longer than x.  If a window covers
  * only padding, it crashes. */
 static int reads_elsewhere(const cpu__job_t *job, const char *name)
 {
@@ -168,6 +168,8 @@ static int reads_elsewhere(const cpu__job_t *job, const char *name)
   if (job->pass == CT_BWD_PARAM || !strstr(name, "brg_conv")) return 0;
   for (int i = 0; i < d->x.ndim - 2; i++)
     outside |= d->u.conv.pad[i] >= window_of(d, i) || d->u.conv.stride[i] > d->x.dim[2 + i];
+  for (int i = 0; i < d->x.ndim - 2 && strstr(name, "amx"); i++)
+    outside |= window_of(d, i) > d->x.dim[2 + i];
   return outside;
 }
 
