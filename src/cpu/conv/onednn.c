@@ -159,17 +159,17 @@ static int mixes_registers(const cpu__job_t *job, const char *name)
 
 /* Returns 1 in cases where the forward convolution brg_conv_fwd of oneDNN 3 fails (observed with
  * 3.7 and AVX-512).  If a group has one channel, it reads memory after x and multiplies it by zero,
- * so that a NaN there makes y NaN; with AMX also if a stride or a window is longer than x.  If a window covers
- * only padding, it crashes. */
+ * so that a NaN there makes y NaN; with AMX also if a stride or a window is longer than x.  If a
+ * window covers only padding, it crashes. */
 static int reads_elsewhere(const cpu__job_t *job, const char *name)
 {
   const ct_op_desc_t *d = job->desc;
-  int outside = d->x.dim[1] == d->u.conv.groups;
+  int outside = d->x.dim[1] == d->u.conv.groups, amx = strstr(name, "amx") != NULL;
   if (job->pass == CT_BWD_PARAM || !strstr(name, "brg_conv")) return 0;
-  for (int i = 0; i < d->x.ndim - 2; i++)
-    outside |= d->u.conv.pad[i] >= window_of(d, i) || d->u.conv.stride[i] > d->x.dim[2 + i];
-  for (int i = 0; i < d->x.ndim - 2 && strstr(name, "amx"); i++)
-    outside |= window_of(d, i) > d->x.dim[2 + i];
+  for (int i = 0; i < d->x.ndim - 2; i++) {
+    int64_t x = d->x.dim[2 + i], window = window_of(d, i);
+    outside |= d->u.conv.pad[i] >= window || d->u.conv.stride[i] > x || (amx && window > x);
+  }
   return outside;
 }
 
