@@ -232,6 +232,7 @@ EXTRA_DIST += $(shell_tests) \
   %D%/python/torch_tables/run.py \
   %D%/unit/ckpt_fake.h \
   %D%/unit/distribution.h \
+  %D%/unit/doctor_judge.h \
   %D%/unit/feed_fake.h \
   %D%/unit/h5_files.h \
   %D%/unit/image_gold.h \

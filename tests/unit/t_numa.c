@@ -12,6 +12,7 @@
 #include "doctor/ct_doctor.h"
 #include "host/ct_numa.h"
 #include "tests/harness/ct_test.h"
+#include "tests/unit/doctor_judge.h"
 
 #define MAPS "proc/self/numa_maps"
 
@@ -106,9 +107,6 @@ static void random_maps(void)
 /* ---- findings ---- */
 
 enum { CORES = 64, NODES = 4 };
-static ct_rank_facts_t facts[CORES];
-static ct_job_facts_t job;
-static ct_findings_t found;
 
 /* One machine of 64 cores in 4 NUMA nodes, with nothing to complain about.  \a each 64: the ranks
  * are not bound. */
@@ -134,35 +132,6 @@ static void make(int ranks, int each, int threads, int launcher)
     facts[r].threads = threads;
     facts[r].gpu.numa = -1;
   }
-}
-
-static const ct_finding_t *find(const char *key)
-{
-  for (int i = 0; i < found.n; i++)
-    if (strcmp(found.list[i].key, key) == 0) return &found.list[i];
-  return NULL;
-}
-
-static void judge(void)
-{
-  CT_ASSERT_OK(ct_doctor_judge(facts, &job, &found));
-}
-
-static void expect(const char *key, int level, const char *what, const char *cure)
-{
-  const ct_finding_t *f = find(key);
-  CT_ASSERT_TEXT(f ? f->key : "nothing", key);
-  if (!f) return;
-  CT_ASSERT_INT(f->level, level);
-  CT_ASSERT_HAS(f->what, what);
-  CT_ASSERT_HAS(f->cure, cure);
-}
-
-static void expect_good(void)
-{
-  judge();
-  for (int i = 0; i < found.n; i++)
-    if (found.list[i].level != CT_FINDING_OK) CT_ASSERT_TEXT(found.list[i].what, "nothing");
 }
 
 /* A rank's pages: how many there are on each of 4 NUMA nodes. */
