@@ -55,8 +55,9 @@ static void describe_pages(char *buf, size_t cap)
   ct_machine_t m;
   ct_numa_t n;
   ct_machine_read(&m, 0);
+  if (m.numa_nodes < 2) return;
   ct_numa_read("", NULL, &n);
-  if (m.numa_nodes > 1) ct_numa_text(&n, &m, buf, cap);
+  ct_numa_text(&n, &m, buf, cap);
 }
 
 /* Collective.  Combines the measurements of all ranks. */
