@@ -2,8 +2,8 @@
  * channels.  The results are the first channels of that of the last one, so all are kept in one
  * tensor: each concatenation but the first finds its first input in place, and copies the second
  * alone.  Memory and traffic grow linearly with the number of layers of a block, not quadratically
- * (Pleiss et al., "Memory-efficient implementation of DenseNets", 2017).  In backward likewise: the
- * gradient of the last result is the memory of the others.
+ * (Pleiss et al., "Memory-efficient implementation of DenseNets", 2017).  The gradients of the
+ * results are in one tensor, too: the gradient of the last result has those of the others in it.
  *
  * It holds for a result that no op reads but the next concatenation, and before it batch
  * normalisations, whose backward pass adds to the gradient that is there already; and if the
